@@ -1,0 +1,1 @@
+"""Where the processes live, and which lock services run there."""

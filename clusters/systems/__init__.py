@@ -1,0 +1,1 @@
+"""Lock services under test: promises as data, how to deploy one, how to call one."""

@@ -1,0 +1,1 @@
+"""Majority vote over independent lease servers, without consensus: broken by design."""

@@ -1,0 +1,1 @@
+"""Redis as people use it for locks: SET NX PX and compare-and-delete."""

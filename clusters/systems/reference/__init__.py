@@ -1,0 +1,1 @@
+"""The reference lock service: replicated by consensus, with leases and fencing tokens."""

@@ -1,0 +1,1 @@
+"""One lease server on one node: a single point of failure on purpose."""

@@ -1,0 +1,33 @@
+"""Every error that Holdfast shows to a person, with the exit code it ends in.
+
+HoldfastError
+  UsageError          2   a name, option, plan or file that the user can mend
+  EnvironmentFailed   4   this machine, engine or server would not do its part
+"""
+
+from __future__ import annotations
+
+
+class HoldfastError(Exception):
+    """Carries one message for a person: where, what, and what to do about it."""
+
+    exit_code = 4
+
+
+class UsageError(HoldfastError):
+    """The user asked for something that does not exist or does not fit together.
+
+    `problems` holds one line per mistake; all of them are shown at once.
+    """
+
+    exit_code = 2
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class EnvironmentFailed(HoldfastError):
+    """The world did not do what it was asked: no engine, no port, a server that died."""
+
+    exit_code = 4

@@ -1,0 +1,171 @@
+"""The words of a history: operations, outcomes, and the row that records one of them.
+
+Standard library only: this file travels into containers and into libraries' own environments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Status(IntEnum):
+    """What the caller learned about an op. A killed writer leaves INVOKED, which judges as INFO."""
+
+    EMPTY = 0
+    INVOKED = 1
+    OK = 2
+    FAIL = 3
+    INFO = 4
+    NOT_OWNER = 5
+
+
+class Op(IntEnum):
+    """What a row records. The meaning of its columns stands in `COLUMNS`."""
+
+    ACQUIRE = 1
+    TRY = 2
+    RENEW = 3
+    RELEASE = 4
+    WAITING = 5
+    LOST = 6
+    CLOSED = 7
+    FORCE_UNLOCK = 8
+    HEARTBEAT = 9
+    READ = 10
+    WRITE = 11
+    SERVED_READ = 12
+    SERVED_WRITE = 13
+    PROBE = 14
+
+
+COLUMNS: dict[Op, dict[str, str]] = {
+    Op.ACQUIRE: {
+        "arg": "lease asked for, ns (0: none)",
+        "res": "lease granted, ns",
+        "aux": "longest wait, ns (-1: no bound)",
+        "token": "fencing token (-1: none)",
+    },
+    Op.TRY: {
+        "arg": "lease asked for, ns",
+        "res": "lease granted, ns",
+        "aux": "0",
+        "token": "fencing token (-1: none)",
+    },
+    Op.PROBE: {
+        "arg": "lease asked for, ns",
+        "res": "lease granted, ns",
+        "aux": "longest wait, ns",
+        "token": "fencing token (-1: none)",
+    },
+    Op.RENEW: {"arg": "lease asked for, ns", "res": "lease granted, ns", "token": "as held"},
+    Op.RELEASE: {"token": "as held"},
+    Op.WAITING: {
+        "res": "place in the queue (0: next; -1: unknown); an answer that the attempt still waits,"
+        " or, for a polling client, one refused poll"
+    },
+    Op.LOST: {
+        "res": "reason, index into the writer's strings; t_inv = t_ret = when the client was told"
+    },
+    Op.CLOSED: {"res": "reason, index into the writer's strings; the session or connection ended"},
+    Op.FORCE_UNLOCK: {"token": "of the hold that the operator ended (-1: whoever)"},
+    Op.HEARTBEAT: {"arg": "session id", "res": "session lease granted, ns"},
+    Op.READ: {"res": "version read", "token": "sent with it"},
+    Op.WRITE: {
+        "arg": "version it builds on (-1: blind)",
+        "res": "version written, as answered",
+        "token": "sent with it",
+    },
+    Op.SERVED_READ: {
+        "op": "the request: client's process << 32 | row number in its segment",
+        "arg": "highest token admitted before",
+        "res": "version read",
+        "token": "that came with it",
+    },
+    Op.SERVED_WRITE: {
+        "op": "the request: client's process << 32 | row number in its segment",
+        "arg": "version it builds on (-1: blind)",
+        "res": "version after it",
+        "aux": "highest token admitted before",
+        "token": "that came with it",
+    },
+}
+"""Meaning of arg, res, aux, token and op per kind of row. Every row has besides:
+
+t_inv, t_ret   call and return edge, ns of CLOCK_BOOTTIME (t_ret 0 until it returned)
+attempt        process << 32 | n, one per acquire; renewals, releases and requests carry it (0: none)
+key            lock or resource name, index into the writer's strings
+err            error text, index into the writer's strings (0: none)
+process        number of the logical client
+mode           `Mode` of an acquire
+tx, rx         kernel transmit and receive stamps, ns after t_inv and before t_ret (0: not taken)
+status         `Status`, written last
+SERVED_* rows are the resource's own log, in its own order: OK = accepted, FAIL = rejected.
+"""
+
+NO_TOKEN = -1
+
+ROW_BYTES = 96
+ROW_FORMAT = "<qqqqqqqqIIIIIIBBBB4x"
+"""struct layout of a row, in the order of ROW_FIELDS, padded to ROW_BYTES."""
+
+ROW_FIELDS: tuple[tuple[str, str], ...] = (
+    ("t_inv", "<i8"),
+    ("t_ret", "<i8"),
+    ("attempt", "<i8"),
+    ("token", "<i8"),
+    ("arg", "<i8"),
+    ("res", "<i8"),
+    ("aux", "<i8"),
+    ("op", "<i8"),
+    ("tx", "<u4"),
+    ("rx", "<u4"),
+    ("process", "<u4"),
+    ("key", "<u4"),
+    ("err", "<u4"),
+    ("spare", "<u4"),
+    ("f", "u1"),
+    ("flags", "u1"),
+    ("mode", "u1"),
+    ("status", "u1"),
+)
+
+
+class Mode(IntEnum):
+    """How a lock is asked for."""
+
+    EXCLUSIVE = 0
+    SHARED = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What one call to a lock service came to, in the service's own words made uniform.
+
+    outcome  OK: took effect. FAIL: surely no effect. NOT_OWNER: the service says that this attempt
+             does not hold. INFO: unknown, may take effect at any time after the call began.
+    token    fencing token, NO_TOKEN where the service has none
+    ttl_ns   lease granted, 0 where the hold does not end by itself
+    error    one line from the service or library; empty where there was none
+    """
+
+    outcome: Status
+    token: int = NO_TOKEN
+    ttl_ns: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grant:
+    """A yes from the service, as the client carries it: what it must show to act as owner."""
+
+    lock: str
+    attempt: int
+    token: int
+    ttl_ns: int
+    granted_at_ns: int
+
+
+def attempt_id(process: int, n: int) -> int:
+    """The identity of the n-th attempt of a client: unique in a run."""
+    return process << 32 | n

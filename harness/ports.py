@@ -1,0 +1,201 @@
+"""Where the rooms meet: the protocols between a run and its systems, backends and nemeses.
+
+Standard library only, for the client side travels. Each port has at most five methods; what only
+some can do is a port of its own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from holdfast.harness.events import Answer, Grant, Mode, Op
+from holdfast.harness.verdict import Promises
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    """A place with an address of its own: "n1" (server), "c1" (client), "resource", "probe"."""
+
+    name: str
+    role: str
+    address: str = ""
+    python: str = "python3"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Command:
+    """A process to start on a node: no shell, an explicit environment, its own log file."""
+
+    argv: tuple[str, ...]
+    log: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """One planned fault. Times are ns after the start of the run.
+
+    do       name of the nemesis that does it: "partition", "pause", "kill", "clock"
+    target   a role ("leader", "holder", "one", "majority", "minority", "all", "resource") or node
+             names joined by "+"; resolved when the fault is due
+    params   what else the nemesis wants: shape, step, rate ... all drawn before the run
+    """
+
+    id: str
+    do: str
+    target: str
+    at_ns: int
+    for_ns: int
+    params: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class View:
+    """What a nemesis may know when its fault is due: who is where, who leads, who holds."""
+
+    nodes: Sequence[Node]
+    leader: str | None
+    holders: Sequence[str]
+    """nodes whose client holds a lock now, the one with most of its lease left first"""
+
+    def named(self, role: str) -> list[Node]:
+        """The nodes of one role, in name order as deployed."""
+        return [node for node in self.nodes if node.role == role]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """One request to the fault agent: `do` and its arguments, as `nemesis/agent` documents them."""
+
+    do: str
+    args: Mapping[str, Any]
+
+
+class Nemesis(Protocol):
+    """One kind of fault: pure decisions, done elsewhere by the agent or the simulator."""
+
+    def draw(
+        self, rng: random.Random, options: Mapping[str, str], span_ns: int
+    ) -> Sequence[Fault]: ...
+
+    def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]: ...
+
+
+class Backend(Protocol):
+    """Places for processes. `open` gives every node an address; `close` leaves nothing behind."""
+
+    async def open(self, nodes: Sequence[Node]) -> Sequence[Node]: ...
+
+    async def start(self, node: str, command: Command) -> int: ...
+
+    def agent_argv(self) -> Sequence[str]: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """What a backend needs to know of the run it serves.
+
+    run_dir   readable and writable under the same path on every node
+    shared    folders readable under the same path on every node: the code, the libraries
+    label     marks every container, network and process of the run
+    """
+
+    run_id: str
+    run_dir: Path
+    shared: Sequence[Path]
+    label: str
+
+
+class System(Protocol):
+    """A lock service under test, as the driver sees it.
+
+    `client` names, as "module:attr", a factory ClientSetup -> LockClient (or BlockingLockClient)
+    that workers load; `libraries` are the pinned packages which that client imports.
+    """
+
+    client: str
+    libraries: Sequence[str]
+
+    def promises(self, options: Mapping[str, str]) -> Promises: ...
+
+    def command(
+        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
+    ) -> Command: ...
+
+    async def ready(self, node: Node, options: Mapping[str, str]) -> bool: ...
+
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClientSetup:
+    """What a lock client is told when its worker starts.
+
+    servers   (node name, address) in deploy order
+    tell      records what the client learns unasked: tell(op, attempt, lock, res, text, token).
+              `res` per `events.COLUMNS`; `text` is the reason of LOST and CLOSED
+    """
+
+    process: int
+    name: str
+    servers: Sequence[tuple[str, str]]
+    lease_ns: int
+    options: Mapping[str, str]
+    tell: Tell
+
+
+class Tell(Protocol):
+    """Records a row that no call asked for; stamps it when it is called."""
+
+    def __call__(
+        self, op: Op, *, attempt: int, lock: str, res: int = 0, text: str = "", token: int = -1
+    ) -> None: ...
+
+
+class LockClient(Protocol):
+    """One client of a lock service, as every system offers it.
+
+    Never raises for what a service may do: every outcome is an `Answer`, decided in the adapter's
+    one table from error to meaning; what is not in that table is INFO. `wait_ns` 0 is a try,
+    -1 has no bound. `ttl_ns` is the lease asked for. Cancelling a call is allowed at any time.
+    """
+
+    async def open(self) -> None: ...
+
+    async def acquire(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
+    ) -> Answer: ...
+
+    async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer: ...
+
+    async def release(self, grant: Grant) -> Answer: ...
+
+    async def close(self) -> None: ...
+
+
+class BlockingLockClient(Protocol):
+    """The same over a synchronous library; `blocking = True` gives it a thread of its own."""
+
+    blocking: bool
+
+    def open(self) -> None: ...
+
+    def acquire(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
+    ) -> Answer: ...
+
+    def renew(self, grant: Grant, *, ttl_ns: int) -> Answer: ...
+
+    def release(self, grant: Grant) -> Answer: ...
+
+    def close(self) -> None: ...
+
+
+ClientFactory = Callable[[ClientSetup], LockClient | BlockingLockClient]
+Coroutine = Callable[..., Awaitable[None]]

@@ -1,0 +1,135 @@
+"""The words of a judgement: properties, verdicts, findings, promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """What can be said of one property of one run."""
+
+    HOLDS = "HOLDS"
+    VIOLATED = "VIOLATED"
+    UNKNOWN = "UNKNOWN"
+
+
+class Severity(StrEnum):
+    """How bad a violation is for the owner of the protected resource."""
+
+    CRITICAL = "critical"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+PROPERTIES: dict[str, tuple[Severity, str]] = {
+    "mutual-exclusion": (Severity.CRITICAL, "two owners never hold one lock at once"),
+    "no-stale-write": (
+        Severity.CRITICAL,
+        "the resource never accepts an older owner's write after it has admitted a newer owner",
+    ),
+    "no-expired-write": (
+        Severity.CRITICAL,
+        "the resource never accepts a write after its owner's hold has ended",
+    ),
+    "no-lost-update": (Severity.CRITICAL, "no two accepted writes build on the same version"),
+    "token-order": (Severity.CRITICAL, "a later grant always carries a larger fencing token"),
+    "ownership": (Severity.CRITICAL, "only the holder can release or renew"),
+    "loss-notice": (Severity.HIGH, "a holder that loses its lock is told, in time"),
+    "deadlock-freedom": (
+        Severity.HIGH,
+        "a lock that its holder gave back or lost is granted again",
+    ),
+    "orphan-freedom": (Severity.HIGH, "a lock that nobody can hold is never refused for ever"),
+    "no-hung-request": (Severity.HIGH, "every request is answered within its timeout"),
+}
+"""Property id -> how bad a violation is, and what the property says. One row per checker."""
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """VIOLATED beats UNKNOWN beats HOLDS; nothing at all is UNKNOWN."""
+    seen = set(verdicts)
+    for verdict in (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.HOLDS):
+        if verdict in seen:
+            return verdict
+    return Verdict.UNKNOWN
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One thing that went wrong, with what proves it.
+
+    kind       as in docs/glossary.md: "double-grant", "broken-lease", "stale-accepted-write" ...
+    sentence   one sentence a newcomer understands, names and seconds in it
+    witnesses  row numbers into the merged history, in the order that proves it; 2 to 6 of them
+    lock       name of the lock or resource
+    t_ns       when it came about, ns of the run's clock
+    spans      [from_ns, to_ns, label, row] of the holds to draw, where holds prove it
+    """
+
+    kind: str
+    sentence: str
+    witnesses: tuple[int, ...]
+    lock: str
+    t_ns: int
+    spans: tuple[tuple[int, int, str, int], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PropertyVerdict:
+    """The judgement of one property. `exercised` counts what the verdict leans on.
+
+    notes are facts worth telling that violate nothing: a stale belief that fencing made harmless.
+    """
+
+    property: str
+    verdict: Verdict
+    reason: str
+    exercised: Mapping[str, int] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Promises:
+    """What a system says of itself, as data. Checkers judge by it; reports show it.
+
+    purpose          "correctness", or "efficiency" where a harmless duplicate is tolerable
+    bound            what ends a hold besides its release: "lease", "session", "connection",
+                     "none" (only a release does)
+    renew_proves     an ok renewal means "owned without a break since the grant"
+    release_proves   an ok release means the same
+    release_once     an ok release means "owned by this attempt" and is never repeated
+    slip_ns, drift_ppm   how far the service's lease clock may run ahead of the client's
+    tokens           "none", "ordered" (a later grant has a larger one), "unordered"
+    tokens_unique    no two grants share a token
+    order            "fifo", "racing"
+    notice_ns        the holder is told of a loss at most so long after it can be reached (0: never)
+    recovery_ns      after the last heal the service answers again within this time
+    keeps            property id -> fault kinds under which it is promised; "any" for all of them;
+                     a property that is absent is not promised
+    sheet            the design sheet in words: owner identity, acquisition, lease, renewal,
+                     token enforcement, timeout, retry, consequence, clock assumptions, evidence
+    """
+
+    purpose: str
+    bound: str
+    renew_proves: bool
+    release_proves: bool
+    release_once: bool
+    slip_ns: int
+    drift_ppm: int
+    tokens: str
+    tokens_unique: bool
+    order: str
+    notice_ns: int
+    recovery_ns: int
+    keeps: Mapping[str, tuple[str, ...]]
+    sheet: Mapping[str, str]
+
+    def promised(self, prop: str, faults: Iterable[str]) -> bool:
+        """Whether the property is promised under all the fault kinds that bit in a run."""
+        kept = self.keeps.get(prop)
+        return kept is not None and ("any" in kept or set(faults) <= set(kept))
