@@ -1,1 +1,1 @@
-"""The machinery above words: recording, driving, judging; it knows no system and no fault by name."""
+"""The machinery above words: recording, driving, judging; it knows no system by name."""

@@ -93,7 +93,7 @@ COLUMNS: dict[Op, dict[str, str]] = {
 """Meaning of arg, res, aux, token and op per kind of row. Every row has besides:
 
 t_inv, t_ret   call and return edge, ns of CLOCK_BOOTTIME (t_ret 0 until it returned)
-attempt        process << 32 | n, one per acquire; renewals, releases and requests carry it (0: none)
+attempt        process << 32 | n, one per acquire, carried by all that follows from it (0: none)
 key            lock or resource name, index into the writer's strings
 err            error text, index into the writer's strings (0: none)
 process        number of the logical client
