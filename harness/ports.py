@@ -97,6 +97,26 @@ class Backend(Protocol):
     async def close(self) -> None: ...
 
 
+class Namespaces(Protocol):
+    """Says through which process the fault agent finds a node's network namespace."""
+
+    def holder_pid(self, node: str) -> int:
+        """Host pid of a process that holds the namespace as long as the node exists."""
+        ...
+
+
+class Vantage(Protocol):
+    """Says under which addresses one node reaches the others."""
+
+    def seen_from(self, node: str) -> Sequence[Node]:
+        """All nodes in deploy order, with the addresses by which `node` reaches them."""
+        ...
+
+
+class Fabric(Backend, Namespaces, Vantage, Protocol):
+    """What a run needs of a backend: places, and both abilities above."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
     """What a backend needs to know of the run it serves.

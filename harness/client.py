@@ -1,0 +1,306 @@
+"""What a workload sees of one client: guarded calls whose both edges are recorded.
+
+The same Context serves a worker process and the simulator: it is given its clock-keeping loop, its
+recorder and its chance, and owns none of them. Standard library only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from holdfast.harness.clock import SECOND, now_ns
+from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status, attempt_id
+from holdfast.harness.phase import GO
+from holdfast.harness.ports import BlockingLockClient, LockClient
+from holdfast.harness.segments import Recorder
+
+GUARD_NS = 10 * SECOND
+"""A call that is so much over its own bound is given up here and judged as a hung request."""
+
+
+class Resource(Protocol):
+    """The protected resource as a client calls it. Answers never raise, like a lock's."""
+
+    async def read(self, key: str, *, op: int, attempt: int, token: int) -> Reply: ...
+
+    async def write(self, key: str, *, op: int, attempt: int, token: int, base: int) -> Reply: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """What the resource said: OK accepted, FAIL refused, INFO no answer. version after it."""
+
+    outcome: Status
+    version: int = -1
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parts:
+    """What a Context stands on."""
+
+    lock_client: LockClient | BlockingLockClient
+    resource: Resource
+    recorder: Recorder
+    process: int
+    lease_ns: int
+    rng: random.Random
+    options: Mapping[str, str]
+    phase: Callable[[], int]
+    die: Callable[[], None]
+
+
+class Context:
+    """One logical client. Every method records what it did; none raises for what a service may do.
+
+    locks     names of the locks of the run
+    lease_ns  the lease that acquires ask for
+    rng       this client's own stream of chance
+    """
+
+    def __init__(self, parts: Parts, locks: tuple[str, ...]) -> None:
+        self.locks = locks
+        self.lease_ns = parts.lease_ns
+        self.rng = parts.rng
+        self.options = parts.options
+        self.process = parts.process
+        self._parts = parts
+        self._recorder = parts.recorder
+        self._attempts = 0
+        self._held: dict[int, str] = {}
+        self._lost: set[int] = set()
+        blocking = getattr(parts.lock_client, "blocking", False)
+        self._thread = ThreadPoolExecutor(1, f"client-{parts.process}") if blocking else None
+
+    @property
+    def running(self) -> bool:
+        """Whether new acquires may begin; the run has neither to start nor begun to end."""
+        return self._parts.phase() == GO
+
+    def reached(self, phase: int) -> bool:
+        """Whether the run is at this phase of `harness.phase`, or further."""
+        return self._parts.phase() >= phase
+
+    def die(self) -> None:
+        """Stop this process dead, holding what it holds; its claims end here, on record."""
+        self.tell(Op.CLOSED, attempt=0, lock="", text="the owner died holding")
+        self._parts.die()
+
+    async def open(self) -> None:
+        """Connect the lock client. What it raises ends the worker: nothing can be tested."""
+        await self._run(self._parts.lock_client.open)
+
+    async def close(self) -> None:
+        """Close the lock client; a service that no longer answers is no matter any more."""
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(self._run(self._parts.lock_client.close), 5)
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def acquire(
+        self,
+        lock: str,
+        *,
+        wait_ns: int,
+        ttl_ns: int | None = None,
+        mode: Mode = Mode.EXCLUSIVE,
+        op: Op = Op.ACQUIRE,
+    ) -> Grant | None:
+        """Ask for a lock and wait for it at most wait_ns (-1: no bound). None: not granted."""
+        self._attempts += 1
+        attempt = attempt_id(self.process, self._attempts)
+        ttl = self.lease_ns if ttl_ns is None else ttl_ns
+        self._held[attempt] = lock
+        edges = {"attempt": attempt, "arg": ttl, "aux": wait_ns, "mode": int(mode)}
+        client = self._parts.lock_client
+        answer = await self._call(
+            op,
+            lock,
+            edges,
+            lambda: client.acquire(lock, attempt=attempt, ttl_ns=ttl, wait_ns=wait_ns, mode=mode),
+            guard_ns=max(wait_ns, 0) + GUARD_NS,
+        )
+        if answer.outcome is not Status.OK:
+            del self._held[attempt]
+            return None
+        return Grant(
+            lock=lock,
+            attempt=attempt,
+            token=answer.token,
+            ttl_ns=answer.ttl_ns,
+            granted_at_ns=now_ns(),
+        )
+
+    async def try_acquire(self, lock: str, *, ttl_ns: int | None = None) -> Grant | None:
+        """Ask once, without waiting."""
+        return await self.acquire(lock, wait_ns=0, ttl_ns=ttl_ns, op=Op.TRY)
+
+    async def renew(self, grant: Grant, *, ttl_ns: int | None = None) -> bool:
+        """Ask for the lease to run on. False: not renewed, or not known to be."""
+        ttl = self.lease_ns if ttl_ns is None else ttl_ns
+        answer = await self._call(
+            Op.RENEW,
+            grant.lock,
+            {"attempt": grant.attempt, "token": grant.token, "arg": ttl},
+            lambda: self._parts.lock_client.renew(grant, ttl_ns=ttl),
+        )
+        return answer.outcome is Status.OK
+
+    async def release(self, grant: Grant) -> bool:
+        """Give the lock back. From its sending on this client no longer claims to hold."""
+        answer = await self._call(
+            Op.RELEASE,
+            grant.lock,
+            {"attempt": grant.attempt, "token": grant.token},
+            lambda: self._parts.lock_client.release(grant),
+        )
+        self._held.pop(grant.attempt, None)
+        self._lost.discard(grant.attempt)
+        return answer.outcome is Status.OK
+
+    async def read(self, grant: Grant) -> int:
+        """The resource's version, -1 if it refused or did not answer."""
+        return await self._ask(grant, Op.READ, 0)
+
+    async def write(self, grant: Grant, *, base: int = -1) -> int:
+        """Write to the resource, building on version `base` (-1: blind); -1 if not accepted."""
+        return await self._ask(grant, Op.WRITE, base)
+
+    def lost(self, grant: Grant) -> bool:
+        """Whether this client was told that it no longer holds."""
+        return grant.attempt in self._lost
+
+    def tell(
+        self,
+        op: Op,
+        *,
+        attempt: int,
+        lock: str,
+        res: int = 0,
+        text: str = "",
+        token: int = NO_TOKEN,
+    ) -> None:
+        """Record what the client learned unasked. Safe to call from any thread."""
+        recorder = self._recorder
+        if op in (Op.LOST, Op.CLOSED):
+            res = recorder.intern(text)
+        key = recorder.intern(lock)
+        row = recorder.invoke(op, self.process, key, attempt=attempt, token=token)
+        recorder.complete(row, Status.OK, res=res)
+        if op is Op.LOST:
+            self._lost.add(attempt)
+        elif op is Op.CLOSED:
+            self._lost.update(self._held)
+
+    @contextlib.asynccontextmanager
+    async def renewing(self, grant: Grant) -> AsyncIterator[None]:
+        """Renew every third of the lease, at once the first time, while the body runs.
+
+        At once, because a grant that waited in a queue says little about when its lease began.
+        """
+        task = asyncio.ensure_future(self._renew_until_lost(grant))
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _renew_until_lost(self, grant: Grant) -> None:
+        while not self.lost(grant):
+            await self.renew(grant)
+            await self.sleep(self.lease_ns // 3)
+
+    async def sleep(self, span_ns: int) -> None:
+        """Let time pass: the client thinks, works or waits between two calls."""
+        await asyncio.sleep(span_ns / SECOND)
+
+    async def _ask(self, grant: Grant, op: Op, base: int) -> int:
+        recorder, resource = self._recorder, self._parts.resource
+        key = recorder.intern(grant.lock)
+        row = recorder.invoke(
+            op, self.process, key, attempt=grant.attempt, token=grant.token, arg=base
+        )
+        name = attempt_id(self.process, row)
+        sent: dict[str, Any] = {"op": name, "attempt": grant.attempt, "token": grant.token}
+        if op is Op.READ:
+            reply = await resource.read(grant.lock, **sent)
+        else:
+            reply = await resource.write(grant.lock, base=base, **sent)
+        recorder.complete(row, reply.outcome, res=reply.version, err=recorder.intern(reply.error))
+        return reply.version if reply.outcome is Status.OK else -1
+
+    async def _call(
+        self,
+        op: Op,
+        lock: str,
+        edges: Mapping[str, int],
+        call: Callable[[], Awaitable[Answer] | Answer],
+        guard_ns: int = GUARD_NS,
+    ) -> Answer:
+        """One recorded call. The row is invoked and completed where the call itself runs."""
+        key = self._recorder.intern(lock)
+
+        def invoke() -> int:
+            return self._recorder.invoke(op, self.process, key, **edges)
+
+        if self._thread is not None:
+            work = asyncio.get_running_loop().run_in_executor(
+                self._thread, self._blocking_call, invoke, call
+            )
+            return await self._guarded(asyncio.shield(work), None, guard_ns)
+        row = invoke()
+        return await self._guarded(self._answer(call), row, guard_ns)
+
+    async def _guarded(self, waiting: Awaitable[Answer], row: int | None, guard_ns: int) -> Answer:
+        try:
+            answer = await asyncio.wait_for(waiting, guard_ns / SECOND)
+        except TimeoutError:
+            answer = Answer(outcome=Status.INFO, error="no answer: given up by the harness")
+        if row is not None:
+            self._complete(row, answer)
+        return answer
+
+    async def _answer(self, call: Callable[[], Awaitable[Answer] | Answer]) -> Answer:
+        try:
+            answer = call()
+            return answer if isinstance(answer, Answer) else await answer
+        except Exception as error:
+            return _unforeseen(error)
+
+    def _blocking_call(
+        self, invoke: Callable[[], int], call: Callable[[], Awaitable[Answer] | Answer]
+    ) -> Answer:
+        row = invoke()
+        try:
+            answer = call()
+            assert isinstance(answer, Answer), "a blocking adapter answers without await"
+        except Exception as error:
+            answer = _unforeseen(error)
+        self._complete(row, answer)
+        return answer
+
+    def _complete(self, row: int, answer: Answer) -> None:
+        err = self._recorder.intern(answer.error)
+        token = answer.token if answer.token != NO_TOKEN else None
+        self._recorder.complete(row, answer.outcome, token=token, res=answer.ttl_ns, err=err)
+
+    async def _run(self, call: Callable[[], Awaitable[None] | None]) -> None:
+        """Open or close, in the client's own thread where it has one."""
+        if self._thread is not None:
+            await asyncio.get_running_loop().run_in_executor(self._thread, call)
+            return
+        waiting = call()
+        if waiting is not None:
+            await waiting
+
+
+def _unforeseen(error: Exception) -> Answer:
+    """An error that no table of the adapter lists says nothing about what took effect."""
+    return Answer(outcome=Status.INFO, error=f"{type(error).__name__}: {error}")

@@ -1,0 +1,216 @@
+"""The deployed cluster of one run: its nodes, what runs on each, and how to start it again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from holdfast.harness.agent_link import AgentLink
+from holdfast.harness.clock import SECOND, now_ns
+from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.plan import Plan
+from holdfast.harness.ports import Command, Fabric, Node, Place, System
+from holdfast.harness.store import RunDir, write_json
+from holdfast.harness.waiting import until_answer
+
+READY_WITHIN_NS = 20 * SECOND
+GENERATION = 1000
+"""A client started again is a new logical client: its process number grows by so much."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entries:
+    """Names of what workers load by themselves, "module:attr" each, and where it lies."""
+
+    workload: str
+    probe: str
+    resource_main: str
+    resource_client: str
+    libraries: Sequence[Path]
+
+
+@dataclass(slots=True)
+class Running:
+    """One process of the cluster, and how often this node's process was started before."""
+
+    pid: int
+    started_ns: int
+    generation: int
+    writer: str
+    name: str
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Starts and restarts what a plan deploys. The fault agent learns of every process."""
+
+    plan: Plan
+    run: RunDir
+    place: Place
+    backend: Fabric
+    system: System
+    agent: AgentLink
+    entries: Entries
+    options: Mapping[str, Mapping[str, str]]
+    over_ns: int
+    nodes: Sequence[Node] = ()
+    running: dict[str, Running] = field(default_factory=dict)
+
+    def named(self, role: str) -> list[Node]:
+        return [node for node in self.nodes if node.role == role]
+
+    async def open(self) -> None:
+        """Make the nodes, then start servers, resource and clients; wait until all are ready."""
+        wanted = [
+            *(Node(name=f"n{n}", role="server") for n in range(1, self.plan.nodes + 1)),
+            Node(name="resource", role="resource"),
+            *(Node(name=f"c{n}", role="client") for n in range(1, self.plan.clients + 1)),
+            Node(name="probe", role="probe"),
+        ]
+        self.nodes = tuple(await self.backend.open(wanted))
+        for node in self.nodes:
+            await self.agent.ask(
+                "adopt",
+                node=node.name,
+                pid=self.backend.holder_pid(node.name),
+                address=node.address,
+                processes=[],
+            )
+        await asyncio.gather(*(self.start(node.name) for node in self.named("server")))
+        await self._wait_for_servers()
+        rest = [node.name for node in self.nodes if node.role != "server"]
+        await asyncio.gather(*(self.start(name) for name in rest))
+
+    async def _wait_for_servers(self) -> None:
+        options = self.options["system"]
+
+        async def ready(node: Node) -> bool:
+            if not self.alive(node.name):
+                raise EnvironmentFailed(self.obituary(node.name))
+            return await self.system.ready(node, options)
+
+        for node in self.named("server"):
+            if not await until_answer(partial(ready, node), within_ns=READY_WITHIN_NS):
+                raise EnvironmentFailed(
+                    f"{self.plan.system}: {node.name} was not ready within"
+                    f" {READY_WITHIN_NS // SECOND} s; see {self._log(node.name)}"
+                )
+
+    async def start(self, name: str) -> None:
+        """Start what runs on a node, or start it again; a client gets new process numbers."""
+        node = next(node for node in self.nodes if node.name == name)
+        before = self.running.get(name)
+        generation = 0 if before is None else before.generation + 1
+        writer = name if generation == 0 else f"{name}.{generation}"
+        command = self._command(node, writer, generation)
+        pid = await self.backend.start(name, command)
+        self.running[name] = Running(
+            pid=pid,
+            started_ns=now_ns(),
+            generation=generation,
+            writer=writer,
+            name=command.log.stem,
+        )
+        await self.agent.ask(
+            "adopt",
+            node=name,
+            pid=self.backend.holder_pid(name),
+            address=node.address,
+            processes=[pid],
+        )
+
+    async def leader(self) -> str | None:
+        """Who the system says leads it now; None where nobody does, or it has no leaders."""
+        return await self.system.leader(self.named("server"), self.options["system"])
+
+    def alive(self, name: str) -> bool:
+        """Whether the process of a node runs; a zombie does not."""
+        running = self.running.get(name)
+        if running is None:
+            return False
+        try:
+            stat = Path(f"/proc/{running.pid}/stat").read_text()
+        except OSError:
+            return False
+        return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+    def obituary(self, name: str) -> str:
+        """One sentence about a process that ended by itself, with the last it said."""
+        log = self._log(name)
+        try:
+            lines = log.read_text(errors="replace").strip().splitlines()
+        except OSError:
+            lines = []
+        last = f": {lines[-1][:300]}" if lines else ""
+        return f"{name} ended by itself{last} (see {log})"
+
+    def _log(self, name: str) -> Path:
+        running = self.running[name]
+        return self.run.log(name, running.name)
+
+    def _environment(self) -> dict[str, str]:
+        paths = [str(self.run.code), *(str(path) for path in self.entries.libraries)]
+        return {
+            "PYTHONPATH": os.pathsep.join(paths),
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "HOLDFAST_RUN": self.place.label,
+        }
+
+    def _command(self, node: Node, writer: str, generation: int) -> Command:
+        seen = self.backend.seen_from(node.name)
+        if node.role == "server":
+            servers = [other for other in seen if other.role == "server"]
+            command = self.system.command(node, servers, self.place, self.options["system"])
+            return Command(
+                argv=command.argv, log=command.log, env={**self._environment(), **command.env}
+            )
+        config = self._config(node, seen, writer, generation)
+        path = self.run.path / "workers" / f"{writer}.json"
+        write_json(path, config)
+        if node.role == "resource":
+            module = self.entries.resource_main
+        else:
+            module = "holdfast.harness.worker"
+        return Command(
+            argv=(node.python, "-S", "-m", module, str(path)),
+            log=self.run.log(node.name, "worker"),
+            env=self._environment(),
+        )
+
+    def _config(
+        self, node: Node, seen: Sequence[Node], writer: str, generation: int
+    ) -> dict[str, Any]:
+        common = {
+            "writer": writer,
+            "node": node.name,
+            "role": node.role,
+            "history": str(self.run.history),
+            "phase": str(self.run.phase),
+            "over_ns": self.over_ns,
+        }
+        if node.role == "resource":
+            earlier = [node.name if g == 0 else f"{node.name}.{g}" for g in range(generation)]
+            mode = {"mode": self.plan.resource, "earlier": earlier, "address": node.address}
+            return {**common, **mode}
+        resource = next(other for other in seen if other.role == "resource")
+        probe = node.role == "probe"
+        number = self.plan.clients + 1 if probe else int(node.name[1:])
+        return {
+            **common,
+            "processes": [number + GENERATION * generation],
+            "servers": [(other.name, other.address) for other in seen if other.role == "server"],
+            "client": self.system.client,
+            "workload": self.entries.probe if probe else self.entries.workload,
+            "resource": {"connect": self.entries.resource_client, "address": resource.address},
+            "options": dict(self.options["system"]),
+            "workload_options": dict(self.options["workload"]),
+            "lease_ns": self.plan.lease_ns,
+            "seed": self.plan.seed,
+            "locks": [f"lock-{n}" for n in range(1, self.plan.locks + 1)],
+        }

@@ -1,0 +1,198 @@
+"""Reading segments: one merged history for the judge, and a live look for the driver."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.harness.case import MERGED_DTYPE, History, Rows
+from holdfast.harness.errors import UsageError
+from holdfast.harness.events import ROW_BYTES, ROW_FIELDS, Op, Status
+from holdfast.harness.segments import HEADER_BYTES, MAGIC, META_AT, ROWS_AT, SCHEMA, STATE_AT
+
+ROW_DTYPE = np.dtype([*ROW_FIELDS, ("pad", "<u4")])
+assert ROW_DTYPE.itemsize == ROW_BYTES
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Header:
+    """What a segment says of itself. `rows` is None while its writer has not closed it."""
+
+    path: Path
+    writer: str
+    first_row: int
+    state: int
+    rows: int | None
+    meta: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recording:
+    """A merged history and who wrote it. nodes: process number -> node name."""
+
+    history: History
+    nodes: Mapping[int, str]
+    states: Mapping[str, int]
+
+
+def read_header(path: Path) -> Header:
+    """The header of one segment. UsageError if it is none, is cut short, or is of a newer kind."""
+    with path.open("rb") as file:
+        head = file.read(HEADER_BYTES)
+    if len(head) < HEADER_BYTES or not head.startswith(MAGIC):
+        raise UsageError(
+            f"{path}: not a Holdfast segment, or its head is damaged ({len(head)} bytes read);"
+            " copy the run directory again"
+        )
+    schema, row_bytes, _, first = np.frombuffer(head, "<u4", 4, len(MAGIC)).tolist()
+    if schema != SCHEMA or row_bytes != ROW_BYTES:
+        raise UsageError(
+            f"{path}: segment schema {schema}, this Holdfast reads {SCHEMA};"
+            " judge it with the version that wrote it, or a newer one"
+        )
+    used = int.from_bytes(head[ROWS_AT : ROWS_AT + 8], "little")
+    try:
+        meta = json.loads(head[META_AT:].split(b"\0", 1)[0])
+        writer = str(meta["writer"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{path}: the segment's description is damaged: {error}; copy the run directory again"
+        ) from error
+    return Header(
+        path=path,
+        writer=writer,
+        first_row=first,
+        state=head[STATE_AT],
+        rows=used - 1 if used else None,
+        meta=meta,
+    )
+
+
+def read_rows(header: Header) -> Rows:
+    """All rows of one segment, those never begun included (status EMPTY)."""
+    raw = np.fromfile(header.path, np.uint8, offset=HEADER_BYTES)
+    if header.rows is not None and len(raw) != header.rows * ROW_BYTES:
+        raise UsageError(
+            f"{header.path}: holds {len(raw) // ROW_BYTES} of the {header.rows} rows its writer"
+            " closed it with; copy the run directory again"
+        )
+    rows: Rows = raw[: len(raw) // ROW_BYTES * ROW_BYTES].view(ROW_DTYPE)
+    return rows
+
+
+def load(directory: Path) -> Recording:
+    """Merge all segments of a run in order of t_inv.
+
+    UsageError names the file and row of the first damage; nothing is repaired or written.
+    """
+    by_writer: dict[str, list[Header]] = {}
+    for path in sorted(directory.glob("*.seg")):
+        header = read_header(path)
+        by_writer.setdefault(header.writer, []).append(header)
+    if not by_writer:
+        raise UsageError(f"{directory}: no *.seg in it; give a run directory of Holdfast")
+    table = _Strings()
+    parts, nodes, states, problems = [], {}, {}, []
+    for number, (writer, headers) in enumerate(by_writer.items()):
+        headers.sort(key=lambda header: header.first_row)
+        problems += _gaps(writer, headers)
+        numbers = table.add(_read_strings(directory / f"{writer}.strings"))
+        for header in headers:
+            parts.append(_merge_form(header, read_rows(header), number, numbers))
+        nodes.update(
+            {
+                int(p): str(headers[0].meta.get("node", writer))
+                for p in headers[0].meta.get("processes", ())
+            }
+        )
+        states[writer] = headers[0].state
+    rows = np.concatenate(parts)
+    order = np.lexsort((rows["row"], rows["writer"], rows["t_inv"]))
+    history = History(
+        rows=rows[order],
+        strings=table.strings,
+        writers=tuple(by_writer),
+        problems=tuple(problems),
+    )
+    return Recording(history=history, nodes=nodes, states=states)
+
+
+class _Strings:
+    """One table of strings for the whole run."""
+
+    def __init__(self) -> None:
+        self.strings = [""]
+        self._known = {"": 0}
+
+    def add(self, texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The run's number of each of a writer's strings, by the writer's own number."""
+        numbers = [0]
+        for text in texts:
+            if text not in self._known:
+                self._known[text] = len(self.strings)
+                self.strings.append(text)
+            numbers.append(self._known[text])
+        return np.array(numbers, np.int64)
+
+
+def _read_strings(path: Path) -> list[str]:
+    if not path.exists():
+        return []
+    lines = path.read_bytes().split(b"\n")
+    texts = []
+    for n, line in enumerate(lines[:-1], 1):
+        try:
+            text = json.loads(line)
+        except ValueError as error:
+            raise UsageError(f"{path}, line {n}: not a JSON string: {error}") from error
+        texts.append(str(text))
+    return texts
+
+
+def _gaps(writer: str, headers: Sequence[Header]) -> list[str]:
+    expected = 0
+    for header in headers:
+        if header.first_row != expected:
+            return [f"writer {writer}: rows {expected} to {header.first_row} are missing"]
+        expected = header.first_row + _capacity(header)
+    return []
+
+
+def _capacity(header: Header) -> int:
+    with header.path.open("rb") as file:
+        return int.from_bytes(file.read(20)[16:20], "little")
+
+
+def _merge_form(header: Header, rows: Rows, writer: int, numbers: Any) -> Rows:
+    """Rows of one segment with the run's string numbers, checked for damage."""
+    kept = np.flatnonzero(rows["status"] != Status.EMPTY)
+    rows = rows[kept]
+    told = np.isin(rows["f"], (Op.LOST, Op.CLOSED))
+    damage = (
+        (rows["status"] > max(Status))
+        | ~np.isin(rows["f"], [int(op) for op in Op])
+        | ((rows["status"] > Status.INVOKED) & (rows["t_ret"] < rows["t_inv"]))
+        | (rows["key"] >= len(numbers))
+        | (rows["err"] >= len(numbers))
+        | (told & ((rows["res"] < 0) | (rows["res"] >= len(numbers))))
+    )
+    if damage.any():
+        at = int(kept[np.argmax(damage)])
+        raise UsageError(
+            f"{header.path}: row {at} (byte {HEADER_BYTES + at * ROW_BYTES}) is damaged;"
+            " copy the run directory again"
+        )
+    merged = np.empty(len(rows), MERGED_DTYPE)
+    for name, _ in ROW_FIELDS:
+        merged[name] = rows[name]
+    merged["key"] = numbers[rows["key"]]
+    merged["err"] = numbers[rows["err"]]
+    merged["res"][told] = numbers[rows["res"][told]]
+    merged["writer"] = writer
+    merged["row"] = kept + header.first_row
+    return merged

@@ -1,0 +1,240 @@
+"""One run from deployment to a complete history. It judges nothing.
+
+`python -m holdfast.harness.run RUN_DIR`: everything it needs stands in the manifest, everything it
+learns goes to files in the run directory, and to its standard output one JSON line of progress at
+a time. When its standard input closes it heals, tears down and leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from holdfast.harness import segments, store
+from holdfast.harness.agent_link import AgentLink
+from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
+from holdfast.harness.cluster import Cluster, Entries
+from holdfast.harness.entry import load
+from holdfast.harness.errors import HoldfastError
+from holdfast.harness.live import Live
+from holdfast.harness.manifest import plan_of
+from holdfast.harness.phase import END, GO, PROBE, STOP, Phase
+from holdfast.harness.ports import Place
+from holdfast.harness.schedule import Schedule
+from holdfast.harness.store import RunDir
+from holdfast.harness.verdict import Promises
+from holdfast.harness.waiting import sleep_until, until
+
+Progress = Callable[[Mapping[str, Any]], None]
+END_WITHIN_NS = 10 * SECOND
+
+
+class Run:
+    """The stages of one run, in order; `problems` is why its history may say too little."""
+
+    def __init__(self, run: RunDir, manifest: Mapping[str, Any], progress: Progress) -> None:
+        self.run_dir = run
+        self.manifest = manifest
+        self.plan = plan_of(manifest)
+        self.promises = Promises(**manifest["promises"])
+        self.problems: list[str] = []
+        self._progress = progress
+        self._live = Live(run.history)
+        self._reported: set[str] = set()
+
+    async def execute(self) -> None:
+        """Deploy, drive under faults, heal, settle, probe, tear down; heals on every way out."""
+        entries = self.manifest["entries"]
+        place = Place(
+            run_id=self.manifest["run"],
+            run_dir=self.run_dir.path,
+            shared=tuple(Path(path) for path in self.manifest["shared"]),
+            label=self.manifest["label"],
+        )
+        backend = load(entries["backend"])(place)
+        phase = Phase.create(self.run_dir.phase)
+        agent = await self._start_agent(backend, place)
+        cluster = Cluster(
+            plan=self.plan,
+            run=self.run_dir,
+            place=place,
+            backend=backend,
+            system=load(entries["system"]),
+            agent=agent,
+            entries=Entries(
+                workload=entries["workload"],
+                probe=entries["probe"],
+                resource_main=entries["resource_main"],
+                resource_client=entries["resource_client"],
+                libraries=[Path(path) for path in self.manifest["libraries"]],
+            ),
+            options=self.manifest["options"],
+            over_ns=self.plan.time_ns + self._settle_ns() + 60 * SECOND,
+        )
+        nemeses = {name: load(entry) for name, entry in entries["nemeses"].items()}
+        schedule = Schedule(self.plan.faults, nemeses, cluster, self._live)
+        try:
+            await self._stages(cluster, schedule, phase)
+        finally:
+            phase.set(END)
+            await agent.close()
+            await backend.close()
+            phase.close()
+
+    async def _start_agent(self, backend: Any, place: Place) -> AgentLink:
+        env = {"PYTHONPATH": str(self.run_dir.code), "HOLDFAST_RUN": place.label}
+        log = self.run_dir.log("agent", "agent")
+        agent = await AgentLink.start(backend.agent_argv(), env, log)
+        await agent.ask("hello", kill_on_eof=True)
+        return agent
+
+    async def _stages(self, cluster: Cluster, schedule: Schedule, phase: Phase) -> None:
+        self._say("deploy")
+        deploy_from = now_ns()
+        await cluster.open()
+        await self._until_states(cluster, "ready", segments.READY, self.manifest["ready_ns"])
+        self._mark("deployed", took_ns=now_ns() - deploy_from)
+        start_ns = self._mark("start")
+        phase.set(GO)
+        watcher = asyncio.ensure_future(self._watch(cluster, schedule, start_ns))
+        try:
+            await schedule.run(start_ns)
+            await sleep_until(start_ns + self.plan.time_ns)
+            await cluster.agent.ask("heal_all")
+            self._mark("stop")
+            phase.set(STOP)
+            self._say("settle")
+            await self._until_states(cluster, "idle", segments.IDLE, self._settle_ns())
+            self._say("probe")
+            self._mark("probe")
+            phase.set(PROBE)
+            await self._until_probed(cluster)
+        finally:
+            watcher.cancel()
+        self._mark("end", problems=self.problems)
+        phase.set(END)
+        self._say("collect")
+        await self._until_states(cluster, "done", segments.DONE, END_WITHIN_NS)
+
+    def _settle_ns(self) -> int:
+        """Recovery, and a lease for every holder, waiter and unanswered acquire there may be."""
+        parties = self.plan.clients + 1
+        hold_ns = int(self.manifest["longest_hold_ns"])
+        return int(self.promises.recovery_ns + parties * hold_ns + 5 * SECOND)
+
+    async def _until_probed(self, cluster: Cluster) -> None:
+        bound = int(self.manifest["options"]["workload"]["probe_ns"])
+        within = self.plan.locks * (bound + SECOND) + 15 * SECOND
+        for node in cluster.named("probe"):
+            writer = cluster.running[node.name].writer
+            if not await until(partial(self._idle, writer), within_ns=within):
+                self.problems.append(f"the probe was not done within {within // SECOND} s")
+
+    async def _until_states(self, cluster: Cluster, word: str, state: int, within_ns: int) -> None:
+        """Wait until every living client is so far; who is not becomes a problem."""
+        deadline = now_ns() + within_ns
+        for node in cluster.named("client"):
+            writer = cluster.running[node.name].writer
+
+            def there(name: str = node.name, writer: str = writer) -> bool:
+                return self._state(writer) >= state or not cluster.alive(name)
+
+            if not await until(there, within_ns=max(0, deadline - now_ns())):
+                self.problems.append(f"{writer} was not {word} within {within_ns // SECOND} s")
+            elif state == segments.READY and self._state(writer) < state:
+                raise HoldfastError(f"client {cluster.obituary(node.name)}")
+
+    def _idle(self, writer: str) -> bool:
+        return self._state(writer) >= segments.IDLE
+
+    def _state(self, writer: str) -> int:
+        return self._live.states().get(writer, 0)
+
+    async def _watch(self, cluster: Cluster, schedule: Schedule, start_ns: int) -> None:
+        """Report progress, start again owners that died on purpose, notice other deaths."""
+        while True:
+            self._live.look()
+            self._say(
+                "run",
+                t_ns=now_ns() - start_ns,
+                of_ns=self.plan.time_ns,
+                grants=self._live.grants,
+                ops=self._live.ops,
+                faults=schedule.done,
+                active=schedule.active,
+            )
+            for node in cluster.nodes:
+                if cluster.alive(node.name) or node.name in schedule.resting:
+                    continue
+                await self._bury(cluster, node.name, schedule)
+            await asyncio.sleep(200 * MILLISECOND / SECOND)
+
+    async def _bury(self, cluster: Cluster, name: str, schedule: Schedule) -> None:
+        writer = cluster.running[name].writer
+        if self._state(writer) == segments.DIED_ON_PURPOSE:
+            await cluster.start(name)
+        elif self._state(writer) != segments.DONE and writer not in self._reported:
+            self._reported.add(writer)
+            self.problems.append(cluster.obituary(name))
+
+    def _mark(self, what: str, **rest: Any) -> int:
+        t_ns = now_ns()
+        store.append(self.run_dir.times, {"mark": what, "t_ns": t_ns, **rest})
+        return t_ns
+
+    def _say(self, stage: str, **rest: Any) -> None:
+        self._progress({"stage": stage, **rest})
+
+
+async def _until_input_ends(work: asyncio.Task[None]) -> None:
+    """Cancel the work when whoever started this process is gone."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await reader.read()
+    work.cancel()
+
+
+async def _main(execute: Callable[[], Awaitable[None]]) -> None:
+    work = asyncio.ensure_future(_as_coroutine(execute))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, work.cancel)
+    orphaned = asyncio.ensure_future(_until_input_ends(work))
+    try:
+        await work
+    finally:
+        orphaned.cancel()
+
+
+async def _as_coroutine(execute: Callable[[], Awaitable[None]]) -> None:
+    await execute()
+
+
+def main(argv: list[str]) -> int:
+    """Exit code 0: a complete history; 130: asked to stop; else that of the error it printed."""
+    run = RunDir(Path(argv[1]))
+    manifest = run.read_manifest()
+
+    def progress(row: Mapping[str, Any]) -> None:
+        sys.stdout.write(json.dumps(row) + "\n")
+        sys.stdout.flush()
+
+    try:
+        asyncio.run(_main(Run(run, manifest, progress).execute))
+    except asyncio.CancelledError:
+        return 130
+    except HoldfastError as error:
+        progress({"stage": "failed", "error": str(error), "exit_code": error.exit_code})
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,135 @@
+"""Carries out a fault plan: each fault when it is due, seen to bite, healed on every way out.
+
+What happened is one row per step in faults.jsonl: planned, injected, healed, skipped or failed,
+each with the time that the agent saw it and the evidence it measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.harness import store
+from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
+from holdfast.harness.cluster import Cluster
+from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.live import Live
+from holdfast.harness.ports import Fault, Nemesis, View
+from holdfast.harness.seeds import stream
+from holdfast.harness.waiting import sleep_until
+
+HOLDER_WITHIN_NS = 3 * SECOND
+
+
+@dataclass(slots=True)
+class Schedule:
+    """The faults of one run. `active` counts those that bite now."""
+
+    faults: Sequence[Fault]
+    nemeses: Mapping[str, Nemesis]
+    cluster: Cluster
+    live: Live
+    start_ns: int = 0
+    active: int = 0
+    done: int = 0
+    resting: set[str] = field(default_factory=set)
+    """nodes whose process a fault has killed and nobody has started again yet"""
+
+    async def run(self, start_ns: int) -> None:
+        """All faults of the plan; returns when the last one is healed."""
+        self.start_ns = start_ns
+        for fault in self.faults:
+            self._note(
+                fault, "planned", at_ns=fault.at_ns, for_ns=fault.for_ns, params=dict(fault.params)
+            )
+        await asyncio.gather(*(self._one(fault) for fault in self.faults))
+
+    async def _one(self, fault: Fault) -> None:
+        await sleep_until(self.start_ns + fault.at_ns)
+        nodes: list[str] = []
+        try:
+            nodes = await self._inject(fault)
+            if nodes:
+                self.active += 1
+                await sleep_until(self.start_ns + fault.at_ns + fault.for_ns)
+        except EnvironmentFailed as error:
+            self._note(fault, "failed", t_ns=now_ns(), reason=str(error))
+        finally:
+            if nodes:
+                await self._heal(fault)
+                self.active -= 1
+            self.done += 1
+
+    async def _inject(self, fault: Fault) -> list[str]:
+        """Resolve the target and ask the agent; [] where it could not be resolved."""
+        nemesis = self.nemeses[fault.do]
+        rng = stream(self.cluster.plan.seed, "fault", fault.id)
+        view = await self._view(fault)
+        try:
+            requests = nemesis.requests(fault, view, rng)
+        except LookupError as error:
+            self._note(fault, "skipped", t_ns=now_ns(), reason=str(error))
+            return []
+        nodes: list[str] = []
+        evidence: dict[str, Any] = {}
+        t_ns = 0
+        before_ns = now_ns()
+        for request in requests:
+            aimed = _aimed_at(request.args)
+            if request.do == "kill":
+                self.resting.update(aimed)
+            answer = await self.cluster.agent.ask(request.do, **{"fault": fault.id, **request.args})
+            nodes += [node for node in aimed if node not in nodes]
+            evidence.update(answer.get("evidence", {}))
+            t_ns = t_ns or int(answer["t_ns"])
+        holder = view.holders[0] if fault.target == "holder" and view.holders else ""
+        self._note(
+            fault,
+            "injected",
+            t_ns=t_ns,
+            before_ns=before_ns,
+            nodes=nodes,
+            holder=holder,
+            evidence=evidence,
+        )
+        return nodes
+
+    async def _view(self, fault: Fault) -> View:
+        leader = None
+        if "leader" in (fault.target, *fault.params.values()) or fault.target == "follower":
+            leader = await self.cluster.leader()
+        holders = self._holders()
+        if fault.target == "holder":
+            deadline = now_ns() + HOLDER_WITHIN_NS
+            while not holders and now_ns() < deadline:
+                await asyncio.sleep(2 * MILLISECOND / SECOND)
+                holders = self._holders()
+        return View(nodes=self.cluster.nodes, leader=leader, holders=holders)
+
+    def _holders(self) -> list[str]:
+        return list(dict.fromkeys(hold.node for hold in self.live.holds()))
+
+    async def _heal(self, fault: Fault) -> None:
+        """Observe, heal, start again what was killed. A failure is noted, never raised."""
+        try:
+            seen = await self.cluster.agent.ask("observe", fault=fault.id)
+            healed = await self.cluster.agent.ask("heal", fault=fault.id)
+            evidence = {**seen.get("evidence", {}), **healed.get("evidence", {})}
+            for node in healed.get("restart", evidence.pop("restart", [])):
+                await self.cluster.start(node)
+                self.resting.discard(node)
+            self._note(fault, "healed", t_ns=now_ns(), evidence=evidence, bit=bool(seen.get("bit")))
+        except EnvironmentFailed as error:
+            self._note(fault, "failed", t_ns=now_ns(), reason=str(error))
+
+    def _note(self, fault: Fault, event: str, **rest: Any) -> None:
+        row = {"id": fault.id, "event": event, "do": fault.do, "target": fault.target, **rest}
+        store.append(self.cluster.run.faults, row)
+
+
+def _aimed_at(args: Mapping[str, Any]) -> list[str]:
+    """The nodes that a request names, whichever way."""
+    links = [str(link["node"]) for link in args.get("links", ())]
+    return list(dict.fromkeys([*map(str, args.get("nodes", ())), *links]))

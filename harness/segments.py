@@ -1,0 +1,206 @@
+"""The recorder: one writer, one memory-mapped file, one row per op.
+
+The kernel keeps what was stored into the map when the writer is killed, so no acknowledged event
+is lost at SIGKILL. The status byte is stored last: a row is either whole or not there, and an op
+whose writer died stays INVOKED, which is what "unknown" means. Standard library only.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import mmap
+import os
+import struct
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from holdfast.harness.clock import now_ns
+from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.events import NO_TOKEN, ROW_BYTES, ROW_FORMAT, Op, Status
+
+MAGIC = b"HOLDFAST"
+SCHEMA = 1
+HEADER_BYTES = 4096
+STATE_AT = 24
+ROWS_AT = 32
+META_AT = 64
+SEGMENT_ROWS = 1 << 15
+
+OPENED, READY, IDLE, DONE, DIED_ON_PURPOSE = 0, 1, 2, 3, 4
+"""What a writer says of itself in the header: opened its file; may be told to go; finished what it
+had begun; closed cleanly; stopped dead because its workload wanted an owner that dies."""
+
+_HEAD = struct.Struct("<8sIIII")
+_ROW = struct.Struct(ROW_FORMAT)
+_RET, _TOKEN, _RES, _ERR, _STATUS = 1, 3, 5, 20, 91
+_WORDS = ROW_BYTES // 8
+
+
+def segment_path(directory: Path, writer: str, part: int) -> Path:
+    """Where the part-th segment of a writer lies: `c1.seg`, `c1+1.seg`, `c1+2.seg` ..."""
+    return directory / (f"{writer}.seg" if part == 0 else f"{writer}+{part}.seg")
+
+
+class _Segment:
+    """One preallocated file and the three views through which rows are stored."""
+
+    def __init__(self, path: Path, first_row: int, meta: bytes) -> None:
+        size = HEADER_BYTES + SEGMENT_ROWS * ROW_BYTES
+        try:
+            with path.open("xb") as file:
+                # A hole that the disk cannot fill would kill the writer by SIGBUS: ask now.
+                os.posix_fallocate(file.fileno(), 0, size)
+                self._map = mmap.mmap(file.fileno(), size)
+        except OSError as error:
+            raise EnvironmentFailed(f"{path}: cannot record here: {error}") from error
+        self._path = path
+        _HEAD.pack_into(self._map, 0, MAGIC, SCHEMA, ROW_BYTES, SEGMENT_ROWS, first_row)
+        self._map[META_AT : META_AT + len(meta)] = meta
+        self.rows = memoryview(self._map)[HEADER_BYTES:]
+        self.words = self.rows.cast("q")
+        self.halves = self.rows.cast("I")
+
+    def set_state(self, state: int) -> None:
+        self._map[STATE_AT] = state
+
+    def close(self, used: int) -> None:
+        struct.pack_into("<Q", self._map, ROWS_AT, used + 1)
+        for view in (self.words, self.halves, self.rows):
+            view.release()
+        self._map.close()
+        os.truncate(self._path, HEADER_BYTES + used * ROW_BYTES)
+
+
+class Recorder:
+    """Appends rows for one writer. Threads may share it; processes may not.
+
+    `meta` is stored as JSON in the header: which node, which logical clients.
+    """
+
+    def __init__(self, directory: Path, writer: str, meta: Mapping[str, Any]) -> None:
+        self._directory = directory
+        self._writer = writer
+        self._meta = json.dumps({"writer": writer, **meta}).encode()
+        if len(self._meta) > HEADER_BYTES - META_AT - 1:
+            raise EnvironmentFailed(f"recorder {writer}: {len(self._meta)} bytes of metadata")
+        self._numbers = itertools.count()
+        self._strings: dict[str, int] = {"": 0}
+        self._text = os.open(
+            directory / f"{writer}.strings", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644
+        )
+        self._state = OPENED
+        self._growing = threading.Lock()
+        self._parts = [_Segment(segment_path(directory, writer, 0), 0, self._meta)]
+
+    def intern(self, text: str) -> int:
+        """The number of a string, written to the side file before any row can name it."""
+        known = self._strings.get(text)
+        if known is None:
+            line = json.dumps(text[:4096]).encode() + b"\n"
+            os.write(self._text, line)
+            known = self._strings[text] = len(self._strings)
+        return known
+
+    def invoke(
+        self,
+        f: Op,
+        process: int,
+        key: int,
+        *,
+        attempt: int = 0,
+        token: int = NO_TOKEN,
+        arg: int = 0,
+        aux: int = 0,
+        op: int = 0,
+        mode: int = 0,
+    ) -> int:
+        """Store the call edge, stamped as late as can be; the row number is its identity."""
+        number = next(self._numbers)
+        part, at = divmod(number, SEGMENT_ROWS)
+        segment = self._parts[part] if part < len(self._parts) else self._extend(part)
+        _ROW.pack_into(
+            segment.rows,
+            at * ROW_BYTES,
+            now_ns(),
+            0,
+            attempt,
+            token,
+            arg,
+            0,
+            aux,
+            op,
+            0,
+            0,
+            process,
+            key,
+            0,
+            0,
+            f,
+            0,
+            mode,
+            Status.INVOKED,
+        )
+        return number
+
+    def complete(
+        self,
+        number: int,
+        status: Status,
+        *,
+        token: int | None = None,
+        res: int = 0,
+        err: int = 0,
+        at_ns: int | None = None,
+    ) -> int:
+        """Store the return edge; the status byte makes it count. Returns the stamp."""
+        t_ret = now_ns() if at_ns is None else at_ns
+        part, at = divmod(number, SEGMENT_ROWS)
+        segment = self._parts[part]
+        word = at * _WORDS
+        segment.words[word + _RET] = t_ret
+        if token is not None:
+            segment.words[word + _TOKEN] = token
+        if res:
+            segment.words[word + _RES] = res
+        if err:
+            segment.halves[2 * word + _ERR] = err
+        segment.rows[at * ROW_BYTES + _STATUS] = status
+        return t_ret
+
+    def tell(self, state: int) -> None:
+        """Say in the header how far this writer is; the driver reads it there."""
+        self._state = state
+        for segment in self._parts:
+            segment.set_state(state)
+
+    def close(self) -> None:
+        """Cut the file to the rows it has and note their number, so that truncation shows."""
+        total = next(self._numbers)
+        for part, segment in enumerate(self._parts):
+            segment.close(max(0, min(SEGMENT_ROWS, total - part * SEGMENT_ROWS)))
+        os.close(self._text)
+
+    def _extend(self, part: int) -> _Segment:
+        with self._growing:
+            if part < len(self._parts):
+                return self._parts[part]
+            path = segment_path(self._directory, self._writer, part)
+            segment = _Segment(path, part * SEGMENT_ROWS, self._meta)
+            segment.set_state(self._state)
+            self._parts.append(segment)
+            return segment
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,40 @@
+"""Waiting for a condition, always with a bound."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
+
+
+async def until(
+    condition: Callable[[], bool], *, within_ns: int, every_ns: int = 10 * MILLISECOND
+) -> bool:
+    """Look every `every_ns` until the condition holds; False if it did not within the bound."""
+    deadline = now_ns() + within_ns
+    while not condition():
+        if now_ns() >= deadline:
+            return False
+        await asyncio.sleep(every_ns / SECOND)
+    return True
+
+
+async def until_answer(
+    condition: Callable[[], Awaitable[bool]],
+    *,
+    within_ns: int,
+    every_ns: int = 30 * MILLISECOND,
+) -> bool:
+    """The same for a condition that has to ask somebody."""
+    deadline = now_ns() + within_ns
+    while not await condition():
+        if now_ns() >= deadline:
+            return False
+        await asyncio.sleep(every_ns / SECOND)
+    return True
+
+
+async def sleep_until(t_ns: int) -> None:
+    """Return at a moment of the run's clock, or at once if it has passed."""
+    await asyncio.sleep(max(0, t_ns - now_ns()) / SECOND)

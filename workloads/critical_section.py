@@ -1,0 +1,37 @@
+"""The plain use of a lock: acquire, write several times without looking again, release.
+
+Asks: exclusion, stale and expired writes, token order, ownership, loss notice, liveness
+Catches: double grants, broken leases, stale writes by a holder that was stopped past its lease
+Checkers: every one but lost updates
+"""
+
+from __future__ import annotations
+
+from holdfast.harness.client import Context
+from holdfast.workloads.shape import Shape
+
+ASKS = (
+    "mutual-exclusion",
+    "no-stale-write",
+    "no-expired-write",
+    "token-order",
+    "ownership",
+    "loss-notice",
+    "deadlock-freedom",
+    "orphan-freedom",
+    "no-hung-request",
+)
+
+
+async def client(ctx: Context) -> None:
+    """Writes are spaced and the lease is not looked at between them: that is the hazard."""
+    shape = Shape.of(ctx.options)
+    while ctx.running:
+        grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)
+        if grant is not None:
+            await ctx.renew(grant)
+            for _ in range(shape.writes):
+                await ctx.sleep(shape.gap_ns)
+                await ctx.write(grant)
+            await ctx.release(grant)
+        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))

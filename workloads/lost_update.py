@@ -1,0 +1,37 @@
+"""Read, think, write back: what a lock is bought for.
+
+Asks: lost updates and exclusion, stale writes, token order, liveness
+Catches: two accepted writes that build on one version
+Checkers: no-lost-update and those of exclusion, fencing and liveness
+"""
+
+from __future__ import annotations
+
+from holdfast.harness.client import Context
+from holdfast.workloads.shape import Shape
+
+ASKS = (
+    "no-lost-update",
+    "mutual-exclusion",
+    "no-stale-write",
+    "token-order",
+    "deadlock-freedom",
+    "orphan-freedom",
+    "no-hung-request",
+)
+
+
+async def client(ctx: Context) -> None:
+    """Each write names the version it was computed from; the resource does not check it."""
+    shape = Shape.of(ctx.options)
+    while ctx.running:
+        grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)
+        if grant is not None:
+            await ctx.renew(grant)
+            for _ in range(shape.writes):
+                version = await ctx.read(grant)
+                await ctx.sleep(shape.gap_ns)
+                if version >= 0:
+                    await ctx.write(grant, base=version)
+            await ctx.release(grant)
+        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))

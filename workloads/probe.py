@@ -1,0 +1,19 @@
+"""The fresh client that asks for every lock once, after everything healed and everybody stopped."""
+
+from __future__ import annotations
+
+from holdfast.harness.client import Context
+from holdfast.harness.clock import SECOND
+from holdfast.harness.events import Op
+from holdfast.harness.phase import PROBE
+from holdfast.harness.waiting import until
+
+
+async def client(ctx: Context) -> None:
+    """Waits for its turn, then for each lock at most as long as the run's options say."""
+    await until(lambda: ctx.reached(PROBE), within_ns=int(ctx.options["over_ns"]))
+    for lock in ctx.locks:
+        wait_ns = int(ctx.options.get("probe_ns", 10 * SECOND))
+        grant = await ctx.acquire(lock, wait_ns=wait_ns, op=Op.PROBE)
+        if grant is not None:
+            await ctx.release(grant)

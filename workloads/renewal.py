@@ -1,0 +1,30 @@
+"""Holds far longer than the lease, kept alive by renewing every third of it.
+
+Asks: exclusion under renewal, loss notice, ownership, stale and expired writes, liveness
+Catches: renewals that revive an expired lease, losses that nobody is told of
+Checkers: every one but lost updates
+"""
+
+from __future__ import annotations
+
+from holdfast.harness.client import Context
+from holdfast.harness.clock import now_ns
+from holdfast.workloads.critical_section import ASKS as CRITICAL_SECTION_ASKS
+from holdfast.workloads.shape import Shape
+
+ASKS = CRITICAL_SECTION_ASKS
+
+
+async def client(ctx: Context) -> None:
+    """Writes all the while; stops when it is told that the lock is lost."""
+    shape = Shape.of(ctx.options)
+    while ctx.running:
+        grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)
+        if grant is not None:
+            over = now_ns() + shape.hold_leases * ctx.lease_ns
+            async with ctx.renewing(grant):
+                while now_ns() < over and ctx.running and not ctx.lost(grant):
+                    await ctx.sleep(max(shape.gap_ns, ctx.lease_ns // 20))
+                    await ctx.write(grant)
+            await ctx.release(grant)
+        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))

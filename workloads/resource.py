@@ -1,0 +1,157 @@
+"""The protected resource: a process of its own with its own ordered log of every request.
+
+`python -S -m holdfast.workloads.resource CONFIG.json`. It keeps one versioned register per key, in
+one of three ways: `fenced` admits a token that is not smaller than the highest it has admitted,
+`strict` refuses besides a second *attempt* with an equal token, `unfenced` admits everybody. Every
+accepted write makes the next version. What it decided is a row before it is an answer, and after a
+restart it reads its own rows again, so its highest token survives the death of its process (not
+that of the host: rows are memory-mapped, not synced).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import mmap
+import os
+import struct
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from holdfast.harness import segments
+from holdfast.harness.events import NO_TOKEN, ROW_BYTES, ROW_FORMAT, Op, Status
+from holdfast.harness.phase import END, Phase
+from holdfast.harness.waiting import until
+
+PORT = 7300
+LIMIT = 1 << 16
+MODES = ("fenced", "strict", "unfenced")
+
+
+@dataclass(slots=True)
+class Register:
+    """One key: how many writes it took, and the newest token it admitted with its attempt."""
+
+    version: int = 0
+    highest: int = NO_TOKEN
+    attempt: int = 0
+
+
+@dataclass(slots=True)
+class Store:
+    """All registers and the rule of admission. No file, no socket, no clock."""
+
+    mode: str
+    registers: dict[str, Register] = field(default_factory=dict)
+
+    def admit(self, key: str, attempt: int, token: int) -> tuple[bool, Register]:
+        """Whether a request may pass; a passing one raises the highest token of its key."""
+        register = self.registers.setdefault(key, Register())
+        if self.mode != "unfenced":
+            if token < register.highest:
+                return False, register
+            repeat = token == register.highest and attempt != register.attempt
+            if self.mode == "strict" and register.attempt and repeat:
+                return False, register
+        if token >= register.highest:
+            register.highest, register.attempt = token, attempt
+        return True, register
+
+
+class Server:
+    """Answers JSON lines over TCP, one client at a time in its own log's order."""
+
+    def __init__(self, store: Store, recorder: segments.Recorder) -> None:
+        self._store = store
+        self._recorder = recorder
+
+    def decide(self, request: dict[str, Any]) -> dict[str, Any]:
+        """One request: recorded, decided, recorded as decided. KeyError etc. for garbage."""
+        key, attempt = str(request["key"]), int(request["attempt"])
+        token, base, name = int(request["token"]), int(request["base"]), int(request["op"])
+        write = request["do"] == "write"
+        before = self._store.registers.get(key, Register()).highest
+        row = self._recorder.invoke(
+            Op.SERVED_WRITE if write else Op.SERVED_READ,
+            name >> 32,
+            self._recorder.intern(key),
+            attempt=attempt,
+            token=token,
+            arg=base if write else before,
+            aux=before if write else 0,
+            op=name,
+        )
+        admitted, register = self._store.admit(key, attempt, token)
+        if admitted and write:
+            register.version += 1
+        error = "" if admitted else f"token {token} is older than {register.highest}"
+        self._recorder.complete(
+            row,
+            Status.OK if admitted else Status.FAIL,
+            res=register.version,
+            err=self._recorder.intern("stale token") if error else 0,
+        )
+        return {"ok": admitted, "version": register.version, "error": error}
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection. Garbage ends it, and only it."""
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while line := await reader.readline():
+                try:
+                    reply = self.decide(json.loads(line))
+                except (ValueError, KeyError, TypeError) as error:
+                    sys.stderr.write(f"resource: closed a connection: {error!r}\n")
+                    break
+                writer.write(json.dumps(reply).encode() + b"\n")
+                await writer.drain()
+        writer.close()
+
+
+def replay(directory: Path, writer: str, store: Store) -> None:
+    """Bring a store to where the rows of an earlier process of this resource left it."""
+    row = struct.Struct(ROW_FORMAT)
+    strings_file = directory / f"{writer}.strings"
+    strings = ["", *(json.loads(line) for line in strings_file.read_bytes().splitlines())]
+    part = 0
+    while (path := segments.segment_path(directory, writer, part)).exists():
+        with path.open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        for at in range(segments.HEADER_BYTES, len(data) - ROW_BYTES + 1, ROW_BYTES):
+            fields = row.unpack_from(data, at)
+            kind, status = fields[14], fields[17]
+            if kind in (Op.SERVED_READ, Op.SERVED_WRITE) and status == Status.OK:
+                _, register = store.admit(strings[fields[11]], fields[2], fields[3])
+                register.version = max(register.version, fields[5])
+        data.close()
+        part += 1
+
+
+async def _serve(config: dict[str, Any], store: Store, recorder: segments.Recorder) -> None:
+    server = await asyncio.start_server(
+        Server(store, recorder).serve, config["address"], PORT, limit=LIMIT, reuse_address=True
+    )
+    phase = Phase(Path(config["phase"]), writable=False)
+    recorder.tell(segments.READY)
+    await until(lambda: phase.get() == END, within_ns=config["over_ns"])
+    server.close()
+    recorder.tell(segments.DONE)
+
+
+def main(argv: list[str]) -> int:
+    """Serve until the run ends. A restarted resource records under a new writer's name."""
+    config = json.loads(Path(argv[1]).read_text())
+    store = Store(config["mode"])
+    directory = Path(config["history"])
+    for earlier in config["earlier"]:
+        replay(directory, earlier, store)
+    meta = {"node": config["node"], "processes": [], "pid": os.getpid(), "role": "resource"}
+    with segments.Recorder(directory, config["writer"], meta) as recorder:
+        asyncio.run(_serve(config, store, recorder))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

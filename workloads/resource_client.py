@@ -1,0 +1,73 @@
+"""The protected resource as a client reaches it: one connection, one request at a time.
+
+A request whose answer did not come is INFO, and its connection is closed: a late answer must never
+be read as the answer to the next request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from holdfast.harness.client import Reply
+from holdfast.harness.events import Status
+from holdfast.workloads.resource import PORT
+
+TIMEOUT_S = 2.0
+
+
+class ResourceClient:
+    """Speaks JSON lines to the resource. Reconnects by itself; never raises for the network."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._turn = asyncio.Lock()
+
+    async def read(self, key: str, *, op: int, attempt: int, token: int) -> Reply:
+        """Ask for the version of a key."""
+        return await self._ask(
+            {"do": "read", "key": key, "op": op, "attempt": attempt, "token": token, "base": -1}
+        )
+
+    async def write(self, key: str, *, op: int, attempt: int, token: int, base: int) -> Reply:
+        """Ask for a write that builds on version `base` (-1: on whatever is there)."""
+        return await self._ask(
+            {"do": "write", "key": key, "op": op, "attempt": attempt, "token": token, "base": base}
+        )
+
+    async def _ask(self, request: dict[str, Any]) -> Reply:
+        async with self._turn:
+            sent = False
+            try:
+                async with asyncio.timeout(TIMEOUT_S):
+                    if self._streams is None:
+                        self._streams = await asyncio.open_connection(self._address, PORT)
+                    reader, writer = self._streams
+                    sent = True
+                    writer.write(json.dumps(request).encode() + b"\n")
+                    line = await reader.readuntil(b"\n")
+                answer = json.loads(line)
+                return Reply(
+                    outcome=Status.OK if answer["ok"] else Status.FAIL,
+                    version=int(answer["version"]),
+                    error=str(answer["error"]),
+                )
+            except (OSError, EOFError, ValueError, KeyError) as error:
+                self._drop()
+                outcome = Status.INFO if sent else Status.FAIL
+                return Reply(outcome=outcome, error=f"{type(error).__name__}: {error}")
+            except asyncio.CancelledError:
+                self._drop()
+                raise
+
+    def _drop(self) -> None:
+        if self._streams is not None:
+            self._streams[1].close()
+            self._streams = None
+
+
+def connect(address: str) -> ResourceClient:
+    """A client of the resource at an address."""
+    return ResourceClient(address)
