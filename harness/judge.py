@@ -36,13 +36,13 @@ def judge(run: RunDir, checkers: Mapping[str, Checker], evidence: Evidence) -> d
     verdicts = [_one(prop, checkers[prop], case) for prop in case.asked]
     kinds = sorted({window.do for window in case.windows if window.bit})
     rows = [_verdict_row(verdict, case, kinds) for verdict in verdicts]
-    overall, exit_code = _overall(rows, case.history.problems)
+    word, exit_code = overall(rows, case.history.problems)
     return {
         "schema": SCHEMA,
         "run": manifest["run"],
         **{name: manifest["plan"][name] for name in ("system", "backend", "workload", "resource")},
         "seed": manifest["plan"]["seed"],
-        "verdict": overall,
+        "verdict": word,
         "exit_code": exit_code,
         "command": manifest["command"],
         "problems": list(case.history.problems),
@@ -196,12 +196,12 @@ def event(history: History, index: int, nodes: Mapping[int, str]) -> dict[str, A
     }
 
 
-def _overall(rows: Sequence[Mapping[str, Any]], problems: Sequence[str]) -> tuple[str, int]:
+def overall(rows: Sequence[Mapping[str, Any]], problems: Sequence[str]) -> tuple[str, int]:
     """The verdict of the whole run and its exit code: only what is promised counts for it."""
     judged = [row for row in rows if row["promised"]] or rows
-    overall = worst(Verdict(row["verdict"]) for row in judged)
-    if overall is Verdict.VIOLATED:
-        return str(overall), 1 if any(row["promised"] for row in judged) else 0
-    if problems or (overall is Verdict.UNKNOWN and any(row["promised"] for row in judged)):
+    word = worst(Verdict(row["verdict"]) for row in judged)
+    if word is Verdict.VIOLATED:
+        return str(word), 1 if any(row["promised"] for row in judged) else 0
+    if problems or (word is Verdict.UNKNOWN and any(row["promised"] for row in judged)):
         return str(Verdict.UNKNOWN), 3
-    return str(overall), 0
+    return str(word), 0

@@ -1,5 +1,81 @@
-"""The command line: one file per command."""
+"""The command line: one file per command, loaded when it is called.
+
+`holdfast --help` needs click alone. Every HoldfastError becomes its message and its exit code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from holdfast import __version__
+from holdfast.harness.errors import HoldfastError
+
+COMMANDS: dict[str, str] = {
+    "demo": "The tour: the reference service holds, the majority vote is violated.",
+    "run": "One run: deploy, drive clients under faults, judge, report.",
+    "check": "Judge a run directory again; the verdict is the exit code.",
+    "report": "Write the HTML report of a judged run.",
+    "list": "What there is: systems, workloads, nemeses, checkers, backends.",
+    "doctor": "What this machine can run and why not; --clean removes leftovers.",
+    "config": "Every setting and where it came from.",
+}
 
 
-def main() -> None:
-    """Replaced as soon as the first command exists."""
+class Lazy(click.Group):
+    """Imports the file of a command only when that command is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"holdfast.commands.{name}_command")
+        command = module.command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from holdfast.harness.plan import suggest
+
+            ctx.fail(suggest(args[0], list(COMMANDS), "command"))
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="holdfast")
+def cli() -> None:
+    """Find out whether a distributed lock can ever have two holders.
+
+    Exit codes: 0 holds, 1 violated, 2 usage, 3 inconclusive, 4 environment failed,
+    130 interrupted.
+    """
+
+
+def main(args: list[str] | None = None) -> Any:
+    """The program. Ends the process with the exit code of the command."""
+    try:
+        code = cli.main(args=args, prog_name="holdfast", standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except HoldfastError as error:
+        for line in str(error).splitlines():
+            click.echo(f"holdfast: {line}", err=True)
+        sys.exit(error.exit_code)
+    sys.exit(code if isinstance(code, int) else 0)

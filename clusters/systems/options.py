@@ -1,0 +1,30 @@
+"""Options of a system, read from words: unknown names and values are told with what is known."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+from holdfast.harness.errors import UsageError
+
+
+def choose(
+    system: str, options: Mapping[str, str], known: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
+    """Every known option with its value; the first of its values is the default.
+
+    UsageError tells all mistakes at once.
+    """
+    problems = []
+    for name, value in options.items():
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            names = ", ".join(sorted(known)) or "none"
+            problems.append(f"{system}: no such option: {name}{hint} (known: {names})")
+        elif value not in known[name]:
+            values = ", ".join(known[name])
+            problems.append(f"{system}: {name}={value} is not one of {values}")
+    if problems:
+        raise UsageError(*problems)
+    return {name: options.get(name, values[0]) for name, values in known.items()}

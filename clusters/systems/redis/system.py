@@ -1,0 +1,123 @@
+"""Redis on one node as the driver sees it: how to start it, and what it promises.
+
+Promises: exclusion while the server lives and its clock keeps time; a wrong owner cannot release
+Does not promise: exclusion after a restart or a clock step, fencing tokens, notice of a loss
+Tested with: Debian's redis-server 7.0 and redis-py 8.1.0
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping, Sequence
+
+from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.redis import PORT
+from holdfast.harness.clock import MILLISECOND, SECOND
+from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.verdict import Promises
+
+PERSISTENCE: dict[str, tuple[str, ...]] = {
+    "stock": (),
+    "always": ("--appendonly", "yes", "--appendfsync", "always"),
+    "none": ("--save", "", "--appendonly", "no"),
+}
+"""How the server keeps its data: as shipped (snapshots), every write synced, not at all."""
+OPTIONS = {"persistence": tuple(PERSISTENCE), "tokens": ("none", "counter")}
+
+
+class Redis:
+    """One server; clients poll it. `tokens=counter` takes a number from a counter key."""
+
+    client = "holdfast.clusters.systems.redis.client:client"
+    libraries: Sequence[str] = ("redis==8.1.0", "async-timeout==5.0.1")
+    binary = "redis-server"
+
+    def promises(self, options: Mapping[str, str]) -> Promises:
+        chosen = choose("redis", options, OPTIONS)
+        durable = chosen["persistence"] == "always"
+        while_it_lives = ("partition", "pause", *(("kill",) if durable else ()))
+        tokens = chosen["tokens"] == "counter"
+        keeps = {
+            "mutual-exclusion": while_it_lives,
+            "ownership": while_it_lives,
+            "deadlock-freedom": ("partition", "pause", "kill"),
+            "orphan-freedom": ("partition", "pause", "kill"),
+            "no-hung-request": ("any",),
+        }
+        if tokens:
+            keeps["token-order"] = while_it_lives
+            keeps["no-stale-write"] = while_it_lives
+        return Promises(
+            purpose="efficiency",
+            bound="lease",
+            renew_proves=True,
+            release_proves=True,
+            release_once=True,
+            slip_ns=5 * MILLISECOND,
+            drift_ppm=1000,
+            tokens="ordered" if tokens else "none",
+            tokens_unique=tokens,
+            order="racing",
+            notice_ns=0,
+            recovery_ns=5 * SECOND,
+            keeps=keeps,
+            sheet={
+                "owner identity": "a value unique to the attempt",
+                "acquisition": "SET key value NX PX lease, polled every 2 to 12 ms",
+                "lease": "the key's time to live, on the server's wall clock",
+                "renewal": "compare-and-PEXPIRE in a script",
+                "token enforcement": "INCR of a counter key in the same script"
+                if tokens
+                else "none: a plain Redis lock has no token",
+                "timeout": "1 s per command; a command without an answer is unknown",
+                "retry": "none inside the library (switched off), polls by the adapter",
+                "consequence": "after a restart without synced writes the lock is forgotten",
+                "clock assumptions": "the server's wall clock does not step",
+                "evidence": f"persistence: {chosen['persistence']}",
+            },
+        )
+
+    def command(
+        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
+    ) -> Command:
+        chosen = choose("redis", options, OPTIONS)
+        data = place.run_dir / "data" / node.name
+        data.mkdir(parents=True, exist_ok=True)
+        logs = place.run_dir / "logs" / node.name
+        logs.mkdir(parents=True, exist_ok=True)
+        argv = (
+            self.binary,
+            "--bind", node.address,
+            "--port", str(PORT),
+            "--dir", str(data),
+            "--protected-mode", "no",
+            "--daemonize", "no",
+            *PERSISTENCE[chosen["persistence"]],
+        )  # fmt: skip
+        return Command(argv=argv, log=logs / "redis.log")
+
+    def precheck(self) -> str | None:
+        """Why this machine cannot start it outside a container; None if it can."""
+        if shutil.which(self.binary) is None:
+            return "redis-server is not installed; install it, or use --backend docker"
+        return None
+
+    async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
+        """Whether the server answers PING."""
+        try:
+            async with asyncio.timeout(0.5):
+                reader, writer = await asyncio.open_connection(node.address, PORT)
+                writer.write(b"PING\r\n")
+                answer = await reader.readline()
+                writer.close()
+        except (OSError, TimeoutError):
+            return False
+        return answer.startswith(b"+PONG")
+
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+        """The one server that clients use."""
+        return servers[0].name
+
+
+SYSTEM = Redis()

@@ -1,0 +1,117 @@
+"""What there is to name on the command line: literal tables, one row per entry, loaded by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One entry: "module:attr", and what it is in one sentence."""
+
+    entry: str
+    says: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SystemRow:
+    """A lock service: the entry, how many servers it has by default, and at most."""
+
+    entry: str
+    says: str
+    nodes: int
+    most: int
+
+
+_S = "holdfast.clusters.systems"
+SYSTEMS: dict[str, SystemRow] = {
+    "reference": SystemRow(
+        entry=f"{_S}.reference.system:SYSTEM",
+        says="replicated by consensus; leases, FIFO queue, fencing tokens, loss notices",
+        nodes=3,
+        most=9,
+    ),
+    "single": SystemRow(
+        entry=f"{_S}.single.system:SYSTEM",
+        says="one lease server in memory: a single point of failure on purpose",
+        nodes=1,
+        most=1,
+    ),
+    "majority": SystemRow(
+        entry=f"{_S}.majority.system:SYSTEM",
+        says="a vote over independent lease servers without consensus: broken by design",
+        nodes=3,
+        most=9,
+    ),
+    "redis": SystemRow(
+        entry=f"{_S}.redis.system:SYSTEM",
+        says="SET NX PX and compare-and-delete, through unmodified redis-py",
+        nodes=1,
+        most=1,
+    ),
+    "none": SystemRow(
+        entry=f"{_S}.none.system:SYSTEM",
+        says="a control: no lock at all",
+        nodes=0,
+        most=0,
+    ),
+}
+
+_B = "holdfast.clusters.backends"
+BACKENDS: dict[str, Row] = {
+    "local": Row(
+        entry=f"{_B}.local",
+        says="processes of this machine, each node a network namespace or behind proxies",
+    ),
+    "docker": Row(entry=f"{_B}.docker", says="one container per node, on an engine of this host"),
+}
+"""A backend's entry is its module: `precheck`, `launch_prefix` and `backend` are found in it."""
+
+_W = "holdfast.workloads"
+WORKLOADS: dict[str, Row] = {
+    "critical-section": Row(
+        entry=f"{_W}.critical_section",
+        says="acquire, write several times without looking at the lease again, release",
+    ),
+    "lost-update": Row(
+        entry=f"{_W}.lost_update", says="read, think, write back: what a lock is bought for"
+    ),
+    "renewal": Row(
+        entry=f"{_W}.renewal", says="holds far longer than the lease, renewed at a third of it"
+    ),
+    "try-lock": Row(entry=f"{_W}.try_lock", says="never waits: asks, works if it got the lock"),
+    "abandoned": Row(entry=f"{_W}.abandoned", says="owners that die holding"),
+}
+"""A workload's entry is its module: `client` and `ASKS` are found in it."""
+
+PROBE = f"{_W}.probe:client"
+RESOURCE_MAIN = f"{_W}.resource"
+RESOURCE_CLIENT = f"{_W}.resource_client:connect"
+RESOURCES: dict[str, str] = {
+    "fenced": "admits a token that is not smaller than the highest it has admitted",
+    "strict": "refuses besides a second attempt with an equal token",
+    "unfenced": "admits everybody",
+}
+
+_N = "holdfast.nemesis"
+NEMESES: dict[str, Row] = {
+    "partition": Row(entry=f"{_N}.partition:NEMESIS", says="packets between nodes are dropped"),
+    "pause": Row(entry=f"{_N}.pause:NEMESIS", says="processes are stopped and later resumed"),
+    "kill": Row(entry=f"{_N}.kill:NEMESIS", says="processes are killed and started again"),
+    "clock": Row(entry=f"{_N}.clock:NEMESIS", says="a process's wall clock steps, drifts, strobes"),
+}
+
+_C = "holdfast.checkers"
+CHECKERS: dict[str, str] = {
+    "mutual-exclusion": f"{_C}.mutual_exclusion:check",
+    "no-stale-write": f"{_C}.stale_write:check",
+    "no-expired-write": f"{_C}.expired_write:check",
+    "no-lost-update": f"{_C}.lost_update:check",
+    "token-order": f"{_C}.token_order:check",
+    "ownership": f"{_C}.ownership:check",
+    "loss-notice": f"{_C}.loss_notice:check",
+    "deadlock-freedom": f"{_C}.deadlock_freedom:check",
+    "orphan-freedom": f"{_C}.orphan_freedom:check",
+    "no-hung-request": f"{_C}.hung_request:check",
+}
+EVIDENCE = f"{_C}.evidence:evidence"

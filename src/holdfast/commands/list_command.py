@@ -1,0 +1,46 @@
+"""`holdfast list`: what there is to name on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import click
+
+from holdfast import catalogue
+from holdfast.harness.errors import UsageError
+from holdfast.harness.plan import suggest
+from holdfast.harness.verdict import PROPERTIES
+
+Table = dict[str, str]
+
+
+def _checkers() -> Table:
+    return {name: PROPERTIES[name][1] for name in catalogue.CHECKERS}
+
+
+KINDS: dict[str, Callable[[], Table]] = {
+    "systems": lambda: {name: row.says for name, row in catalogue.SYSTEMS.items()},
+    "workloads": lambda: {name: row.says for name, row in catalogue.WORKLOADS.items()},
+    "nemeses": lambda: {name: row.says for name, row in catalogue.NEMESES.items()},
+    "checkers": _checkers,
+    "backends": lambda: {name: row.says for name, row in catalogue.BACKENDS.items()},
+    "resources": lambda: dict(catalogue.RESOURCES),
+}
+
+
+@click.command(short_help="What there is: systems, workloads, nemeses, checkers, backends.")
+@click.argument("kind", metavar="KIND")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object: name -> sentence.")
+def command(kind: str, as_json: bool) -> int:
+    """KIND is one of systems, workloads, nemeses, checkers, backends, resources."""
+    if kind not in KINDS:
+        raise UsageError(suggest(kind, list(KINDS), "kind"))
+    table = KINDS[kind]()
+    if as_json:
+        click.echo(json.dumps(table))
+        return 0
+    width = max(len(name) for name in table)
+    for name, says in table.items():
+        click.echo(f"{name:<{width}}  {says}")
+    return 0

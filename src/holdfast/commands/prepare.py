@@ -1,0 +1,193 @@
+"""From a plan to a run directory: names become entries, faults become exact, nothing is guessed.
+
+Everything that can be wrong with what was asked is told here, before a process is started.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import holdfast
+from holdfast import __version__, catalogue
+from holdfast.clusters import libraries
+from holdfast.harness import store
+from holdfast.harness.clock import SECOND
+from holdfast.harness.durations import duration_text
+from holdfast.harness.entry import load
+from holdfast.harness.errors import UsageError
+from holdfast.harness.manifest import plan_table
+from holdfast.harness.plan import Known, Plan, to_toml
+from holdfast.harness.ports import System
+from holdfast.harness.store import RunDir
+from holdfast.harness.verdict import Promises
+from holdfast.nemesis.compose import draw_all
+from holdfast.workloads.shape import DEFAULTS as WORKLOAD_OPTIONS
+
+KNOWN = Known(
+    systems=tuple(catalogue.SYSTEMS),
+    backends=tuple(catalogue.BACKENDS),
+    workloads=tuple(catalogue.WORKLOADS),
+    nemeses=tuple(catalogue.NEMESES),
+    resources=tuple(catalogue.RESOURCES),
+)
+READY_NS = 20 * SECOND
+
+
+def complete(plan: Plan) -> Plan:
+    """The plan with every default filled in and every fault drawn; UsageError if it cannot be."""
+    row = catalogue.SYSTEMS[plan.system]
+    problems = []
+    nodes = plan.nodes or row.nodes
+    if nodes > row.most:
+        problems.append(f"{plan.system} runs on at most {row.most} nodes, not {nodes} (--nodes)")
+    try:
+        promises = promises_of(plan)
+    except UsageError as error:
+        raise UsageError(*problems, *error.problems) from error
+    fenced = promises.tokens != "none"
+    resource = plan.resource or ("fenced" if fenced else "unfenced")
+    if resource != "unfenced" and not fenced:
+        hint = "; redis takes one from a counter with --set tokens=counter"
+        problems.append(
+            f"{plan.system} gives no fencing tokens, so a {resource} resource would refuse nobody"
+            f" (--resource unfenced{hint if plan.system == 'redis' else ''})"
+        )
+    for name, value in workload_options(plan).items():
+        if not value.isdigit():
+            problems.append(f"option {name}={value} must be a whole number")
+    drawn: Sequence[Any] = ()
+    try:
+        drawn = draw(plan)
+    except UsageError as error:
+        problems += error.problems
+    if problems:
+        raise UsageError(*problems)
+    return replace(plan, nodes=nodes, resource=resource, faults=(*plan.faults, *drawn))
+
+
+def draw(plan: Plan) -> Sequence[Any]:
+    """The exact faults of the plan's nemeses, from its seed."""
+    entries = {name: load(catalogue.NEMESES[name].entry) for name, _ in plan.nemeses}
+    lease = duration_text(plan.lease_ns)
+    specs = [(name, {"lease": lease, **options}) for name, options in plan.nemeses]
+    return draw_all(specs, entries, plan.seed, plan.time_ns)
+
+
+def system_of(plan: Plan) -> System:
+    system: System = load(catalogue.SYSTEMS[plan.system].entry)
+    return system
+
+
+def promises_of(plan: Plan) -> Promises:
+    """What the system promises with these options; UsageError for options it does not know."""
+    return system_of(plan).promises(system_options(plan))
+
+
+def system_options(plan: Plan) -> dict[str, str]:
+    return {k: v for k, v in plan.options.items() if k not in WORKLOAD_OPTIONS}
+
+
+def workload_options(plan: Plan) -> dict[str, str]:
+    return {k: v for k, v in plan.options.items() if k in WORKLOAD_OPTIONS}
+
+
+def asks(plan: Plan, promises: Promises) -> list[str]:
+    """The properties to judge: those of the workload that mean something for this system."""
+    wanted: Sequence[str] = load(f"{catalogue.WORKLOADS[plan.workload].entry}:ASKS")
+    without = {"token-order"} if promises.tokens == "none" else set()
+    return [prop for prop in wanted if prop not in without]
+
+
+def create(plan: Plan, out: Path, again: str) -> RunDir:
+    """A run directory for a complete plan: plan.toml, manifest.json and the code that travels.
+
+    `again` is the command line that shows the run again.
+    """
+    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    name = f"{now}-{plan.system}-{plan.seed}"
+    run = store.create(out, name)
+    fetched = _libraries(plan)
+    run.plan.write_text(to_toml(plan, exact=True))
+    store.pack_code(Path(holdfast.__file__).parent, run.code)
+    store.write_json(run.manifest, _manifest(plan, name, again, fetched))
+    return run
+
+
+def _libraries(plan: Plan) -> list[str]:
+    pins = system_of(plan).libraries
+    return [str(libraries.fetch(pins))] if pins else []
+
+
+def _manifest(plan: Plan, name: str, again: str, fetched: Sequence[str]) -> dict[str, Any]:
+    promises = promises_of(plan)
+    longest_ns = max(
+        plan.lease_ns, int(workload_options(plan).get("hold_leases", 3)) * plan.lease_ns
+    )
+    probe_ns = promises.recovery_ns + (plan.clients + 2) * plan.lease_ns + 5 * SECOND
+    workload = {**workload_options(plan), "probe_ns": str(probe_ns)}
+    workload["over_ns"] = str(plan.time_ns + 600 * SECOND)
+    row = catalogue.WORKLOADS[plan.workload]
+    return {
+        "schema": store.SCHEMA,
+        "run": name,
+        "label": name,
+        "version": __version__,
+        "python": sys.version.split()[0],
+        "command": again,
+        "plan": plan_table(plan),
+        "promises": _plain(promises),
+        "asks": asks(plan, promises),
+        "options": {"system": system_options(plan), "workload": workload},
+        "ready_ns": READY_NS,
+        "longest_hold_ns": longest_ns,
+        "pins": list(system_of(plan).libraries),
+        "libraries": list(fetched),
+        "shared": list(fetched),
+        "entries": {
+            "system": catalogue.SYSTEMS[plan.system].entry,
+            "backend": catalogue.BACKENDS[plan.backend].entry,
+            "workload": f"{row.entry}:client",
+            "probe": catalogue.PROBE,
+            "resource_main": catalogue.RESOURCE_MAIN,
+            "resource_client": catalogue.RESOURCE_CLIENT,
+            "nemeses": {
+                name: row.entry
+                for name, row in catalogue.NEMESES.items()
+                if name in {fault.do for fault in plan.faults}
+            },
+        },
+    }
+
+
+def _plain(promises: Promises) -> dict[str, Any]:
+    names = Promises.__dataclass_fields__
+    table = {name: getattr(promises, name) for name in names}
+    table["keeps"] = {prop: list(kinds) for prop, kinds in promises.keeps.items()}
+    table["sheet"] = dict(promises.sheet)
+    return table
+
+
+def command(plan: Plan) -> str:
+    """The command line that shows this run again."""
+    words = ["holdfast", "run", "--system", plan.system, "--backend", plan.backend]
+    words += ["--workload", plan.workload, "--resource", plan.resource]
+    if plan.nodes:
+        words += ["--nodes", str(plan.nodes)]
+    words += ["--clients", str(plan.clients), "--locks", str(plan.locks)]
+    words += ["--time", duration_text(plan.time_ns), "--lease", duration_text(plan.lease_ns)]
+    for name, options in plan.nemeses:
+        words += ["--nemesis", _nemesis_text(name, options)]
+    for name, value in plan.options.items():
+        words += ["--set", f"{name}={value}"]
+    return shlex.join([*words, "--seed", str(plan.seed)])
+
+
+def _nemesis_text(name: str, options: Mapping[str, str]) -> str:
+    given = ",".join(f"{key}={value}" for key, value in options.items())
+    return f"{name}:{given}" if given else name

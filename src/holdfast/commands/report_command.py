@@ -1,0 +1,31 @@
+"""`holdfast report`: write the HTML report of a judged run."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+
+from holdfast.commands import running
+from holdfast.harness import store
+from holdfast.harness.judge import SCHEMA
+from holdfast.harness.store import RunDir
+
+
+@click.command(short_help="Write the HTML report of a judged run.")
+@click.argument("path", type=click.Path(path_type=Path), metavar="RUN")
+@click.option("--html", type=click.Path(path_type=Path), help="Where to write it.")
+def command(path: Path, html: Path | None) -> int:
+    """One offline file. A run that was not judged yet is judged first."""
+    run = RunDir(path.resolve())
+    if run.verdicts.exists():
+        verdicts = store.read_json(run.verdicts, SCHEMA)
+    else:
+        verdicts = running.judge_run(run)
+    written = Path(running.report_run(run, verdicts))
+    if html is not None and html.resolve() != written:
+        shutil.copyfile(written, html)
+        written = html
+    click.echo(f"report: {written}")
+    return 0

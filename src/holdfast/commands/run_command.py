@@ -1,0 +1,138 @@
+"""`holdfast run`: one run, from a plan file or from options."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from holdfast.commands import prepare, running
+from holdfast.commands.settings import Setting, resolve
+from holdfast.harness.errors import HoldfastError, UsageError
+from holdfast.harness.plan import Plan, parse, parse_nemesis, to_toml
+
+
+@click.command(short_help="One run: deploy, drive clients under faults, judge, report.")
+@click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
+@click.option("--system", help="Lock service under test (holdfast list systems).")
+@click.option("--backend", help="Where the nodes live: local or docker.")
+@click.option("--workload", help="What the clients do (holdfast list workloads).")
+@click.option(
+    "--nemesis", multiple=True, help="Faults: partition,kill or pause:target=holder,for=3s."
+)
+@click.option("--resource", help="The protected resource: fenced, strict or unfenced.")
+@click.option("--nodes", type=int, help="Servers; what suits the system if not given.")
+@click.option("--clients", type=int, help="Client processes, each on a node of its own.")
+@click.option("--locks", type=int, help="How many locks the clients share.")
+@click.option("--time", help="How long the workload runs, e.g. 30s.")
+@click.option("--lease", help="The lease that acquires ask for, e.g. 2s.")
+@click.option("--seed", type=int, help="Where all chance comes from; a new one if not given.")
+@click.option("--set", "options", multiple=True, help="An option of the system or workload: k=v.")
+@click.option("--out", help="Folder for run directories.")
+@click.option("--dry-run", is_flag=True, help="Print the whole plan, every fault exact, and stop.")
+@click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object.")
+def command(
+    plan_file: Path | None, options: tuple[str, ...], dry_run: bool, as_json: bool, **given: Any
+) -> int:
+    """Deploy a lock service, run clients while faults bite, judge the history, write a report.
+
+    Without a plan file everything comes from options, environment and holdfast.toml.
+    """
+    nemeses = given.pop("nemesis")
+    settings = resolve({**given, "nemesis": ",".join(nemeses) or None})
+    plan = _from_file(plan_file, settings) if plan_file else _from_settings(settings, options)
+    if plan.seed < 0:
+        plan = _replaced(plan, seed=secrets.randbelow(1 << 31))
+    full = prepare.complete(plan)
+    if dry_run:
+        click.echo(to_toml(full, exact=True), nl=False)
+        return 0
+    again = prepare.command(plan) if plan_file is None else f"holdfast run {plan_file}"
+    out = Path(str(settings["out"].value))
+    verdicts = carry_out(full, out, again, quiet=as_json)
+    if as_json:
+        click.echo(json.dumps({**verdicts}))
+    return int(verdicts["exit_code"])
+
+
+def carry_out(plan: Plan, out: Path, again: str, *, quiet: bool = False) -> dict[str, Any]:
+    """Run a complete plan, judge it, report it; the verdict, also when the driver died midway."""
+    click.echo(f"seed {plan.seed}: {plan.system} on {plan.backend}, {plan.workload}", err=True)
+    run = prepare.create(plan, out, again)
+    shown = running.Shown()
+    try:
+        running.execute(run, shown)
+    except HoldfastError as error:
+        if not run.faults.exists() and not any(run.history.glob("c*.seg")):
+            raise
+        shown.close()
+        click.echo(f"holdfast: {error}", err=True)
+    finally:
+        shown.close()
+    verdicts = running.judge_run(run)
+    report = running.report_run(run, verdicts)
+    if not quiet:
+        running.show_verdict(verdicts, run, report)
+    click.echo(f"seed {plan.seed}; again: {again}", err=True)
+    return verdicts
+
+
+def _replaced(plan: Plan, **changes: Any) -> Plan:
+    from dataclasses import replace
+
+    return replace(plan, **changes)
+
+
+def _from_settings(settings: Mapping[str, Setting], options: tuple[str, ...]) -> Plan:
+    """A plan out of single settings; every mistake in them is told at once."""
+    value = {name: setting.value for name, setting in settings.items()}
+    problems: list[str] = []
+    table: dict[str, Any] = {
+        name: value[name] for name in ("system", "backend", "workload", "time", "lease")
+    }
+    table |= {"clients": value["clients"], "locks": value["locks"]}
+    table |= {"resource": value["resource"]} if value["resource"] else {}
+    table |= {"nodes": value["nodes"]} if value["nodes"] else {}
+    chosen: dict[str, str] = {}
+    for option in options:
+        name, equals, text = option.partition("=")
+        if not equals:
+            problems.append(f"--set {option!r}: write it name=value")
+        chosen[name] = text
+    try:
+        nemeses = parse_nemesis(value["nemesis"]) if value["nemesis"] else []
+        table["nemesis"] = [{"name": name, **given} for name, given in nemeses]
+    except UsageError as error:
+        problems += error.problems
+    try:
+        plan = parse({**table, "options": chosen}, prepare.KNOWN, "run")
+    except UsageError as error:
+        raise UsageError(*problems, *error.problems) from error
+    if problems:
+        raise UsageError(*problems)
+    seed = value["seed"]
+    return _replaced(plan, seed=seed, nodes=plan.nodes if value["nodes"] else 0)
+
+
+def _from_file(path: Path, settings: Mapping[str, Setting]) -> Plan:
+    """A plan file, with what the command line says put over it."""
+    try:
+        table = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not TOML: {error}") from error
+    over = {
+        name: setting.value
+        for name, setting in settings.items()
+        if setting.source == "command line" and name not in ("out", "nemesis")
+    }
+    if settings["nemesis"].source == "command line":
+        raise UsageError("--nemesis does not go with a plan file; write it into the file")
+    plan = parse({**table, **over}, prepare.KNOWN, str(path))
+    return plan if "nodes" in table or "nodes" in over else _replaced(plan, nodes=0)

@@ -1,0 +1,178 @@
+"""Starts the process of a run, shows how it goes, and judges what it left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from holdfast import catalogue
+from holdfast.harness import store
+from holdfast.harness.entry import load
+from holdfast.harness.errors import EnvironmentFailed, UsageError
+from holdfast.harness.store import RunDir
+
+LAST_WORDS = 12
+Show = Callable[[Mapping[str, Any]], None]
+
+
+def judge_run(run: RunDir) -> dict[str, Any]:
+    """Judge a run directory and write its verdicts.json; needs no cluster and no engine."""
+    from holdfast.harness.judge import judge
+
+    asked = run.read_manifest()["asks"]
+    unknown = [prop for prop in asked if prop not in catalogue.CHECKERS]
+    if unknown:
+        raise UsageError(
+            f"{run.manifest}: asks for {', '.join(unknown)}, which nothing here judges"
+        )
+    checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in asked}
+    verdicts = judge(run, checkers, load(catalogue.EVIDENCE))
+    store.write_json(run.verdicts, verdicts)
+    return verdicts
+
+
+def report_run(run: RunDir, verdicts: Mapping[str, Any]) -> str:
+    """Write report.html beside the verdict; the path of it."""
+    from holdfast.reports.html import write
+
+    return str(write(run.path, dict(verdicts), run.read_manifest(), run.plan.read_text()))
+
+
+def backend_module(name: str) -> str:
+    return catalogue.BACKENDS[name].entry.partition(":")[0]
+
+
+def precheck(manifest: Mapping[str, Any]) -> None:
+    """EnvironmentFailed, with the reason, if this machine cannot do what the run needs."""
+    backend = manifest["plan"]["backend"]
+    reason = load(f"{backend_module(backend)}:precheck")()
+    if reason is None and backend == "local":
+        look = getattr(load(manifest["entries"]["system"]), "precheck", None)
+        reason = look() if look is not None else None
+    if reason is not None:
+        raise EnvironmentFailed(reason)
+
+
+def execute(run: RunDir, show: Show) -> None:
+    """Carry out a run in a process of its own; EnvironmentFailed if it could not be carried out.
+
+    KeyboardInterrupt is passed on to that process, which heals and tears down before it leaves.
+    """
+    manifest = run.read_manifest()
+    precheck(manifest)
+    backend = manifest["plan"]["backend"]
+    prefix = load(f"{backend_module(backend)}:launch_prefix")()
+    argv = [*prefix, sys.executable, "-m", "holdfast.harness.run", str(run.path)]
+    log = run.log("driver", "driver")
+    failed: dict[str, Any] = {}
+    with (
+        log.open("ab") as errors,
+        subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        ) as process,
+        _passing_on_interrupts(process),
+    ):
+        assert process.stdout is not None
+        for line in process.stdout:
+            row = json.loads(line)
+            if row["stage"] == "failed":
+                failed = row
+            else:
+                show(row)
+        code = process.wait()
+    if code == 130:
+        raise KeyboardInterrupt
+    if failed:
+        raise EnvironmentFailed(f"{failed['error']}\nthe run is kept in {run.path}")
+    if code != 0:
+        raise EnvironmentFailed(f"the driver ended with code {code}: {_last_words(run)}")
+
+
+@contextmanager
+def _passing_on_interrupts(process: subprocess.Popen[str]) -> Any:
+    """The first ^C asks the run to heal and leave; the second one ends the asking."""
+
+    def ask(number: int, frame: object) -> None:
+        os.kill(process.pid, signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _last_words(run: RunDir) -> str:
+    log = run.log("driver", "driver")
+    lines = log.read_text(errors="replace").strip().splitlines()[-LAST_WORDS:]
+    last = lines[-1] if lines else "it said nothing"
+    return f"{last} (see {log})"
+
+
+class Shown:
+    """Progress as a bar on a terminal, as a plain line now and then elsewhere."""
+
+    EVERY = 25
+
+    def __init__(self) -> None:
+        plain = os.environ.get("CI") or os.environ.get("NO_COLOR")
+        self._bar: Any = None
+        self._task: Any = None
+        self._lines = 0
+        if sys.stderr.isatty() and not plain:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.fields[counts]}"),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._task = self._bar.add_task("deploy", total=1.0, counts="")
+            self._bar.start()
+
+    def __call__(self, row: Mapping[str, Any]) -> None:
+        stage = row["stage"]
+        counts = ""
+        if stage == "run":
+            counts = f"{row['grants']} grants, {row['faults']} faults healed"
+        if self._bar is not None:
+            done = row["t_ns"] / row["of_ns"] if stage == "run" else None
+            self._bar.update(self._task, description=stage, counts=counts, completed=done)
+            return
+        if stage != "run" or self._lines % self.EVERY == 0:
+            at = f" {row['t_ns'] / 1e9:5.1f} s" if stage == "run" else ""
+            click.echo(f"  {stage}{at}  {counts}".rstrip(), err=True)
+        self._lines += 1 if stage == "run" else 0
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def show_verdict(verdicts: Mapping[str, Any], run: RunDir, report: str) -> None:
+    """The verdict for a person, on standard output."""
+    from holdfast.reports.terminal import render
+
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    width = shutil.get_terminal_size((100, 24)).columns
+    click.echo(render(dict(verdicts), width=width, colour=colour))
+    click.echo(f"report: {report}")
