@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from holdfast.harness.errors import EnvironmentFailed
 
@@ -151,7 +152,10 @@ def apt(tool: str, *args: str) -> list[str]:
 
 
 def run(
-    *argv: str, check: bool = True, seconds: int = 60, stdin: object = subprocess.DEVNULL
+    *argv: str,
+    check: bool = True,
+    seconds: int = 60,
+    stdin: int | IO[bytes] | None = subprocess.DEVNULL,
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command to its end; EnvironmentFailed with its last words if it fails or hangs."""
     shown = " ".join(argv[:2])
