@@ -1,0 +1,149 @@
+"""The container engine of this host: one connection per thread, errors in plain words."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from holdfast.harness import registry
+from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.ports import Place
+
+RUN_LABEL, NODES_LABEL, DRIVER_LABEL = "holdfast.run", "holdfast.label", "holdfast.driver"
+DEFAULT_URL = "unix:///var/run/docker.sock"
+HINT = "start dockerd, or use --backend local"
+TIMEOUT_S = 60
+Result = TypeVar("Result")
+
+
+class Engine:
+    """Connections to the engine, one for each thread that asks for one."""
+
+    def __init__(self, timeout_s: float = TIMEOUT_S) -> None:
+        self._timeout_s = timeout_s
+        self._threads = threading.local()
+
+    @property
+    def api(self) -> Any:
+        """The calling thread's docker.APIClient; EnvironmentFailed where no engine answers."""
+        if not hasattr(self._threads, "api"):
+            self._threads.api = connect(self._timeout_s)
+        return self._threads.api
+
+
+def url() -> str:
+    """Where the engine is asked."""
+    return os.environ.get("DOCKER_HOST") or DEFAULT_URL
+
+
+def precheck() -> str | None:
+    """Why no engine can answer, as far as a look at its socket tells; takes microseconds."""
+    if not url().startswith("unix://"):
+        return (
+            f"docker: DOCKER_HOST is {url()}, but faults act on processes of this very host; "
+            "use an engine with a unix socket"
+        )
+    path = Path(url().removeprefix("unix://"))
+    if not path.exists():
+        return f"docker: no engine answers at {url()}; {HINT}"
+    if not os.access(path, os.R_OK | os.W_OK):
+        return f"docker: you may not use the engine at {url()}; join its group, or {HINT}"
+    return None
+
+
+def connect(timeout_s: float) -> Any:
+    """A docker.APIClient for one thread; EnvironmentFailed where no engine answers."""
+    problem = precheck()
+    if problem:
+        raise EnvironmentFailed(problem)
+    import docker
+
+    try:
+        return docker.APIClient(base_url=url(), version="auto", timeout=timeout_s)
+    except (docker.errors.DockerException, OSError) as refused:
+        raise EnvironmentFailed(f"docker: no engine answers at {url()}; {HINT}") from refused
+
+
+def in_plain_words(work: Callable[..., Result], *args: object) -> Result:
+    """Calls `work(*args)`; what the engine refuses is raised as EnvironmentFailed."""
+    try:
+        return work(*args)
+    except EnvironmentFailed:
+        raise
+    except Exception as error:
+        from docker.errors import DockerException
+
+        if isinstance(error, DockerException | OSError):
+            raise EnvironmentFailed(f"docker: {_said(error)}") from error
+        raise
+
+
+def labels(place: Place) -> dict[str, str]:
+    """What every container and network of a run is labelled with, by the driver of the run."""
+    return {
+        RUN_LABEL: place.run_id,
+        NODES_LABEL: place.label,
+        DRIVER_LABEL: registry.mark(),
+    }
+
+
+def labelled(engine: Engine, wanted: Mapping[str, str]) -> tuple[list[Any], list[Any]]:
+    """Containers (running or not) and networks with all these labels, as the engine shows them.
+
+    A label with an empty value matches every value.
+    """
+    terms = [f"{name}={value}" if value else name for name, value in wanted.items()]
+    chosen = {"label": terms}
+    return (
+        engine.api.containers(all=True, filters=chosen),
+        engine.api.networks(filters=chosen),
+    )
+
+
+def remove_container(engine: Engine, found: Mapping[str, Any]) -> None:
+    """Ends and removes a container; one that is gone or going is no error."""
+    _unless_gone(lambda: engine.api.remove_container(found["Id"], force=True, v=True))
+
+
+def remove_network(engine: Engine, found: Mapping[str, Any]) -> None:
+    """Removes a network without containers; one that is gone is no error."""
+    _unless_gone(lambda: engine.api.remove_network(found["Id"]))
+
+
+def subnet_taken(error: Exception) -> bool:
+    """Whether the engine refused a network because its addresses are in use."""
+    words = _said(error)
+    return "overlaps" in words or "conflicts with" in words
+
+
+def routes() -> list[ipaddress.IPv4Network]:
+    """The networks that this host has routes to, but for the default route."""
+    found = []
+    for line in Path("/proc/net/route").read_text().splitlines()[1:]:
+        fields = line.split()
+        address, mask = (
+            ipaddress.IPv4Address(int(fields[n], 16).to_bytes(4, "little")) for n in (1, 7)
+        )
+        if int(mask):
+            found.append(ipaddress.IPv4Network(f"{address}/{mask}", strict=False))
+    return found
+
+
+def _unless_gone(act: Callable[[], object]) -> None:
+    from docker.errors import APIError, NotFound
+
+    try:
+        act()
+    except NotFound:
+        return
+    except APIError as error:
+        if "already in progress" not in _said(error):
+            raise
+
+
+def _said(error: Exception) -> str:
+    return str(getattr(error, "explanation", None) or error).strip()

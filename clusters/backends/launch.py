@@ -1,0 +1,34 @@
+"""Becomes a command inside a container: its log, its folder, its environment and nothing else.
+
+`python3 -I -S -c <this source> LOG NAME=VALUE... -- ARGV...`; standard library only, for it is
+handed over as text and runs with the node's own interpreter.
+"""
+
+import os
+import sys
+
+NOT_RUN = 127
+
+
+def main(argv: list[str]) -> None:
+    """Replaces this process by the command; exits with NOT_RUN, and the reason in the log."""
+    log, *rest = argv
+    split = rest.index("--")
+    environ = {"PATH": os.environ.get("PATH", os.defpath)}
+    environ |= dict(pair.split("=", 1) for pair in rest[:split])
+    command = rest[split + 1 :]
+    os.chdir(os.path.dirname(log))
+    sink = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    source = os.open(os.devnull, os.O_RDONLY)
+    for standard, taken in ((0, source), (1, sink), (2, sink)):
+        os.dup2(taken, standard)
+    try:
+        os.execvpe(command[0], command, environ)
+    except OSError as refused:
+        sys.stderr.write(f"{command[0]}: {refused.strerror}\n")
+        sys.stderr.flush()
+        os._exit(NOT_RUN)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

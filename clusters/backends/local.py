@@ -1,0 +1,245 @@
+"""The local backend: each node a network namespace with its own address, on one bridge.
+
+Nothing of the host's network is touched. The whole run is started under `launch_prefix()`, so that
+its driver lives in a fresh network namespace, the fabric, which holds the bridge; each node's
+namespace is held by a process of its own. As root, or as an ordinary user where the kernel lets
+users make namespaces. All of it ends with its processes, and they end with the driver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from holdfast.clusters.backends import processes
+from holdfast.harness import registry
+from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.ports import Command, Node, Place
+
+OUTSIDE_VARIABLE = "HOLDFAST_OUTSIDE"
+TOOLS = {"env": "coreutils", "sleep": "coreutils", "ip": "iproute2"} | dict.fromkeys(
+    ("unshare", "nsenter", "setpriv"), "util-linux"
+)
+NETWORK, PREFIX_LENGTH, MOST_NODES = "10.77", 16, 250
+CAP_NET_ADMIN, CAP_SYS_ADMIN = 1 << 12, 1 << 21
+PROBE_S = 10
+DIES_WITH_DRIVER = ("setpriv", "--pdeathsig", "KILL", "--")
+
+
+def launch_prefix() -> list[str]:
+    """Words to put before a command line so that it runs in a fabric of its own.
+
+    The command keeps its pid, folder and environment; an ordinary user seems to be root in it.
+    """
+    mapped = [] if _privileged() else ["--user", "--map-root-user"]
+    return ["env", f"{OUTSIDE_VARIABLE}={_network()}", "unshare", *mapped, "--net", "--"]
+
+
+def precheck() -> str | None:
+    """Why this machine cannot run the local backend, or None; takes some 20 ms."""
+    for tool, package in TOOLS.items():
+        if _which(tool) is None:
+            return f"local needs the command {tool} (package {package})"
+    attempt = [*launch_prefix(), _tool("ip"), "-batch", "-"]
+    links = ["link add name probe type bridge", "link add name h0 type veth peer name h1"]
+    try:
+        probe = subprocess.run(
+            attempt, input="\n".join(links), capture_output=True, text=True, timeout=PROBE_S
+        )
+    except subprocess.TimeoutExpired:
+        return f"local cannot make a network namespace: no answer within {PROBE_S} s"
+    if probe.returncode:
+        reason = (probe.stderr.strip().splitlines() or ["no reason given"])[0]
+        return f"local cannot make network namespaces and links here: {reason}"
+    return None
+
+
+class LocalBackend:
+    """`Backend`, `Namespaces` and `Vantage` over network namespaces of this host."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._nodes: list[Node] = []
+        self._holders: dict[str, asyncio.subprocess.Process] = {}
+        self._started: list[asyncio.subprocess.Process] = []
+        self._namespaces: dict[str, int] = {}
+
+    async def open(self, nodes: Sequence[Node]) -> Sequence[Node]:
+        """Gives each node a namespace and an address; all of them reach each other and us.
+
+        Raises EnvironmentFailed outside a fabric, and where the kernel refuses.
+        """
+        outside = os.environ.get(OUTSIDE_VARIABLE)
+        if outside is None or outside == _network():
+            raise EnvironmentFailed(
+                "local: this process is not in a network namespace of its own; "
+                "start the run by `holdfast run --backend local`"
+            )
+        if len(nodes) > MOST_NODES:
+            raise EnvironmentFailed(f"local: at most {MOST_NODES} nodes, not {len(nodes)}")
+        for node in nodes:
+            self._holders[node.name] = await asyncio.create_subprocess_exec(
+                *DIES_WITH_DRIVER, "unshare", "--net", "--", "sleep", "infinity",
+                stdin=asyncio.subprocess.DEVNULL,
+                env=self._environ({}),
+                start_new_session=True,
+            )  # fmt: skip
+        await asyncio.gather(*(self._isolated(node.name) for node in nodes))
+        self._nodes = [
+            replace(node, address=f"{NETWORK}.1.{n}", python=sys.executable)
+            for n, node in enumerate(nodes, 1)
+        ]
+        await self._ip(
+            "link set lo up",
+            "link add name fabric type bridge",
+            f"addr add {NETWORK}.0.1/{PREFIX_LENGTH} dev fabric",
+            "link set fabric up",
+            *(line for n, node in enumerate(nodes) for line in self._cable(n, node.name)),
+        )
+        await asyncio.gather(*(self._inside(node) for node in self._nodes))
+        return list(self._nodes)
+
+    async def start(self, node: str, command: Command) -> int:
+        """Starts the command in the node's namespace and returns its pid once it is itself.
+
+        It runs in the folder of its log. Raises EnvironmentFailed where it cannot be started.
+        """
+        command.log.parent.mkdir(parents=True, exist_ok=True)
+        where = f"local: {node}: {command.argv[0]}"
+        with command.log.open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                *DIES_WITH_DRIVER, *self._enter(node), *command.argv,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=command.log.parent,
+                env=self._environ(command.env),
+                start_new_session=True,
+            )  # fmt: skip
+        self._started.append(process)
+        await processes.became(process.pid, (b"setpriv", b"nsenter"), where=where)
+        if process.returncode in (126, 127):
+            raise EnvironmentFailed(f"{where} cannot run: {processes.last_words(command.log)}")
+        return process.pid
+
+    def agent_argv(self) -> Sequence[str]:
+        """The fault agent is a child of the driver, in the fabric like it."""
+        return [sys.executable, "-S", "-m", "holdfast.nemesis.agent"]
+
+    def holder_pid(self, node: str) -> int:
+        """Pid of the process that holds the node's network namespace."""
+        return self._holders[node].pid
+
+    def seen_from(self, node: str) -> Sequence[Node]:
+        """All nodes; everybody sees them under the same addresses."""
+        return list(self._nodes)
+
+    async def close(self) -> None:
+        """Ends every process in the nodes' namespaces, then the namespaces and the bridge."""
+        own = [*self._started, *self._holders.values()]
+        await processes.until(
+            partial(self._emptied, [process.pid for process in own if process.returncode is None]),
+            bound_ns=processes.END_NS,
+            where="local: close",
+            what="ending the processes of the nodes",
+        )
+        await asyncio.gather(*(process.wait() for process in own))
+        if self._holders:
+            links = ["fabric", *(f"h{n}" for n in range(len(self._holders)))]
+            await self._ip(*(f"link del {link}" for link in links), forced=True)
+        for descriptor in self._namespaces.values():
+            os.close(descriptor)
+        self._nodes, self._holders, self._started, self._namespaces = [], {}, [], {}
+
+    def _emptied(self, own: Sequence[int]) -> bool:
+        """Kills what is left in the namespaces, and says whether there was nothing."""
+        there = [pid for pid in processes.pids() if _network(pid) in self._namespaces]
+        processes.kill({*there, *own} if there else own)
+        return not there
+
+    async def _isolated(self, node: str) -> None:
+        """Waits until the holder of a node is in a namespace of its own, and keeps that open.
+
+        An open namespace keeps its number. Without that, closing could take a stranger's
+        namespace, which got the number of a dead one, for ours.
+        """
+        holder, own = self._holders[node], _network()
+        await processes.until(
+            lambda: _network(holder.pid) not in ("", own) or holder.returncode is not None,
+            bound_ns=processes.START_NS,
+            where=f"local: {node}",
+            what="making a network namespace",
+        )
+        try:
+            descriptor = os.open(f"/proc/{holder.pid}/ns/net", os.O_RDONLY)
+        except OSError as gone:
+            reason = "the kernel refused a network namespace"
+            raise EnvironmentFailed(f"local: {node}: {reason}") from gone
+        self._namespaces[f"net:[{os.fstat(descriptor).st_ino}]"] = descriptor
+
+    def _cable(self, n: int, node: str) -> Sequence[str]:
+        pid = self._holders[node].pid
+        return (
+            f"link add name h{n} type veth peer name eth0 netns {pid}",
+            f"link set h{n} master fabric up",
+        )
+
+    async def _inside(self, node: Node) -> None:
+        await self._ip(
+            "link set lo up",
+            f"addr add {node.address}/{PREFIX_LENGTH} dev eth0",
+            "link set eth0 up",
+            enter=self._enter(node.name),
+        )
+
+    def _enter(self, node: str) -> Sequence[str]:
+        return ("nsenter", f"--net=/proc/{self._holders[node].pid}/ns/net", "--")
+
+    async def _ip(self, *lines: str, enter: Sequence[str] = (), forced: bool = False) -> None:
+        """One batch of `ip`; EnvironmentFailed if a line fails, unless it is `forced` through."""
+        process = await asyncio.create_subprocess_exec(
+            *enter, _tool("ip"), *(["-force"] if forced else []), "-batch", "-",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        _, said = await process.communicate("\n".join(lines).encode())
+        if process.returncode and not forced:
+            raise EnvironmentFailed(f"local: ip: {said.decode(errors='replace').strip()}")
+
+    def _environ(self, wanted: Mapping[str, str]) -> dict[str, str]:
+        path = os.environ.get("PATH", os.defpath)
+        return {"PATH": path, **wanted, **registry.environ(self._place.label)}
+
+
+def _network(pid: int | str = "self") -> str:
+    """The network namespace of a process, as /proc names it; empty where it cannot be read."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/net")
+    except OSError:
+        return ""
+
+
+def _privileged() -> bool:
+    status = Path("/proc/self/status").read_text()
+    (effective,) = (line for line in status.splitlines() if line.startswith("CapEff:"))
+    wanted = CAP_NET_ADMIN | CAP_SYS_ADMIN
+    return int(effective.split()[1], 16) & wanted == wanted
+
+
+def _which(tool: str) -> str | None:
+    return shutil.which(tool) or shutil.which(tool, path="/usr/sbin:/sbin")
+
+
+def _tool(name: str) -> str:
+    found = _which(name)
+    if found is None:
+        raise EnvironmentFailed(f"local: there is no {name}; install {TOOLS[name]}")
+    return found

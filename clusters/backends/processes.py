@@ -1,0 +1,80 @@
+"""Processes of a run on this host: waiting until one is itself, finding and ending the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
+from holdfast.harness.errors import EnvironmentFailed
+
+START_NS = 20 * SECOND
+END_NS = 5 * SECOND
+POLL_NS = MILLISECOND
+
+
+async def until(condition: Callable[[], bool], *, bound_ns: int, where: str, what: str) -> None:
+    """Returns as soon as the condition is true; EnvironmentFailed after `bound_ns`."""
+    deadline = now_ns() + bound_ns
+    while not condition():
+        if now_ns() > deadline:
+            seconds = bound_ns / SECOND
+            raise EnvironmentFailed(f"{where}: {what} took more than {seconds:g} s")
+        await asyncio.sleep(POLL_NS / SECOND)
+
+
+async def became(pid: int, launchers: Sequence[bytes], *, where: str) -> None:
+    """Waits until a started process has become its command (or has ended already).
+
+    An exec after a clock patch would undo it, so nobody may learn a pid before its last exec.
+    `launchers` are words that only the command lines of the steps before it contain.
+    """
+
+    def done() -> bool:
+        words = command_line(pid)
+        return not any(launcher in words for launcher in launchers)
+
+    await until(done, bound_ns=START_NS, where=where, what=f"the start of process {pid}")
+
+
+def command_line(pid: int) -> Sequence[bytes]:
+    """The words a process was started with; none for one that is gone."""
+    try:
+        return Path("/proc", str(pid), "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return ()
+
+
+def pids() -> list[int]:
+    """Every process that /proc shows."""
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+
+
+def environ(pid: int) -> dict[str, str]:
+    """The environment a process was started with; empty where it may not be read."""
+    try:
+        raw = Path("/proc", str(pid), "environ").read_bytes()
+    except OSError:
+        return {}
+    pairs = (item.decode(errors="replace").partition("=") for item in raw.split(b"\0"))
+    return {name: value for name, _, value in pairs if name}
+
+
+def kill(pids: Iterable[int]) -> None:
+    """SIGKILL to each; one that is gone is no error."""
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def last_words(log: Path, lines: int = 3) -> str:
+    """The end of a log, for a message; empty where there is none."""
+    try:
+        return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
+    except OSError:
+        return ""
