@@ -1,0 +1,99 @@
+"""Cuts: what one node no longer hears from some addresses, and how much of it was stopped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from holdfast.nemesis.agent.ledger import Claims
+from holdfast.nemesis.agent.words import Evidence
+from holdfast.nemesis.agent.world import World
+
+Link = tuple[str, str]
+"""(node that no longer hears, address it does not hear from)"""
+
+
+class Cuts:
+    """The faults of kind `cut`. Each sees what was stopped on its own links in its own time."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._claims: Claims[Link] = Claims()
+        self._before: dict[str, Counter[Link]] = {}
+        self._carried: Counter[Link] = Counter()
+
+    def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence:
+        """Cuts `links`: [{"node": name, "from": [addresses]}]. Errors: Refused, NetworkFailed."""
+        links = [(link["node"], source) for link in args["links"] for source in link["from"]]
+        nodes = _nodes(links)
+        for node in nodes:
+            self._world.door(node)
+        shared = [link for link in links if link in self._claims.claimed()]
+        self._before[fault] = self._totals(shared) if shared else Counter()
+        for link in links:
+            self._before[fault].setdefault(link, self._carried[link])
+        self._claims.claim(fault, links)
+        for node in nodes:
+            self.settle(node)
+        return {"bit": False, "cut": len(links)}
+
+    def observe(self, fault: str) -> Evidence:
+        """How many packets were stopped since; it bit if there was one."""
+        return self._evidence(fault, self._claims.of(fault))
+
+    def heal(self, fault: str) -> Evidence:
+        """Lets through what no other fault wants cut."""
+        links = self._claims.release(fault)
+        for node in _nodes(links):
+            self.settle(node)
+        evidence = self._evidence(fault, links)
+        self._before.pop(fault, None)
+        return evidence
+
+    def settle(self, node: str) -> None:
+        """Makes the node's door drop exactly what is claimed."""
+        wanted = {source for name, source in self._claims.claimed() if name == node}
+        if not wanted and node not in self._world.nodes:
+            return
+        if not wanted and self._world.node(node).network is None and not self._proxied(node):
+            return
+        door = self._world.door(node)
+        stale = door.dropping - wanted
+        if stale:
+            self._carry(node, stale)
+            door.admit(sorted(stale))
+        door.drop(sorted(wanted - door.dropping))
+
+    def leave(self, node: str) -> None:
+        """Keeps the counts of a node whose network is about to be replaced."""
+        if node in self._world.nodes and any(name == node for name, _ in self._claims.claimed()):
+            self._carry(node, self._world.door(node).dropping)
+
+    def _proxied(self, node: str) -> bool:
+        return self._world.proxies.leads_to(node)
+
+    def _carry(self, node: str, sources: Iterable[str]) -> None:
+        counts = self._world.door(node).counts()
+        for source in sources:
+            self._carried[node, source] += counts.get(source, 0)
+
+    def _totals(self, links: Iterable[Link]) -> Counter[Link]:
+        links = list(links)
+        counts = {node: self._world.door(node).counts() for node in _nodes(links)}
+        return Counter(
+            {link: self._carried[link] + counts[link[0]].get(link[1], 0) for link in links}
+        )
+
+    def _evidence(self, fault: str, links: Iterable[Link]) -> Evidence:
+        before = self._before.get(fault, Counter())
+        dropped = {
+            f"{node}<-{source}": total - before[node, source]
+            for (node, source), total in self._totals(links).items()
+        }
+        stopped = sum(dropped.values())
+        return {"bit": stopped > 0, "dropped": stopped, "links": dropped}
+
+
+def _nodes(links: Iterable[Link]) -> list[str]:
+    return list(dict.fromkeys(node for node, _ in links))

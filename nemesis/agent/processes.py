@@ -1,0 +1,179 @@
+"""Host processes by pid: their descendants and states, and how they are stopped, continued, ended.
+
+A pid alone is not an identity, for the kernel gives it out again; the start time beside it is.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+PROC = Path("/proc")
+BOUND_NS = 500_000_000
+"""How long a signal may take to show in /proc; a thread in the middle of a disk write can."""
+STOPPED = frozenset("Tt")
+GONE = frozenset("ZX")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Process:
+    """One process of this host: `started` is the start time of /proc/PID/stat, in clock ticks."""
+
+    pid: int
+    started: int
+
+
+def find(pid: int) -> Process | None:
+    """The process that has this pid now, or None."""
+    fields = _stat(f"/proc/{pid}/stat")
+    return Process(pid=pid, started=int(fields[19])) if fields else None
+
+
+def thread_states(process: Process) -> list[str]:
+    """One letter per thread, as in /proc/PID/stat; empty if the process is gone."""
+    if find(process.pid) != process:
+        return []
+    with suppress(OSError):
+        tasks = os.listdir(f"/proc/{process.pid}/task")
+        found = (_stat(f"/proc/{process.pid}/task/{task}/stat") for task in tasks)
+        return [fields[0] for fields in found if fields and fields[0] not in GONE]
+    return []
+
+
+def state(process: Process) -> str:
+    """`T` if every thread is stopped, `gone` if none is left, else a running one's letter."""
+    letters = thread_states(process)
+    if not letters:
+        return "gone"
+    running = [letter for letter in letters if letter not in STOPPED]
+    return running[0] if running else "T"
+
+
+def tree(roots: Iterable[Process]) -> list[Process]:
+    """The living among `roots` and all their living descendants, parents first."""
+    found: dict[int, Process] = {}
+    todo = [root for root in roots if thread_states(root)]
+    while todo:
+        process = todo.pop(0)
+        if process.pid in found:
+            continue
+        found[process.pid] = process
+        children = (find(pid) for pid in _children(process.pid))
+        todo += [child for child in children if child and thread_states(child)]
+    return list(found.values())
+
+
+def send(process: Process, number: signal.Signals) -> bool:
+    """Signals exactly this process; False if it is gone. Errors: PermissionError."""
+    try:
+        fd = os.pidfd_open(process.pid)
+    except (ProcessLookupError, OSError):
+        return False
+    try:
+        if find(process.pid) != process:
+            return False
+        signal.pidfd_send_signal(fd, number)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def stop(roots: Iterable[Process]) -> dict[Process, str]:
+    """SIGSTOP to the roots and their descendants, also those forked meanwhile.
+
+    Returns the state each one was seen in: `T`, unless it ended or the bound ran out.
+    """
+    roots = list(roots)
+    seen: dict[Process, str] = {}
+    deadline = time.monotonic_ns() + BOUND_NS
+    while fresh := [process for process in tree(roots) if process not in seen]:
+        for process in fresh:
+            send(process, signal.SIGSTOP)
+        for process in fresh:
+            wait_until(partial(_came_to, process, "T", "gone"), deadline)
+            seen[process] = state(process)
+        if time.monotonic_ns() > deadline:
+            break
+    return seen
+
+
+def resume(processes: Iterable[Process]) -> None:
+    """SIGCONT to these, children before parents so that no parent misses one."""
+    for process in reversed(list(processes)):
+        send(process, signal.SIGCONT)
+
+
+def end(roots: Iterable[Process]) -> dict[Process, str]:
+    """SIGKILL to the roots and their descendants, stopped first so that none forks away.
+
+    Returns the last state of each: `gone`, unless the bound ran out.
+    """
+    doomed = list(stop(roots))
+    for process in doomed:
+        send(process, signal.SIGKILL)
+    deadline = time.monotonic_ns() + 2 * BOUND_NS
+    for process in doomed:
+        wait_until(partial(_came_to, process, "gone"), deadline)
+    return {process: state(process) for process in doomed}
+
+
+@contextmanager
+def held(process: Process) -> Iterator[None]:
+    """Keeps one process stopped for a moment; one that was stopped before stays so.
+
+    Errors: TimeoutError if it does not stop, ProcessLookupError if it is gone.
+    """
+    if state(process) == "T":
+        yield
+        return
+    if not send(process, signal.SIGSTOP):
+        raise ProcessLookupError(f"process {process.pid} is gone")
+    try:
+        deadline = time.monotonic_ns() + BOUND_NS
+        if not wait_until(partial(_came_to, process, "T", "gone"), deadline):
+            raise TimeoutError(f"process {process.pid} did not stop; it is in state D?")
+        yield
+    finally:
+        send(process, signal.SIGCONT)
+
+
+def wait_until(condition: Callable[[], bool], deadline_ns: int) -> bool:
+    """Whether the condition came true before the deadline (CLOCK_MONOTONIC)."""
+    while not condition():
+        if time.monotonic_ns() > deadline_ns:
+            return False
+        time.sleep(0.000_02)
+    return True
+
+
+def _came_to(process: Process, *states: str) -> bool:
+    return state(process) in states
+
+
+def _stat(path: str) -> list[str]:
+    """Fields of a stat file after the command name: state, parent, ...; empty if it is gone."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            text = file.read(1024)
+    except OSError:
+        return []
+    return text[text.rindex(b")") + 2 :].decode().split() if b")" in text else []
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError):
+                found += map(
+                    int, (PROC / str(pid) / "task" / task / "children").read_text().split()
+                )
+    return found

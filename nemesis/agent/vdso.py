@@ -1,0 +1,256 @@
+"""The wall clock of one running process, moved by patching its copy of the vDSO.
+
+Programs ask for the time through three functions that the kernel maps into every process. Their
+first bytes are overwritten with a jump to `CODE` (see stub.S), put behind the ELF image where
+nothing is read at run time; the page becomes the process's own with the first write.
+CLOCK_REALTIME (also coarse, and TAI), gettimeofday and time are shifted; monotonic and boot time
+are never touched. A fork inherits the patch, an exec loses it. A program that makes the system call
+by itself, and a wait in the kernel until an absolute wall time, see the true clock. x86-64 only.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from holdfast.nemesis.agent import processes
+from holdfast.nemesis.agent.processes import Process
+from holdfast.nemesis.agent.words import Refused
+
+CODE = bytes.fromhex(
+    "b8e40000000f0585c0751685ff740a83ff05740583ff0b750841ba01000000eb1ac3b8600000000f"
+    "0585c075f44885ff74ef4889fe41bae803000048693e00ca9a3b488b4608490fafc24801c7440fb6"
+    "1dbb0000004489d983e10169c9880000004c8d0db00000004901c94d8b014889f9eb384889f8492b"
+    "410849f7691848f73d7b0000004801c1498379200074114889f8492b410831d249f77120a8017504"
+    "490349104983c12049ffc84d85c075c344381d5900000075944889c831d248f73543000000488906"
+    "4889d031d249f7f24889460831c0c3574883ec104889e6bf05000000e817ffffff488b04244883c4"
+    "105f4885ff7403488907c30f1f44000040420f000000000000ca9a3b000000000000000000000000"
+)
+STAND_INS = {"__vdso_clock_gettime": 0x00, "__vdso_gettimeofday": 0x22, "__vdso_time": 0xD7}
+"""Function of the vDSO -> where its stand-in begins in CODE."""
+GENERATION, BANKS = 0x110, 0x118
+SKEWS_PER_BANK = 4
+BANK_BYTES = 8 + 32 * SKEWS_PER_BANK
+NEEDED_BYTES = BANKS + 2 * BANK_BYTES
+JUMP_BYTES = 5
+TRIES = 200
+AT_SYSINFO_EHDR = 33
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Skew:
+    """How one fault moves the wall clock.
+
+    base_ns    true wall time at which it began
+    step_ns    added to the clock
+    ppm        parts per million by which the clock runs fast (negative: slow)
+    strobe_ns  0, or the step comes and goes with this half period
+    """
+
+    base_ns: int
+    step_ns: int
+    ppm: int
+    strobe_ns: int
+
+    def shift_ns(self, wall_ns: int) -> int:
+        """What it adds at this true wall time; the same sum that stub.S computes."""
+        elapsed = wall_ns - self.base_ns
+        drift = abs(elapsed * self.ppm) // 1_000_000
+        resting = self.strobe_ns and elapsed // self.strobe_ns % 2
+        return (drift if elapsed * self.ppm >= 0 else -drift) + (0 if resting else self.step_ns)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Image:
+    """The vDSO of this kernel: `entries` maps a function to (offset, its first bytes)."""
+
+    entries: dict[str, tuple[int, bytes]]
+    room: int
+
+    def jump(self, name: str) -> bytes:
+        """The bytes that lead from a function to its stand-in."""
+        target = self.room + STAND_INS[name]
+        return b"\xe9" + struct.pack("<i", target - self.entries[name][0] - JUMP_BYTES)
+
+
+def offset_ns(skews: Sequence[Skew]) -> int:
+    """How far a clock with these skews is from the true wall clock now."""
+    wall = time.clock_gettime_ns(time.CLOCK_REALTIME)
+    return sum(skew.shift_ns(wall) for skew in skews)
+
+
+class Unpatchable(Refused):
+    """Why the clock of a process, or of any on this host, cannot be moved."""
+
+
+@cache
+def image() -> Image:
+    """This kernel's vDSO, read from our own memory. Errors: Unpatchable."""
+    if os.uname().machine != "x86_64":
+        raise Unpatchable(f"the clock patch is written for x86-64; this is {os.uname().machine}")
+    with open("/proc/self/maps") as maps:
+        spans = [line.split()[0] for line in maps if line.rstrip().endswith("[vdso]")]
+    if not spans:
+        raise Unpatchable("this kernel maps no vDSO; boot it without vdso=0")
+    start, end = (int(edge, 16) for edge in spans[0].split("-"))
+    with open("/proc/self/mem", "rb", buffering=0) as memory:
+        elf = os.pread(memory.fileno(), end - start, start)
+    return parse(elf)
+
+
+def parse(elf: bytes) -> Image:
+    """Finds the functions and the room behind them in an ELF image. Errors: Unpatchable."""
+    if elf[:6] != b"\x7fELF\x02\x01":
+        raise Unpatchable("the vDSO is no 64-bit ELF image")
+    headers, sections = struct.unpack_from("<QQ", elf, 32)
+    size, count, section_size, section_count = struct.unpack_from("<HHHH", elf, 54)
+    loaded, base, dynamic = 0, 0, {}
+    for n in range(count):
+        kind, _, offset, address, _, filled = struct.unpack_from("<IIQQQQ", elf, headers + n * size)
+        if kind == 1:
+            loaded, base = max(loaded, offset + filled), address - offset
+        elif kind == 2:
+            dynamic = dict(struct.iter_unpack("<QQ", elf[offset : offset + filled // 16 * 16]))
+    names, symbols = dynamic[5] - base, dynamic[6] - base
+    entries = {}
+    for name_at, _, _, _, value, _ in struct.iter_unpack("<IBBHQQ", elf[symbols:names]):
+        name = elf[names + name_at : elf.index(b"\0", names + name_at)].decode()
+        if name in STAND_INS:
+            entries[name] = (value - base, elf[value - base : value - base + JUMP_BYTES])
+    if set(entries) != set(STAND_INS):
+        raise Unpatchable(f"the vDSO lacks {', '.join(sorted(set(STAND_INS) - set(entries)))}")
+    # Only debuggers read section headers, so their place is taken where nothing else is left.
+    for free in (max(loaded, sections + section_size * section_count), loaded):
+        room = (free + 15) // 16 * 16
+        if len(elf) - room >= NEEDED_BYTES:
+            return Image(entries=entries, room=room)
+    raise Unpatchable(f"the vDSO leaves {len(elf) - loaded} bytes; {NEEDED_BYTES} are needed")
+
+
+def probe() -> str | None:
+    """Why no clock can be moved on this host, or None. Writes to our own memory only."""
+    try:
+        patch = Patch(_self())
+        patch.write(image().room, patch.read(image().room, 1))
+        patch.close()
+    except (Unpatchable, OSError) as error:
+        return f"{error}; this kernel may restrict forced writes to /proc/PID/mem"
+    return None
+
+
+class Patch:
+    """The vDSO of one process, open for reading and writing. Errors: Unpatchable, OSError."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self._base = _vdso_base(process.pid)
+        self._fd = os.open(f"/proc/{process.pid}/mem", os.O_RDWR)
+
+    def close(self) -> None:
+        """Lets go of the memory; the patch stays as it is."""
+        os.close(self._fd)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Bytes of the vDSO, from an offset into its image."""
+        return os.pread(self._fd, size, self._base + offset)
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Puts bytes into the process's own copy of the vDSO."""
+        if os.pwrite(self._fd, data, self._base + offset) != len(data):
+            raise Unpatchable(f"process {self.process.pid}: its vDSO took only a part of a write")
+
+    def installed(self) -> bool:
+        """Whether the functions jump to the stand-ins now. Errors: Unpatchable if neither."""
+        entries = image().entries
+        now = {name: self.read(offset, JUMP_BYTES) for name, (offset, _) in entries.items()}
+        if all(now[name] == image().jump(name) for name in entries):
+            return True
+        if all(now[name] == original for name, (_, original) in entries.items()):
+            return False
+        raise Unpatchable(f"process {self.process.pid}: its vDSO is not as this kernel made it")
+
+    def set(self, skews: Sequence[Skew]) -> None:
+        """Moves the clock by the sum of these; takes effect with one byte, without a pause."""
+        if len(skews) > SKEWS_PER_BANK:
+            raise Unpatchable(f"{len(skews)} clock faults at once; {SKEWS_PER_BANK} fit")
+        room = image().room
+        if not self.installed():
+            self.write(room, CODE)
+            self._use(skews)
+            self._swap({name: image().jump(name) for name in STAND_INS})
+        else:
+            self._use(skews)
+
+    def restore(self) -> None:
+        """The true clock and the kernel's own functions again.
+
+        The stand-ins stay behind, unreachable, for a thread may still be on its way out of them.
+        """
+        if self.installed():
+            self._use(())
+            self._swap({name: first for name, (_, first) in image().entries.items()})
+
+    def skews(self) -> list[Skew]:
+        """What the process's own memory says of its clock: nothing, or what was set."""
+        if not self.installed():
+            return []
+        room = image().room
+        bank = self.read(room + GENERATION, 1)[0] % 2
+        data = self.read(room + BANKS + bank * BANK_BYTES, BANK_BYTES)
+        (count,) = struct.unpack_from("<q", data)
+        rows = list(struct.iter_unpack("<qqqq", data[8:]))[:count]
+        return [Skew(base_ns=b, step_ns=s, ppm=p, strobe_ns=h) for b, s, p, h in rows]
+
+    def _use(self, skews: Sequence[Skew]) -> None:
+        """Fills the resting bank, then hands over to it with the one byte that readers check."""
+        room = image().room
+        following = (self.read(room + GENERATION, 1)[0] + 1) % 256
+        data = struct.pack("<q", len(skews)) + b"".join(
+            struct.pack("<qqqq", s.base_ns, s.step_ns, s.ppm, s.strobe_ns) for s in skews
+        )
+        self.write(room + BANKS + following % 2 * BANK_BYTES, data)
+        self.write(room + GENERATION, bytes([following]))
+
+    def _swap(self, first_bytes: dict[str, bytes]) -> None:
+        """Replaces the first bytes of the functions while no thread is inside them."""
+        places = [(image().entries[name][0], data) for name, data in first_bytes.items()]
+        busy = [
+            range(self._base + offset + 1, self._base + offset + JUMP_BYTES) for offset, _ in places
+        ]
+        for _ in range(TRIES):
+            with processes.held(self.process):
+                counters = _program_counters(self.process.pid)
+                if not any(counter in span for counter in counters for span in busy):
+                    for offset, data in places:
+                        self.write(offset, data)
+                    return
+        raise Unpatchable(f"process {self.process.pid} never left its clock functions")
+
+
+def _self() -> Process:
+    process = processes.find(os.getpid())
+    assert process is not None
+    return process
+
+
+def _vdso_base(pid: int) -> int:
+    with open(f"/proc/{pid}/auxv", "rb", buffering=0) as file:
+        data = file.read(4096)
+    base = dict(struct.iter_unpack("<QQ", data[: len(data) // 16 * 16])).get(AT_SYSINFO_EHDR, 0)
+    if not base:
+        raise Unpatchable(f"process {pid} has no 64-bit vDSO")
+    return int(base)
+
+
+def _program_counters(pid: int) -> list[int]:
+    """Where each thread of a stopped process will go on, as the kernel tells it."""
+    found = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/syscall") as file:
+            words = file.read().split()
+        found.append(int(words[-1], 16) if len(words) >= 3 else 0)
+    return found

@@ -1,0 +1,107 @@
+"""What the agent was given to act on: nodes, their processes, their networks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.nemesis.agent import processes
+from holdfast.nemesis.agent.nft import Namespace, NetworkFailed
+from holdfast.nemesis.agent.processes import Process
+from holdfast.nemesis.agent.proxy import Gate, Proxies
+from holdfast.nemesis.agent.words import Refused
+
+
+class Door(Protocol):
+    """Where what comes to one node from some addresses can be stopped and counted."""
+
+    @property
+    def dropping(self) -> set[str]: ...
+
+    def drop(self, sources: Iterable[str]) -> None: ...
+
+    def admit(self, sources: Iterable[str]) -> None: ...
+
+    def counts(self) -> dict[str, int]: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Adopted:
+    """A node as the agent knows it. `network` is None where it has none of its own."""
+
+    name: str
+    address: str
+    roots: tuple[Process, ...]
+    network: Namespace | None
+
+
+class World:
+    """The adopted nodes."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Adopted] = {}
+        self.proxies = Proxies()
+
+    def node(self, name: str) -> Adopted:
+        """An adopted node. Errors: Refused."""
+        if name not in self.nodes:
+            known = ", ".join(self.nodes) or "none"
+            raise Refused(f"node {name!r} is not adopted (adopted: {known}); send adopt first")
+        return self.nodes[name]
+
+    def adopt(self, name: str, pid: int, address: str, pids: Iterable[int]) -> Adopted:
+        """Takes over a node, again after a restart. Errors: Refused."""
+        roots = []
+        for number in pids:
+            process = processes.find(number)
+            if process is None:
+                raise Refused(f"adopt {name}: process {number} is gone; start it again first")
+            roots.append(process)
+        if os.getpid() in (process.pid for process in processes.tree(roots)):
+            raise Refused(f"adopt {name}: the fault agent descends from these; adopt only nodes")
+        self.nodes[name] = Adopted(
+            name=name, address=address, roots=tuple(roots), network=self._network(name, pid)
+        )
+        return self.nodes[name]
+
+    def _network(self, name: str, pid: int) -> Namespace | None:
+        """The namespace of a process: the one held if it is the same, None if it is ours."""
+        old = self.nodes[name].network if name in self.nodes else None
+        try:
+            if old and os.stat(f"/proc/{pid}/ns/net").st_ino == old.inode:
+                return old
+            network = Namespace(pid)
+        except OSError as error:
+            raise Refused(f"adopt {name}: network of process {pid}: {error.strerror}") from error
+        if old:
+            old.close()
+        if network.is_ours:
+            return None
+        for other in self.nodes.values():
+            if other.name != name and other.network and other.network.inode == network.inode:
+                raise Refused(
+                    f"adopt {name}: it shares the network of {other.name}; give it its own"
+                )
+        try:
+            network.open()
+        except NetworkFailed as error:
+            raise Refused(f"adopt {name}: {error}") from error
+        return network
+
+    def door(self, name: str) -> Door:
+        """Where traffic to the node can be stopped. Errors: Refused."""
+        node = self.node(name)
+        if node.network:
+            return node.network
+        if self.proxies.leads_to(name):
+            return Gate(self.proxies, name, {n.address: n.name for n in self.nodes.values()})
+        raise Refused(
+            f"cut: {name} has no network of its own and no proxy leads to it;"
+            " give each node a network namespace, or send proxy first"
+        )
+
+    def living(self, name: str) -> list[Process]:
+        """All processes of a node that live now, parents first."""
+        return processes.tree(self.node(name).roots)

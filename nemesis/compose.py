@@ -1,0 +1,48 @@
+"""One plan of faults from several nemeses, each with chance of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from holdfast.harness.clock import SECOND
+from holdfast.harness.errors import UsageError
+from holdfast.harness.ports import Fault, Nemesis
+from holdfast.harness.seeds import stream
+from holdfast.nemesis.options import unknown
+
+
+def draw_all(
+    specs: Sequence[tuple[str, Mapping[str, str]]],
+    entries: Mapping[str, Nemesis],
+    seed: int,
+    span_ns: int,
+) -> list[Fault]:
+    """All faults of a run of `span_ns`, in time order, with ids f1, f2, ...
+
+    specs    (name, options) of each nemesis that was asked for
+    entries  name -> nemesis
+
+    Each nemesis begins a little later than the one before, so that they overlap but do not bite as
+    one. Its chance depends on the seed, its place and its name only: leaving out a later one
+    changes nothing for those before it. Errors: UsageError with all mistakes of all nemeses.
+    """
+    problems: list[str] = []
+    drawn: list[Fault] = []
+    stagger_ns = min(span_ns // 20, SECOND)
+    for index, (name, options) in enumerate(specs):
+        if name not in entries:
+            problems.append(f"plan: {unknown('nemesis', name, entries)} (holdfast list nemeses)")
+            continue
+        later_ns = index * stagger_ns
+        try:
+            rng = stream(seed, "nemesis", index, name)
+            faults = entries[name].draw(rng, options, span_ns - later_ns)
+        except UsageError as error:
+            problems += error.problems
+            continue
+        drawn += [replace(fault, at_ns=fault.at_ns + later_ns) for fault in faults]
+    if problems:
+        raise UsageError(*problems)
+    drawn.sort(key=lambda fault: (fault.at_ns, fault.do))
+    return [replace(fault, id=f"f{n}") for n, fault in enumerate(drawn, 1)]

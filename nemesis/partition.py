@@ -1,0 +1,190 @@
+"""Networks that are cut: packets between some nodes are dropped, and nobody is told.
+
+Models
+    A failed switch, a wrong firewall rule, a cable that works one way. Shapes:
+    isolate         the target alone. A server is cut off from the other servers; clients keep
+                    reaching it, for a stale leader that still answers is the danger (clients=cut
+                    takes them away too). A client, the holder say, is cut off from all servers but
+                    not from the resource, so that its stale write can arrive.
+    halves          the servers in two, as even as can be; each client sees one half only
+                    (clients=split), or all servers (clients=keep).
+    bridge          two halves that meet in one server; needs 3 servers.
+    majority-ring   every server sees a majority, and no two the same one; needs 4 servers.
+    one-way         the target server hears nothing from the others (way=in), or they nothing
+                    from it (way=out).
+    client          a client, or the target, is cut off from all servers.
+    client-resource a client, or the target, is cut off from the protected resource only.
+    First the leader is isolated, then the holder, then halves; after that any of them.
+Needs
+    cut: a network namespace per node with nftables, or proxies.
+Heals
+    Packets pass again; connections recover when TCP tries again, 0.1 to 3.3 s later.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from holdfast.harness.ports import Fault, Request, View
+from holdfast.nemesis import options as read
+from holdfast.nemesis.options import one_of
+from holdfast.nemesis.targets import Unresolved, clients, resolve, servers
+from holdfast.nemesis.timetable import TIMING, slots
+
+Pairs = list[tuple[str, str]]
+"""(node that hears no more, node that it does not hear)"""
+
+FIRST = (("isolate", "leader|one"), ("isolate", "holder"), ("halves", "all"))
+TARGETS = {
+    "isolate": "leader|one",
+    "halves": "all",
+    "bridge": "all",
+    "majority-ring": "all",
+    "one-way": "leader|one",
+    "client": "client",
+    "client-resource": "holder",
+}
+
+
+class Partition:
+    """Implements the port `Nemesis`. Options: shape, target, clients, way, every, for, lease."""
+
+    def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
+        """Faults for a run of `span_ns`. Errors: UsageError."""
+        read.read("partition", options, {"target": str, **PARAMS, **TIMING})
+        asked = {name: text for name, text in options.items() if name in PARAMS}
+        faults = []
+        for n, (at_ns, for_ns) in enumerate(slots("partition", rng, options, span_ns)):
+            shape, target = _usual(n, options, rng)
+            params = {"shape": shape, **asked}
+            way = rng.choice(("in", "out"))
+            if shape == "one-way":
+                params.setdefault("way", way)
+            faults.append(
+                Fault(
+                    id=f"partition-{n + 1}",
+                    do="partition",
+                    target=target,
+                    at_ns=at_ns,
+                    for_ns=for_ns,
+                    params=params,
+                )
+            )
+        return faults
+
+    def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
+        """What to ask of the fault agent now. Errors: Unresolved (a LookupError), UsageError."""
+        read.read("partition", fault.params, PARAMS)
+        nodes = resolve(fault.target, view, rng)
+        pairs = SHAPES[fault.params.get("shape", "isolate")](nodes, fault.params, view, rng)
+        if not pairs:
+            raise Unresolved(f"{fault.target}: there is nobody to cut {'+'.join(nodes)} off from")
+        args = {"fault": fault.id, "nodes": nodes, "links": _links(pairs, view)}
+        return [Request(do="cut", args=args)]
+
+
+def isolate(nodes: list[str], params: Mapping[str, str], view: View, rng: random.Random) -> Pairs:
+    """The nodes alone: servers from other servers, everybody else from all servers."""
+    pairs = []
+    for node in nodes:
+        pairs += _both([node], [name for name in servers(view) if name not in nodes])
+        if node in servers(view) and params.get("clients") == "cut":
+            pairs += _both([node], clients(view))
+    return pairs
+
+
+def halves(nodes: list[str], params: Mapping[str, str], view: View, rng: random.Random) -> Pairs:
+    """Two sides of servers, and unless clients=keep a side for each client."""
+    left, right = _two_sides(nodes, rng)
+    pairs = _both(left, right)
+    if params.get("clients", "split") != "keep":
+        on_left, on_right = _two_sides(clients(view), rng)
+        pairs += _both(on_left, right) + _both(on_right, left)
+    return pairs
+
+
+def bridge(nodes: list[str], params: Mapping[str, str], view: View, rng: random.Random) -> Pairs:
+    """Two sides of servers that only one server connects."""
+    if len(nodes) < 3:
+        raise Unresolved(f"bridge: {len(nodes)} servers; it needs at least 3")
+    middle = rng.choice(nodes)
+    return _both(*_two_sides([node for node in nodes if node != middle], rng))
+
+
+def majority_ring(
+    nodes: list[str], params: Mapping[str, str], view: View, rng: random.Random
+) -> Pairs:
+    """Servers in a ring; each sees its nearest neighbours, just enough for a majority."""
+    if len(nodes) < 4:
+        raise Unresolved(f"majority-ring: {len(nodes)} servers; it needs at least 4")
+    ring = rng.sample(nodes, len(nodes))
+    size = len(ring)
+    reach = (size // 2 + 1) // 2
+    return [
+        (ring[i], ring[j])
+        for i in range(size)
+        for j in range(size)
+        if min((i - j) % size, (j - i) % size) > reach
+    ]
+
+
+def one_way(nodes: list[str], params: Mapping[str, str], view: View, rng: random.Random) -> Pairs:
+    """Between the nodes and all other servers packets pass in one direction."""
+    others = [name for name in servers(view) if name not in nodes]
+    hears, speaks = (others, nodes) if params.get("way") == "out" else (nodes, others)
+    return [(a, b) for a in hears for b in speaks]
+
+
+def client_resource(
+    nodes: list[str], params: Mapping[str, str], view: View, rng: random.Random
+) -> Pairs:
+    """The clients alone from the protected resource; the servers they reach."""
+    return _both(nodes, [node.name for node in view.named("resource")])
+
+
+SHAPES: dict[str, Callable[[list[str], Mapping[str, str], View, random.Random], Pairs]] = {
+    "isolate": isolate,
+    "halves": halves,
+    "bridge": bridge,
+    "majority-ring": majority_ring,
+    "one-way": one_way,
+    "client": isolate,
+    "client-resource": client_resource,
+}
+PARAMS: dict[str, Callable[[str], object]] = {
+    "shape": one_of(*SHAPES),
+    "clients": one_of("split", "keep", "cut"),
+    "way": one_of("in", "out"),
+}
+
+
+def _usual(n: int, options: Mapping[str, str], rng: random.Random) -> tuple[str, str]:
+    """Shape and target of the n-th fault where the options leave them open."""
+    any_shape = rng.choice(list(SHAPES))
+    if "shape" in options:
+        return options["shape"], options.get("target") or TARGETS[options["shape"]]
+    if "target" in options:
+        return "isolate", options["target"]
+    return FIRST[n] if n < len(FIRST) else (any_shape, TARGETS[any_shape])
+
+
+def _both(left: Iterable[str], right: Iterable[str]) -> Pairs:
+    right = list(right)
+    return [pair for a in left for b in right for pair in ((a, b), (b, a))]
+
+
+def _two_sides(names: Sequence[str], rng: random.Random) -> tuple[list[str], list[str]]:
+    """Two sides that differ by one name at most; which one is larger is chance too."""
+    mixed = rng.sample(list(names), len(names))
+    cut = (len(mixed) + rng.randint(0, 1)) // 2
+    return mixed[:cut], mixed[cut:]
+
+
+def _links(pairs: Pairs, view: View) -> list[dict[str, object]]:
+    """The same as the fault agent wants it: per node that hears, the addresses it does not hear."""
+    address = {node.name: node.address for node in view.nodes}
+    sources: dict[str, list[str]] = {}
+    for hears, speaks in dict.fromkeys(pairs):
+        sources.setdefault(hears, []).append(address[speaks])
+    return [{"node": node, "from": found} for node, found in sources.items()]

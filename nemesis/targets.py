@@ -1,0 +1,138 @@
+"""Roles of a plan made into nodes when a fault is due: the leader, the holder, a majority."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+from holdfast.harness.ports import View
+from holdfast.nemesis.options import unknown
+
+
+class Unresolved(LookupError):
+    """Nobody has this role now. The fault is recorded as skipped for this reason, not injected."""
+
+
+def leader(view: View, rng: random.Random) -> list[str]:
+    """The server that leads."""
+    if view.leader is None:
+        raise Unresolved("leader: no server leads now, or the system has no leader")
+    return [view.leader]
+
+
+def follower(view: View, rng: random.Random) -> list[str]:
+    """A server that does not lead."""
+    return [rng.choice(_some("follower", [n for n in servers(view) if n != view.leader]))]
+
+
+def holder(view: View, rng: random.Random) -> list[str]:
+    """The client that holds a lock, with most of its lease left."""
+    return [_some("holder: no client holds a lock now", view.holders)[0]]
+
+
+def waiter(view: View, rng: random.Random) -> list[str]:
+    """A client that holds nothing."""
+    return [rng.choice(_some("waiter", [n for n in clients(view) if n not in view.holders]))]
+
+
+def one(view: View, rng: random.Random) -> list[str]:
+    """A server, whichever."""
+    return [rng.choice(_some("one", servers(view)))]
+
+
+def majority(view: View, rng: random.Random) -> list[str]:
+    """So many servers that the rest is no quorum."""
+    names = _some("majority", servers(view))
+    return _sample(names, len(names) // 2 + 1, rng)
+
+
+def minority(view: View, rng: random.Random) -> list[str]:
+    """As many servers as can be lost while the rest is a quorum."""
+    names = servers(view)
+    if len(names) < 3:
+        raise Unresolved(f"minority: {len(names)} servers can lose none; deploy at least 3")
+    return _sample(names, (len(names) - 1) // 2, rng)
+
+
+def every_server(view: View, rng: random.Random) -> list[str]:
+    """All servers."""
+    return _some("all", servers(view))
+
+
+def client(view: View, rng: random.Random) -> list[str]:
+    """A client, whichever."""
+    return [rng.choice(_some("client", clients(view)))]
+
+
+def every_client(view: View, rng: random.Random) -> list[str]:
+    """All clients."""
+    return _some("clients", clients(view))
+
+
+def resource(view: View, rng: random.Random) -> list[str]:
+    """The protected resource."""
+    return _some("resource", [node.name for node in view.named("resource")])
+
+
+ROLES: dict[str, Callable[[View, random.Random], list[str]]] = {
+    "leader": leader,
+    "follower": follower,
+    "holder": holder,
+    "waiter": waiter,
+    "one": one,
+    "majority": majority,
+    "minority": minority,
+    "all": every_server,
+    "client": client,
+    "clients": every_client,
+    "resource": resource,
+}
+
+
+def resolve(target: str, view: View, rng: random.Random) -> list[str]:
+    """Names of the nodes that a target means now: roles and node names joined by "+".
+
+    "leader|one" means the first of its alternatives that can be resolved. Each node comes once, in
+    the order of the target. Errors: Unresolved with the reasons.
+    """
+    reasons = []
+    for alternative in target.split("|"):
+        try:
+            return _resolve(alternative, view, rng)
+        except Unresolved as error:
+            reasons.append(str(error))
+    raise Unresolved("; ".join(reasons))
+
+
+def _resolve(target: str, view: View, rng: random.Random) -> list[str]:
+    names = [node.name for node in view.nodes]
+    found: list[str] = []
+    for part in target.split("+"):
+        if part in ROLES:
+            found += ROLES[part](view, rng)
+        elif part in names:
+            found.append(part)
+        else:
+            raise Unresolved(unknown("target", part, [*ROLES, *names]))
+    return list(dict.fromkeys(found))
+
+
+def servers(view: View) -> list[str]:
+    """Names of the servers, as deployed."""
+    return [node.name for node in view.named("server")]
+
+
+def clients(view: View) -> list[str]:
+    """Names of the clients, as deployed."""
+    return [node.name for node in view.named("client")]
+
+
+def _some(role: str, names: Sequence[str]) -> list[str]:
+    if not names:
+        raise Unresolved(role if ":" in role else f"{role}: no node has this role now")
+    return list(names)
+
+
+def _sample(names: Sequence[str], size: int, rng: random.Random) -> list[str]:
+    chosen = set(rng.sample(list(names), size))
+    return [name for name in names if name in chosen]

@@ -1,0 +1,46 @@
+"""When faults happen: one in each period, somewhere inside it, with quiet on both sides."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from holdfast.harness.clock import SECOND
+from holdfast.harness.errors import UsageError
+from holdfast.nemesis.options import duration_ns, duration_text
+
+EVERY_NS = 5 * SECOND
+LEASE = "2s"
+TIMING = {"every": duration_ns, "for": duration_ns, "lease": duration_ns}
+"""Options that every nemesis has: `every` the period, `for` the length of a fault, `lease` of the
+run's locks, from which both follow where they are not given."""
+
+
+def lease_ns(options: Mapping[str, str]) -> int:
+    """The lease of the run's locks."""
+    return duration_ns(options.get("lease", LEASE))
+
+
+def slots(
+    nemesis: str, rng: random.Random, options: Mapping[str, str], span_ns: int
+) -> list[tuple[int, int]]:
+    """(at_ns, for_ns) of each fault in a run of `span_ns`, in order; the last heals before its end.
+
+    A fault lasts one and a half leases, so that a holder loses its lock meanwhile, and by default
+    takes at most three fifths of its period; at least a fifth of the rest is quiet before it, and
+    after it. A short run gets one fault, or none where not even one fits. Errors: UsageError.
+    """
+    for_ns = duration_ns(options.get("for", "0s")) or lease_ns(options) * 3 // 2
+    every_ns = duration_ns(options.get("every", "0s")) or max(EVERY_NS, for_ns * 5 // 3)
+    if for_ns < 0 or every_ns <= for_ns:
+        raise UsageError(
+            f"nemesis {nemesis}: for={duration_text(for_ns)} leaves no quiet in"
+            f" every={duration_text(every_ns)}; make `every` longer than `for`"
+        )
+    if for_ns * 5 // 4 < span_ns < every_ns:
+        every_ns = span_ns
+    quiet_ns = every_ns - for_ns
+    return [
+        (n * every_ns + rng.randint(quiet_ns // 5, quiet_ns * 4 // 5), for_ns)
+        for n in range(span_ns // every_ns)
+    ]

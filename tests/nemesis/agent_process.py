@@ -1,0 +1,70 @@
+"""A fault agent as tests start it: a process of its own, spoken to over its pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+SRC = Path(__file__).resolve().parents[2] / "src"
+ARGV = [sys.executable, "-S", "-m", "holdfast.nemesis.agent"]
+
+
+class AgentProcess:
+    """Sends one request, reads one reply. Leaving the `with` closes its input and waits for it."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            ARGV,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={"PYTHONPATH": str(SRC), "PATH": os.environ["PATH"]},
+        )
+        self._sent = 0
+
+    def __enter__(self) -> AgentProcess:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait(10)
+        self.process.stdout.close()
+
+    def line(self, text: str) -> dict[str, Any]:
+        """The reply to one raw line."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+        reply: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return reply
+
+    def ask(self, do: str, **args: Any) -> dict[str, Any]:
+        """The whole reply to one request, refused or not."""
+        self._sent += 1
+        reply = self.line(json.dumps({"id": self._sent, "do": do, **args}))
+        assert reply["id"] == self._sent
+        return reply
+
+    def do(self, do: str, **args: Any) -> dict[str, Any]:
+        """The evidence of one request that must succeed."""
+        reply = self.ask(do, **args)
+        assert reply["ok"], reply
+        evidence: dict[str, Any] = reply["evidence"]
+        return evidence
+
+    def error(self, do: str, **args: Any) -> str:
+        """What a request that must be refused says."""
+        reply = self.ask(do, **args)
+        assert not reply["ok"], reply
+        return str(reply["error"])
