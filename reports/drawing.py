@@ -1,0 +1,275 @@
+"""One finding as a picture: a lane per client, holds as bars, and red where the rule is broken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from xml.etree import ElementTree as ET
+
+from markupsafe import Markup
+
+from holdfast.reports.reading import Judged, Shown, Struck
+from holdfast.reports.scene import Bar, Mark, Scene, overlap_text, scene
+from holdfast.reports.svg import (
+    add,
+    markup,
+    percent,
+    picture,
+    place_labels,
+    round_ticks,
+    spot,
+    wide,
+)
+from holdfast.reports.words import NS, plain, seconds
+
+LABEL_PX, BAR_PX, FAULT_PX, AXIS_PX = 16, 20, 24, 46
+PATTERNED = ("pause", "kill", "partition", "clock")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lane:
+    """Where a lane stands: its first pixel, its bars' first pixel, its last."""
+
+    name: str
+    top: float
+    bar: float
+    bottom: float
+
+
+def draw(finding: Shown, number: int, run: Judged, *, violation: bool) -> Markup:
+    """The picture of a finding; `number` is the one on its card."""
+    shown = scene(finding, run)
+    rows = _pack(shown.bars)
+    faults = len(shown.faults) * FAULT_PX
+    lanes = _lay(shown, rows, run, top=faults + 30)
+    bottom = lanes[-1].bottom if lanes else faults + 40
+    root = picture(
+        f"f{number}",
+        bottom + AXIS_PX,
+        f"Finding {number}: {plain(finding.kind, 40).replace('-', ' ')}",
+        _spoken(shown, run),
+    )
+    _draw_faults(root, shown, lanes, bottom)
+    for lane in lanes:
+        add(root, "text", plain(lane.name, 14), x=0, y=lane.bar + 14, class_="lane")
+        middle = lane.bar + BAR_PX / 2
+        add(root, "line", x1=percent(0), x2=percent(1), y1=middle, y2=middle, class_="base")
+    by_name = {lane.name: lane for lane in lanes}
+    for bar, row in zip(shown.bars, rows, strict=True):
+        _draw_bar(root, bar, by_name[bar.lane].bar + row * (BAR_PX + 4), shown, violation)
+    _draw_clashes(root, shown, faults + 30, bottom, violation)
+    _draw_marks(root, shown, by_name, run, violation)
+    _draw_number(root, finding, number, shown, faults, bottom, violation)
+    _draw_axis(root, shown, run, bottom)
+    return markup(root)
+
+
+def fault_words(fault: Struck) -> str:
+    """A fault as it is named on a picture: "f1 pause of c1"."""
+    where = ", ".join(plain(node, 12) for node in fault.nodes[:3])
+    more = "…" if len(fault.nodes) > 3 else ""
+    return f"{plain(fault.id, 8)} {plain(fault.do, 16)}{' of ' + where if where else ''}{more}"
+
+
+def pattern(do: str) -> str:
+    """The pattern of a kind of fault: its own for those of the catalogue, one for all others."""
+    return do if do in PATTERNED else "other"
+
+
+def _pack(bars: tuple[Bar, ...]) -> list[int]:
+    """A row in its lane for every bar, so that two holds of one client do not cover each other."""
+    ends: dict[tuple[str, int], int] = {}
+    rows = []
+    for bar in bars:
+        row = 0
+        while ends.get((bar.lane, row), bar.from_ns) > bar.from_ns:
+            row += 1
+        ends[bar.lane, row] = bar.to_ns
+        rows.append(row)
+    return rows
+
+
+def _ticks(shown: Scene, name: str, run: Judged) -> list[tuple[float, str, Mark]]:
+    return [
+        (shown.scale(mark.t_ns), f"{mark.text} · {seconds(run.at(mark.t_ns))}", mark)
+        for mark in shown.marks
+        if mark.lane == name
+    ]
+
+
+def _lay(shown: Scene, rows: list[int], run: Judged, top: float) -> list[Lane]:
+    lanes = []
+    for name in shown.lanes:
+        placed = place_labels([(share, text) for share, text, _ in _ticks(shown, name, run)])
+        levels = max((label.level + 1 for label in placed), default=0)
+        depth = max(
+            (row + 1 for bar, row in zip(shown.bars, rows, strict=True) if bar.lane == name),
+            default=1,
+        )
+        bar = top + levels * LABEL_PX + 8
+        bottom = bar + depth * (BAR_PX + 4) + 12
+        lanes.append(Lane(name=name, top=top, bar=bar, bottom=bottom))
+        top = bottom
+    return lanes
+
+
+def _draw_faults(root: ET.Element, shown: Scene, lanes: list[Lane], bottom: float) -> None:
+    for i, fault in enumerate(shown.faults):
+        start, end = shown.scale(fault.from_ns), shown.scale(fault.to_ns)
+        y = i * FAULT_PX
+        fill = f"url(#hatch-{pattern(fault.do)})"
+        box = {"x": percent(start), "width": wide(end - start)}
+        add(root, "rect", **box, y=y, height=bottom - y, class_="shade")
+        add(root, "rect", **box, y=y + 2, height=FAULT_PX - 6, fill=fill, class_="fault", rx=2)
+        for lane in lanes:
+            if lane.name in fault.nodes:
+                height = lane.bottom - lane.top - 2
+                add(root, "rect", **box, y=lane.top + 1, height=height, fill=fill, class_="struck")
+        label, anchor = (start, "start") if start < 0.6 else (end, "end")
+        place = spot(root, label, y + 15)
+        dx = 6 if anchor == "start" else -6
+        words = add(place, "text", x=dx, y=0, class_="fault-name", text_anchor=anchor)
+        words.text = fault_words(fault)
+
+
+def _draw_bar(root: ET.Element, bar: Bar, y: float, shown: Scene, violation: bool) -> None:
+    start, end = shown.scale(bar.from_ns), shown.scale(bar.to_ns)
+    kind = "hold open" if bar.open_end else "hold"
+    place = {"y": y, "height": BAR_PX}
+    add(root, "rect", x=percent(start), width=wide(end - start), class_=kind, rx=3, **place)
+    for low, high in shown.clashes:
+        a, b = max(low, bar.from_ns), min(high, bar.to_ns)
+        if a < b:
+            box = {"x": percent(shown.scale(a)), "width": wide(shown.scale(b) - shown.scale(a))}
+            name = "clash" if violation else "clash mild"
+            add(root, "rect", **box, class_=name, rx=3, **place)
+    text = bar.text + (" →" if bar.open_end else "")
+    if (end - start) * 560 > len(text) * 6.5 + 12:
+        add(spot(root, start, y), "text", text, x=8, y=14.5, class_="hold-name")
+
+
+def _draw_clashes(
+    root: ET.Element, shown: Scene, top: float, bottom: float, violation: bool
+) -> None:
+    if not shown.clashes:
+        return
+    low, high = max(shown.clashes, key=lambda clash: clash[1] - clash[0])
+    start, end = shown.scale(low), shown.scale(high)
+    name = "edge" if violation else "edge mild"
+    for share in (start, end):
+        add(root, "line", x1=percent(share), x2=percent(share), y1=top, y2=bottom, class_=name)
+    middle = (start + end) / 2
+    text = f"both hold for {overlap_text(shown)}"
+    anchor = "middle" if 0.15 < middle < 0.85 else "start" if middle <= 0.15 else "end"
+    y = bottom + 1
+    add(root, "line", x1=percent(start), x2=percent(end), y1=y, y2=y, class_=f"{name} thick")
+    words = spot(root, middle, bottom - 4)
+    add(words, "text", text, x=0, y=0, text_anchor=anchor, class_=f"{name} name")
+
+
+def _draw_marks(
+    root: ET.Element, shown: Scene, lanes: dict[str, Lane], run: Judged, violation: bool
+) -> None:
+    guilty = shown.marks[shown.guilty] if shown.guilty >= 0 else None
+    for lane in lanes.values():
+        ticks = _ticks(shown, lane.name, run)
+        placed = place_labels([(share, text) for share, text, _ in ticks])
+        for label in placed:
+            share, text, mark = ticks[label.index]
+            state = " guilty" if mark is guilty and violation else ""
+            y = lane.bar - 8 - label.level * LABEL_PX
+            _draw_call(root, mark, lane, shown)
+            if mark.sender in lanes:
+                _draw_request(root, mark, lanes[mark.sender], lane, shown, state)
+            place = spot(root, share, 0)
+            add(
+                place, "line", x1=0, x2=0, y1=y - 9, y2=lane.bar + BAR_PX / 2, class_="tick" + state
+            )
+            _draw_outcome(place, mark.outcome, lane.bar + BAR_PX / 2, state)
+            dx = 6 if label.anchor == "start" else -6
+            add(
+                place, "text", text, x=dx, y=y, text_anchor=label.anchor, class_="event" + state
+            )
+
+
+def _draw_call(root: ET.Element, mark: Mark, lane: Lane, shown: Scene) -> None:
+    if mark.call is None:
+        return
+    start, end = (shown.scale(edge) for edge in mark.call)
+    y = lane.bar + BAR_PX + 5
+    add(root, "line", x1=percent(start), x2=percent(end), y1=y, y2=y, class_="call")
+    if start > 0:
+        add(spot(root, start, y), "line", x1=0, x2=0, y1=-3, y2=3, class_="call")
+
+
+def _draw_request(
+    root: ET.Element, mark: Mark, sender: Lane, lane: Lane, shown: Scene, state: str
+) -> None:
+    y = sender.bar + BAR_PX / 2
+    end = lane.bar + BAR_PX / 2 - 8
+    x1, x2 = percent(shown.scale(mark.sent_ns)), percent(shown.scale(mark.t_ns))
+    add(root, "line", x1=x1, y1=y, x2=x2, y2=end, class_="request" + state)
+    add(spot(root, shown.scale(mark.t_ns), end), "path", d="M-4 -5L4 -5L0 2Z", class_="tip" + state)
+
+
+def _draw_outcome(place: ET.Element, outcome: str, y: float, state: str) -> None:
+    """Shape and not colour alone: a full disc for yes, a cross for no, a ring for unknown."""
+    if outcome == "no":
+        d = f"M-5 {y - 5}L5 {y + 5}M-5 {y + 5}L5 {y - 5}"
+        add(place, "path", d=d, class_="cross" + state)
+    else:
+        add(place, "circle", cx=0, cy=y, r=5, class_=f"dot {outcome}{state}")
+
+
+def _draw_number(
+    root: ET.Element,
+    finding: Shown,
+    number: int,
+    shown: Scene,
+    top: float,
+    bottom: float,
+    violation: bool,
+) -> None:
+    t_ns = min(max(finding.t_ns, shown.scale.times[0]), shown.scale.times[-1])
+    place = spot(root, shown.scale(t_ns), top)
+    name = "number" if violation else "number mild"
+    add(place, "line", x1=0, x2=0, y1=24, y2=bottom - top, class_=f"{name} line")
+    triangle(place, number, 2, name)
+
+
+def triangle(place: ET.Element, number: int, y: float, name: str) -> None:
+    """The numbered triangle that stands for a finding, its tip down at the moment it came about."""
+    add(place, "path", d=f"M-13 {y}L13 {y}L0 {y + 22}Z", class_=name)
+    add(place, "text", str(number), x=0, y=y + 12, text_anchor="middle", class_=f"{name} text")
+
+
+def _draw_axis(root: ET.Element, shown: Scene, run: Judged, bottom: float) -> None:
+    y = bottom + 4
+    add(root, "line", x1=percent(0), x2=percent(1), y1=y, y2=y, class_="axis")
+    if shown.in_order:
+        caption = "in order of time, not to scale; the labels carry the seconds since the start"
+    else:
+        caption = "real time, seconds since the start of the run"
+        low, high = (run.at(t) / NS for t in (shown.scale.times[0], shown.scale.times[-1]))
+        ticks = round_ticks(low, high, 7)
+        digits = 3 if len(ticks) > 1 and ticks[1] - ticks[0] < 0.01 else 2
+        for tick in ticks:
+            share = shown.scale(tick * NS + run.start_ns)
+            place = spot(root, share, y)
+            add(place, "line", x1=0, x2=0, y1=0, y2=5, class_="axis")
+            add(place, "text", f"{tick:.{digits}f}", x=0, y=17, text_anchor="middle", class_="unit")
+    add(root, "text", caption, x=percent(1), y=y + 34, text_anchor="end", class_="caption")
+
+
+def _spoken(shown: Scene, run: Judged) -> str:
+    """The picture as a sentence, for those who listen to it."""
+    said = [
+        f"{seconds(run.at(mark.t_ns))}: {plain(mark.lane, 20)} {mark.text}"
+        for mark in sorted(shown.marks, key=lambda mark: mark.t_ns)
+    ]
+    holds = [
+        f"{plain(bar.lane, 20)} {bar.text} from {seconds(run.at(bar.from_ns))}"
+        f" to {seconds(run.at(bar.to_ns))}"
+        for bar in shown.bars
+    ]
+    overlap = f" Overlap: {overlap_text(shown)}." if shown.clashes else ""
+    return f"Events: {'; '.join(said)}. Holds: {'; '.join(holds) or 'none'}.{overlap}"

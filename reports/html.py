@@ -1,0 +1,106 @@
+"""The report of a run as one HTML file that needs no network, no script and no other file."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from holdfast.harness.verdict import Verdict
+from holdfast.reports import charts, page, story, words
+from holdfast.reports.overview import overview
+from holdfast.reports.reading import Judged, Judgement, Outcome, read
+
+TEMPLATES = Path(__file__).parent / "templates"
+PLAN_LIMIT = 60_000
+
+
+def write(
+    run_dir: Path, verdicts: Mapping[str, Any], manifest: Mapping[str, Any], plan_toml: str
+) -> Path:
+    """Writes `report.html` into the run directory and returns its path.
+
+    Raises UsageError where `verdicts` is not what a judge writes. A reader never sees half a
+    report: the file appears whole.
+    """
+    path = run_dir / "report.html"
+    half = run_dir / ".report.html.part"
+    half.write_text(render(verdicts, manifest, plan_toml), encoding="utf-8")
+    os.replace(half, path)
+    return path
+
+
+def render(verdicts: Mapping[str, Any], manifest: Mapping[str, Any], plan_toml: str) -> str:
+    """The report as a string."""
+    run = read(verdicts)
+    groups = page.groups(run)
+    cards = [card for group in groups for card in group.cards]
+    violated = [one for one in run.verdicts if one.verdict is Verdict.VIOLATED]
+    plan = plan_toml.encode("utf-8", "backslashreplace")
+    return _environment(run).get_template("report.html").render(
+        run=run,
+        outcome=run.outcome(),
+        headline=story.headline(run),
+        mechanisms=story.mechanisms(run, violated),
+        held=story.held(run),
+        left_open=story.left_open(run),
+        bound=story.bound(run),
+        groups=groups,
+        overview=overview(run, [(c.number, c.finding, c.violation) for c in cards]),
+        latencies=page.latencies(run),
+        spans=page.spans(run),
+        tokens=charts.tokens(run),
+        token_rows=page.token_rows(run),
+        manifest=page.flat(manifest),
+        started=manifest.get("started", ""),
+        plan=words.lines(plan_toml, PLAN_LIMIT),
+        plan_link="data:application/toml;base64," + base64.b64encode(plan).decode(),
+    )
+
+
+def state(judgement: Judgement) -> str:
+    """How a verdict is drawn: "holds", "broken", "limit" or "unknown"."""
+    if judgement.verdict is Verdict.VIOLATED:
+        return "broken" if judgement.promised else "limit"
+    return "holds" if judgement.verdict is Verdict.HOLDS else "unknown"
+
+
+def _environment(run: Judged) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "say": _say,
+        "span": words.span,
+        "number": words.number,
+        "measured": words.evidence,
+        "spaced": lambda text: words.plain(str(text).replace("-", " ").replace("_", " "), 60),
+    }
+    environment.globals |= {
+        "at": lambda ns: words.seconds(run.at(ns)),
+        "count": words.count,
+        "meaning": story.meaning,
+        "state": state,
+        "states": {
+            Outcome.HOLDS: "holds",
+            Outcome.LIMIT: "limit",
+            Outcome.UNKNOWN: "unknown",
+            Outcome.BROKEN: "broken",
+            Outcome.FAILED: "failed",
+        },
+    }
+    return environment
+
+
+def _say(text: object, limit: int = words.DISPLAY_LIMIT) -> Markup:
+    """Foreign text: harmless, shortened, and unable to turn the direction of its surroundings."""
+    return Markup("<bdi>") + escape(words.plain(text, limit)) + Markup("</bdi>")

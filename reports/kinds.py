@@ -1,0 +1,164 @@
+"""What each kind of finding means, and what whoever owns the lock can do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kind:
+    """A kind of finding in words: its name, its mechanism, the remedy."""
+
+    name: str
+    means: str
+    remedy: str
+
+
+KINDS: dict[str, Kind] = {
+    "double-grant": Kind(
+        name="Double grant",
+        means="the service granted a lock while its own answers prove that another client"
+        " still held it, so it contradicted itself without any help from clocks",
+        remedy="Grant only from state that a quorum has agreed on and written to disk, and"
+        " check it in the same step; look at failovers, restarts and partial quorums first.",
+    ),
+    "broken-lease": Kind(
+        name="Broken lease",
+        means="the service granted a lock to someone else before a lease that it had promised"
+        " was over",
+        remedy="Let the service end a lease no earlier than its clock error and the travel time"
+        " of a renewal allow, and never shorten one across a restart or a failover.",
+    ),
+    "double-holder": Kind(
+        name="Double holder",
+        means="two clients held one lock at once although only a release can free it",
+        remedy="Bind the lock to the session or connection that took it, and grant it again"
+        " only after a release by that very attempt.",
+    ),
+    "dead-grant": Kind(
+        name="Dead grant",
+        means="the service granted a lock to a session or attempt whose end it had already"
+        " acknowledged, so nobody is there to give it back",
+        remedy="Remove the waiters of a session in the same step that ends the session.",
+    ),
+    "stale-belief": Kind(
+        name="Stale belief",
+        means="a client went on believing in a hold whose lease was over while another client"
+        " held the lock; no lock can prevent this, fencing makes it harmless",
+        remedy="Send the fencing token with every request and let the resource refuse old ones.",
+    ),
+    "stale-accepted-write": Kind(
+        name="Stale accepted write",
+        means="the resource accepted a write of an earlier owner after it had already served a"
+        " later one, because nothing in the request told it that the earlier owner was outdated",
+        remedy="Send a fencing token with every write and let the resource refuse any token that"
+        " is smaller than the largest it has seen; a lock without tokens cannot be made safe by"
+        " a longer lease.",
+    ),
+    "expired-owner-write": Kind(
+        name="Expired-owner write",
+        means="the resource accepted a write whose owner's hold had already ended, before any"
+        " newer owner arrived; comparing tokens cannot stop this one",
+        remedy="Keep the writes well inside the lease (check the time left before each), or let"
+        " the resource ask the lock service whether the hold still stands.",
+    ),
+    "lost-update": Kind(
+        name="Lost update",
+        means="two accepted writes were built on the same version, so one of them silently"
+        " overwrote the other",
+        remedy="Make the write conditional on the version that was read (compare-and-set), or"
+        " fence it.",
+    ),
+    "applied-twice": Kind(
+        name="Applied twice",
+        means="one command was carried out twice, most likely after a retry whose first try had"
+        " succeeded unseen",
+        remedy="Give every command an identity and let the receiver remember those it has done.",
+    ),
+    "false-rejection": Kind(
+        name="False rejection",
+        means="the resource refused the valid token of the current holder",
+        remedy="Compare with 'smaller than the largest seen', and persist that largest token.",
+    ),
+    "token-regress": Kind(
+        name="Token went backwards",
+        means="a later grant carried a fencing token that is not larger than an earlier one, so a"
+        " resource that compares tokens refuses the true owner or lets an outdated one in",
+        remedy="Draw tokens from one ordered, durable counter; the largest of several independent"
+        " counters is not ordered when servers drop out or restart.",
+    ),
+    "token-reuse": Kind(
+        name="Token used twice",
+        means="two grants carried the same fencing token, so the resource cannot tell their"
+        " owners apart",
+        remedy="Count up once per grant in the same durable step that records the grant.",
+    ),
+    "foreign-release": Kind(
+        name="Foreign release",
+        means="a release succeeded for someone who did not hold the lock, and so may have freed"
+        " the lock of a later owner",
+        remedy="Store a value unique to each attempt and release by compare-and-delete.",
+    ),
+    "foreign-renewal": Kind(
+        name="Foreign renewal",
+        means="a renewal succeeded for someone who did not hold the lock",
+        remedy="Renew by attempt and token, never by client name or by key alone.",
+    ),
+    "lost-without-notice": Kind(
+        name="Lost without notice",
+        means="a client lost its lock and was never told, although it could be reached",
+        remedy="Tell the holder when a lease ends, and let its own timer assume the loss when no"
+        " answer comes.",
+    ),
+    "late-notice": Kind(
+        name="Late notice",
+        means="a client was told of the loss of its lock later than the system promises",
+        remedy="Re-ask for the state of every hold as soon as a connection is back.",
+    ),
+    "write-after-notice": Kind(
+        name="Write after notice",
+        means="a client went on writing after it had been told that its lock was lost",
+        remedy="Stop the work, not only the renewals, when the loss is reported.",
+    ),
+    "deadlock": Kind(
+        name="Deadlock",
+        means="clients waited for a lock that its holder had given back or lost, and nobody was"
+        " granted it",
+        remedy="Wake the next waiter in the same step that frees the lock; look for lost wake-ups"
+        " and for waiters that are gone but still stand in the queue.",
+    ),
+    "orphan": Kind(
+        name="Orphaned lock",
+        means="a lock that nobody can hold any more was still refused to those who asked for it",
+        remedy="Give every lock an owner that can die: a lease or a session that expires.",
+    ),
+    "hung-request": Kind(
+        name="Hung request",
+        means="a request was neither granted nor refused within its timeout",
+        remedy="Give every call a deadline of its own, on the client and at the service.",
+    ),
+    "multi-lock-deadlock": Kind(
+        name="Multi-lock deadlock",
+        means="clients waited for each other's locks in a circle that nobody broke",
+        remedy="Take locks in one agreed order, or detect the circle and fail one of the waits.",
+    ),
+    "spurious-refusal": Kind(
+        name="Spurious refusal",
+        means="the service answered that a lock was held although nobody can have held it",
+        remedy="Check for state that outlives its owner, such as the partial grants of a failed"
+        " quorum.",
+    ),
+}
+
+
+def kind(name: str) -> Kind:
+    """The words for a kind of finding; a plain stand-in for one that has no row here."""
+    known = KINDS.get(name)
+    if known:
+        return known
+    title = name.replace("-", " ").strip() or "finding"
+    return Kind(
+        name=title[:1].upper() + title[1:],
+        means="what was recorded contradicts the property",
+        remedy="Read the events that prove it, in their order.",
+    )

@@ -1,0 +1,167 @@
+"""The whole run as one picture: faults by kind, grants per second, numbered findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree import ElementTree as ET
+
+from markupsafe import Markup
+
+from holdfast.reports.drawing import pattern, triangle
+from holdfast.reports.reading import Judged, Shown, Struck
+from holdfast.reports.svg import (
+    GUTTER,
+    RIGHT,
+    Scale,
+    add,
+    linear,
+    markup,
+    percent,
+    picture,
+    round_ticks,
+    spot,
+    wide,
+)
+from holdfast.reports.words import NS, count, plain, seconds
+
+ROW_PX, AREA_PX, TOP_PX = 28, 92, 34
+MOST_KINDS, MOST_BINS = 8, 120
+
+
+def overview(run: Judged, cards: Sequence[tuple[int, Shown, bool]]) -> Markup:
+    """The picture of a run; `cards` are (number, finding, whether it violates anything)."""
+    kinds = list(dict.fromkeys(fault.do for fault in run.faults))[:MOST_KINDS]
+    scale = linear(run.start_ns, max(run.end_ns, run.start_ns + 1))
+    rows = TOP_PX + ROW_PX * len(kinds)
+    bottom = rows + 14 + AREA_PX
+    words = (
+        f"{seconds(run.end_ns - run.start_ns, 1)} of run:"
+        f" {count(len(run.faults), 'fault')}, {count(run.evidence.acquire.granted, 'grant')},"
+        f" {count(len(cards), 'numbered finding')}."
+    )
+    root = picture("overview", bottom + 42, "The whole run", words)
+    _phases(root, run, scale, TOP_PX - 4, bottom)
+    for i, do in enumerate(kinds):
+        _fault_row(root, do, [f for f in run.faults if f.do == do], scale, TOP_PX + i * ROW_PX)
+    _area(root, run, rows + 14, bottom)
+    _findings(root, cards, scale, bottom)
+    _axis(root, run, scale, bottom)
+    return markup(root)
+
+
+def grants_per_second(run: Judged) -> tuple[list[float], float]:
+    """Grants per second in equal bins over the run, and how many grants each logged one stands for.
+
+    Empty where no time of a grant is known. The log of tokens is thinned by the judge, so its
+    bins are scaled up; a histogram of all grants is taken as it is.
+    """
+    width = run.end_ns - run.start_ns
+    if width <= 0:
+        return [], 1.0
+    whole = run.evidence.grants
+    if whole and len(whole.edges_ns) == len(whole.counts) + 1:
+        pairs = zip(whole.counts, whole.edges_ns, whole.edges_ns[1:], strict=False)
+        return [n / max((b - a) / NS, 1e-9) for n, a, b in pairs], 1.0
+    log = run.evidence.tokens.log
+    if not log:
+        return [], 1.0
+    weight = max(run.evidence.tokens.grants / len(log), 1.0)
+    bins = min(max(round(width / NS), 1), MOST_BINS)
+    counts = [0.0] * bins
+    for t_ns, *_ in log:
+        counts[min(max(int((t_ns - run.start_ns) * bins / width), 0), bins - 1)] += weight
+    return [n / (width / bins / NS) for n in counts], weight
+
+
+def _phases(root: ET.Element, run: Judged, scale: Scale, top: float, bottom: float) -> None:
+    if not run.start_ns < run.stop_ns < run.end_ns:
+        return
+    start = scale(run.stop_ns)
+    box = {"x": percent(start), "width": wide(1 - start), "y": top, "height": bottom - top}
+    add(root, "rect", **box, class_="settle")
+    place = spot(root, start, top)
+    add(place, "line", x1=0, x2=0, y1=0, y2=bottom - top, class_="settle-edge")
+    words = "last heal, then probes" if start < 0.8 else "probes"
+    add(place, "text", words, x=6, y=11, class_="caption")
+
+
+def _fault_row(
+    root: ET.Element, do: str, faults: Sequence[Struck], scale: Scale, y: float
+) -> None:
+    add(root, "text", plain(do, 14), x=0, y=y + 18, class_="lane")
+    add(root, "line", x1=percent(0), x2=percent(1), y1=y + 14, y2=y + 14, class_="base")
+    free = 0.0
+    for fault in faults:
+        start, end = scale(fault.from_ns), scale(fault.to_ns)
+        fill = f"url(#hatch-{pattern(do)})" if fault.bit else "none"
+        name = "fault" if fault.bit else "fault missed"
+        box = {"x": percent(start), "width": wide(max(end - start, 0.003))}
+        add(root, "rect", **box, y=y + 4, height=ROW_PX - 8, fill=fill, class_=name, rx=2)
+        text = plain(fault.id, 8) + ("" if fault.bit else ": did not bite")
+        width = (len(text) * 6.5 + 8) / 560
+        at = start if start + width <= 1 else end - width
+        if at >= free:
+            add(spot(root, at, y + 18), "text", text, x=5, y=0, class_="fault-name")
+            free = at + width
+
+
+def _area(root: ET.Element, run: Judged, top: float, bottom: float) -> None:
+    rates, weight = grants_per_second(run)
+    add(root, "text", "grants", x=0, y=top + 14, class_="lane")
+    add(root, "text", "per second", x=0, y=top + 30, class_="caption")
+    if not rates:
+        words = "no time of a grant was recorded with the verdict"
+        add(spot(root, 0, top + AREA_PX / 2), "text", words, x=8, y=0, class_="caption")
+        return
+    peak = max(max(rates), 1e-9)
+    height = bottom - top
+    plot = add(
+        root,
+        "svg",
+        x=f"{100 * GUTTER:.3f}%",
+        y=top,
+        width=f"{100 * (RIGHT - GUTTER):.3f}%",
+        height=height,
+        viewBox="0 0 1000 100",
+        preserveAspectRatio="none",
+    )
+    steps = [
+        f"L{1000 * i / len(rates):.2f} {100 - 88 * rate / peak:.2f}"
+        f"L{1000 * (i + 1) / len(rates):.2f} {100 - 88 * rate / peak:.2f}"
+        for i, rate in enumerate(rates)
+    ]
+    path = f"M0 100{''.join(steps)}L1000 100Z"
+    add(plot, "path", d=path, class_="area", vector_effect="non-scaling-stroke")
+    note = f"peak {peak:,.1f}/s"
+    if weight > 1.01:
+        note += ", estimated from a thinned log"
+    place = spot(root, 0, top)
+    add(place, "text", note, x=8, y=8, class_="caption")
+
+
+def _findings(
+    root: ET.Element, cards: Sequence[tuple[int, Shown, bool]], scale: Scale, bottom: float
+) -> None:
+    last = -1.0
+    crowd = 0
+    for number, finding, violation in sorted(cards, key=lambda card: card[1].t_ns):
+        share = scale(finding.t_ns)
+        crowd = crowd + 1 if share - last < 0.04 else 0
+        last = share
+        place = spot(root, share, 0)
+        name = "number" if violation else "number mild"
+        add(place, "line", x1=0, x2=0, y1=24, y2=bottom, class_=f"{name} line")
+        group = add(place, "svg", x=min(crowd, 4) * 9.0, y=0, overflow="visible")
+        link = add(group, "a", href=f"#finding-{number}")
+        add(link, "title", f"Finding {number}, {plain(finding.kind, 40)}")
+        triangle(link, number, 2, name)
+
+
+def _axis(root: ET.Element, run: Judged, scale: Scale, bottom: float) -> None:
+    add(root, "line", x1=percent(0), x2=percent(1), y1=bottom, y2=bottom, class_="axis")
+    for tick in round_ticks(0, run.at(run.end_ns) / NS, 10):
+        place = spot(root, scale(run.start_ns + tick * NS), bottom)
+        add(place, "line", x1=0, x2=0, y1=0, y2=5, class_="axis")
+        add(place, "text", f"{tick:g}", x=0, y=18, text_anchor="middle", class_="unit")
+    caption = "real time, seconds since the start of the run"
+    add(root, "text", caption, x=percent(1), y=bottom + 36, text_anchor="end", class_="caption")

@@ -1,0 +1,190 @@
+"""What stands on the page of a run: which findings get a card, which rows a long log keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from holdfast.harness.verdict import Severity, Verdict
+from holdfast.reports import charts
+from holdfast.reports.drawing import draw
+from holdfast.reports.kinds import Kind, kind
+from holdfast.reports.reading import Dist, Judged, Judgement, Shown
+from holdfast.reports.words import plain
+
+CARDS, CARDS_A_KIND, NOTES = 12, 3, 3
+LOG_ROWS = 240
+MANIFEST_ROWS = 80
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Card:
+    """One finding on the page, with the number that it bears everywhere."""
+
+    number: int
+    finding: Shown
+    judgement: Judgement
+    violation: bool
+    words: Kind
+    drawing: Markup
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Group:
+    """Cards that mean the same to the reader; `more` are the findings without a card."""
+
+    id: str
+    title: str
+    lead: str
+    cards: tuple[Card, ...]
+    more: tuple[Shown, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chart:
+    """A distribution with its picture, None where it is too empty to draw."""
+
+    title: str
+    about: str
+    dist: Dist
+    drawing: Markup | None
+
+
+def groups(run: Judged) -> list[Group]:
+    """Broken promises, then documented limits, then harmless facts; empty ones left out."""
+    order = list(Severity)
+    judged = sorted(run.verdicts, key=lambda one: order.index(one.severity))
+    violated = [one for one in judged if one.verdict is Verdict.VIOLATED]
+    broken = [(one, finding) for one in violated if one.promised for finding in one.findings]
+    limits = [(one, finding) for one in violated if not one.promised for finding in one.findings]
+    notes = [(one, note) for one in judged for note in one.notes]
+    notes += [
+        (one, finding)
+        for one in judged
+        if one.verdict is not Verdict.VIOLATED
+        for finding in one.findings
+    ]
+    made: list[Group] = []
+    for name, title, lead, found, most in (
+        (
+            "broken",
+            "Broken promises",
+            "What the system promises and did not keep.",
+            broken,
+            CARDS,
+        ),
+        (
+            "limits",
+            "Documented limits",
+            "Violated, but never promised by this system: the evidence of a known limit.",
+            limits,
+            CARDS,
+        ),
+        ("notes", "Worth knowing", "Facts that violate nothing.", notes, NOTES),
+    ):
+        if found:
+            taken = sum(len(group.cards) for group in made)
+            made.append(_group(run, name, title, lead, found, most, taken))
+    return made
+
+
+def _group(
+    run: Judged,
+    name: str,
+    title: str,
+    lead: str,
+    found: list[tuple[Judgement, Shown]],
+    most: int,
+    taken: int,
+) -> Group:
+    shown: list[tuple[Judgement, Shown]] = []
+    more: list[Shown] = []
+    seen: dict[tuple[str, str], int] = {}
+    for one, finding in sorted(found, key=lambda pair: pair[1].t_ns):
+        key = (one.property, finding.kind)
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] <= CARDS_A_KIND and len(shown) < most:
+            shown.append((one, finding))
+        else:
+            more.append(finding)
+    violation = name != "notes"
+    cards = tuple(
+        Card(
+            number=number,
+            finding=finding,
+            judgement=one,
+            violation=violation,
+            words=kind(finding.kind),
+            drawing=draw(finding, number, run, violation=violation),
+        )
+        for number, (one, finding) in enumerate(shown, taken + 1)
+    )
+    return Group(id=name, title=title, lead=lead, cards=cards, more=tuple(more))
+
+
+def latencies(run: Judged) -> list[Chart]:
+    """How long calls took, per op that was called."""
+    return [
+        _chart(f"latency-{i}", plain(op.replace("_", " "), 40), "from call to answer", dist)
+        for i, (op, dist) in enumerate(run.evidence.latency_ns.items())
+    ][:8]
+
+
+def spans(run: Judged) -> list[Chart]:
+    """Waits, holds and what was left of a lease when its renewal was answered."""
+    facts = run.evidence
+    return [
+        _chart("wait", "Lock wait", "from asking to the grant", facts.wait_ns),
+        _chart("hold", "Hold time", "from the grant to the end of the claim", facts.hold_ns),
+        _chart(
+            "margin",
+            "Renewal margin",
+            "lease left when a renewal was answered",
+            facts.renewal_margin_ns,
+        ),
+    ]
+
+
+def token_rows(run: Judged) -> list[tuple[int, tuple[int, str, int, int], bool]]:
+    """Rows (place in the log, entry, whether its token fell) of a log that may be long.
+
+    Keeps the first and the last rows and the surroundings of every fall.
+    """
+    log = run.evidence.tokens.log
+    fallen = charts.falls(log)
+    if len(log) <= LOG_ROWS:
+        keep: Iterable[int] = range(len(log))
+    else:
+        half = LOG_ROWS // 2
+        near = {j for i in sorted(fallen)[:half] for j in (i - 1, i, i + 1) if 0 <= j < len(log)}
+        keep = sorted(near | set(range(half // 2)) | set(range(len(log) - half // 2, len(log))))
+    return [(i, log[i], i in fallen) for i in keep]
+
+
+def flat(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A manifest as rows of dotted names and values, at most MANIFEST_ROWS."""
+    rows: list[tuple[str, str]] = []
+
+    def walk(name: str, value: Any) -> None:
+        if len(rows) >= MANIFEST_ROWS:
+            return
+        if isinstance(value, Mapping) and value:
+            for key, inner in value.items():
+                walk(f"{name}.{key}" if name else str(key), inner)
+        else:
+            rows.append((name, str(value)))
+
+    walk("", {key: value for key, value in manifest.items() if key != "promises"})
+    return rows
+
+
+def _chart(name: str, title: str, about: str, dist: Dist) -> Chart:
+    return Chart(
+        title=title,
+        about=about,
+        dist=dist,
+        drawing=charts.distribution(name, f"{title}: {about}", dist),
+    )

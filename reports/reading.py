@@ -1,0 +1,296 @@
+"""What a report reads: `verdicts.json` as values, checked once where it comes in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from holdfast.harness.errors import UsageError
+from holdfast.harness.verdict import Promises, Severity, Verdict
+
+Span = tuple[int, int, str, int]
+"""from_ns, to_ns, label, index of its witness (-1: none)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    """One op of the history that a finding leans on; t_ret_ns 0: it never returned."""
+
+    op: str
+    t_inv_ns: int
+    t_ret_ns: int = 0
+    row: int = -1
+    process: int = -1
+    node: str = ""
+    attempt: int = 0
+    status: str = ""
+    token: int = -1
+    lock: str = ""
+    arg: int | str = 0
+    res: int | str = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shown:
+    """A finding, or a fact worth telling, with the events that prove it."""
+
+    kind: str
+    sentence: str
+    lock: str
+    t_ns: int
+    witnesses: tuple[Event, ...] = ()
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judgement:
+    """What was judged of one property, and whether the system promises it."""
+
+    property: str
+    verdict: Verdict
+    promised: bool
+    severity: Severity
+    reason: str = ""
+    exercised: Mapping[str, float] = field(default_factory=dict)
+    findings: tuple[Shown, ...] = ()
+    notes: tuple[Shown, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Struck:
+    """One fault as it was observed; `bit` False where it changed nothing."""
+
+    id: str
+    do: str
+    from_ns: int
+    to_ns: int
+    bit: bool
+    target: str = ""
+    nodes: tuple[str, ...] = ()
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    holder: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Histogram:
+    """len(edges_ns) == len(counts) + 1."""
+
+    edges_ns: tuple[float, ...] = ()
+    counts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dist:
+    """A distribution of spans in ns; nothing but n is known of an empty one."""
+
+    n: int = 0
+    min: float | None = None
+    p50: float | None = None
+    p90: float | None = None
+    p99: float | None = None
+    max: float | None = None
+    mean: float | None = None
+    histogram: Histogram | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """How the acquires of a run ended."""
+
+    asked: int = 0
+    granted: int = 0
+    refused: int = 0
+    unknown: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tokens:
+    """The fencing tokens in order of their grants; `log` rows: t_ns, lock, token, process."""
+
+    grants: int = 0
+    first: int | None = None
+    last: int | None = None
+    steps_down: int = 0
+    log: tuple[tuple[int, str, int, int], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refusal:
+    """One command that the resource refused for its token."""
+
+    t_ns: int
+    lock: str
+    process: int
+    token: int
+    highest: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rejected:
+    """Commands that the resource refused; `stale` of them carried an outdated token."""
+
+    total: int = 0
+    stale: int = 0
+    log: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExpiredOwner:
+    """What became of the writes that owners sent after their hold had ended."""
+
+    sent: int = 0
+    refused: int = 0
+    accepted: int = 0
+    sentence: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failover:
+    """A fault on servers and how long it took until the next grant (None: there was none)."""
+
+    fault: str
+    kind: str
+    t_ns: int
+    nodes: tuple[str, ...] = ()
+    gap_ns: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeaseMargin:
+    """The terms of M = T_L - (T_r + 2e + d_n + t_p); None where a run could not measure one."""
+
+    lease_ns: float | None = None
+    renewal_interval_ns: float | None = None
+    clock_uncertainty_ns: float | None = None
+    network_ns: float | None = None
+    pause_ns: float | None = None
+    margin_ns: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Utilisation:
+    """rho = arrivals per second x mean hold; 1 or more is overload."""
+
+    arrivals_per_s: float | None = None
+    hold_mean_ns: float | None = None
+    rho: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Depth:
+    """How many waited for one lock."""
+
+    mean: float | None = None
+    max: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StaleBeliefs:
+    """Clients that believed in a hold which the service had already given to another."""
+
+    count: int = 0
+    longest_ns: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """The numbers that every report shows. `grants` (all of them, binned by time) is optional."""
+
+    acquire: Asked = Asked()
+    latency_ns: Mapping[str, Dist] = field(default_factory=dict)
+    wait_ns: Dist = Dist()
+    hold_ns: Dist = Dist()
+    renewal_margin_ns: Dist = Dist()
+    queue_depth: Depth = Depth()
+    timeouts: int = 0
+    retry_rate: float | None = None
+    tokens: Tokens = Tokens()
+    rejected: Rejected = Rejected()
+    expired_owner: ExpiredOwner = ExpiredOwner()
+    failovers: tuple[Failover, ...] = ()
+    lease_margin: LeaseMargin = LeaseMargin()
+    utilisation: Utilisation = Utilisation()
+    stale_beliefs: StaleBeliefs = StaleBeliefs()
+    grants: Histogram | None = None
+
+
+class Outcome(StrEnum):
+    """A run in one word, for a person."""
+
+    HOLDS = "HOLDS"
+    LIMIT = "LIMIT"
+    UNKNOWN = "UNKNOWN"
+    BROKEN = "VIOLATED"
+    FAILED = "ENVIRONMENT"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judged:
+    """A judged run. Times are ns of the run's clock; `at` makes them relative to its start."""
+
+    run: str
+    system: str
+    backend: str
+    workload: str
+    seed: int
+    verdict: Verdict
+    exit_code: int
+    command: str
+    start_ns: int
+    stop_ns: int
+    end_ns: int
+    schema: str = ""
+    resource: str = ""
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    servers: tuple[str, ...] = ()
+    verdicts: tuple[Judgement, ...] = ()
+    faults: tuple[Struck, ...] = ()
+    promises: Promises | None = None
+    evidence: Evidence = Evidence()
+    report: str = ""
+
+    def at(self, t_ns: float) -> float:
+        """Nanoseconds since the start of the run."""
+        return t_ns - self.start_ns
+
+    def client(self, process: int) -> str:
+        """The node of a logical client: "c3"."""
+        return self.nodes.get(str(process), f"process {process}")
+
+    def report_path(self) -> str:
+        """Where the HTML report of the run lies, or would by default."""
+        return self.report or f".holdfast/runs/{self.run}/report.html"
+
+    def outcome(self) -> Outcome:
+        """Never better than the exit code, and never better than a broken or unknown promise."""
+        if self.exit_code == 4:
+            return Outcome.FAILED
+        promised = [one.verdict for one in self.verdicts if one.promised]
+        if Verdict.VIOLATED in promised or self.exit_code == 1:
+            return Outcome.BROKEN
+        if Verdict.UNKNOWN in promised or self.exit_code != 0 or not self.verdicts:
+            return Outcome.UNKNOWN
+        everything = [one.verdict for one in self.verdicts]
+        if Verdict.UNKNOWN in everything and Verdict.HOLDS not in promised:
+            return Outcome.UNKNOWN
+        return Outcome.LIMIT if Verdict.VIOLATED in everything else Outcome.HOLDS
+
+
+def read(verdicts: Mapping[str, Any]) -> Judged:
+    """The judged run of a `verdicts.json` object; unknown keys are ignored.
+
+    Raises UsageError that names the key which does not fit.
+    """
+    try:
+        return msgspec.convert(verdicts, type=Judged, strict=False)
+    except msgspec.ValidationError as wrong:
+        raise UsageError(
+            f"verdicts.json: {wrong}; judge the run again (holdfast check RUN)"
+        ) from wrong

@@ -1,0 +1,205 @@
+"""What a drawing of one finding shows: lanes, marks, holds, the overlap, and on what time axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+from holdfast.reports.reading import Event, Judged, Shown, Struck
+from holdfast.reports.svg import Scale, by_order, linear
+from holdfast.reports.words import plain, span
+
+RESOURCE = "resource"
+OVERLAPS = {"double-grant", "broken-lease", "double-holder", "dead-grant", "stale-belief"}
+"""Kinds that two holds at one instant prove; of the others the event itself is the proof."""
+
+CLOSEST, NARROWEST = 0.012, 0.03
+MOST_FAULTS = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mark:
+    """The instant of one event that matters, and the call it belongs to."""
+
+    lane: str
+    t_ns: int
+    text: str
+    outcome: str
+    call: tuple[int, int] | None
+    sender: str = ""
+    sent_ns: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bar:
+    """A hold in its lane; `open_end` where it went on past what is drawn."""
+
+    lane: str
+    from_ns: int
+    to_ns: int
+    text: str
+    open_end: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scene:
+    """One finding, ready to be drawn; `guilty` is the mark that breaks the rule, if one does."""
+
+    lanes: tuple[str, ...]
+    marks: tuple[Mark, ...]
+    bars: tuple[Bar, ...]
+    clashes: tuple[tuple[int, int], ...]
+    faults: tuple[Struck, ...]
+    scale: Scale
+    in_order: bool
+    guilty: int
+
+
+def scene(finding: Shown, run: Judged) -> Scene:
+    """The scene of a finding; events are placed at the edge that decides what they mean."""
+    marks = tuple(_mark(event, finding, run) for event in finding.witnesses)
+    times = [mark.t_ns for mark in marks] or [finding.t_ns]
+    bars = _bars(finding, run, times)
+    clashes = _clashes(bars) if finding.kind in OVERLAPS else ()
+    edges = [*times, *(edge for bar in bars for edge in (bar.from_ns, bar.to_ns))]
+    low, high = min(edges), max(edges)
+    in_order = _squeezed(marks, clashes, high - low)
+    if in_order:
+        calls = [edge for mark in marks if mark.call for edge in mark.call if low <= edge <= high]
+        scale = by_order([*edges, *calls])
+    else:
+        pad = max(high - low, 1_000_000) * 0.05
+        scale = linear(low - pad, high + pad)
+    return Scene(
+        lanes=_lanes(marks, bars),
+        marks=marks,
+        bars=bars,
+        clashes=clashes,
+        faults=_faults(run, scale.times[0], scale.times[-1]),
+        scale=scale,
+        in_order=in_order,
+        guilty=-1 if clashes else _guilty(marks, finding.t_ns),
+    )
+
+
+def told(event: Event) -> str:
+    """What an event was, in a few words: "granted", "write refused"."""
+    op, status = event.op.replace("_", "-"), event.status.replace("_", "-")
+    if op in {"acquire", "try", "probe"}:
+        words = {"ok": "granted", "fail": "refused"}.get(status, "asked, no answer")
+    elif op in {"served-write", "served-read"}:
+        what = op.removeprefix("served-")
+        words = f"{what} accepted" if status == "ok" else f"{what} refused"
+    else:
+        base = {
+            "lost": "told: lost",
+            "closed": "session closed",
+            "waiting": "still waiting",
+            "force-unlock": "operator unlocks",
+        }.get(op)
+        verb = {"renew": "renewal", "release": "release", "heartbeat": "heartbeat"}.get(op, op)
+        answer = {"ok": "ok", "fail": "refused", "not-owner": "not the owner"}
+        words = base or f"{plain(verb, 30)} {answer.get(status, 'unanswered')}"
+    return f"{words}, token {event.token}" if event.token >= 0 else words
+
+
+def _mark(event: Event, finding: Shown, run: Judged) -> Mark:
+    op = event.op.replace("_", "-")
+    returned = event.t_ret_ns > 0
+    sender, sent = "", 0
+    if op.startswith("served"):
+        lane = RESOURCE
+        sender = run.client(event.attempt >> 32) if event.attempt > 0 else ""
+        sent = event.t_inv_ns
+        for other in finding.witnesses:
+            if other.op == op.removeprefix("served-") and other.attempt == event.attempt:
+                sent = min(other.t_inv_ns, sent)
+    else:
+        lane = event.node or run.client(event.process)
+    grants = op in {"acquire", "try", "probe", "waiting"}
+    at_return = returned and (grants or event.status == "not-owner")
+    return Mark(
+        lane=lane,
+        t_ns=event.t_ret_ns if at_return else event.t_inv_ns,
+        text=told(event),
+        outcome="ok" if event.status == "ok" else "no" if event.status == "fail" else "unknown",
+        call=(event.t_inv_ns, event.t_ret_ns) if event.t_ret_ns > event.t_inv_ns else None,
+        sender=sender,
+        sent_ns=sent,
+    )
+
+
+def _bars(finding: Shown, run: Judged, times: list[int]) -> tuple[Bar, ...]:
+    ends = [*times, *(to for _, to, _, _ in finding.spans if to < run.end_ns)]
+    last = max(ends)
+    first = min([*times, *(start for start, _, _, _ in finding.spans)])
+    room = last + max((last - first) // 8, 1_000_000)
+    bars = []
+    for start, end, label, index in finding.spans:
+        if 0 <= index < len(finding.witnesses):
+            event = finding.witnesses[index]
+            lane = event.node or run.client(event.process)
+        else:
+            lane = f"lock {plain(finding.lock, 20)}"
+        open_end = end >= run.end_ns and end > room
+        bars.append(
+            Bar(
+                lane=lane,
+                from_ns=start,
+                to_ns=max(room if open_end else end, start),
+                text=plain(label, 48),
+                open_end=open_end,
+            )
+        )
+    return tuple(bars)
+
+
+def _clashes(bars: tuple[Bar, ...]) -> tuple[tuple[int, int], ...]:
+    return tuple(
+        (max(a.from_ns, b.from_ns), min(a.to_ns, b.to_ns))
+        for a, b in combinations(bars, 2)
+        if max(a.from_ns, b.from_ns) < min(a.to_ns, b.to_ns)
+    )
+
+
+def _squeezed(marks: tuple[Mark, ...], clashes: tuple[tuple[int, int], ...], width: int) -> bool:
+    """Whether a measured axis would push together what the reader has to tell apart."""
+    if width <= 0:
+        return False
+    ordered = sorted(marks, key=lambda mark: mark.t_ns)
+    gaps = [
+        b.t_ns - a.t_ns for a, b in pairwise(ordered) if a.lane != b.lane and b.t_ns > a.t_ns
+    ]
+    narrow = [end - start for start, end in clashes]
+    return any(gap < CLOSEST * width for gap in gaps) or any(
+        size < NARROWEST * width for size in narrow
+    )
+
+
+def _lanes(marks: tuple[Mark, ...], bars: tuple[Bar, ...]) -> tuple[str, ...]:
+    first: dict[str, int] = {}
+    for lane, t_ns in [
+        *((mark.lane, mark.t_ns) for mark in marks),
+        *((mark.sender, mark.t_ns) for mark in marks if mark.sender),
+        *((bar.lane, bar.from_ns) for bar in bars),
+    ]:
+        first[lane] = min(first.get(lane, t_ns), t_ns)
+    return tuple(sorted(first, key=lambda lane: (lane == RESOURCE, first[lane], lane)))
+
+
+def _faults(run: Judged, low: float, high: float) -> tuple[Struck, ...]:
+    touching = [
+        fault for fault in run.faults if fault.bit and fault.from_ns < high and fault.to_ns > low
+    ]
+    touching.sort(key=lambda f: max(f.from_ns, low) - min(f.to_ns, high))
+    return tuple(sorted(touching[:MOST_FAULTS], key=lambda f: f.from_ns))
+
+
+def _guilty(marks: tuple[Mark, ...], t_ns: int) -> int:
+    """The mark nearest to the moment of the finding; of equals the last."""
+    return min(range(len(marks)), key=lambda i: (abs(marks[i].t_ns - t_ns), -i), default=-1)
+
+
+def overlap_text(scene: Scene) -> str:
+    """How long the holds overlapped in all that is drawn."""
+    return span(max(end - start for start, end in scene.clashes)) if scene.clashes else ""

@@ -1,0 +1,150 @@
+"""Why a run failed, or what it held and how far that goes, in sentences for a newcomer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.harness.verdict import PROPERTIES, Verdict
+from holdfast.reports.kinds import kind
+from holdfast.reports.reading import Judged, Judgement, Outcome, Shown, read
+from holdfast.reports.words import count, listed, plain, seconds
+
+KINDS_TOLD = 6
+
+
+def story(verdicts: Mapping[str, Any]) -> list[str]:
+    """Sentences; the first is the verdict. Raises UsageError for an object it cannot read."""
+    return tell(read(verdicts))
+
+
+def tell(run: Judged) -> list[str]:
+    """The story of a run that has been read: verdict, mechanisms, what was left open, bound."""
+    broken = [one for one in run.verdicts if one.verdict is Verdict.VIOLATED and one.promised]
+    limits = [one for one in run.verdicts if one.verdict is Verdict.VIOLATED and not one.promised]
+    told = [headline(run)]
+    for mechanism in mechanisms(run, broken):
+        told += mechanism.sentences()
+    if broken and limits:
+        told.append(f"Never promised, and violated as well: {_names(limits)}.")
+    for mechanism in mechanisms(run, limits):
+        told += mechanism.sentences()
+    return [*told, *held(run), *left_open(run), bound(run)]
+
+
+def headline(run: Judged) -> str:
+    """The verdict of the run in one sentence."""
+    system = plain(run.system, 60)
+    by = {verdict: _names(_those(run, verdict)) for verdict in Verdict}
+    match run.outcome():
+        case Outcome.BROKEN:
+            broken = [one for one in _those(run, Verdict.VIOLATED) if one.promised]
+            return f"VIOLATED: {system} broke what it promises, {_names(broken) or 'as judged'}."
+        case Outcome.LIMIT:
+            kept = any(one.promised for one in _those(run, Verdict.HOLDS))
+            first = f"HOLDS what {system} promises; " if kept else ""
+            return f"{first}VIOLATED what {system} never promised: {by[Verdict.VIOLATED]}."
+        case Outcome.UNKNOWN:
+            left = by[Verdict.UNKNOWN] or "anything: nothing was judged"
+            return f"UNKNOWN: this run proves nothing about {left}."
+        case Outcome.FAILED:
+            return f"ENVIRONMENT: the run of {system} could not be carried out, so nothing is known."
+        case _:
+            kept = len(_those(run, Verdict.HOLDS))
+            what = count(kept, "property that was", "properties that were")
+            return f"HOLDS: {system} kept the {what} judged in this run."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mechanism:
+    """One kind of finding in a run: what it means, its first instance, what to do about it."""
+
+    means: str
+    example: str
+    remedy: str
+
+    def sentences(self) -> list[str]:
+        """The three, as they are told one after the other."""
+        return [self.means, f"For instance, {self.example}", f"What to do: {self.remedy}"]
+
+
+def mechanisms(run: Judged, judged: Iterable[Judgement]) -> list[Mechanism]:
+    """One entry per kind of finding, in the order of the properties; at most KINDS_TOLD."""
+    by_kind: dict[str, list[Shown]] = {}
+    for one in judged:
+        for finding in one.findings:
+            by_kind.setdefault(finding.kind, []).append(finding)
+    told = []
+    for name, found in list(by_kind.items())[:KINDS_TOLD]:
+        words = kind(name)
+        first = min(found, key=lambda finding: finding.t_ns)
+        times = "once" if len(found) == 1 else f"{len(found):,} times"
+        when = "at" if len(found) == 1 else "first at"
+        means = (
+            f"{plain(words.name, 60)}, {times}, {when} {seconds(run.at(first.t_ns))}:"
+            f" {words.means}."
+        )
+        told.append(
+            Mechanism(means=means, example=_sentence(first.sentence), remedy=words.remedy)
+        )
+    return told
+
+
+def bound(run: Judged) -> str:
+    """How far the verdict reaches: one run, so many grants, so many faults that bit."""
+    bit = [fault for fault in run.faults if fault.bit]
+    kinds = Counter(fault.do for fault in bit)
+    did = listed(f"{n} × {plain(do, 40)}" for do, n in kinds.items())
+    faults = f"{count(len(bit), 'fault')} that bit ({did})" if bit else "no fault that bit"
+    missed = len(run.faults) - len(bit)
+    if missed:
+        faults += f" and {missed} that did not"
+    base = (
+        f"This is one run of {seconds(run.end_ns - run.start_ns, 1)} with seed {run.seed}:"
+        f" {count(run.evidence.acquire.granted, 'grant')}, {faults}."
+    )
+    if run.outcome() in {Outcome.HOLDS, Outcome.LIMIT}:
+        base += " What held has held once; that is no proof that it always does."
+    return base
+
+
+def names(properties: Sequence[str]) -> str:
+    """Property ids as they read in a sentence."""
+    return listed(plain(one.replace("-", " "), 60) for one in properties)
+
+
+def meaning(prop: str) -> str:
+    """What a property says, in one clause; empty for one that is not in the table."""
+    return PROPERTIES[prop][1] if prop in PROPERTIES else ""
+
+
+def held(run: Judged) -> list[str]:
+    """What was judged and held, as one sentence or none."""
+    kept = _those(run, Verdict.HOLDS)
+    if not kept or run.outcome() is Outcome.FAILED:
+        return []
+    return [f"Judged and held: {_names(kept)}."]
+
+
+def left_open(run: Judged) -> list[str]:
+    """One sentence per property that the run says nothing about, with the reason."""
+    return [
+        f"Not shown either way: {_names([one])}, because"
+        f" {plain(one.reason).rstrip('.') or 'no reason was recorded'}."
+        for one in _those(run, Verdict.UNKNOWN)
+    ]
+
+
+def _those(run: Judged, verdict: Verdict) -> list[Judgement]:
+    return [one for one in run.verdicts if one.verdict is verdict]
+
+
+def _names(judged: Iterable[Judgement]) -> str:
+    return names([one.property for one in judged])
+
+
+def _sentence(text: str) -> str:
+    clean = plain(text, 600).strip()
+    return clean if clean.endswith((".", "!", "?", ")")) else clean + "."

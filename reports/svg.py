@@ -1,0 +1,172 @@
+"""Pictures without a library: elements, a time scale, labels that do not collide.
+
+Horizontal places are per cent of the picture and vertical ones pixels, so that a picture follows
+the width of the page while its text keeps its size.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count as numbers
+from xml.etree import ElementTree as ET
+
+from markupsafe import Markup
+
+from holdfast.reports.words import plain
+
+GUTTER, RIGHT = 0.12, 0.985
+"""Where the plot begins and ends, as shares of the width of a picture."""
+
+NARROW_PX = 560
+"""Width of the plot on the narrowest page that is laid out without scrolling."""
+
+CHAR_PX = 6.5
+
+
+def picture(name: str, height: float, title: str, description: str) -> ET.Element:
+    """An empty picture with its words for those who cannot see it; `name` is unique on a page."""
+    root = ET.Element(
+        "svg",
+        {
+            "class": "picture",
+            "width": "100%",
+            "height": f"{height:g}",
+            "role": "img",
+            "aria-labelledby": f"{name}-title {name}-desc",
+        },
+    )
+    add(root, "title", title, id=f"{name}-title")
+    add(root, "desc", description, id=f"{name}-desc")
+    return root
+
+
+def add(parent: ET.Element, tag: str, text: str = "", **attributes: str | float) -> ET.Element:
+    """A child element; `class_` is class, `font_size` font-size; text is made harmless."""
+    element = ET.SubElement(
+        parent,
+        tag,
+        {
+            name.rstrip("_").replace("_", "-"): (
+                value if isinstance(value, str) else f"{value:.3f}".rstrip("0").rstrip(".")
+            )
+            for name, value in attributes.items()
+        },
+    )
+    if text:
+        element.text = plain(text, 2000)
+    return element
+
+
+def spot(parent: ET.Element, share: float, y: float) -> ET.Element:
+    """A place at a share of the plot whose children are drawn in pixels around it."""
+    return add(parent, "svg", x=percent(share), y=y, overflow="visible")
+
+
+def full(root: ET.Element) -> ET.Element:
+    """A plot that leaves no room for names at its left."""
+    width = 1 / (RIGHT - GUTTER)
+    return add(
+        root,
+        "svg",
+        x=f"{-100 * GUTTER * width:.3f}%",
+        width=f"{100 * width:.3f}%",
+        height="100%",
+        overflow="visible",
+    )
+
+
+def percent(share: float) -> str:
+    """A share of the plot (0 left, 1 right) as a place in the picture."""
+    return f"{100 * (GUTTER + (RIGHT - GUTTER) * share):.3f}%"
+
+
+def wide(share: float) -> str:
+    """A width of a share of the plot."""
+    return f"{100 * (RIGHT - GUTTER) * max(share, 0):.3f}%"
+
+
+def markup(root: ET.Element) -> Markup:
+    """The finished picture; ElementTree has escaped all that was put in."""
+    return Markup(ET.tostring(root, encoding="unicode"))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scale:
+    """Time to share of the plot, linear between knots; knots rise strictly."""
+
+    times: tuple[float, ...]
+    shares: tuple[float, ...]
+
+    def __call__(self, t: float) -> float:
+        if t <= self.times[0]:
+            return self.shares[0]
+        if t >= self.times[-1]:
+            return self.shares[-1]
+        i = bisect_right(self.times, t)
+        low, high = self.times[i - 1], self.times[i]
+        part = (t - low) / (high - low)
+        return self.shares[i - 1] + part * (self.shares[i] - self.shares[i - 1])
+
+
+def linear(low: float, high: float) -> Scale:
+    """A scale to measure on; an empty range is widened so that it stays one."""
+    return Scale(times=(low, high if high > low else low + 1), shares=(0.0, 1.0))
+
+
+def by_order(times: Sequence[float]) -> Scale:
+    """A scale that gives every distinct time the same room, with a margin at both ends."""
+    knots = sorted(set(times))
+    gap = max((knots[-1] - knots[0]) / max(len(knots) - 1, 1), 1)
+    padded = [knots[0] - gap, *knots, knots[-1] + gap]
+    return Scale(
+        times=tuple(padded), shares=tuple(i / (len(padded) - 1) for i in range(len(padded)))
+    )
+
+
+def round_ticks(low: float, high: float, most: int = 8) -> list[float]:
+    """At most `most` round numbers (1, 2 or 5 times a power of ten) within [low, high]."""
+    if high <= low:
+        return [low]
+    raw = (high - low) / most
+    power = 10 ** math.floor(math.log10(raw))
+    step = next(power * m for m in (1, 2, 5, 10) if power * m >= raw * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Placed:
+    """A label that found its room: beside its tick, `level` rows above it."""
+
+    index: int
+    level: int
+    anchor: str
+
+
+def place_labels(ticks: Sequence[tuple[float, str]], room: float = NARROW_PX) -> list[Placed]:
+    """Rooms for labels at shares of a plot of `room` pixels, so that none covers another or another's line.
+
+    Those that fit stand right of their tick, from the right one on; the others stand left of it.
+    """
+    spans = []
+    for share, text in ticks:
+        x, width = share * room, len(text) * CHAR_PX + 14
+        start = x + width <= room or x < width
+        spans.append((x, x + width, "start") if start else (x - width, x, "end"))
+    left = sorted((i for i, s in enumerate(spans) if s[2] == "end"), key=lambda i: ticks[i][0])
+    right = sorted((i for i, s in enumerate(spans) if s[2] == "start"), key=lambda i: -ticks[i][0])
+    taken: list[tuple[int, float, float]] = []
+    placed = []
+    for i in [*left, *right]:
+        low, high, anchor = spans[i]
+        level = next(
+            n
+            for n in numbers()
+            if all(n != other or high <= a or low >= b for other, a, b in taken)
+        )
+        taken.append((level, low, high))
+        placed.append(Placed(index=i, level=level, anchor=anchor))
+    return placed

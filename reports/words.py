@@ -1,0 +1,114 @@
+"""Text and numbers as a person reads them; nothing here trusts what a service or a user wrote."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+NS = 1_000_000_000
+DISPLAY_LIMIT = 240
+
+
+def plain(text: object, limit: int = DISPLAY_LIMIT) -> str:
+    """One line that no terminal, browser or XML parser can be led astray by.
+
+    Control characters become their pictures, direction marks and lone surrogates their code
+    points; what is longer than `limit` characters is cut and says how long it was.
+    """
+    whole = str(text)
+    shown = "".join(_visible(char) for char in whole[:limit])
+    if len(whole) > limit:
+        shown += f"… ({len(whole):,} characters)"
+    return shown
+
+
+def lines(text: str, limit: int) -> str:
+    """Like `plain`, with its line breaks and tabs kept: for a plan or a log."""
+    shown = "".join(char if char in "\n\t" else _visible(char) for char in text[:limit])
+    if len(text) > limit:
+        shown += f"\n… ({len(text):,} characters in all)"
+    return shown
+
+
+def _visible(char: str) -> str:
+    code = ord(char)
+    if char in "\n\t\r":
+        return " "
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    if code & 0xFFFE == 0xFFFE or unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}:
+        return f"‹U+{code:04X}›"
+    return char
+
+
+def seconds(ns: float, digits: int = 3) -> str:
+    """A point in time: "4.512 s", with a real minus sign."""
+    return f"{ns / NS:,.{digits}f} s".replace("-", "−")
+
+
+def span(ns: float | None) -> str:
+    """A length of time in the unit that fits it: "512 ms", "38 µs", "2.40 s"; "–" for none."""
+    if ns is None:
+        return "–"
+    size = abs(ns)
+    if size == 0:
+        return "0 s"
+    for unit_ns, unit in ((NS, "s"), (1_000_000, "ms"), (1_000, "µs")):
+        if size >= unit_ns * 0.9995:
+            value = ns / unit_ns
+            digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+            return f"{value:,.{digits}f} {unit}".replace("-", "−")
+    return f"{ns:.0f} ns".replace("-", "−")
+
+
+def count(n: int, one: str, many: str = "") -> str:
+    """ "1 grant", "1,204 grants"."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def listed(items: Iterable[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
+    names = list(items)
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def number(value: object) -> str:
+    """A count or a ratio as short as it stays truthful."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}".replace("-", "−")
+    if isinstance(value, float):
+        return f"{value:,.3g}".replace("-", "−") if abs(value) < 1000 else f"{value:,.0f}"
+    return plain(value)
+
+
+def evidence(measured: Mapping[str, Any]) -> str:
+    """What the fault agent measured, for people: "214 packets dropped", "state T (n1, n2)"."""
+    if not measured:
+        return "nothing measured"
+    return "; ".join(_fact(str(key), value) for key, value in measured.items())
+
+
+def _fact(key: str, value: Any) -> str:
+    if isinstance(value, Mapping):
+        inner = ", ".join(_fact(str(name), part) for name, part in list(value.items())[:8])
+        return f"{plain(key, 40)}: {inner}" if inner else f"{plain(key, 40)}: nothing"
+    if key in {"dropped", "packets", "packets_dropped"} and isinstance(value, int):
+        return f"{count(value, 'packet')} dropped"
+    if key in {"held_bytes", "bytes"} and isinstance(value, int):
+        return f"{count(value, 'byte')} held back"
+    if key.endswith("_ns") and isinstance(value, int | float) and not isinstance(value, bool):
+        name = plain(key.removesuffix("_ns").replace("_", " "), 40)
+        return f"{name} {seconds(value)}" if "offset" in key else f"{name} {span(value)}"
+    if isinstance(value, list | tuple):
+        value = ", ".join(plain(item, 60) for item in value[:8]) if value else "none"
+    elif not isinstance(value, str | int | float | bool):
+        value = json.dumps(value, default=str)
+    return f"{plain(key.replace('_', ' '), 40)} {number(value)}"
