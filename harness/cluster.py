@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from holdfast.harness import registry
 from holdfast.harness.agent_link import AgentLink
 from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.errors import EnvironmentFailed
@@ -159,7 +160,7 @@ class Cluster:
             "PYTHONPATH": os.pathsep.join(paths),
             "PYTHONUNBUFFERED": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
-            "HOLDFAST_RUN": self.place.label,
+            **registry.environ(self.place.label),
         }
 
     def _command(self, node: Node, writer: str, generation: int) -> Command:

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.harness import segments, store
+from holdfast.harness import registry, segments, store
 from holdfast.harness.agent_link import AgentLink
 from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.cluster import Cluster, Entries
@@ -54,10 +54,11 @@ class Run:
         place = Place(
             run_id=self.manifest["run"],
             run_dir=self.run_dir.path,
-            shared=tuple(Path(path) for path in self.manifest["shared"]),
+            shared=(self.run_dir.code, *map(Path, self.manifest["libraries"])),
             label=self.manifest["label"],
         )
         backend = load(entries["backend"])(place)
+        registry.note(place.run_id, run_dir=place.run_dir, label=place.label)
         phase = Phase.create(self.run_dir.phase)
         agent = await self._start_agent(backend, place)
         cluster = Cluster(
@@ -86,9 +87,10 @@ class Run:
             await agent.close()
             await backend.close()
             phase.close()
+            registry.forget(place.run_id)
 
     async def _start_agent(self, backend: Any, place: Place) -> AgentLink:
-        env = {"PYTHONPATH": str(self.run_dir.code), "HOLDFAST_RUN": place.label}
+        env = {"PYTHONPATH": str(self.run_dir.code), **registry.environ(place.label)}
         log = self.run_dir.log("agent", "agent")
         agent = await AgentLink.start(backend.agent_argv(), env, log)
         await agent.ask("hello", kill_on_eof=True)

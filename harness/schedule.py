@@ -80,11 +80,12 @@ class Schedule:
             aimed = _aimed_at(request.args)
             if request.do == "kill":
                 self.resting.update(aimed)
-            answer = await self.cluster.agent.ask(request.do, **{"fault": fault.id, **request.args})
+            answer = await self.cluster.agent.ask(request.do, **request.args)
             nodes += [node for node in aimed if node not in nodes]
-            evidence.update(answer.get("evidence", {}))
+            evidence.update(answer["evidence"])
             t_ns = t_ns or int(answer["t_ns"])
-        holder = view.holders[0] if fault.target == "holder" and view.holders else ""
+        aimed_at_holder = "holder" in fault.target and view.holders
+        holder = view.holders[0] if aimed_at_holder and view.holders[0] in nodes else ""
         self._note(
             fault,
             "injected",
@@ -98,10 +99,10 @@ class Schedule:
 
     async def _view(self, fault: Fault) -> View:
         leader = None
-        if "leader" in (fault.target, *fault.params.values()) or fault.target == "follower":
+        if "leader" in fault.target or "follower" in fault.target:
             leader = await self.cluster.leader()
         holders = self._holders()
-        if fault.target == "holder":
+        if fault.target.startswith("holder"):
             deadline = now_ns() + HOLDER_WITHIN_NS
             while not holders and now_ns() < deadline:
                 await asyncio.sleep(2 * MILLISECOND / SECOND)
@@ -116,11 +117,17 @@ class Schedule:
         try:
             seen = await self.cluster.agent.ask("observe", fault=fault.id)
             healed = await self.cluster.agent.ask("heal", fault=fault.id)
-            evidence = {**seen.get("evidence", {}), **healed.get("evidence", {})}
-            for node in healed.get("restart", evidence.pop("restart", [])):
+            evidence = {**seen["evidence"], **healed["evidence"]}
+            for node in evidence.pop("restart", []):
                 await self.cluster.start(node)
                 self.resting.discard(node)
-            self._note(fault, "healed", t_ns=now_ns(), evidence=evidence, bit=bool(seen.get("bit")))
+            self._note(
+                fault,
+                "healed",
+                t_ns=now_ns(),
+                evidence=evidence,
+                bit=bool(evidence.pop("bit", False)),
+            )
         except EnvironmentFailed as error:
             self._note(fault, "failed", t_ns=now_ns(), reason=str(error))
 
@@ -130,6 +137,6 @@ class Schedule:
 
 
 def _aimed_at(args: Mapping[str, Any]) -> list[str]:
-    """The nodes that a request names, whichever way."""
+    """The nodes that a request names: those aimed at, else those whose links it touches."""
     links = [str(link["node"]) for link in args.get("links", ())]
-    return list(dict.fromkeys([*map(str, args.get("nodes", ())), *links]))
+    return list(dict.fromkeys(args.get("nodes") or links))

@@ -50,8 +50,9 @@ class _Segment:
 
     def __init__(self, path: Path, first_row: int, meta: bytes) -> None:
         size = HEADER_BYTES + SEGMENT_ROWS * ROW_BYTES
+        fresh = path.with_suffix(".new")
         try:
-            with path.open("xb") as file:
+            with fresh.open("x+b") as file:
                 # A hole that the disk cannot fill would kill the writer by SIGBUS: ask now.
                 os.posix_fallocate(file.fileno(), 0, size)
                 self._map = mmap.mmap(file.fileno(), size)
@@ -60,6 +61,8 @@ class _Segment:
         self._path = path
         _HEAD.pack_into(self._map, 0, MAGIC, SCHEMA, ROW_BYTES, SEGMENT_ROWS, first_row)
         self._map[META_AT : META_AT + len(meta)] = meta
+        # Readers look while we write: the file gets its name when its head is whole.
+        fresh.replace(path)
         self.rows = memoryview(self._map)[HEADER_BYTES:]
         self.words = self.rows.cast("q")
         self.halves = self.rows.cast("I")

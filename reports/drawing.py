@@ -186,9 +186,7 @@ def _draw_marks(
             )
             _draw_outcome(place, mark.outcome, lane.bar + BAR_PX / 2, state)
             dx = 6 if label.anchor == "start" else -6
-            add(
-                place, "text", text, x=dx, y=y, text_anchor=label.anchor, class_="event" + state
-            )
+            add(place, "text", text, x=dx, y=y, text_anchor=label.anchor, class_="event" + state)
 
 
 def _draw_call(root: ET.Element, mark: Mark, lane: Lane, shown: Scene) -> None:

@@ -85,9 +85,7 @@ def _phases(root: ET.Element, run: Judged, scale: Scale, top: float, bottom: flo
     add(place, "text", words, x=6, y=11, class_="caption")
 
 
-def _fault_row(
-    root: ET.Element, do: str, faults: Sequence[Struck], scale: Scale, y: float
-) -> None:
+def _fault_row(root: ET.Element, do: str, faults: Sequence[Struck], scale: Scale, y: float) -> None:
     add(root, "text", plain(do, 14), x=0, y=y + 18, class_="lane")
     add(root, "line", x1=percent(0), x2=percent(1), y1=y + 14, y2=y + 14, class_="base")
     free = 0.0

@@ -50,7 +50,9 @@ def headline(run: Judged) -> str:
             left = by[Verdict.UNKNOWN] or "anything: nothing was judged"
             return f"UNKNOWN: this run proves nothing about {left}."
         case Outcome.FAILED:
-            return f"ENVIRONMENT: the run of {system} could not be carried out, so nothing is known."
+            return (
+                f"ENVIRONMENT: the run of {system} could not be carried out, so nothing is known."
+            )
         case _:
             kept = len(_those(run, Verdict.HOLDS))
             what = count(kept, "property that was", "properties that were")
@@ -86,9 +88,7 @@ def mechanisms(run: Judged, judged: Iterable[Judgement]) -> list[Mechanism]:
             f"{plain(words.name, 60)}, {times}, {when} {seconds(run.at(first.t_ns))}:"
             f" {words.means}."
         )
-        told.append(
-            Mechanism(means=means, example=_sentence(first.sentence), remedy=words.remedy)
-        )
+        told.append(Mechanism(means=means, example=_sentence(first.sentence), remedy=words.remedy))
     return told
 
 

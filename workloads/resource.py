@@ -97,8 +97,8 @@ class Server:
         return {"ok": admitted, "version": register.version, "error": error}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection. Garbage ends it, and only it."""
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+        """One connection. Garbage ends it, and only it; so does the end of the run."""
+        with contextlib.suppress(ConnectionError, asyncio.CancelledError, ValueError):
             while line := await reader.readline():
                 try:
                     reply = self.decide(json.loads(line))

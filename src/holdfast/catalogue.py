@@ -23,6 +23,19 @@ class SystemRow:
     most: int
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BackendRow:
+    """A place for nodes: the entry, what says why it cannot run here, and what a run starts under.
+
+    `prefix` names a function that gives the words to put before the driver's command line, "" none.
+    """
+
+    entry: str
+    says: str
+    precheck: str
+    prefix: str
+
+
 _S = "holdfast.clusters.systems"
 SYSTEMS: dict[str, SystemRow] = {
     "reference": SystemRow(
@@ -58,14 +71,20 @@ SYSTEMS: dict[str, SystemRow] = {
 }
 
 _B = "holdfast.clusters.backends"
-BACKENDS: dict[str, Row] = {
-    "local": Row(
-        entry=f"{_B}.local",
-        says="processes of this machine, each node a network namespace or behind proxies",
+BACKENDS: dict[str, BackendRow] = {
+    "local": BackendRow(
+        entry=f"{_B}.local:LocalBackend",
+        says="processes of this machine, each node a network namespace of its own",
+        precheck=f"{_B}.local:precheck",
+        prefix=f"{_B}.local:launch_prefix",
     ),
-    "docker": Row(entry=f"{_B}.docker", says="one container per node, on an engine of this host"),
+    "docker": BackendRow(
+        entry=f"{_B}.docker:DockerBackend",
+        says="one container per node, on an engine of this host",
+        precheck=f"{_B}.engine:precheck",
+        prefix="",
+    ),
 }
-"""A backend's entry is its module: `precheck`, `launch_prefix` and `backend` are found in it."""
 
 _W = "holdfast.workloads"
 WORKLOADS: dict[str, Row] = {

@@ -148,7 +148,6 @@ def _manifest(plan: Plan, name: str, again: str, fetched: Sequence[str]) -> dict
         "longest_hold_ns": longest_ns,
         "pins": list(system_of(plan).libraries),
         "libraries": list(fetched),
-        "shared": list(fetched),
         "entries": {
             "system": catalogue.SYSTEMS[plan.system].entry,
             "backend": catalogue.BACKENDS[plan.backend].entry,

@@ -47,14 +47,10 @@ def report_run(run: RunDir, verdicts: Mapping[str, Any]) -> str:
     return str(write(run.path, dict(verdicts), run.read_manifest(), run.plan.read_text()))
 
 
-def backend_module(name: str) -> str:
-    return catalogue.BACKENDS[name].entry.partition(":")[0]
-
-
 def precheck(manifest: Mapping[str, Any]) -> None:
     """EnvironmentFailed, with the reason, if this machine cannot do what the run needs."""
     backend = manifest["plan"]["backend"]
-    reason = load(f"{backend_module(backend)}:precheck")()
+    reason = load(catalogue.BACKENDS[backend].precheck)()
     if reason is None and backend == "local":
         look = getattr(load(manifest["entries"]["system"]), "precheck", None)
         reason = look() if look is not None else None
@@ -69,8 +65,8 @@ def execute(run: RunDir, show: Show) -> None:
     """
     manifest = run.read_manifest()
     precheck(manifest)
-    backend = manifest["plan"]["backend"]
-    prefix = load(f"{backend_module(backend)}:launch_prefix")()
+    row = catalogue.BACKENDS[manifest["plan"]["backend"]]
+    prefix = load(row.prefix)() if row.prefix else []
     argv = [*prefix, sys.executable, "-m", "holdfast.harness.run", str(run.path)]
     log = run.log("driver", "driver")
     failed: dict[str, Any] = {}
