@@ -1,0 +1,101 @@
+"""`holdfast doctor`: what this machine can run and why not; what an aborted run left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+import holdfast
+from holdfast import __version__, catalogue
+from holdfast.harness.entry import load
+
+AGENT_WITHIN_S = 10
+Row = tuple[str, str, str | None]
+"""What was looked at, what it is for, and why it is not there (None: it is)."""
+
+
+@click.command(short_help="What this machine can run and why not; --clean removes leftovers.")
+@click.option("--clean", is_flag=True, help="Remove what aborted runs left: never a living run's.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(clean: bool, as_json: bool) -> int:
+    """Looks at backends, faults, servers and leftovers. Changes nothing without --clean."""
+    rows = [*_backends(), *_faults(), *_systems()]
+    left = _leftovers()
+    removed = [_removed(item) for item in left] if clean else []
+    if as_json:
+        table = [{"what": what, "for": use, "missing": why} for what, use, why in rows]
+        found = {"version": __version__, "checks": table, "leftovers": [str(x) for x in left]}
+        click.echo(json.dumps({**found, "cleaned": clean}))
+        return 0
+    click.echo(f"holdfast {__version__}, Python {sys.version.split()[0]}, user {os.geteuid()}")
+    for what, use, why in rows:
+        click.echo(f"  {'yes' if why is None else 'no ':<4}{what:<22}{use if why is None else why}")
+    if not left:
+        click.echo("leftovers of aborted runs: none")
+    for item in left:
+        click.echo(f"  {'removed' if clean else 'left'}: {item}")
+    if left and not clean:
+        click.echo(f"{len(left)} leftovers; remove them with: holdfast doctor --clean")
+    return 4 if any(problem for problem in removed) else 0
+
+
+def _backends() -> Iterator[Row]:
+    for name, row in catalogue.BACKENDS.items():
+        yield f"backend {name}", row.says, load(row.precheck)()
+
+
+def _faults() -> Iterator[Row]:
+    """Ask a fault agent, started as the local backend would start it, what it can do here."""
+    prefix: Sequence[str] = ()
+    row = catalogue.BACKENDS["local"]
+    if load(row.precheck)() is None:
+        prefix = load(row.prefix)()
+    argv = [*prefix, sys.executable, "-S", "-m", "holdfast.nemesis.agent"]
+    env = {**os.environ, "PYTHONPATH": str(Path(holdfast.__file__).parent.parent)}
+    try:
+        done = subprocess.run(
+            argv,
+            input='{"id": 1, "do": "hello"}\n',
+            capture_output=True,
+            text=True,
+            env=env,
+            timeout=AGENT_WITHIN_S,
+        )
+        told: dict[str, Any] = json.loads(done.stdout.splitlines()[0])["evidence"]
+    except (OSError, ValueError, LookupError, subprocess.TimeoutExpired) as error:
+        yield "fault agent", "", f"it does not answer: {error!r}"
+        return
+    for name in ("cut", "pause", "kill", "set_clock"):
+        can = told[name]
+        yield f"fault {name}", "the fault agent can do it here", None if can is True else str(can)
+
+
+def _systems() -> Iterator[Row]:
+    for name, row in catalogue.SYSTEMS.items():
+        look = getattr(load(row.entry), "precheck", None)
+        yield f"system {name}", row.says, look() if look is not None else None
+
+
+def _leftovers() -> list[Any]:
+    from holdfast.clusters.backends import leftovers
+
+    return list(leftovers.find())
+
+
+def _removed(item: Any) -> str:
+    """Why a leftover could not be removed, "" if it was."""
+    from holdfast.clusters.backends import leftovers
+
+    try:
+        leftovers.clean(item)
+    except Exception as error:
+        click.echo(f"holdfast: {item}: {error}", err=True)
+        return str(error)
+    return ""
