@@ -81,8 +81,7 @@ class DockerBackend:
         where = f"docker: {node}: {command.argv[0]}"
         command.log.parent.mkdir(parents=True, exist_ok=True)
         execution, pid = await self._call(self._exec, node, command)
-        await processes.became(pid, (b"runc", self._launcher.encode()), where=where)
-        if not processes.command_line(pid):
+        if not await processes.became(pid, (b"runc", self._launcher.encode()), where=where):
             code = (await self._call(lambda: self._engine.api.exec_inspect(execution)))["ExitCode"]
             if code == launch.NOT_RUN:
                 raise EnvironmentFailed(f"{where} cannot run: {processes.last_words(command.log)}")
