@@ -30,6 +30,7 @@ LOCK = ".driver.lock"
 MOST_NODES = 250
 SUBNETS, SUBNET_TRIES = ipaddress.ip_network("10.64.0.0/10"), 64
 EXEC_NS = 20 * SECOND
+ENTERING = (b"runc", b"/proc/self/exe")
 AGENT = ("-S", "-m", "holdfast.nemesis.agent")
 AGENT_CAPABILITIES = ("SYS_ADMIN", "SYS_PTRACE", "NET_ADMIN", "KILL")
 Result = TypeVar("Result")
@@ -81,8 +82,8 @@ class DockerBackend:
         where = f"docker: {node}: {command.argv[0]}"
         command.log.parent.mkdir(parents=True, exist_ok=True)
         execution, pid = await self._call(self._exec, node, command)
-        await processes.became(pid, (b"runc", self._launcher.encode()), where=where)
-        if not processes.command_line(pid):
+        steps = (*ENTERING, self._launcher.encode())
+        if not await processes.became(pid, steps, where=where):
             code = (await self._call(lambda: self._engine.api.exec_inspect(execution)))["ExitCode"]
             if code == launch.NOT_RUN:
                 raise EnvironmentFailed(f"{where} cannot run: {processes.last_words(command.log)}")

@@ -30,6 +30,7 @@ TOOLS = {"env": "coreutils", "sleep": "coreutils", "ip": "iproute2"} | dict.from
 NETWORK, PREFIX_LENGTH, MOST_NODES = "10.77", 16, 250
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 1 << 12, 1 << 21
 PROBE_S = 10
+NOT_RUN = (126, 127)
 DIES_WITH_DRIVER = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
@@ -124,8 +125,8 @@ class LocalBackend:
                 start_new_session=True,
             )  # fmt: skip
         self._started.append(process)
-        await processes.became(process.pid, (b"setpriv", b"nsenter"), where=where)
-        if process.returncode in (126, 127):
+        lives = await processes.became(process.pid, (b"setpriv", b"nsenter"), where=where)
+        if not lives and await process.wait() in NOT_RUN:
             raise EnvironmentFailed(f"{where} cannot run: {processes.last_words(command.log)}")
         return process.pid
 

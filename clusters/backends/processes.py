@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from holdfast.harness import registry
 from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.errors import EnvironmentFailed
 
@@ -26,26 +27,31 @@ async def until(condition: Callable[[], bool], *, bound_ns: int, where: str, wha
         await asyncio.sleep(POLL_NS / SECOND)
 
 
-async def became(pid: int, launchers: Sequence[bytes], *, where: str) -> None:
-    """Waits until a started process has become its command (or has ended already).
+async def became(pid: int, launchers: Sequence[bytes], *, where: str) -> bool:
+    """Waits until a started process has become its command; False if it has ended by then.
 
     An exec after a clock patch would undo it, so nobody may learn a pid before its last exec.
-    `launchers` are words that only the command lines of the steps before it contain.
+    `launchers` are words that only the command lines of the steps before it contain. In the middle
+    of an exec a living process shows no words at all.
     """
 
     def done() -> bool:
         words = command_line(pid)
+        if not words:
+            return registry.started(pid) < 0
         return not any(launcher in words for launcher in launchers)
 
     await until(done, bound_ns=START_NS, where=where, what=f"the start of process {pid}")
+    return registry.started(pid) >= 0
 
 
 def command_line(pid: int) -> Sequence[bytes]:
-    """The words a process was started with; none for one that is gone."""
+    """The words a process was started with; none for one that is gone, or a zombie."""
     try:
-        return Path("/proc", str(pid), "cmdline").read_bytes().split(b"\0")
+        words = Path("/proc", str(pid), "cmdline").read_bytes()
     except OSError:
         return ()
+    return words.rstrip(b"\0").split(b"\0") if words else ()
 
 
 def pids() -> list[int]:

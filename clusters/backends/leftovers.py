@@ -1,0 +1,85 @@
+"""What runs left behind whose drivers are gone: found by its marks, ended one by one.
+
+Containers and networks carry their driver's mark as a label, processes in their environment. What
+belongs to a living run, or cannot be proved not to, is never found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.clusters.backends import engine, processes
+from holdfast.harness import registry
+from holdfast.harness.errors import EnvironmentFailed
+
+QUICK_S = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Leftover:
+    """One thing to end.
+
+    kind      "process", "container" or "network"
+    id        its pid, or the engine's id
+    label     of the run it belonged to
+    text      what it is, for people
+    started   of a process, in clock ticks since boot: a pid alone may name a stranger by now
+    """
+
+    kind: str
+    id: str
+    label: str
+    text: str
+    started: int = -1
+
+
+def find() -> list[Leftover]:
+    """Everything left of runs without a driver, in an order in which it can be cleaned.
+
+    An engine that does not answer within QUICK_S seconds is passed over.
+    """
+    notes = registry.noted()
+    return [*_processes(notes), *_of_engine(notes)]
+
+
+def clean(leftover: Leftover) -> None:
+    """Ends it; nothing happens if it is gone by now. EnvironmentFailed if the engine refuses."""
+    if leftover.kind == "process":
+        pid = int(leftover.id)
+        if registry.started(pid) == leftover.started:
+            processes.kill([pid])
+        return
+    remove = engine.remove_container if leftover.kind == "container" else engine.remove_network
+    engine.in_plain_words(remove, engine.Engine(), {"Id": leftover.id})
+
+
+def _processes(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:
+    for pid in processes.pids():
+        started = registry.started(pid)
+        environ = processes.environ(pid)
+        label = environ.get(registry.RUN_VARIABLE, "")
+        mark = environ.get(registry.DRIVER_VARIABLE, "")
+        if label and started >= 0 and registry.abandoned(label, mark, notes):
+            words = b" ".join(processes.command_line(pid)).decode(errors="replace").strip()
+            yield Leftover(
+                kind="process", id=str(pid), label=label, text=words[:100], started=started
+            )
+
+
+def _of_engine(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:
+    if engine.precheck() is not None:
+        return
+    wanted = {engine.RUN_LABEL: "", engine.NODES_LABEL: ""}
+    try:
+        found = engine.in_plain_words(engine.labelled, engine.Engine(QUICK_S), wanted)
+    except EnvironmentFailed:
+        return
+    for kind, things in zip(("container", "network"), found, strict=True):
+        for thing in things:
+            labels: dict[str, Any] = thing["Labels"]
+            label, mark = labels[engine.NODES_LABEL], labels.get(engine.DRIVER_LABEL, "")
+            if registry.abandoned(label, mark, notes):
+                name = thing.get("Name") or thing["Names"][0].lstrip("/")
+                yield Leftover(kind=kind, id=thing["Id"], label=label, text=name)

@@ -1,0 +1,97 @@
+"""Leftovers: found only where a run's driver is surely gone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.clusters.backends import engine, leftovers
+from holdfast.harness import registry
+from tests.clusters.driving import eventually
+
+NAMESPACE = registry.mark().rpartition(":")[2]
+
+
+@pytest.fixture(autouse=True)
+def own_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeps the tests' notes away from the user's, and the engine out of it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no-engine.sock")
+
+
+@pytest.fixture
+def stray(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[bytes]]:
+    """A process whose environment is the fixture's parameter."""
+    program = [sys.executable, "-S", "-c", "import signal; signal.pause()"]
+    with subprocess.Popen(program, env=request.param) as process:
+        eventually(lambda: b"signal" in Path(f"/proc/{process.pid}/cmdline").read_bytes())
+        yield process
+        process.kill()
+
+
+def pids() -> set[str]:
+    """Ids of the processes that are found."""
+    return {found.id for found in leftovers.find() if found.kind == "process"}
+
+
+LEFT = {"HOLDFAST_RUN": "stray", "HOLDFAST_DRIVER": f"{2**22 + 1}:1:{NAMESPACE}"}
+
+
+@pytest.mark.parametrize("stray", [LEFT], indirect=True)
+def test_a_process_of_a_dead_driver_is_found_and_ended(stray: subprocess.Popen[bytes]) -> None:
+    (found,) = [found for found in leftovers.find() if found.id == str(stray.pid)]
+    assert (found.kind, found.label) == ("process", "stray")
+    leftovers.clean(found)
+    assert stray.wait(5) == -9
+    leftovers.clean(found)
+
+
+@pytest.mark.parametrize("stray", [registry.environ("living")], indirect=True)
+def test_a_process_of_a_living_driver_is_not(stray: subprocess.Popen[bytes]) -> None:
+    assert str(stray.pid) not in pids()
+
+
+@pytest.mark.parametrize("stray", [LEFT | {"HOLDFAST_DRIVER": "7:1:1"}], indirect=True)
+def test_a_driver_in_another_pid_namespace_counts_as_living(
+    stray: subprocess.Popen[bytes],
+) -> None:
+    assert str(stray.pid) not in pids()
+
+
+@pytest.mark.parametrize("stray", [{"HOLDFAST_RUN": "unmarked"}], indirect=True)
+def test_without_a_mark_the_registry_decides(
+    stray: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    assert str(stray.pid) not in pids()
+    path = registry.note("r1", run_dir=tmp_path, label="unmarked")
+    assert str(stray.pid) not in pids()
+    path.write_text(path.read_text().replace(f'"pid": {os.getpid()}', f'"pid": {2**22 + 1}'))
+    assert str(stray.pid) in pids()
+
+
+@pytest.mark.parametrize("stray", [LEFT], indirect=True)
+def test_a_pid_that_names_a_stranger_by_now_is_left_alone(stray: subprocess.Popen[bytes]) -> None:
+    other = leftovers.Leftover(kind="process", id=str(stray.pid), label="stray", text="", started=1)
+    leftovers.clean(other)
+    assert stray.poll() is None
+
+
+def test_no_engine_means_no_containers_and_no_error() -> None:
+    assert "no engine answers" in (engine.precheck() or "")
+    assert all(found.kind == "process" for found in leftovers.find())
+
+
+def test_an_engine_that_does_not_listen_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "no-engine.sock").touch()
+    assert engine.precheck() is None
+    assert all(found.kind == "process" for found in leftovers.find())
+
+
+def test_a_remote_engine_is_refused_in_plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
+    assert "processes of this very host" in (engine.precheck() or "")

@@ -1,0 +1,23 @@
+"""What all tests share: under HOLDFAST_REQUIRE=all a skip is a failure (see needs.py)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+
+import pytest
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turns every skip, however it came about, into a failure where nothing may be missing."""
+    report = yield
+    demanded = os.environ.get("HOLDFAST_REQUIRE") == "all"
+    if demanded and report.skipped and not hasattr(report, "wasxfail"):
+        where = report.longrepr
+        reason = where[2] if isinstance(where, tuple) else str(where)
+        report.outcome = "failed"
+        report.longrepr = f"{reason} (HOLDFAST_REQUIRE=all: nothing may be skipped)"
+    return report

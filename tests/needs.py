@@ -1,0 +1,93 @@
+"""What a test needs of the machine, each as a call that skips the test with the reason if missing.
+
+Under HOLDFAST_REQUIRE=all, as in CI, conftest.py makes a failure of every skip: a test that did not
+run must not look like one that passed.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from typing import NoReturn
+
+import pytest
+
+from holdfast.clusters.backends import engine as container_engine
+from holdfast.clusters.backends import local
+from holdfast.clusters.image import build
+from holdfast.harness.errors import EnvironmentFailed
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+PYTHONS = (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3")
+
+
+def binary(name: str) -> str:
+    """Path of a command."""
+    return _which(name) or _missing(f"needs the command {name}")
+
+
+def root() -> None:
+    """The tests run as root."""
+    if os.geteuid() != 0:
+        _missing("needs root")
+
+
+def namespaces() -> None:
+    """Network namespaces, as root or as this user."""
+    reason = _namespaces()
+    if reason:
+        _missing(reason)
+
+
+def engine(image: bool = True) -> None:
+    """A container engine that answers and, unless `image` is False, the node image."""
+    reason = _engine(image)
+    if reason:
+        _missing(reason)
+
+
+def chromium() -> str:
+    """Path of a Chromium, for pages."""
+    found = next(filter(None, map(_which, BROWSERS)), None)
+    return found or _missing("needs a browser: " + " or ".join(BROWSERS))
+
+
+def ordinary_user() -> list[str]:
+    """Words that run Python 3.11 or newer as the user `nobody`; the tests must run as root."""
+    root()
+    # setpriv itself keeps root's powers up to its exec; env, already without them, does the next.
+    user = ["--reuid=nobody", "--regid=nogroup", "--clear-groups"]
+    become = [binary("setpriv"), *user, "--", binary("env")]
+    for python in PYTHONS:
+        words = [*become, python]
+        probe = [*words, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
+        if subprocess.run(probe, capture_output=True, cwd="/").returncode == 0:
+            return words
+    return _missing("needs a Python 3.11 that every user may run")
+
+
+def _missing(reason: str) -> NoReturn:
+    pytest.skip(reason)
+
+
+def _which(name: str) -> str | None:
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
+
+
+@functools.cache
+def _namespaces() -> str | None:
+    return local.precheck()
+
+
+@functools.cache
+def _engine(image: bool) -> str | None:
+    try:
+        connection = container_engine.connect(timeout_s=5)
+    except EnvironmentFailed as absent:
+        return str(absent)
+    if image and not connection.images(build.tag()):
+        return f"needs the image {build.tag()}: make docker-image"
+    return None
