@@ -9,7 +9,7 @@ MILLISECOND = 1_000_000
 
 KNOWN: dict[str, str] = {
     "queue": "fifo (default): the first who waits is next; racing: whoever asks first",
-    "election_ms": "50 to 10000, default 400: a follower waits so long to twice that for its leader",
+    "election_ms": "50 to 10000, default 400: a follower waits for its leader so long, up to twice",
     "session_ms": "0 (default): pure leases; else clients keep a session alive by heartbeats and"
     " lose all their locks when it has been silent for so long",
     "snapshot_every": "10 to 1000000, default 4000: log entries between two snapshots",

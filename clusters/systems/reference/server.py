@@ -1,8 +1,8 @@
 """The process of one node: sockets, files and clocks around `node.LockNode`.
 
 Run as `python -S -m holdfast.clusters.systems.reference.server --config JSON`, where JSON is
-{"name", "address", "port", "peers": {name: address}, "data": folder, "options": {...}}. Log lines go
-to stderr. It stops with code 0 on SIGTERM, 1 when its disk or its folder would not do.
+{"name", "address", "port", "peers": {name: address}, "data": folder, "options": {...}, "seed"}.
+Log lines go to stderr. It stops with 0 on SIGTERM, with 1 when its disk or folder would not do.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import itertools
 import json
-import os
 import random
 import signal
 import sys
@@ -33,7 +32,8 @@ RETRY_S = 0.2
 def say(text: str) -> None:
     """One line of the node's log, at once."""
     stamp = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    print(f"{stamp} {text}", file=sys.stderr, flush=True)  # noqa: T201
+    sys.stderr.write(f"{stamp} {text}\n")
+    sys.stderr.flush()
 
 
 class PeerLink:
@@ -99,8 +99,8 @@ class Server:
             name=self._name,
             peers=list(peers),
             options=options,
-            # Elections need chance that differs between nodes, and from one start to the next.
-            rng=random.Random(os.urandom(16)),
+            # Patience in elections must differ between nodes, and from one start to the next.
+            rng=random.Random(f"{config.get('seed', 0)} {self._name} {durable.ballot.term}"),
             durable=durable,
             now_ns=time.monotonic_ns(),
         )
@@ -128,7 +128,8 @@ class Server:
         stopping = asyncio.create_task(stop.wait())
         self._turn()
         try:
-            await asyncio.wait([self._failed, stopping], return_when=asyncio.FIRST_COMPLETED)
+            either: list[asyncio.Future[Any]] = [self._failed, stopping]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if self._failed.done():
                 self._failed.result()
         finally:

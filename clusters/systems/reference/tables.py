@@ -94,7 +94,7 @@ class Session:
         number, ttl_ns, beat, done, busy, answers = state
         session = cls(number, ttl_ns=ttl_ns, beat=beat)
         session.done, session.busy = done, busy
-        session.answers = {seq: answer for seq, answer in answers}
+        session.answers = dict(answers)
         return session
 
 
