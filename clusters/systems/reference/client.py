@@ -1,0 +1,324 @@
+"""The client of the reference service, as workers load it.
+
+A call keeps its request number however often it is asked again, so a retry never acts twice. A
+renewal or a release, and every single try, has a deadline of its own: a second, or a third of the
+lease where that is longer. A wait that reaches its end is cancelled at the service; only where
+even that stays unanswered is the outcome unknown. A queued grant is renewed once before it is
+handed on, so that the lease which the caller counts on began after anything it was told before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.clusters.systems.reference.options import read
+from holdfast.clusters.systems.reference.requests import MAX_NS
+from holdfast.clusters.systems.reference.talk import UNANSWERED, Talk
+from holdfast.clusters.systems.reference.wire import Frame
+from holdfast.harness.clock import now_ns
+from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status
+from holdfast.harness.ports import ClientSetup
+
+MEANING: dict[str, Status] = {
+    "granted": Status.OK,
+    "renewed": Status.OK,
+    "released": Status.OK,
+    "held": Status.FAIL,
+    "timed-out": Status.FAIL,
+    "cancelled": Status.FAIL,
+    "dropped": Status.FAIL,
+    "session-ended": Status.FAIL,
+    "never-sent": Status.FAIL,
+    "bad-request": Status.FAIL,
+    "too-many-requests": Status.FAIL,
+    "not-holder": Status.NOT_OWNER,
+}
+"""What the service says -> what it means. All else ("unanswered", "stale" ...) is INFO."""
+
+ASK_S = 0.3
+"""A client that holds or waits asks so often how it stands."""
+CANCEL_S = 0.5
+"""A wait at its end may take so much longer to be cancelled."""
+FOREVER_S = 365 * 24 * 3600.0
+
+
+@dataclass(kw_only=True, slots=True)
+class Wait:
+    """One acquire that is not decided yet."""
+
+    lock: str
+    attempt: int
+    ttl_ns: int
+    wait_ns: int
+    decided: asyncio.Future[Frame]
+
+
+class ReferenceClient:
+    """A LockClient; `client` makes one."""
+
+    def __init__(self, setup: ClientSetup) -> None:
+        self._setup = setup
+        self._session_ns = read(setup.options)[0].session_ns
+        self._call_s = max(1.0, setup.lease_ns / 3e9)
+        self._rng = random.Random(f"client {setup.process} {setup.name}")
+        self._holds: dict[int, tuple[str, int]] = {}
+        self._waits: dict[int, Wait] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._busy = asyncio.Event()
+        self._talk = Talk(
+            servers=setup.servers,
+            rng=self._rng,
+            session_ns=self._session_ns,
+            on_event=self._on_event,
+        )
+
+    async def open(self) -> None:
+        """Starts to look for the leader; a cluster that is away is found later."""
+        self._background(self._keep())
+        if self._session_ns:
+            self._background(self._beat())
+        await self._talk.session(self._until(1.0))
+
+    async def acquire(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
+    ) -> Answer:
+        """As `LockClient`; a shared mode is refused."""
+        if mode is not Mode.EXCLUSIVE:
+            return Answer(outcome=Status.FAIL, error="this service has no shared locks")
+        seq = self._talk.begin()
+        wait = Wait(
+            lock=lock,
+            attempt=attempt,
+            ttl_ns=MAX_NS - 1 if self._session_ns else ttl_ns,
+            wait_ns=min(wait_ns, MAX_NS - 1),
+            decided=asyncio.get_running_loop().create_future(),
+        )
+        self._waits[seq] = wait
+        try:
+            answer = await self._acquire(seq, wait)
+        except asyncio.CancelledError:
+            self._background(self._give_up(seq))
+            raise
+        finally:
+            del self._waits[seq]
+        self._talk.finish(seq)
+        return answer
+
+    async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
+        """As `LockClient`."""
+        ttl_ns = MAX_NS - 1 if self._session_ns else ttl_ns
+        answer = await self._call(
+            "renew", lock=grant.lock, attempt=grant.attempt, token=grant.token, ttl_ns=ttl_ns
+        )
+        if answer["is"] == "not-holder":
+            self._lost(grant.attempt, str(answer["reason"]))
+        return self._meant(answer)
+
+    async def release(self, grant: Grant) -> Answer:
+        """As `LockClient`. From here on the client no longer thinks that it holds."""
+        self._holds.pop(grant.attempt, None)
+        answer = await self._call(
+            "release", lock=grant.lock, attempt=grant.attempt, token=grant.token
+        )
+        return self._meant(answer)
+
+    async def close(self) -> None:
+        """Lets the connection go; leases run on, a session with heartbeats is ended."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._session_ns:
+            session = await self._talk.session(self._until(CANCEL_S))
+            await self._talk.plain("close", until_s=self._until(CANCEL_S), session=session)
+        self._talk.close()
+
+    # One acquire
+
+    async def _acquire(self, seq: int, wait: Wait) -> Answer:
+        limit_s = {0: self._call_s, -1: FOREVER_S}.get(wait.wait_ns, wait.wait_ns / 1e9)
+        until_s = self._until(limit_s)
+        answer = await self._claim(seq, wait, until_s)
+        at_once = answer["is"] == "granted"
+        if answer["is"] == "queued":
+            self._tell_waiting(wait, answer)
+            left_s = until_s - asyncio.get_running_loop().time()
+            await asyncio.wait([wait.decided], timeout=max(0.0, left_s))
+            answer = wait.decided.result() if wait.decided.done() else UNANSWERED
+        if answer["is"] == "unanswered":
+            answer = await self._cancel(seq)
+        if answer["is"] != "granted":
+            return self._meant(answer)
+        token = answer["token"]
+        if not at_once:
+            answer = await self._call(
+                "renew", lock=wait.lock, attempt=wait.attempt, token=token, ttl_ns=wait.ttl_ns
+            )
+            if answer["is"] != "renewed":
+                error = f"granted as {token}, then {answer['is']} before it was known"
+                return Answer(outcome=Status.INFO, token=token, error=error)
+        self._holds[wait.attempt] = (wait.lock, token)
+        self._busy.set()
+        return Answer(outcome=Status.OK, token=token, ttl_ns=self._session_ns or wait.ttl_ns)
+
+    async def _claim(self, seq: int, wait: Wait, until_s: float) -> Frame:
+        """Asks for the lock, or again for one that is waited for: the same request either way."""
+        answer = await self._talk.once(
+            "acquire",
+            seq=seq,
+            until_s=until_s,
+            lock=wait.lock,
+            attempt=wait.attempt,
+            ttl_ns=wait.ttl_ns,
+            wait_ns=wait.wait_ns,
+            owner=self._setup.name,
+        )
+        if answer["is"] == "queued":
+            self._busy.set()
+        return answer
+
+    async def _cancel(self, target: int) -> Frame:
+        seq = self._talk.begin()
+        try:
+            until_s = self._until(CANCEL_S)
+            return await self._talk.once(
+                "cancel", seq=seq, until_s=until_s, target=target, drop=False
+            )
+        finally:
+            self._talk.finish(seq)
+
+    async def _give_up(self, target: int) -> None:
+        """Takes back an acquire whose caller no longer wants it, granted or not, if it can."""
+        seq = self._talk.begin()
+        try:
+            await self._talk.post("cancel", seq=seq, target=target, drop=True)
+        finally:
+            self._talk.finish(seq)
+            self._talk.finish(target)
+
+    # What the service says unasked, and what the client asks while it holds or waits
+
+    def _on_event(self, event: Frame) -> None:
+        match event["event"]:
+            case "lost":
+                self._lost(event["attempt"], str(event["reason"]))
+            case "settled":
+                self._decide(event["seq"], event)
+            case "freed":
+                self._claim_again(event["seq"])
+
+    def _lost(self, attempt: int, reason: str) -> None:
+        held = self._holds.pop(attempt, None)
+        if held is not None:
+            lock, token = held
+            self._setup.tell(Op.LOST, attempt=attempt, lock=lock, text=reason, token=token)
+
+    def _decide(self, seq: int, answer: Frame) -> None:
+        wait = self._waits.get(seq)
+        if wait is not None and not wait.decided.done():
+            wait.decided.set_result(answer)
+
+    def _claim_again(self, seq: int) -> None:
+        wait = self._waits.get(seq)
+        if wait is not None and not wait.decided.done():
+            self._background(self._race(seq, wait))
+
+    async def _race(self, seq: int, wait: Wait) -> None:
+        answer = await self._claim(seq, wait, self._until(self._call_s))
+        if answer["is"] not in ("queued", "unanswered", "never-sent"):
+            self._decide(seq, answer)
+
+    def _tell_waiting(self, wait: Wait, answer: Frame) -> None:
+        if not wait.decided.done():
+            place = int(answer["place"])
+            self._setup.tell(Op.WAITING, attempt=wait.attempt, lock=wait.lock, res=place)
+
+    async def _keep(self) -> None:
+        """Asks how its holds and waits stand: after a break it learns what it was not told."""
+        while True:
+            await self._busy.wait()
+            holds = list(self._holds.items())
+            waits = list(self._waits)
+            if not holds and not waits:
+                self._busy.clear()
+                continue
+            answer = await self._talk.plain(
+                "ask",
+                until_s=self._until(self._call_s),
+                session=await self._talk.session(self._until(self._call_s)),
+                holds=[list(held) for _, held in holds],
+                waits=waits,
+            )
+            if answer["is"] == "state":
+                for (attempt, _), fate in zip(holds, answer["holds"], strict=True):
+                    if fate != "held":
+                        self._lost(attempt, fate)
+                for seq, state in zip(waits, answer["waits"], strict=True):
+                    self._on_wait_state(seq, state)
+            await asyncio.sleep(ASK_S)
+
+    def _on_wait_state(self, seq: int, state: Frame) -> None:
+        wait = self._waits.get(seq)
+        if wait is None or state["is"] == "unknown":
+            return
+        if state["is"] != "queued":
+            self._decide(seq, state)
+            return
+        self._tell_waiting(wait, state)
+        if state["free"]:
+            self._claim_again(seq)
+
+    async def _beat(self) -> None:
+        """Keeps a session alive, three times per lease of it."""
+        while True:
+            session = await self._talk.session(self._until(self._call_s))
+            sent_ns = now_ns()
+            answer = await self._talk.plain(
+                "beat", until_s=self._until(self._call_s), session=session
+            )
+            if answer["is"] == "alive":
+                # The row is stamped now, and the session's lease began at the latest when the
+                # heartbeat was sent: what has passed since then is taken off.
+                left_ns = max(0, answer["ttl_ns"] - (now_ns() - sent_ns))
+                self._setup.tell(Op.HEARTBEAT, attempt=0, lock="", res=left_ns)
+            elif answer["is"] == "no-session" and session:
+                self._talk.lost_session(session)
+                self._setup.tell(Op.CLOSED, attempt=0, lock="", text="session")
+            await asyncio.sleep(self._session_ns / 3e9)
+
+    # Small change
+
+    async def _call(self, op: str, **fields: object) -> Frame:
+        seq = self._talk.begin()
+        try:
+            return await self._talk.once(op, seq=seq, until_s=self._until(self._call_s), **fields)
+        finally:
+            self._talk.finish(seq)
+
+    def _meant(self, answer: Frame) -> Answer:
+        said = str(answer["is"])
+        outcome = MEANING.get(said, Status.INFO)
+        detail = answer.get("reason") or answer.get("why")
+        return Answer(
+            outcome=outcome,
+            token=answer.get("token", NO_TOKEN) if outcome is Status.OK else NO_TOKEN,
+            ttl_ns=answer.get("ttl_ns", 0) if outcome is Status.OK else 0,
+            error="" if outcome is Status.OK else f"{said}: {detail}" if detail else said,
+        )
+
+    def _until(self, seconds: float) -> float:
+        return asyncio.get_running_loop().time() + seconds
+
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+
+
+def client(setup: ClientSetup) -> ReferenceClient:
+    """The client of one worker; nothing is opened yet."""
+    return ReferenceClient(setup)

@@ -1,0 +1,177 @@
+"""What consensus nodes say to each other, what they keep on disk, and both as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+Command = Mapping[str, Any] | None
+"""One entry for the state machine, JSON; None is the entry that opens a leader's term."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """One place of the log."""
+
+    term: int
+    command: Command
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Snapshot:
+    """The state machine after entry `index`, which had `term`. `state` is JSON."""
+
+    index: int
+    term: int
+    state: Any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AskVote:
+    """Asks for a vote; `pre` only asks whether one would be given, and changes nothing."""
+
+    sender: str
+    term: int
+    pre: bool
+    last_index: int
+    last_term: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GiveVote:
+    """Answers AskVote. `term` of a given pre-vote is the one asked about, else the voter's own."""
+
+    sender: str
+    term: int
+    pre: bool
+    given: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Append:
+    """Entries after `prev_index`, from the leader of `term`; none of them is a heartbeat."""
+
+    sender: str
+    term: int
+    prev_index: int
+    prev_term: int
+    entries: tuple[Entry, ...]
+    commit: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Appended:
+    """Answers Append and Install. ok: the logs agree up to `index`; else they may, up to there."""
+
+    sender: str
+    term: int
+    ok: bool
+    index: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Install:
+    """A whole snapshot, for a follower that needs entries which are no longer kept."""
+
+    sender: str
+    term: int
+    snapshot: Snapshot
+
+
+Message = AskVote | GiveVote | Append | Appended | Install
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ballot:
+    """To be durable: the term and who got this node's vote in it ("" for nobody)."""
+
+    term: int
+    vote: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tail:
+    """To be durable: these entries from index `first` on, in place of all that stood there."""
+
+    first: int
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Durable:
+    """All that a node knows when it starts, and as a save: put this in place of everything."""
+
+    ballot: Ballot
+    snapshot: Snapshot
+    entries: tuple[Entry, ...]
+
+
+Save = Ballot | Tail | Durable
+
+NOTHING = Durable(
+    ballot=Ballot(term=0, vote=""), snapshot=Snapshot(index=0, term=0, state=None), entries=()
+)
+"""The durable state of a node that has never run."""
+
+_KINDS: dict[str, type[Message]] = {
+    "ask-vote": AskVote,
+    "give-vote": GiveVote,
+    "append": Append,
+    "appended": Appended,
+    "install": Install,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+_SCALARS = {"sender": str, "term": int, "index": int, "commit": int, "pre": bool, "given": bool}
+_SCALARS |= {"ok": bool, "last_index": int, "last_term": int, "prev_index": int, "prev_term": int}
+
+
+def pack(message: Message) -> dict[str, Any]:
+    """The message as a JSON object."""
+    packed: dict[str, Any] = {"kind": _NAMES[type(message)]}
+    for field in fields(message):
+        value = getattr(message, field.name)
+        if field.name == "entries":
+            value = [[entry.term, entry.command] for entry in value]
+        elif field.name == "snapshot":
+            value = [value.index, value.term, value.state]
+        packed[field.name] = value
+    return packed
+
+
+def unpack(frame: Mapping[str, Any]) -> Message:
+    """The message of a JSON object. Raises ValueError where it is none."""
+    kind = _KINDS.get(str(frame.get("kind")))
+    if kind is None:
+        raise ValueError(f"no such message: {frame.get('kind')!r}")
+    values: dict[str, Any] = {}
+    for field in fields(kind):
+        value = frame.get(field.name)
+        if field.name == "entries":
+            value = _entries(value)
+        elif field.name == "snapshot":
+            value = _snapshot(value)
+        elif type(value) is not _SCALARS[field.name]:
+            raise ValueError(f"{frame['kind']}: {field.name} is {value!r}")
+        values[field.name] = value
+    return kind(**values)
+
+
+def _entries(value: Any) -> tuple[Entry, ...]:
+    try:
+        pairs = [(term, command) for term, command in value]
+    except (TypeError, ValueError):
+        raise ValueError("append: entries are pairs of term and command") from None
+    for term, command in pairs:
+        if type(term) is not int or not (command is None or isinstance(command, dict)):
+            raise ValueError(f"append: [{term!r}, ...] is no entry")
+    return tuple(Entry(term=term, command=command) for term, command in pairs)
+
+
+def _snapshot(value: Any) -> Snapshot:
+    if not (isinstance(value, list) and len(value) == 3 and isinstance(value[2], dict)):
+        raise ValueError("install: a snapshot is index, term and state")
+    index, term, state = value
+    if type(index) is not int or type(term) is not int:
+        raise ValueError("install: index and term are whole numbers")
+    return Snapshot(index=index, term=term, state=state)

@@ -1,0 +1,287 @@
+"""One node of the service: consensus, locks and the leader's clocks, still without any I/O.
+
+`step(now_ns, inputs)` takes in a batch and returns what has to happen, in order: saves made
+durable first, then the rest. The leader counts leases, waits and sessions on its own monotonic
+clock, from the moment it applied them, and a new leader counts them anew in full: a lease may get
+longer by a change of leader, never shorter. That one of them has run out goes through the log.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.clusters.systems.reference.consensus import Consensus, Role, Timing
+from holdfast.clusters.systems.reference.locks import Locks
+from holdfast.clusters.systems.reference.messages import Durable, Entry, Message, Save, Snapshot
+from holdfast.clusters.systems.reference.options import Options
+from holdfast.clusters.systems.reference.requests import UNLOGGED, command
+from holdfast.clusters.systems.reference.tables import (
+    Beat,
+    Ended,
+    Event,
+    Freed,
+    Gone,
+    Queued,
+    Settled,
+    Started,
+    Waiter,
+)
+from holdfast.clusters.systems.reference.timers import Timers
+
+GONE_NS = 2_000_000_000
+"""A waiter whose client has no connection for so long leaves the queue."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Heard:
+    """A message of another node."""
+
+    message: Message
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """A request of a client on its connection; `frame["id"]` comes back with the answer."""
+
+    connection: int
+    frame: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Left:
+    """A client's connection is closed."""
+
+    connection: int
+
+
+Input = Heard | Asked | Left
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Effects:
+    """To be done in this order. due_ns: step again then, at the latest."""
+
+    saves: tuple[Save, ...]
+    sends: tuple[tuple[str, Message], ...]
+    replies: tuple[tuple[int, Mapping[str, Any]], ...]
+    due_ns: int
+
+
+class LockNode:
+    """State of one node. Connections are numbers that the shell gives out and never reuses."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        peers: Sequence[str],
+        options: Options,
+        rng: random.Random,
+        durable: Durable,
+        now_ns: int,
+    ) -> None:
+        timing = Timing(election_ns=options.election_ns, heartbeat_ns=options.heartbeat_ns)
+        self.consensus = Consensus(
+            name=name, peers=peers, timing=timing, rng=rng, durable=durable, now_ns=now_ns
+        )
+        self.locks = Locks(racing=options.racing)
+        if durable.snapshot.index:
+            self.locks = Locks.load(durable.snapshot.state)
+        self.serving = False
+        self._every = options.snapshot_every
+        self._pending: dict[int, tuple[int, int, Any]] = {}
+        self._connections: dict[int, int] = {}
+        self._timers = Timers()
+        self._replies: list[tuple[int, Mapping[str, Any]]] = []
+
+    def step(self, now_ns: int, inputs: Sequence[Input] = ()) -> Effects:
+        """Takes in what has come since the last step; time passes even when nothing has."""
+        if self.consensus.applied - self.consensus.log.base >= self._every:
+            self.consensus.compact(self.locks.dump())
+        for item in inputs:
+            match item:
+                case Heard():
+                    if item.message.sender in self.consensus.peers:
+                        self.consensus.step(now_ns, item.message)
+                case Asked():
+                    self._on_asked(now_ns, item.connection, item.frame)
+                case Left():
+                    self._on_left(now_ns, item.connection)
+        self.consensus.tick(now_ns)
+        for due in self._timers.due(now_ns):
+            self._on_due(due)
+        effects = self.consensus.take(now_ns)
+        for ready in effects.ready:
+            self._apply(now_ns, ready)
+        if self.consensus.role is not Role.LEADER:
+            self._depose()
+        replies, self._replies = tuple(self._replies), []
+        timer_ns = self._timers.next_ns()
+        due_ns = self.consensus.due_ns
+        return Effects(
+            saves=effects.saves,
+            sends=effects.sends,
+            replies=replies,
+            due_ns=due_ns if timer_ns is None else min(due_ns, timer_ns),
+        )
+
+    # Clients
+
+    def _on_asked(self, now_ns: int, connection: int, frame: Mapping[str, Any]) -> None:
+        number = frame.get("id")
+        asked, wrong = command(frame)
+        if wrong:
+            self._reply(connection, number, {"is": "bad-request", "why": wrong})
+            return
+        if asked["op"] == "status":
+            self._reply(connection, number, self._status())
+            return
+        leads = self.consensus.role is Role.LEADER
+        if not leads or (asked["op"] in UNLOGGED and not self.serving):
+            self._reply(connection, number, {"is": "not-leader", "leader": self.consensus.leader})
+            return
+        if "session" in asked:
+            self._connections[asked["session"]] = connection
+        if asked["op"] == "ask":
+            self._reply(connection, number, self._state_of(asked))
+            return
+        place = self.consensus.propose(asked)
+        assert place is not None, "a leader can propose"
+        index, term = place
+        self._pending[index] = (term, connection, number)
+
+    def _on_left(self, now_ns: int, connection: int) -> None:
+        for session in [s for s, c in self._connections.items() if c == connection]:
+            del self._connections[session]
+            self._timers.set(("gone", session), now_ns + GONE_NS, ("gone", session))
+
+    def _state_of(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """What has become of a client's holds and waits."""
+        session = self.locks.sessions.get(asked["session"])
+        if session is None:
+            waits: list[Mapping[str, Any]] = [{"is": "no-session"} for _ in asked["waits"]]
+        else:
+            waits = [self._wait_state(session.answers.get(seq)) for seq in asked["waits"]]
+        holds = [self.locks.fate(lock, token) for lock, token in asked["holds"]]
+        return {"is": "state", "holds": holds, "waits": waits}
+
+    def _wait_state(self, known: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        if known is None:
+            return {"is": "unknown"}
+        if known["is"] != "queued":
+            return known
+        lock = self.locks.locks[known["lock"]]
+        place = [w.attempt for w in lock.queue].index(known["attempt"])
+        return {**known, "place": place, "free": lock.hold is None}
+
+    def _status(self) -> dict[str, Any]:
+        node = self.consensus
+        return {
+            "is": "status",
+            "name": node.name,
+            "role": str(node.role),
+            "leader": node.leader,
+            "term": node.term,
+            "commit": node.commit,
+            "serving": self.serving,
+            "locks": len(self.locks.locks),
+            "sessions": len(self.locks.sessions),
+        }
+
+    def _reply(self, connection: int, number: Any, answer: Mapping[str, Any]) -> None:
+        self._replies.append((connection, {"id": number, **answer}))
+
+    def _tell(self, session: int, event: Mapping[str, Any]) -> None:
+        connection = self._connections.get(session)
+        if connection is not None:
+            self._replies.append((connection, event))
+
+    # The log
+
+    def _apply(self, now_ns: int, ready: tuple[int, Entry] | Snapshot) -> None:
+        if isinstance(ready, Snapshot):
+            self.locks = Locks.load(ready.state)
+            return
+        index, entry = ready
+        answer, events = self.locks.apply(index, entry.command)
+        if entry.command is None and entry.term == self.consensus.term:
+            self._reign(now_ns)
+        if self.serving:
+            for event in events:
+                self._on_event(now_ns, event)
+        term, connection, number = self._pending.pop(index, (0, 0, None))
+        if term:
+            overwritten = term != entry.term
+            self._reply(connection, number, {"is": "deposed"} if overwritten else answer)
+
+    def _reign(self, now_ns: int) -> None:
+        """Starts every clock anew, in full: this leader knows only that it applied all before."""
+        if self.consensus.role is not Role.LEADER:
+            return
+        self.serving = True
+        self._timers.clear()
+        for lock in self.locks.locks.values():
+            if lock.hold is not None:
+                self._on_event(now_ns, Started(hold=lock.hold))
+            for waiter in lock.queue:
+                self._on_event(now_ns, Queued(waiter=waiter))
+                gone = ("gone", waiter.session)
+                self._timers.set(gone, now_ns + GONE_NS, gone)
+        for session in self.locks.sessions.values():
+            if session.ttl_ns:
+                beat = Beat(session=session.number, ttl_ns=session.ttl_ns, beat=session.beat)
+                self._on_event(now_ns, beat)
+
+    def _depose(self) -> None:
+        """Answers what it can no longer answer for: those entries may still be committed."""
+        for _, connection, number in self._pending.values():
+            self._reply(connection, number, {"is": "deposed"})
+        self._pending.clear()
+        self._connections.clear()
+        self._timers.clear()
+        self.serving = False
+
+    def _on_event(self, now_ns: int, event: Event) -> None:
+        match event:
+            case Started(hold=hold):
+                seen = {"op": "expire", "lock": hold.lock, "token": hold.token}
+                seen["renewal"] = hold.renewal
+                self._timers.set(("hold", hold.lock), now_ns + hold.ttl_ns, seen)
+            case Ended(hold=hold, reason=reason):
+                self._timers.drop(("hold", hold.lock))
+                if reason not in ("released", "abandoned"):
+                    lost = {"lock": hold.lock, "attempt": hold.attempt, "token": hold.token}
+                    self._tell(hold.session, {"event": "lost", "reason": reason, **lost})
+            case Queued(waiter=waiter):
+                if waiter.wait_ns >= 0:
+                    seen = {"op": "drop", "session": waiter.session, "seq": waiter.seq}
+                    seen["why"] = "timed-out"
+                    self._timers.set(_name(waiter), now_ns + waiter.wait_ns, seen)
+            case Settled(waiter=waiter, answer=answer):
+                self._timers.drop(_name(waiter))
+                self._tell(waiter.session, {"event": "settled", "seq": waiter.seq, **answer})
+            case Freed(waiter=waiter):
+                self._tell(waiter.session, {"event": "freed", "seq": waiter.seq})
+            case Beat(session=session, ttl_ns=ttl_ns, beat=beat):
+                seen = {"op": "expire-session", "session": session, "beat": beat}
+                self._timers.set(("session", session), now_ns + ttl_ns, seen)
+            case Gone(session=session):
+                self._timers.drop(("session", session))
+
+    def _on_due(self, due: Any) -> None:
+        if isinstance(due, dict):
+            self.consensus.propose(due)
+            return
+        session = due[1]
+        if session in self._connections:
+            return
+        for waiter in self.locks.waiters(session):
+            drop = {"op": "drop", "session": session, "seq": waiter.seq, "why": "dropped"}
+            self.consensus.propose(drop)
+
+
+def _name(waiter: Waiter) -> tuple[str, int, int]:
+    return ("wait", waiter.session, waiter.seq)

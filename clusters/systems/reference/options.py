@@ -1,0 +1,63 @@
+"""The knobs of the reference service, as strings from the command line and as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+MILLISECOND = 1_000_000
+
+KNOWN: dict[str, str] = {
+    "queue": "fifo (default): the first who waits is next; racing: whoever asks first",
+    "election_ms": "50 to 10000, default 400: a follower waits for its leader so long, up to twice",
+    "session_ms": "0 (default): pure leases; else clients keep a session alive by heartbeats and"
+    " lose all their locks when it has been silent for so long",
+    "snapshot_every": "10 to 1000000, default 4000: log entries between two snapshots",
+}
+"""option -> its values and what it does"""
+
+_RANGES = {
+    "election_ms": (50, 10_000),
+    "session_ms": (0, 3_600_000),
+    "snapshot_every": (10, 1_000_000),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """The knobs as values; KNOWN says what they mean."""
+
+    racing: bool = False
+    election_ns: int = 400 * MILLISECOND
+    session_ns: int = 0
+    snapshot_every: int = 4000
+
+    @property
+    def heartbeat_ns(self) -> int:
+        """A leader speaks up so often."""
+        return self.election_ns // 5
+
+
+def read(given: Mapping[str, str]) -> tuple[Options, list[str]]:
+    """The options and one line per value that does not fit; names not in KNOWN are passed over."""
+    wrong = []
+    queue = given.get("queue", "fifo")
+    if queue not in ("fifo", "racing"):
+        wrong.append(f"option queue is {queue!r}; it is fifo or racing")
+    numbers = {}
+    for name, (low, high) in _RANGES.items():
+        if name not in given:
+            continue
+        text = given[name]
+        if text.isdecimal() and low <= int(text) <= high:
+            numbers[name] = int(text)
+        else:
+            wrong.append(f"option {name} is {text!r}; it is a whole number, {low} to {high}")
+    default = Options()
+    options = Options(
+        racing=queue == "racing",
+        election_ns=numbers.get("election_ms", default.election_ns // MILLISECOND) * MILLISECOND,
+        session_ns=numbers.get("session_ms", 0) * MILLISECOND,
+        snapshot_every=numbers.get("snapshot_every", default.snapshot_every),
+    )
+    return options, wrong

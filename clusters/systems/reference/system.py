@@ -1,0 +1,146 @@
+"""The reference service as the driver sees it: promises, how to start a node, who leads."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+
+from holdfast.clusters.systems.reference.link import Link, NoAnswer, NotSent
+from holdfast.clusters.systems.reference.options import KNOWN, read
+from holdfast.clusters.systems.reference.wire import DEFAULT_PORT, Frame
+from holdfast.harness.clock import MILLISECOND, SECOND
+from holdfast.harness.errors import UsageError
+from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.verdict import Promises
+
+STATUS_S = 0.3
+
+KEPT = (
+    "mutual-exclusion",
+    "no-stale-write",
+    "no-lost-update",
+    "token-order",
+    "ownership",
+    "loss-notice",
+    "deadlock-freedom",
+    "orphan-freedom",
+    "no-hung-request",
+)
+
+SHEET = {
+    "owner identity": "one attempt: the lock, the attempt's number and its fencing token",
+    "acquisition": "a command in a log that a majority has on disk before the client is answered",
+    "queue": "first come, first served; or a race, where a freed lock goes to whoever asks first",
+    "lease": "counted by the leader from the grant; a new leader counts every lease anew",
+    "renewal": "a command in the log; an expiry that it overtakes does nothing",
+    "token enforcement": "the protected resource refuses a token smaller than the highest it has"
+    " seen; where it does not, late writes get through",
+    "timeout": "a wait that has lasted its time is cancelled in the log before it is reported",
+    "retry": "the same request under the same number, which is taken in once",
+    "consequence": "a minority neither grants nor expires; a dead majority stops the service",
+    "clock assumptions": "monotonic clocks of leader and client differ by less than 0.1 percent;"
+    " wall clocks play no part",
+    "evidence": "the log of every node, the resource's own log, this harness",
+}
+
+
+def known_options(
+    system: str, options: Mapping[str, str], known: Mapping[str, str], wrong: Sequence[str] = ()
+) -> None:
+    """Raises UsageError with one line per option that the system does not have, and per `wrong`."""
+    problems = list(wrong)
+    for name in options:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it has: {', '.join(known)}"
+            problems.append(f"system {system!r} has no option {name!r}; {hint}")
+    if problems:
+        raise UsageError(*problems)
+
+
+async def status(address: str, within_s: float = STATUS_S) -> Frame | None:
+    """What a server says of itself, None if it does not answer in time."""
+    link = Link(lambda event: None)
+    try:
+        async with asyncio.timeout(within_s):
+            await link.connect(address, within_s)
+            return await link.ask({"op": "status"}, within_s)
+    except (NotSent, NoAnswer, TimeoutError):
+        return None
+    finally:
+        link.close("asked")
+
+
+def server_command(module: str, node: Node, place: Place, config: Mapping[str, object]) -> Command:
+    """How to start a server of this package on a node; `config` is handed to it as JSON."""
+    text = json.dumps(config, sort_keys=True)
+    return Command(
+        argv=(node.python, "-S", "-m", module, "--config", text),
+        log=place.run_dir / "logs" / node.name / "server.log",
+        env={"PYTHONPATH": str(place.shared[0])},
+    )
+
+
+class ReferenceSystem:
+    """A System; `SYSTEM` is the one."""
+
+    client = "holdfast.clusters.systems.reference.client:client"
+    libraries: Sequence[str] = ()
+
+    def promises(self, options: Mapping[str, str]) -> Promises:
+        """All that a lock can promise, under every fault. Raises UsageError."""
+        chosen, wrong = read(options)
+        known_options("reference", options, KNOWN, wrong)
+        return Promises(
+            purpose="correctness",
+            bound="session" if chosen.session_ns else "lease",
+            renew_proves=True,
+            release_proves=True,
+            release_once=True,
+            slip_ns=10 * MILLISECOND,
+            drift_ppm=1000,
+            tokens="ordered",
+            tokens_unique=True,
+            order="racing" if chosen.racing else "fifo",
+            notice_ns=3 * SECOND,
+            recovery_ns=5 * SECOND,
+            keeps=dict.fromkeys(KEPT, ("any",)),
+            sheet=SHEET,
+        )
+
+    def command(
+        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
+    ) -> Command:
+        """One node of the cluster; its disk is data/<node> in the run's folder."""
+        known_options("reference", options, KNOWN, read(options)[1])
+        config = {
+            "name": node.name,
+            "address": node.address,
+            "port": DEFAULT_PORT,
+            "peers": {server.name: server.address for server in servers},
+            "data": str(place.run_dir / "data" / node.name),
+            "options": dict(options),
+            "seed": place.run_id,
+        }
+        module = "holdfast.clusters.systems.reference.server"
+        return server_command(module, node, place, config)
+
+    async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
+        """Whether the node answers and knows a leader."""
+        said = await status(node.address)
+        return said is not None and said.get("leader") is not None
+
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+        """Who says, in the highest term, that it leads; None if nobody does."""
+        asked = await asyncio.gather(*(status(server.address) for server in servers))
+        leading = [
+            (int(said["term"]), server.name)
+            for server, said in zip(servers, asked, strict=True)
+            if said is not None and said.get("role") == "leader"
+        ]
+        return max(leading)[1] if leading else None
+
+
+SYSTEM = ReferenceSystem()

@@ -1,0 +1,49 @@
+"""Deadlines by name: set, dropped and set again, handed out when due."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Hashable
+from typing import Any
+
+
+class Timers:
+    """Each name has at most one deadline; what comes due together comes in the order it was set."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Hashable]] = []
+        self._live: dict[Hashable, tuple[int, Any]] = {}
+        self._serial = 0
+
+    def set(self, name: Hashable, due_ns: int, what: Any) -> None:
+        """`what` is handed out once `due_ns` has come, unless the name is set or dropped before."""
+        self._serial += 1
+        self._live[name] = (self._serial, what)
+        heapq.heappush(self._heap, (due_ns, self._serial, name))
+
+    def drop(self, name: Hashable) -> None:
+        """Forgets a name; one that is not set is fine."""
+        self._live.pop(name, None)
+
+    def clear(self) -> None:
+        """Forgets all."""
+        self._heap.clear()
+        self._live.clear()
+
+    def due(self, now_ns: int) -> list[Any]:
+        """Takes out all that is due."""
+        found = []
+        while self._heap and self._heap[0][0] <= now_ns:
+            _, serial, name = heapq.heappop(self._heap)
+            if name in self._live and self._live[name][0] == serial:
+                found.append(self._live.pop(name)[1])
+        return found
+
+    def next_ns(self) -> int | None:
+        """The next deadline, None where there is none."""
+        while self._heap:
+            due_ns, serial, name = self._heap[0]
+            if name in self._live and self._live[name][0] == serial:
+                return due_ns
+            heapq.heappop(self._heap)
+        return None
