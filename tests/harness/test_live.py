@@ -1,0 +1,53 @@
+"""The driver sees who holds while the history is still being written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.harness import live as live_module
+from holdfast.harness.events import Op, Status
+from holdfast.harness.live import Live
+from holdfast.harness.segments import READY, Recorder
+
+
+def test_a_holder_is_seen_from_its_grant_to_the_sending_of_its_release(tmp_path: Path) -> None:
+    live = Live(tmp_path)
+    with Recorder(tmp_path, "c1", {"node": "c1", "processes": [1]}) as recorder:
+        acquire = recorder.invoke(Op.ACQUIRE, 1, 0, attempt=5)
+        assert live.holds() == []
+        recorder.complete(acquire, Status.OK, token=1)
+        assert [(hold.node, hold.attempt) for hold in live.holds()] == [("c1", 5)]
+        release = recorder.invoke(Op.RELEASE, 1, 0, attempt=5)
+        assert live.holds() == []
+        recorder.complete(release, Status.OK)
+        assert live.grants == 1
+
+
+def test_a_refused_acquire_and_a_lost_lock_are_no_holds(tmp_path: Path) -> None:
+    live = Live(tmp_path)
+    with Recorder(tmp_path, "c1", {"node": "c1", "processes": [1]}) as recorder:
+        recorder.complete(recorder.invoke(Op.TRY, 1, 0, attempt=5), Status.FAIL)
+        recorder.complete(recorder.invoke(Op.TRY, 1, 0, attempt=6), Status.OK)
+        recorder.complete(recorder.invoke(Op.LOST, 1, 0, attempt=6), Status.OK)
+        assert live.holds() == []
+        assert (live.grants, live.ops) == (1, 3)
+
+
+def test_the_newest_hold_comes_first_and_none_is_counted_twice(tmp_path: Path) -> None:
+    live = Live(tmp_path)
+    rows = 3 * live_module.LOOK_ROWS + 5
+    with Recorder(tmp_path, "c1", {"node": "c1", "processes": [1]}) as recorder:
+        for attempt in range(1, rows + 1):
+            recorder.complete(recorder.invoke(Op.TRY, 1, 0, attempt=attempt), Status.OK)
+        assert live.holds()[0].attempt == rows
+        live.look()
+        assert live.grants == rows
+
+
+def test_a_writer_says_how_far_it_is(tmp_path: Path) -> None:
+    live = Live(tmp_path)
+    with Recorder(tmp_path, "c1", {"node": "c1", "processes": [1]}) as recorder:
+        assert not live.ready("c1")
+        recorder.tell(READY)
+        assert live.ready("c1")
+    assert not live.ready("c2")

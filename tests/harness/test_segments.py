@@ -1,0 +1,161 @@
+"""The recorder keeps what was acknowledged, whatever becomes of the writer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.harness import history, segments
+from holdfast.harness.errors import UsageError
+from holdfast.harness.events import Op, Status
+
+WRITER = """
+import sys
+from pathlib import Path
+from holdfast.harness.events import Op, Status
+from holdfast.harness.segments import Recorder
+recorder = Recorder(Path(sys.argv[1]), "w", {"node": "c1", "processes": [1]})
+key = recorder.intern("db")
+while True:
+    row = recorder.invoke(Op.TRY, 1, key, attempt=7)
+    recorder.complete(row, Status.OK, token=row)
+    sys.stdout.write(f"{row}\\n")
+    sys.stdout.flush()
+"""
+
+
+def recorder(directory: Path, writer: str = "w") -> segments.Recorder:
+    return segments.Recorder(directory, writer, {"node": "c1", "processes": [1]})
+
+
+def test_both_edges_and_every_column_come_back(tmp_path: Path) -> None:
+    with recorder(tmp_path) as record:
+        key = record.intern("db")
+        row = record.invoke(
+            Op.ACQUIRE, 1, key, attempt=5, token=9, arg=-3, aux=1 << 40, op=77, mode=1
+        )
+        t_ret = record.complete(row, Status.OK, token=12, res=34, err=record.intern("why"))
+    loaded = history.load(tmp_path)
+    (found,) = loaded.history.rows
+    assert loaded.nodes == {1: "c1"}
+    assert found["t_inv"] <= found["t_ret"] == t_ret
+    wanted = {"attempt": 5, "token": 12, "arg": -3, "res": 34, "aux": 1 << 40, "op": 77, "mode": 1}
+    assert {name: int(found[name]) for name in wanted} == wanted
+    assert (found["f"], found["status"]) == (Op.ACQUIRE, Status.OK)
+    assert loaded.history.strings[found["key"]] == "db"
+    assert loaded.history.strings[found["err"]] == "why"
+
+
+def test_an_op_that_never_returned_stays_invoked(tmp_path: Path) -> None:
+    with recorder(tmp_path) as record:
+        record.invoke(Op.TRY, 1, record.intern("db"))
+    assert [row["status"] for row in history.load(tmp_path).history.rows] == [Status.INVOKED]
+
+
+@pytest.mark.parametrize("wait_for", [1, 300, 2000])
+def test_nothing_acknowledged_is_lost_at_sigkill(tmp_path: Path, wait_for: int) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdout is not None
+        for line in writer.stdout:
+            if int(line) >= wait_for:
+                break
+        os.kill(writer.pid, signal.SIGKILL)
+        rest = writer.stdout.read().splitlines()
+        acknowledged = int(rest[-1]) if rest and rest[-1] else wait_for
+    rows = history.load(tmp_path).history.rows
+    whole = rows[rows["status"] == Status.OK]
+    assert len(whole) >= acknowledged
+    assert [int(token) for token in whole["token"]] == [int(row) for row in whole["row"]]
+    assert len(rows) - len(whole) <= 1
+
+
+def test_a_full_segment_is_followed_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "SEGMENT_ROWS", 8)
+    with recorder(tmp_path) as record:
+        for _ in range(20):
+            record.complete(record.invoke(Op.TRY, 1, 0), Status.FAIL)
+    loaded = history.load(tmp_path)
+    assert [int(row) for row in loaded.history.rows["row"]] == list(range(20))
+    assert not loaded.history.problems
+
+
+def test_a_missing_segment_is_told_as_a_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "SEGMENT_ROWS", 8)
+    with recorder(tmp_path) as record:
+        for _ in range(20):
+            record.complete(record.invoke(Op.TRY, 1, 0), Status.FAIL)
+    segments.segment_path(tmp_path, "w", 1).unlink()
+    assert history.load(tmp_path).history.problems == ("writer w: rows 8 to 16 are missing",)
+
+
+def test_two_writers_merge_in_order_of_invocation_with_one_table_of_strings(
+    tmp_path: Path,
+) -> None:
+    with recorder(tmp_path, "a") as a, recorder(tmp_path, "b") as b:
+        b.intern("only b")
+        for writer in (a, b, a):
+            row = writer.invoke(Op.TRY, 1, writer.intern("db"))
+            writer.complete(row, Status.OK)
+    loaded = history.load(tmp_path).history
+    assert [loaded.writers[n] for n in loaded.rows["writer"]] == ["a", "b", "a"]
+    assert {loaded.strings[n] for n in loaded.rows["key"]} == {"db"}
+
+
+def one_row(tmp_path: Path) -> Path:
+    with recorder(tmp_path) as record:
+        record.complete(record.invoke(Op.TRY, 1, 0), Status.OK)
+    return segments.segment_path(tmp_path, "w", 0)
+
+
+def damaged(path: Path, at: int, value: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] = value
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "says"),
+    [
+        (0, 0, "not a Holdfast segment"),
+        (8, 9, "schema 9"),
+        (segments.META_AT, 0xFF, "description is damaged"),
+        (segments.HEADER_BYTES + 91, 77, "row 0 (byte 4096) is damaged"),
+        (segments.HEADER_BYTES + 88, 200, "row 0 (byte 4096) is damaged"),
+        (segments.HEADER_BYTES + 15, 0x80, "row 0 (byte 4096) is damaged"),
+    ],
+)
+def test_damage_is_one_message_with_the_place(
+    tmp_path: Path, at: int, value: int, says: str
+) -> None:
+    path = one_row(tmp_path)
+    damaged(path, at, value)
+    before = path.read_bytes()
+    with pytest.raises(UsageError) as caught:
+        history.load(tmp_path)
+    assert says in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("keep", [0, 100, segments.HEADER_BYTES, segments.HEADER_BYTES + 50])
+def test_a_truncated_segment_is_told(tmp_path: Path, keep: int) -> None:
+    path = one_row(tmp_path)
+    os.truncate(path, keep)
+    with pytest.raises(UsageError, match="copy the run directory again"):
+        history.load(tmp_path)
+
+
+def test_a_folder_without_segments_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no \*\.seg"):
+        history.load(tmp_path)
