@@ -2,23 +2,48 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+ROUNDS ?= 10
 
-.PHONY: demo test test-docker check power soak docker-image format clean
+.PHONY: demo venv test test-docker docker-image lint check power soak format clean
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
+venv: $(VENV)/ready
+
 test: $(VENV)/ready
 	$(BIN)/pytest -m "not docker and not power"
 
-check: $(VENV)/ready
+# Needs a container engine; make docker-image first.
+test-docker: $(VENV)/ready
+	$(BIN)/pytest -m "docker or real_server"
+
+docker-image: $(VENV)/ready
+	$(BIN)/python -m holdfast.clusters.image.build
+
+lint: $(VENV)/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -m "not docker and not power"
+
+check: lint test
+
+# The long proof that checkers find what they must, and accuse nobody else.
+power: $(VENV)/ready
+	$(BIN)/pytest -m power
+
+# The same tests again and again, until ROUNDS have passed or one fails.
+soak: $(VENV)/ready
+	for round in $$(seq $(ROUNDS)); do \
+	    echo "round $$round of $(ROUNDS)"; \
+	    $(BIN)/pytest -q -x -m "not power" || exit 1; \
+	done
 
 format: $(VENV)/ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build dist

@@ -21,7 +21,7 @@ ANSWER_S = 30
 
 
 class Cluster:
-    """An open cluster, and the process that drives it."""
+    """An open cluster, and the process that drives it; as a context it closes in the end."""
 
     def __init__(
         self,
@@ -65,6 +65,13 @@ class Cluster:
     def log(self, node: str) -> str:
         """What the processes of a node said up to now."""
         return processes.last_words(self.folder / "logs" / node / "process.log", lines=100)
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        if self._process.poll() is None:
+            self.close()
 
     def close(self) -> None:
         """Has the driver close its cluster, and waits for its end."""

@@ -29,49 +29,47 @@ def there(label: str) -> tuple[list[Any], list[Any]]:
 
 
 def test_nodes_reach_each_other_and_log_into_the_run_folder(tmp_path: Path) -> None:
-    cluster = containers(tmp_path, "docker-talk")
-    addresses = cluster.opened["addresses"]
-    cluster.start("n1", "listen", addresses["n1"])
-    cluster.start("n2", "call", addresses["n1"])
-    eventually(partial(cluster.log, "n2"))
-    calling, answering, seen, mark = cluster.log("n2").split()
-    assert (seen, mark) == (addresses["n2"], "n2")
-    assert calling != answering
-    cluster.close()
-    assert there("docker-talk") == ([], [])
+    with containers(tmp_path, "docker-talk") as cluster:
+        addresses = cluster.opened["addresses"]
+        cluster.start("n1", "listen", addresses["n1"])
+        cluster.start("n2", "call", addresses["n1"])
+        eventually(partial(cluster.log, "n2"))
+        calling, answering, seen, mark = cluster.log("n2").split()
+        assert (seen, mark) == (addresses["n2"], "n2")
+        assert calling != answering
+        cluster.close()
+        assert there("docker-talk") == ([], [])
 
 
 def test_the_pid_is_one_of_the_host_and_its_environment_is_that_of_the_command(
     tmp_path: Path,
 ) -> None:
-    cluster = containers(tmp_path, "docker-pid", count=1)
-    pid = cluster.start("n1", "idle")["pid"]
-    holder = cluster.opened["holders"]["n1"]
-    assert os.readlink(f"/proc/{pid}/ns/net") == os.readlink(f"/proc/{holder}/ns/net")
-    assert Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0").endswith("idle")
-    names = {
-        pair.partition("=")[0] for pair in Path(f"/proc/{pid}/environ").read_text().split("\0")
-    }
-    assert names == {"", "MARK", "PATH"}
-    cluster.close()
-    assert gone(pid)
+    with containers(tmp_path, "docker-pid", count=1) as cluster:
+        pid = cluster.start("n1", "idle")["pid"]
+        holder = cluster.opened["holders"]["n1"]
+        assert os.readlink(f"/proc/{pid}/ns/net") == os.readlink(f"/proc/{holder}/ns/net")
+        assert Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0").endswith("idle")
+        names = {
+            pair.partition("=")[0] for pair in Path(f"/proc/{pid}/environ").read_text().split("\0")
+        }
+        assert names == {"", "MARK", "PATH"}
+        cluster.close()
+        assert gone(pid)
 
 
 def test_a_node_has_no_capability_and_can_get_none(tmp_path: Path) -> None:
-    cluster = containers(tmp_path, "docker-powerless", count=1)
-    for pid in (cluster.start("n1", "idle")["pid"], cluster.opened["holders"]["n1"]):
-        shown = status(pid)
-        sets = [shown[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")]
-        assert sets == ["0" * 16] * 5
-        assert shown["NoNewPrivs"] == "1"
-    cluster.close()
+    with containers(tmp_path, "docker-powerless", count=1) as cluster:
+        for pid in (cluster.start("n1", "idle")["pid"], cluster.opened["holders"]["n1"]):
+            shown = status(pid)
+            sets = [shown[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")]
+            assert sets == ["0" * 16] * 5
+            assert shown["NoNewPrivs"] == "1"
 
 
 def test_a_command_that_cannot_run_is_an_error_that_names_it(tmp_path: Path) -> None:
-    cluster = containers(tmp_path, "docker-refused", count=1)
-    answer = cluster.execute("n1", "no-such-server")
-    assert "n1: no-such-server cannot run: no-such-server: No such file" in answer["error"]
-    cluster.close()
+    with containers(tmp_path, "docker-refused", count=1) as cluster:
+        answer = cluster.execute("n1", "no-such-server")
+        assert "n1: no-such-server cannot run: no-such-server: No such file" in answer["error"]
 
 
 def test_two_clusters_at_once_have_networks_of_their_own(tmp_path: Path) -> None:

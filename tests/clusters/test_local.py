@@ -33,8 +33,7 @@ def network_of_the_host() -> str:
 
 
 def test_nodes_reach_each_other_by_address_from_different_namespaces(tmp_path: Path) -> None:
-    cluster = fabric(tmp_path, "local-talk")
-    try:
+    with fabric(tmp_path, "local-talk") as cluster:
         addresses = cluster.opened["addresses"]
         cluster.start("n1", "listen", addresses["n1"])
         for caller in ("n2", "n3"):
@@ -44,30 +43,22 @@ def test_nodes_reach_each_other_by_address_from_different_namespaces(tmp_path: P
             assert seen == addresses[caller]
             assert mark == caller
             assert len({calling, answering, os.readlink("/proc/self/ns/net")}) == 3
-    finally:
-        cluster.close()
 
 
 def test_the_pid_is_that_of_the_command_in_the_namespace_of_its_node(tmp_path: Path) -> None:
-    cluster = fabric(tmp_path, "local-pid")
-    try:
+    with fabric(tmp_path, "local-pid") as cluster:
         pid = cluster.start("n2", "idle")["pid"]
         words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
         assert words[1:3] == [str(HERE / "talk.py"), "idle"]
         holder = cluster.opened["holders"]["n2"]
         assert os.readlink(f"/proc/{pid}/ns/net") == os.readlink(f"/proc/{holder}/ns/net")
-    finally:
-        cluster.close()
 
 
 def test_a_command_that_cannot_run_is_an_error_that_names_it(tmp_path: Path) -> None:
-    cluster = fabric(tmp_path, "local-refused")
-    try:
+    with fabric(tmp_path, "local-refused") as cluster:
         answer = cluster.execute("n1", "no-such-server")
         assert "n1: no-such-server cannot run" in answer["error"]
         assert "No such file" in answer["error"]
-    finally:
-        cluster.close()
 
 
 def test_closing_leaves_no_process_and_the_host_as_it_was(tmp_path: Path) -> None:
