@@ -12,11 +12,13 @@ MAX_NS = 24 * 3600 * 1_000_000_000
 _BIG = 1 << 63
 
 
-def _whole(low: int, high: int) -> Callable[[Any], bool]:
+def whole(low: int, high: int) -> Callable[[Any], bool]:
+    """Checks for a whole number, low <= n < high."""
     return lambda value: type(value) is int and low <= value < high
 
 
-def _text(value: Any) -> bool:
+def text(value: Any) -> bool:
+    """Whether it is a name: a text that is neither empty nor long."""
     return isinstance(value, str) and 0 < len(value) <= MAX_TEXT
 
 
@@ -24,38 +26,39 @@ def _hold(value: Any) -> bool:
     return (
         isinstance(value, list)
         and len(value) == 2
-        and _text(value[0])
-        and _whole(-1, _BIG)(value[1])
+        and text(value[0])
+        and whole(-1, _BIG)(value[1])
     )
 
 
-def _list_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def list_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Checks for a list, not too long, of what fits."""
     return lambda value: isinstance(value, list) and len(value) <= 4096 and all(map(check, value))
 
 
-_COUNT = _whole(0, _BIG)
-_LEASE = _whole(1, MAX_NS)
+_COUNT = whole(0, _BIG)
+_LEASE = whole(1, MAX_NS)
 _NUMBERED = {"session": _COUNT, "seq": _COUNT, "done": _COUNT}
-_HELD = {"lock": _text, "attempt": _whole(-_BIG, _BIG), "token": _whole(-1, _BIG)}
+_HELD = {"lock": text, "attempt": whole(-_BIG, _BIG), "token": whole(-1, _BIG)}
 
 REQUESTS: dict[str, dict[str, Callable[[Any], bool]]] = {
-    "open": {"ttl_ns": _whole(0, MAX_NS)},
+    "open": {"ttl_ns": whole(0, MAX_NS)},
     "beat": {"session": _COUNT},
     "close": {"session": _COUNT},
     "acquire": {
         **_NUMBERED,
-        "lock": _text,
-        "attempt": _whole(-_BIG, _BIG),
+        "lock": text,
+        "attempt": whole(-_BIG, _BIG),
         "ttl_ns": _LEASE,
-        "wait_ns": _whole(-1, MAX_NS),
-        "owner": _text,
+        "wait_ns": whole(-1, MAX_NS),
+        "owner": text,
     },
     "renew": {**_NUMBERED, **_HELD, "ttl_ns": _LEASE},
     "release": {**_NUMBERED, **_HELD},
     "cancel": {**_NUMBERED, "target": _COUNT, "drop": lambda value: type(value) is bool},
-    "force": {"lock": _text, "token": _whole(-1, _BIG)},
-    "holder": {"lock": _text, "attempt": _whole(-_BIG, _BIG)},
-    "ask": {"session": _COUNT, "holds": _list_of(_hold), "waits": _list_of(_COUNT)},
+    "force": {"lock": text, "token": whole(-1, _BIG)},
+    "holder": {"lock": text, "attempt": whole(-_BIG, _BIG)},
+    "ask": {"session": _COUNT, "holds": list_of(_hold), "waits": list_of(_COUNT)},
     "status": {},
 }
 """op -> its fields, each with its check. Times in ns; wait_ns 0 is a try, -1 has no bound."""
@@ -64,10 +67,12 @@ UNLOGGED = ("ask", "status")
 """answered from memory: a leader's own view, which may lag behind a newer leader's"""
 
 
-def command(frame: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+def command(
+    frame: Mapping[str, Any], requests: Mapping[str, Mapping[str, Callable[[Any], bool]]] = REQUESTS
+) -> tuple[dict[str, Any], str]:
     """(the command of a request, "") or ({}, what is wrong with it)."""
     op = frame.get("op")
-    wanted = REQUESTS.get(op) if isinstance(op, str) else None
+    wanted = requests.get(op) if isinstance(op, str) else None
     if wanted is None:
         return {}, f"no such request: {op!r:.80}"
     for name, fits in wanted.items():

@@ -1,0 +1,220 @@
+"""The client of the majority vote, as workers load it: a lock is a quorum of leases.
+
+The algorithm as people write it: ask all servers at once, hold the lock if a quorum says yes while
+enough of the lease is left, take the largest token of those who said yes, give everything back if
+it did not work out, and try again after a random while. Nothing ties the servers to each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from holdfast.clusters.systems.majority.options import quorum_of
+from holdfast.clusters.systems.reference.wire import Frame
+from holdfast.clusters.systems.single.remote import Remote
+from holdfast.harness.events import Answer, Grant, Mode, Op, Status
+from holdfast.harness.ports import ClientSetup
+
+VOTE_S = 0.25
+"""A server that does not vote for so long has not voted."""
+PAUSE_S = (0.02, 0.1)
+"""between two rounds, drawn evenly; losers of one round must not meet again in the next"""
+ASK_S = 0.3
+ROUNDS = 1024
+"""at most, of one acquire; owner numbers are attempt * ROUNDS + round"""
+DRIFT = 0.01
+"""share of the lease set aside for clocks that run apart, plus DRIFT_NS"""
+DRIFT_NS = 2_000_000
+
+
+class MajorityClient:
+    """A LockClient; `client` makes one."""
+
+    def __init__(self, setup: ClientSetup) -> None:
+        self._setup = setup
+        self._remotes = [Remote(address) for _, address in setup.servers]
+        self._quorum = quorum_of(setup.options, len(self._remotes))
+        self._rng = random.Random(f"client {setup.process} {setup.name}")
+        self._holds: dict[int, tuple[str, int, int]] = {}
+        self._owners: dict[int, int] = {}
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._calls = 0
+
+    async def open(self) -> None:
+        """Nothing to wait for: servers that are away are found later."""
+        self._background(self._keep())
+
+    async def acquire(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
+    ) -> Answer:
+        """As `LockClient`; a shared mode is refused."""
+        if mode is not Mode.EXCLUSIVE:
+            return Answer(outcome=Status.FAIL, error="this service has no shared locks")
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + wait_ns / 1e9
+        rounds = 0
+        try:
+            while True:
+                # Each round has an owner value of its own: what was given back stays given back.
+                owner = attempt * ROUNDS + rounds
+                answer = await self._round(lock, attempt, owner, ttl_ns)
+                if answer.outcome is not Status.FAIL:
+                    return answer
+                rounds += 1
+                pause_s = self._rng.uniform(*PAUSE_S)
+                if wait_ns >= 0 and loop.time() + pause_s >= until_s or rounds == ROUNDS:
+                    return answer
+                self._setup.tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
+                await asyncio.sleep(pause_s)
+        except asyncio.CancelledError:
+            self._background(self._give_back(lock, attempt * ROUNDS + rounds))
+            raise
+
+    async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
+        """As `LockClient`: a quorum must renew."""
+        owner = self._owner(grant)
+        said = await self._ask_all("renew", grant.lock, owner, self._enough("renewed"), ttl_ns)
+        outcome = self._judge(said, "renewed")
+        if outcome is Status.NOT_OWNER:
+            self._lost(grant.attempt, "expired")
+        if outcome is Status.OK:
+            return Answer(outcome=outcome, token=grant.token, ttl_ns=_valid(ttl_ns))
+        return Answer(outcome=outcome, error=_words(said))
+
+    async def release(self, grant: Grant) -> Answer:
+        """As `LockClient`: a quorum must have released. Every server is asked."""
+        owner = self._owner(grant)
+        self._holds.pop(grant.attempt, None)
+        said = await self._give_back(grant.lock, owner)
+        outcome = self._judge(said, "released")
+        if outcome is Status.OK:
+            return Answer(outcome=outcome, token=grant.token)
+        return Answer(outcome=outcome, error=_words(said))
+
+    async def close(self) -> None:
+        """Lets the connections go; leases run on."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for remote in self._remotes:
+            remote.close()
+
+    # One round of votes
+
+    async def _round(self, lock: str, attempt: int, owner: int, ttl_ns: int) -> Answer:
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        said = await self._ask_all("acquire", lock, owner, self._enough("granted"), ttl_ns)
+        tokens = [int(vote["token"]) for vote in said if vote["is"] == "granted"]
+        left_ns = _valid(ttl_ns) - int((loop.time() - began_s) * 1e9)
+        if len(tokens) >= self._quorum and left_ns > 0:
+            token = max(tokens)
+            self._holds[attempt] = (lock, owner, token)
+            self._owners[attempt] = owner
+            return Answer(outcome=Status.OK, token=token, ttl_ns=_valid(ttl_ns))
+        if tokens or any(vote["is"] == "unanswered" for vote in said):
+            await self._give_back(lock, owner)
+        return Answer(outcome=Status.FAIL, error=_words(said))
+
+    async def _ask_all(
+        self,
+        op: str,
+        lock: str,
+        owner: int,
+        decided: Callable[[list[Frame]], bool],
+        ttl_ns: int = 0,
+    ) -> list[Frame]:
+        """The votes that came until they decided the matter; the rest goes on in the background."""
+        fields: dict[str, Any] = {"lock": lock, "attempt": owner}
+        match op:
+            case "acquire":
+                fields |= {"ttl_ns": ttl_ns, "owner": self._setup.name}
+            case "renew":
+                fields["ttl_ns"] = ttl_ns
+            case "release":
+                self._calls += 1
+                fields["call"] = self._calls
+        asked = [
+            self._background(remote.ask(op, VOTE_S, **fields)) for remote in self._remotes
+        ]
+        said: list[Frame] = []
+        for vote in asyncio.as_completed(asked):
+            said.append(await vote)
+            if decided(said):
+                break
+        return said
+
+    async def _give_back(self, lock: str, owner: int) -> list[Frame]:
+        return await self._ask_all("release", lock, owner, lambda said: False)
+
+    def _enough(self, yes: str) -> Callable[[list[Frame]], bool]:
+        """Decided once a quorum has said yes, or can no longer do so."""
+        spare = len(self._remotes) - self._quorum
+
+        def decided(said: list[Frame]) -> bool:
+            agreed = sum(vote["is"] == yes for vote in said)
+            return agreed >= self._quorum or len(said) - agreed > spare
+
+        return decided
+
+    def _judge(self, said: list[Frame], yes: str) -> Status:
+        agreed = sum(vote["is"] == yes for vote in said)
+        denied = sum(vote["is"] == "not-holder" for vote in said)
+        if agreed >= self._quorum:
+            return Status.OK
+        if denied > len(self._remotes) - self._quorum:
+            return Status.NOT_OWNER
+        return Status.INFO
+
+    # While it holds
+
+    async def _keep(self) -> None:
+        """Asks how its holds stand: one is lost once a quorum cannot say that it is there."""
+        while True:
+            for attempt, (lock, owner, _) in list(self._holds.items()):
+                wanted = [[lock, owner]]
+                said = await asyncio.gather(
+                    *(remote.ask("ask", VOTE_S, holds=wanted) for remote in self._remotes)
+                )
+                ended = [
+                    vote["holds"][0]
+                    for vote in said
+                    if vote["is"] == "state" and vote["holds"][0] != "held"
+                ]
+                if len(ended) > len(self._remotes) - self._quorum:
+                    self._lost(attempt, min(ended))
+            await asyncio.sleep(ASK_S)
+
+    def _owner(self, grant: Grant) -> int:
+        """The owner number of a grant, also of one that was lost."""
+        return self._owners.get(grant.attempt, grant.attempt * ROUNDS)
+
+    def _lost(self, attempt: int, reason: str) -> None:
+        held = self._holds.pop(attempt, None)
+        if held is not None:
+            lock, _, token = held
+            self._setup.tell(Op.LOST, attempt=attempt, lock=lock, text=reason, token=token)
+
+    def _background(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+        return task
+
+
+def _valid(ttl_ns: int) -> int:
+    """What of a lease counts, from the moment it was asked for."""
+    return ttl_ns - int(ttl_ns * DRIFT) - DRIFT_NS
+
+
+def _words(said: list[Frame]) -> str:
+    return "votes: " + ", ".join(str(vote["is"]) for vote in said)
+
+
+def client(setup: ClientSetup) -> MajorityClient:
+    """The client of one worker; nothing is opened yet. Raises ValueError for a bad quorum."""
+    return MajorityClient(setup)

@@ -1,0 +1,89 @@
+"""The majority vote as the driver sees it: it claims what a lock needs, and cannot keep it.
+
+Every node runs the lease server of `single`. The promises are those that users of such a vote
+read into it; that they are broken, by a restart, a clock, or tokens of servers that know nothing
+of each other, is what the harness is there to show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from holdfast.clusters.systems.majority.options import KNOWN, quorum_of
+from holdfast.clusters.systems.reference.system import KEPT, known_options, status
+from holdfast.clusters.systems.single.system import lease_server
+from holdfast.harness.clock import MILLISECOND, SECOND
+from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.verdict import Promises
+
+MOST = 1000
+"""servers; more than any run has, so that `promises` can check a quorum without knowing them"""
+
+SHEET = {
+    "owner identity": "one round of one attempt: a number that no two rounds share",
+    "acquisition": "yes from a quorum of lease servers that do not know each other",
+    "queue": "none; who loses a round gives its leases back and tries again after a random while",
+    "lease": "counted by each server for itself, 1 percent and 2 ms set aside for their clocks",
+    "renewal": "a quorum must renew",
+    "token enforcement": "the largest token of those who said yes; counters of separate servers"
+    " drift apart, so a later grant may carry a smaller one",
+    "timeout": "a server that does not vote in 250 ms has not voted",
+    "retry": "a new round under a new owner number",
+    "consequence": "a server that restarts has forgotten its vote, and two clients can both have"
+    " a quorum",
+    "clock assumptions": "all servers count a lease at nearly the same pace",
+    "evidence": "the resource's own log, this harness",
+}
+
+
+class MajoritySystem:
+    """A System; `SYSTEM` is the one."""
+
+    client = "holdfast.clusters.systems.majority.client:client"
+    libraries: Sequence[str] = ()
+
+    def promises(self, options: Mapping[str, str]) -> Promises:
+        """What the vote claims. Raises UsageError."""
+        self._check(options, MOST)
+        return Promises(
+            purpose="correctness",
+            bound="lease",
+            renew_proves=True,
+            release_proves=True,
+            release_once=True,
+            slip_ns=10 * MILLISECOND,
+            drift_ppm=1000,
+            tokens="ordered",
+            tokens_unique=True,
+            order="racing",
+            notice_ns=2 * SECOND,
+            recovery_ns=2 * SECOND,
+            keeps=dict.fromkeys(KEPT, ("any",)),
+            sheet=SHEET,
+        )
+
+    def command(
+        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
+    ) -> Command:
+        """A lease server of its own on every node."""
+        self._check(options, len(servers))
+        return lease_server(node, place)
+
+    async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
+        """Whether the node answers."""
+        return await status(node.address) is not None
+
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+        """There is none."""
+        return None
+
+    def _check(self, options: Mapping[str, str], servers: int) -> None:
+        wrong = []
+        try:
+            quorum_of(options, servers)
+        except ValueError as error:
+            wrong.append(str(error))
+        known_options("majority", options, KNOWN, wrong)
+
+
+SYSTEM = MajoritySystem()

@@ -1,0 +1,195 @@
+"""The client of the single lease server, as workers load it: it polls, for nobody queues there.
+
+Every question has a deadline of its own: a second, or a third of the lease where that is longer;
+each is asked again until then, which is harmless because the server knows an attempt again. An
+acquire that ends with a question unanswered is taken back; only where even that stays unanswered,
+or comes too late, is its outcome unknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine
+from typing import Any
+
+from holdfast.clusters.systems.reference.wire import Frame
+from holdfast.clusters.systems.single.remote import NEVER_SENT, UNANSWERED, Remote
+from holdfast.harness.events import Answer, Grant, Mode, Op, Status
+from holdfast.harness.ports import ClientSetup
+
+MEANING: dict[str, Status] = {
+    "granted": Status.OK,
+    "renewed": Status.OK,
+    "released": Status.OK,
+    "held": Status.FAIL,
+    "never-sent": Status.FAIL,
+    "bad-request": Status.FAIL,
+    "not-holder": Status.NOT_OWNER,
+}
+"""What the server says -> what it means. All else ("unanswered", "stale" ...) is INFO."""
+
+POLL_S = (0.02, 0.1)
+"""between two polls, drawn evenly"""
+TRY_S = 0.5
+ASK_S = 0.3
+GIVE_UP_S = 0.5
+
+
+class SingleClient:
+    """A LockClient; `client` makes one."""
+
+    def __init__(self, setup: ClientSetup) -> None:
+        self._setup = setup
+        self._remote = Remote(setup.servers[0][1])
+        self._rng = random.Random(f"client {setup.process} {setup.name}")
+        self._call_s = max(1.0, setup.lease_ns / 3e9)
+        self._holds: dict[int, tuple[str, int]] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._calls = 0
+
+    async def open(self) -> None:
+        """Nothing to wait for: a server that is away is found later."""
+        self._background(self._keep())
+
+    async def acquire(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
+    ) -> Answer:
+        """As `LockClient`; a shared mode is refused."""
+        if mode is not Mode.EXCLUSIVE:
+            return Answer(outcome=Status.FAIL, error="this service has no shared locks")
+        try:
+            return await self._acquire(lock, attempt, ttl_ns, wait_ns)
+        except asyncio.CancelledError:
+            self._background(self._give_up(lock, attempt))
+            raise
+
+    async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
+        """As `LockClient`."""
+        answer = await self._persist("renew", grant, ttl_ns=ttl_ns)
+        if answer["is"] == "not-holder":
+            self._lost(grant.attempt, str(answer["reason"]))
+        return _meant(answer, grant.token, ttl_ns)
+
+    async def release(self, grant: Grant) -> Answer:
+        """As `LockClient`. From here on the client no longer thinks that it holds."""
+        self._holds.pop(grant.attempt, None)
+        self._calls += 1
+        answer = await self._persist("release", grant, call=self._calls)
+        return _meant(answer, grant.token, 0)
+
+    async def close(self) -> None:
+        """Lets the connection go; leases run on."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._remote.close()
+
+    async def _acquire(self, lock: str, attempt: int, ttl_ns: int, wait_ns: int) -> Answer:
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + (wait_ns / 1e9 if wait_ns else self._call_s)
+        asked = {"lock": lock, "attempt": attempt, "ttl_ns": ttl_ns, "owner": self._setup.name}
+        unsure = False
+        said = NEVER_SENT
+        while True:
+            left_s = max(0.01, until_s - loop.time()) if wait_ns >= 0 else TRY_S
+            answer = await self._remote.ask("acquire", min(TRY_S, left_s), **asked)
+            unsure = unsure or answer is UNANSWERED
+            said = answer if answer is not NEVER_SENT else said
+            match answer["is"]:
+                case "granted":
+                    return await self._granted(lock, attempt, ttl_ns, answer, unsure=unsure)
+                case "held" if wait_ns:
+                    self._setup.tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
+                case "held" if not unsure:
+                    return _meant(answer, 0, 0)
+                case "stale" | "bad-request":
+                    return _meant(answer, 0, 0)
+            pause_s = self._rng.uniform(*POLL_S)
+            if wait_ns >= 0 and loop.time() + pause_s >= until_s:
+                break
+            await asyncio.sleep(pause_s)
+        if unsure:
+            said = await self._give_up_for(lock, attempt)
+        return _meant(said, 0, 0)
+
+    async def _granted(
+        self, lock: str, attempt: int, ttl_ns: int, answer: Frame, *, unsure: bool
+    ) -> Answer:
+        """A yes. Where an earlier poll may have won it, one renewal makes the lease a new one."""
+        token = int(answer["token"])
+        if unsure:
+            grant = Grant(lock=lock, attempt=attempt, token=token, ttl_ns=0, granted_at_ns=0)
+            renewed = await self._persist("renew", grant, ttl_ns=ttl_ns)
+            if renewed["is"] != "renewed":
+                error = f"granted as {token}, then {renewed['is']} before it was known"
+                return Answer(outcome=Status.INFO, token=token, error=error)
+        self._holds[attempt] = (lock, token)
+        return Answer(outcome=Status.OK, token=token, ttl_ns=ttl_ns)
+
+    async def _give_up_for(self, lock: str, attempt: int) -> Frame:
+        """What an acquire with a question unanswered came to, once it is taken back."""
+        self._calls += 1
+        taken_back = await self._remote.ask(
+            "release", GIVE_UP_S, lock=lock, attempt=attempt, call=self._calls
+        )
+        if taken_back["is"] == "not-holder" and taken_back["reason"] == "unknown":
+            return {"is": "held"}
+        return {"is": f"given up: {taken_back['is']}"}
+
+    async def _give_up(self, lock: str, attempt: int) -> None:
+        await self._give_up_for(lock, attempt)
+
+    async def _persist(self, op: str, grant: Grant, **fields: Any) -> Frame:
+        """Asks until there is an answer or the call's time is up."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + self._call_s
+        unsure = False
+        while (left_s := until_s - loop.time()) > 0:
+            answer = await self._remote.ask(
+                op, min(TRY_S, left_s), lock=grant.lock, attempt=grant.attempt, **fields
+            )
+            unsure = unsure or answer is UNANSWERED
+            if answer not in (UNANSWERED, NEVER_SENT):
+                return answer
+            await asyncio.sleep(self._rng.uniform(*POLL_S))
+        return UNANSWERED if unsure else NEVER_SENT
+
+    async def _keep(self) -> None:
+        """Asks how its holds stand, for the server itself tells nobody."""
+        while True:
+            holds = list(self._holds.items())
+            if holds:
+                wanted = [[lock, attempt] for attempt, (lock, _) in holds]
+                answer = await self._remote.ask("ask", TRY_S, holds=wanted)
+                if answer["is"] == "state":
+                    for (attempt, _), fate in zip(holds, answer["holds"], strict=True):
+                        if fate != "held":
+                            self._lost(attempt, fate)
+            await asyncio.sleep(ASK_S)
+
+    def _lost(self, attempt: int, reason: str) -> None:
+        held = self._holds.pop(attempt, None)
+        if held is not None:
+            lock, token = held
+            self._setup.tell(Op.LOST, attempt=attempt, lock=lock, text=reason, token=token)
+
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+
+
+def _meant(answer: Frame, token: int, ttl_ns: int) -> Answer:
+    said = str(answer["is"])
+    outcome = MEANING.get(said, Status.INFO)
+    if outcome is Status.OK:
+        return Answer(outcome=outcome, token=token, ttl_ns=ttl_ns)
+    detail = answer.get("reason") or answer.get("why")
+    return Answer(outcome=outcome, error=f"{said}: {detail}" if detail else said)
+
+
+def client(setup: ClientSetup) -> SingleClient:
+    """The client of one worker; nothing is opened yet."""
+    return SingleClient(setup)

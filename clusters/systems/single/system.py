@@ -1,0 +1,97 @@
+"""The single lease server as the driver sees it: promises that do not survive its own death.
+
+However many nodes a run has, clients use the first only. The others run the same server, idle, so
+that a fault can be aimed at a bystander; `leader` is always the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from holdfast.clusters.systems.reference.system import known_options, server_command, status
+from holdfast.clusters.systems.reference.wire import DEFAULT_PORT
+from holdfast.harness.clock import MILLISECOND, SECOND
+from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.verdict import Promises
+
+ALIVE = ("partition", "pause", "clock")
+"""Faults under which the server keeps its memory."""
+
+KEEPS: dict[str, tuple[str, ...]] = {
+    "mutual-exclusion": ALIVE,
+    "no-stale-write": ALIVE,
+    "no-lost-update": ALIVE,
+    "token-order": ALIVE,
+    "ownership": ("any",),
+    "loss-notice": ("any",),
+    "deadlock-freedom": ("any",),
+    "orphan-freedom": ("any",),
+    "no-hung-request": ("any",),
+}
+
+SHEET = {
+    "owner identity": "one attempt: a number that no two acquires share",
+    "acquisition": "an entry in a table in the memory of one process",
+    "queue": "none; clients poll with jitter",
+    "lease": "counted by the server from the grant",
+    "renewal": "starts the lease again, while the attempt still holds",
+    "token enforcement": "the protected resource refuses a token smaller than the highest it has"
+    " seen; after a restart of the server tokens begin at 1 again",
+    "timeout": "the client's own; an acquire whose last question was unanswered is taken back",
+    "retry": "the server knows an attempt again and gives the same answer",
+    "consequence": "a single point of failure: while it is down nothing is granted, and after a"
+    " restart it grants what others still hold",
+    "clock assumptions": "monotonic clocks of server and client differ by less than 0.1 percent",
+    "evidence": "the resource's own log, this harness",
+}
+
+
+def lease_server(node: Node, place: Place) -> Command:
+    """How to start one lease server on a node."""
+    config = {"name": node.name, "address": node.address, "port": DEFAULT_PORT}
+    return server_command("holdfast.clusters.systems.single.server", node, place, config)
+
+
+class SingleSystem:
+    """A System; `SYSTEM` is the one."""
+
+    client = "holdfast.clusters.systems.single.client:client"
+    libraries: Sequence[str] = ()
+
+    def promises(self, options: Mapping[str, str]) -> Promises:
+        """Exclusion as long as the server lives. Raises UsageError: it has no options."""
+        known_options("single", options, {})
+        return Promises(
+            purpose="efficiency",
+            bound="lease",
+            renew_proves=True,
+            release_proves=True,
+            release_once=True,
+            slip_ns=10 * MILLISECOND,
+            drift_ppm=1000,
+            tokens="ordered",
+            tokens_unique=True,
+            order="racing",
+            notice_ns=2 * SECOND,
+            recovery_ns=2 * SECOND,
+            keeps=KEEPS,
+            sheet=SHEET,
+        )
+
+    def command(
+        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
+    ) -> Command:
+        """The same on every node; only the first one's clients come."""
+        known_options("single", options, {})
+        return lease_server(node, place)
+
+    async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
+        """Whether the node answers."""
+        return await status(node.address) is not None
+
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+        """The first server, which is the one that counts."""
+        return servers[0].name if servers else None
+
+
+SYSTEM = SingleSystem()
