@@ -45,14 +45,13 @@ def render(verdicts: Mapping[str, Any], manifest: Mapping[str, Any], plan_toml: 
     return _environment(run).get_template("report.html").render(
         run=run,
         outcome=run.outcome(),
-        headline=story.headline(run),
+        headline=story.claim(run),
         mechanisms=story.mechanisms(run, violated),
         held=story.held(run),
         left_open=story.left_open(run),
         bound=story.bound(run),
         groups=groups,
-        overview=overview(run, [(c.number, c.finding, c.violation) for c in cards]),
-        latencies=page.latencies(run),
+        overview=overview(run, [(c.number, c.finding, c.tone) for c in cards]),
         spans=page.spans(run),
         tokens=charts.tokens(run),
         token_rows=page.token_rows(run),
@@ -80,6 +79,7 @@ def _environment(run: Judged) -> Environment:
     )
     environment.filters |= {
         "say": _say,
+        "sentence": words.sentence,
         "span": words.span,
         "number": words.number,
         "measured": words.evidence,

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.harness.verdict import PROPERTIES, Verdict
 from holdfast.reports.kinds import kind
 from holdfast.reports.reading import Judged, Judgement, Outcome, Shown, read
-from holdfast.reports.words import count, listed, plain, seconds
+from holdfast.reports.words import count, listed, plain, seconds, stopped
 
 KINDS_TOLD = 6
 
@@ -35,26 +35,33 @@ def tell(run: Judged) -> list[str]:
 
 
 def headline(run: Judged) -> str:
-    """The verdict of the run in one sentence."""
+    """The verdict of the run in one sentence that begins with its word."""
+    outcome = run.outcome()
+    text = claim(run)
+    return text if outcome is Outcome.LIMIT else f"{outcome.value}: {text}"
+
+
+def claim(run: Judged) -> str:
+    """What the verdict of a run says."""
     system = plain(run.system, 60)
-    by = {verdict: _names(_those(run, verdict)) for verdict in Verdict}
     match run.outcome():
         case Outcome.BROKEN:
             broken = [one for one in _those(run, Verdict.VIOLATED) if one.promised]
-            return f"VIOLATED: {system} broke what it promises, {_names(broken) or 'as judged'}."
+            return f"{system} broke its promise of {_names(broken) or 'what was judged'}."
         case Outcome.LIMIT:
             kept = any(one.promised for one in _those(run, Verdict.HOLDS))
             first = f"HOLDS what {system} promises; " if kept else ""
-            return f"{first}VIOLATED what {system} never promised: {by[Verdict.VIOLATED]}."
+            what = _names(_those(run, Verdict.VIOLATED))
+            return f"{first}VIOLATED what {system} never promised: {what}."
         case Outcome.UNKNOWN:
-            left = by[Verdict.UNKNOWN] or "anything: nothing was judged"
-            return f"UNKNOWN: this run proves nothing about {left}."
+            left = _names(_those(run, Verdict.UNKNOWN)) or "anything, for nothing was judged"
+            return f"this run of {system} proves nothing about {left}."
         case Outcome.FAILED:
-            return f"ENVIRONMENT: the run of {system} could not be carried out, so nothing is known."
+            return f"the run of {system} could not be carried out, so nothing is known."
         case _:
-            kept = len(_those(run, Verdict.HOLDS))
-            what = count(kept, "property that was", "properties that were")
-            return f"HOLDS: {system} kept the {what} judged in this run."
+            kept_n = len(_those(run, Verdict.HOLDS))
+            what = count(kept_n, "property that was", "properties that were")
+            return f"{system} kept the {what} judged in this run."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +94,7 @@ def mechanisms(run: Judged, judged: Iterable[Judgement]) -> list[Mechanism]:
             f" {words.means}."
         )
         told.append(
-            Mechanism(means=means, example=_sentence(first.sentence), remedy=words.remedy)
+            Mechanism(means=means, example=stopped(first.sentence), remedy=words.remedy)
         )
     return told
 
@@ -143,8 +150,3 @@ def _those(run: Judged, verdict: Verdict) -> list[Judgement]:
 
 def _names(judged: Iterable[Judgement]) -> str:
     return names([one.property for one in judged])
-
-
-def _sentence(text: str) -> str:
-    clean = plain(text, 600).strip()
-    return clean if clean.endswith((".", "!", "?", ")")) else clean + "."

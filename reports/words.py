@@ -89,6 +89,19 @@ def number(value: object) -> str:
     return plain(value)
 
 
+def stopped(text: object, limit: int = 600) -> str:
+    """A sentence made harmless, with a full stop."""
+    clean = plain(text, limit).strip()
+    return clean if not clean or clean.endswith((".", "!", "?", ")")) else clean + "."
+
+
+def sentence(text: object, limit: int = 600) -> str:
+    """The same with a capital, unless it begins with a name like "c5"."""
+    clean = stopped(text, limit)
+    first = clean.split(" ", 1)[0]
+    return clean[:1].upper() + clean[1:] if first.isalpha() else clean
+
+
 def evidence(measured: Mapping[str, Any]) -> str:
     """What the fault agent measured, for people: "214 packets dropped", "state T (n1, n2)"."""
     if not measured:
