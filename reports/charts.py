@@ -80,7 +80,7 @@ def tokens(run: Judged) -> Markup | None:
     scale = linear(run.start_ns, max(run.end_ns, run.start_ns + 1))
     values = [entry[2] for entry in log]
     height = linear(min(values), max(max(values), min(values) + 1))
-    top, bottom = 14, 14 + TOKENS_PX
+    bottom = 14 + TOKENS_PX
     words = f"{len(log):,} grants, tokens {min(values)} to {max(values)}, {len(fallen)} steps down."
     root = picture("tokens", bottom + 40, "Fencing tokens in order of their grants", words)
     for value in round_ticks(min(values), max(values), 5):

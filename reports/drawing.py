@@ -52,7 +52,7 @@ def draw(finding: Shown, number: int, run: Judged, tone: str) -> Markup:
     root.set("class", f"picture tone-{tone}")
     _draw_faults(root, shown, lanes, bottom)
     for lane in lanes:
-        add(root, "text", plain(lane.name, 14), x=0, y=lane.bar + 14, class_="lane")
+        add(root, "text", plain(lane.name, 10), x=0, y=lane.bar + 14, class_="lane")
         middle = lane.bar + BAR_PX / 2
         add(root, "line", x1=percent(0), x2=percent(1), y1=middle, y2=middle, class_="base")
     by_name = {lane.name: lane for lane in lanes}
@@ -136,13 +136,13 @@ def _draw_faults(root: ET.Element, shown: Scene, lanes: list[Lane], bottom: floa
 def _draw_bar(root: ET.Element, bar: Bar, y: float, shown: Scene) -> None:
     start, end = shown.scale(bar.from_ns), shown.scale(bar.to_ns)
     kind = "hold open" if bar.open_end else "hold"
-    place = {"y": y, "height": BAR_PX}
-    add(root, "rect", x=percent(start), width=wide(end - start), class_=kind, rx=3, **place)
+    tall: dict[str, str] = {"y": f"{y:g}", "height": f"{BAR_PX:g}"}
+    add(root, "rect", x=percent(start), width=wide(end - start), class_=kind, rx=3, **tall)
     for low, high in shown.clashes:
         a, b = max(low, bar.from_ns), min(high, bar.to_ns)
         if a < b:
             box = {"x": percent(shown.scale(a)), "width": wide(shown.scale(b) - shown.scale(a))}
-            add(root, "rect", **box, class_="clash", rx=3, **place)
+            add(root, "rect", **box, class_="clash", rx=3, **tall)
     text = bar.text + (" →" if bar.open_end else "")
     if (end - start) * 560 > len(text) * 6.5 + 12:
         over = " over" if any(a <= bar.from_ns < b for a, b in shown.clashes) else ""
@@ -168,9 +168,7 @@ def _draw_clashes(
     add(words, "text", text, x=0, y=0, text_anchor=anchor, class_="edge name")
 
 
-def _draw_marks(
-    root: ET.Element, shown: Scene, lanes: dict[str, Lane], run: Judged
-) -> None:
+def _draw_marks(root: ET.Element, shown: Scene, lanes: dict[str, Lane], run: Judged) -> None:
     guilty = shown.marks[shown.guilty] if shown.guilty >= 0 else None
     for lane in lanes.values():
         ticks = _ticks(shown, lane.name, run)
@@ -188,9 +186,7 @@ def _draw_marks(
             )
             _draw_outcome(place, mark.outcome, lane.bar + BAR_PX / 2, state)
             dx = 6 if label.anchor == "start" else -6
-            add(
-                place, "text", text, x=dx, y=y, text_anchor=label.anchor, class_="event" + state
-            )
+            add(place, "text", text, x=dx, y=y, text_anchor=label.anchor, class_="event" + state)
 
 
 def _draw_call(root: ET.Element, mark: Mark, lane: Lane, shown: Scene) -> None:

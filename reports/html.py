@@ -40,25 +40,28 @@ def render(verdicts: Mapping[str, Any], manifest: Mapping[str, Any], plan_toml: 
     run = read(verdicts)
     groups = page.groups(run)
     cards = [card for group in groups for card in group.cards]
-    violated = [one for one in run.verdicts if one.verdict is Verdict.VIOLATED]
     plan = plan_toml.encode("utf-8", "backslashreplace")
-    return _environment(run).get_template("report.html").render(
-        run=run,
-        outcome=run.outcome(),
-        headline=story.claim(run),
-        mechanisms=story.mechanisms(run, violated),
-        held=story.held(run),
-        left_open=story.left_open(run),
-        bound=story.bound(run),
-        groups=groups,
-        overview=overview(run, [(c.number, c.finding, c.tone) for c in cards]),
-        spans=page.spans(run),
-        tokens=charts.tokens(run),
-        token_rows=page.token_rows(run),
-        manifest=page.flat(manifest),
-        started=manifest.get("started", ""),
-        plan=words.lines(plan_toml, PLAN_LIMIT),
-        plan_link="data:application/toml;base64," + base64.b64encode(plan).decode(),
+    return (
+        _environment(run)
+        .get_template("report.html")
+        .render(
+            run=run,
+            outcome=run.outcome(),
+            headline=story.claim(run),
+            mechanisms=story.mechanisms(run, story.violated(run)),
+            held=story.held(run),
+            left_open=story.left_open(run),
+            bound=story.bound(run),
+            groups=groups,
+            overview=overview(run, [(c.number, c.finding, c.tone) for c in cards]),
+            spans=page.spans(run),
+            tokens=charts.tokens(run),
+            token_rows=page.token_rows(run),
+            manifest=page.flat(manifest),
+            started=manifest.get("started", ""),
+            plan=words.lines(plan_toml, PLAN_LIMIT),
+            plan_link="data:application/toml;base64," + base64.b64encode(plan).decode(),
+        )
     )
 
 

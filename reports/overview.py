@@ -78,18 +78,16 @@ def _phases(root: ET.Element, run: Judged, scale: Scale, top: float, bottom: flo
     if not run.start_ns < run.stop_ns < run.end_ns:
         return
     start = scale(run.stop_ns)
-    box = {"x": percent(start), "width": wide(1 - start), "y": top, "height": bottom - top}
-    add(root, "rect", **box, class_="settle")
+    box = {"x": percent(start), "width": wide(1 - start)}
+    add(root, "rect", **box, y=top, height=bottom - top, class_="settle")
     place = spot(root, start, top)
     add(place, "line", x1=0, x2=0, y1=0, y2=bottom - top, class_="settle-edge")
     words = "last heal, then probes" if start < 0.8 else "probes"
     add(place, "text", words, x=6, y=11, class_="caption")
 
 
-def _fault_row(
-    root: ET.Element, do: str, faults: Sequence[Struck], scale: Scale, y: float
-) -> None:
-    add(root, "text", plain(do, 14), x=0, y=y + 18, class_="lane")
+def _fault_row(root: ET.Element, do: str, faults: Sequence[Struck], scale: Scale, y: float) -> None:
+    add(root, "text", plain(do, 10), x=0, y=y + 18, class_="lane")
     add(root, "line", x1=percent(0), x2=percent(1), y1=y + 14, y2=y + 14, class_="base")
     free = 0.0
     for fault in faults:
@@ -153,9 +151,7 @@ def _findings(
         triangle(link, number)
 
 
-def _axis(
-    root: ET.Element, run: Judged, scale: Scale, bottom: float, *, thinned: bool
-) -> None:
+def _axis(root: ET.Element, run: Judged, scale: Scale, bottom: float, *, thinned: bool) -> None:
     add(root, "line", x1=percent(0), x2=percent(1), y1=bottom, y2=bottom, class_="axis")
     for tick in round_ticks(0, run.at(run.end_ns) / NS, 10):
         place = spot(root, scale(run.start_ns + tick * NS), bottom)

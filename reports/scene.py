@@ -167,9 +167,7 @@ def _squeezed(marks: tuple[Mark, ...], clashes: tuple[tuple[int, int], ...], wid
     if width <= 0:
         return False
     ordered = sorted(marks, key=lambda mark: mark.t_ns)
-    gaps = [
-        b.t_ns - a.t_ns for a, b in pairwise(ordered) if a.lane != b.lane and b.t_ns > a.t_ns
-    ]
+    gaps = [b.t_ns - a.t_ns for a, b in pairwise(ordered) if a.lane != b.lane and b.t_ns > a.t_ns]
     narrow = [end - start for start, end in clashes]
     return any(gap < CLOSEST * width for gap in gaps) or any(
         size < NARROWEST * width for size in narrow

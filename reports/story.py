@@ -22,8 +22,8 @@ def story(verdicts: Mapping[str, Any]) -> list[str]:
 
 def tell(run: Judged) -> list[str]:
     """The story of a run that has been read: verdict, mechanisms, what was left open, bound."""
-    broken = [one for one in run.verdicts if one.verdict is Verdict.VIOLATED and one.promised]
-    limits = [one for one in run.verdicts if one.verdict is Verdict.VIOLATED and not one.promised]
+    broken = [one for one in violated(run) if one.promised]
+    limits = [one for one in violated(run) if not one.promised]
     told = [headline(run)]
     for mechanism in mechanisms(run, broken):
         told += mechanism.sentences()
@@ -32,6 +32,11 @@ def tell(run: Judged) -> list[str]:
     for mechanism in mechanisms(run, limits):
         told += mechanism.sentences()
     return [*told, *held(run), *left_open(run), bound(run)]
+
+
+def violated(run: Judged) -> list[Judgement]:
+    """The violated properties, those first that were promised."""
+    return sorted(_those(run, Verdict.VIOLATED), key=lambda one: not one.promised)
 
 
 def headline(run: Judged) -> str:
@@ -46,7 +51,7 @@ def claim(run: Judged) -> str:
     system = plain(run.system, 60)
     match run.outcome():
         case Outcome.BROKEN:
-            broken = [one for one in _those(run, Verdict.VIOLATED) if one.promised]
+            broken = [one for one in violated(run) if one.promised]
             return f"{system} broke its promise of {_names(broken) or 'what was judged'}."
         case Outcome.LIMIT:
             kept = any(one.promised for one in _those(run, Verdict.HOLDS))
@@ -93,9 +98,7 @@ def mechanisms(run: Judged, judged: Iterable[Judgement]) -> list[Mechanism]:
             f"{plain(words.name, 60)}, {times}, {when} {seconds(run.at(first.t_ns))}:"
             f" {words.means}."
         )
-        told.append(
-            Mechanism(means=means, example=stopped(first.sentence), remedy=words.remedy)
-        )
+        told.append(Mechanism(means=means, example=stopped(first.sentence), remedy=words.remedy))
     return told
 
 
@@ -103,7 +106,7 @@ def bound(run: Judged) -> str:
     """How far the verdict reaches: one run, so many grants, so many faults that bit."""
     bit = [fault for fault in run.faults if fault.bit]
     kinds = Counter(fault.do for fault in bit)
-    did = listed(f"{n} × {plain(do, 40)}" for do, n in kinds.items())
+    did = listed(f"{n} {plain(do, 40)}" for do, n in kinds.items())
     faults = f"{count(len(bit), 'fault')} that bit ({did})" if bit else "no fault that bit"
     missed = len(run.faults) - len(bit)
     if missed:
