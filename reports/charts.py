@@ -24,8 +24,7 @@ from holdfast.reports.svg import (
 )
 from holdfast.reports.words import NS, seconds, span
 
-BARS_PX, TOKENS_PX = 74, 150
-LOG_FROM = 30
+LABELS_PX, BARS_PX, TOKENS_PX = 36, 74, 150
 MOST_POINTS = 600
 SMALL_PX = 330
 """Width of a distribution where two stand side by side."""
@@ -38,13 +37,12 @@ def distribution(name: str, title: str, dist: Dist) -> Markup | None:
         return None
     if not any(bins.counts) or list(bins.edges_ns) != sorted(bins.edges_ns):
         return None
-    logarithmic = bins.edges_ns[0] > 0 and bins.edges_ns[-1] / bins.edges_ns[0] > LOG_FROM
+    logarithmic = _logarithmic(bins.edges_ns)
     scale = linear(_room(bins.edges_ns[0], logarithmic), _room(bins.edges_ns[-1], logarithmic))
     quantiles = [(label, q) for label, q in (("p50", dist.p50), ("p99", dist.p99)) if q is not None]
     ticks = [(scale(_room(q, logarithmic)), f"{label} {span(q)}") for label, q in quantiles]
     placed = place_labels(ticks, SMALL_PX)
-    top = 18 * (1 + max((label.level for label in placed), default=0))
-    bottom = top + BARS_PX
+    bottom = LABELS_PX + BARS_PX
     words = f"{dist.n:,} values, " + ", ".join(f"{label} {span(q)}" for label, q in quantiles)
     whole = picture(name, bottom + 22, title, words)
     root = full(whole)
@@ -58,7 +56,7 @@ def distribution(name: str, title: str, dist: Dist) -> Markup | None:
     for label in placed:
         share, text = ticks[label.index]
         place = spot(root, share, 0)
-        y = 12 + label.level * 16
+        y = LABELS_PX - 8 - label.level * 16
         add(place, "line", x1=0, x2=0, y1=y - 9, y2=bottom, class_="quantile")
         dx = 5 if label.anchor == "start" else -5
         add(place, "text", text, x=dx, y=y, text_anchor=label.anchor, class_="event")
@@ -82,7 +80,7 @@ def tokens(run: Judged) -> Markup | None:
     scale = linear(run.start_ns, max(run.end_ns, run.start_ns + 1))
     values = [entry[2] for entry in log]
     height = linear(min(values), max(max(values), min(values) + 1))
-    top, bottom = 14, 14 + TOKENS_PX
+    bottom = 14 + TOKENS_PX
     words = f"{len(log):,} grants, tokens {min(values)} to {max(values)}, {len(fallen)} steps down."
     root = picture("tokens", bottom + 40, "Fencing tokens in order of their grants", words)
     for value in round_ticks(min(values), max(values), 5):
@@ -118,6 +116,11 @@ def falls(log: Sequence[tuple[int, str, int, int]]) -> set[int]:
             fallen.add(i)
         highest[lock] = token
     return fallen
+
+
+def _logarithmic(edges: Sequence[float]) -> bool:
+    """Whether bins widen so much that equal widths on the page need a logarithmic axis."""
+    return edges[0] > 0 and edges[-1] - edges[-2] > 2 * (edges[1] - edges[0])
 
 
 def _room(value: float, logarithmic: bool) -> float:

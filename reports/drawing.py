@@ -35,30 +35,32 @@ class Lane:
     bottom: float
 
 
-def draw(finding: Shown, number: int, run: Judged, *, violation: bool) -> Markup:
-    """The picture of a finding; `number` is the one on its card."""
+def draw(finding: Shown, number: int, run: Judged, tone: str) -> Markup:
+    """The picture of a finding; `number` and `tone` are those of its card."""
     shown = scene(finding, run)
     rows = _pack(shown.bars)
     faults = len(shown.faults) * FAULT_PX
     lanes = _lay(shown, rows, run, top=faults + 30)
     bottom = lanes[-1].bottom if lanes else faults + 40
+    bottom += 20 if shown.clashes else 0
     root = picture(
         f"f{number}",
         bottom + AXIS_PX,
         f"Finding {number}: {plain(finding.kind, 40).replace('-', ' ')}",
         _spoken(shown, run),
     )
+    root.set("class", f"picture tone-{tone}")
     _draw_faults(root, shown, lanes, bottom)
     for lane in lanes:
-        add(root, "text", plain(lane.name, 14), x=0, y=lane.bar + 14, class_="lane")
+        add(root, "text", plain(lane.name, 10), x=0, y=lane.bar + 14, class_="lane")
         middle = lane.bar + BAR_PX / 2
         add(root, "line", x1=percent(0), x2=percent(1), y1=middle, y2=middle, class_="base")
     by_name = {lane.name: lane for lane in lanes}
     for bar, row in zip(shown.bars, rows, strict=True):
-        _draw_bar(root, bar, by_name[bar.lane].bar + row * (BAR_PX + 4), shown, violation)
-    _draw_clashes(root, shown, faults + 30, bottom, violation)
-    _draw_marks(root, shown, by_name, run, violation)
-    _draw_number(root, finding, number, shown, faults, bottom, violation)
+        _draw_bar(root, bar, by_name[bar.lane].bar + row * (BAR_PX + 4), shown)
+    _draw_clashes(root, finding, shown, faults + 30, bottom)
+    _draw_marks(root, shown, by_name, run)
+    _draw_number(root, finding, number, shown, faults, bottom)
     _draw_axis(root, shown, run, bottom)
     return markup(root)
 
@@ -131,51 +133,49 @@ def _draw_faults(root: ET.Element, shown: Scene, lanes: list[Lane], bottom: floa
         words.text = fault_words(fault)
 
 
-def _draw_bar(root: ET.Element, bar: Bar, y: float, shown: Scene, violation: bool) -> None:
+def _draw_bar(root: ET.Element, bar: Bar, y: float, shown: Scene) -> None:
     start, end = shown.scale(bar.from_ns), shown.scale(bar.to_ns)
     kind = "hold open" if bar.open_end else "hold"
-    place = {"y": y, "height": BAR_PX}
-    add(root, "rect", x=percent(start), width=wide(end - start), class_=kind, rx=3, **place)
+    tall: dict[str, str] = {"y": f"{y:g}", "height": f"{BAR_PX:g}"}
+    add(root, "rect", x=percent(start), width=wide(end - start), class_=kind, rx=3, **tall)
     for low, high in shown.clashes:
         a, b = max(low, bar.from_ns), min(high, bar.to_ns)
         if a < b:
             box = {"x": percent(shown.scale(a)), "width": wide(shown.scale(b) - shown.scale(a))}
-            name = "clash" if violation else "clash mild"
-            add(root, "rect", **box, class_=name, rx=3, **place)
+            add(root, "rect", **box, class_="clash", rx=3, **tall)
     text = bar.text + (" →" if bar.open_end else "")
     if (end - start) * 560 > len(text) * 6.5 + 12:
-        add(spot(root, start, y), "text", text, x=8, y=14.5, class_="hold-name")
+        over = " over" if any(a <= bar.from_ns < b for a, b in shown.clashes) else ""
+        add(spot(root, start, y), "text", text, x=10, y=14.5, class_="hold-name" + over)
 
 
 def _draw_clashes(
-    root: ET.Element, shown: Scene, top: float, bottom: float, violation: bool
+    root: ET.Element, finding: Shown, shown: Scene, top: float, bottom: float
 ) -> None:
     if not shown.clashes:
         return
     low, high = max(shown.clashes, key=lambda clash: clash[1] - clash[0])
     start, end = shown.scale(low), shown.scale(high)
-    name = "edge" if violation else "edge mild"
     for share in (start, end):
-        add(root, "line", x1=percent(share), x2=percent(share), y1=top, y2=bottom, class_=name)
+        add(root, "line", x1=percent(share), x2=percent(share), y1=top, y2=bottom, class_="edge")
     middle = (start + end) / 2
-    text = f"both hold for {overlap_text(shown)}"
+    verb = "believe in it" if finding.kind == "stale-belief" else "hold it"
+    text = f"both {verb} for {overlap_text(shown)}"
     anchor = "middle" if 0.15 < middle < 0.85 else "start" if middle <= 0.15 else "end"
     y = bottom + 1
-    add(root, "line", x1=percent(start), x2=percent(end), y1=y, y2=y, class_=f"{name} thick")
+    add(root, "line", x1=percent(start), x2=percent(end), y1=y, y2=y, class_="edge thick")
     words = spot(root, middle, bottom - 4)
-    add(words, "text", text, x=0, y=0, text_anchor=anchor, class_=f"{name} name")
+    add(words, "text", text, x=0, y=0, text_anchor=anchor, class_="edge name")
 
 
-def _draw_marks(
-    root: ET.Element, shown: Scene, lanes: dict[str, Lane], run: Judged, violation: bool
-) -> None:
+def _draw_marks(root: ET.Element, shown: Scene, lanes: dict[str, Lane], run: Judged) -> None:
     guilty = shown.marks[shown.guilty] if shown.guilty >= 0 else None
     for lane in lanes.values():
         ticks = _ticks(shown, lane.name, run)
         placed = place_labels([(share, text) for share, text, _ in ticks])
         for label in placed:
             share, text, mark = ticks[label.index]
-            state = " guilty" if mark is guilty and violation else ""
+            state = " guilty" if mark is guilty else ""
             y = lane.bar - 8 - label.level * LABEL_PX
             _draw_call(root, mark, lane, shown)
             if mark.sender in lanes:
@@ -225,19 +225,17 @@ def _draw_number(
     shown: Scene,
     top: float,
     bottom: float,
-    violation: bool,
 ) -> None:
     t_ns = min(max(finding.t_ns, shown.scale.times[0]), shown.scale.times[-1])
     place = spot(root, shown.scale(t_ns), top)
-    name = "number" if violation else "number mild"
-    add(place, "line", x1=0, x2=0, y1=24, y2=bottom - top, class_=f"{name} line")
-    triangle(place, number, 2, name)
+    add(place, "line", x1=0, x2=0, y1=24, y2=bottom - top, class_="number line")
+    triangle(place, number)
 
 
-def triangle(place: ET.Element, number: int, y: float, name: str) -> None:
+def triangle(place: ET.Element, number: int) -> None:
     """The numbered triangle that stands for a finding, its tip down at the moment it came about."""
-    add(place, "path", d=f"M-13 {y}L13 {y}L0 {y + 22}Z", class_=name)
-    add(place, "text", str(number), x=0, y=y + 12, text_anchor="middle", class_=f"{name} text")
+    add(place, "path", d="M-13 2L13 2L0 24Z", class_="number")
+    add(place, "text", str(number), x=0, y=14, text_anchor="middle", class_="number text")
 
 
 def _draw_axis(root: ET.Element, shown: Scene, run: Judged, bottom: float) -> None:

@@ -40,7 +40,6 @@ def render(verdicts: Mapping[str, Any], manifest: Mapping[str, Any], plan_toml: 
     run = read(verdicts)
     groups = page.groups(run)
     cards = [card for group in groups for card in group.cards]
-    violated = [one for one in run.verdicts if one.verdict is Verdict.VIOLATED]
     plan = plan_toml.encode("utf-8", "backslashreplace")
     return (
         _environment(run)
@@ -48,14 +47,23 @@ def render(verdicts: Mapping[str, Any], manifest: Mapping[str, Any], plan_toml: 
         .render(
             run=run,
             outcome=run.outcome(),
+<<<<<<< HEAD
             headline=story.headline(run),
             mechanisms=story.mechanisms(run, violated),
+=======
+            headline=story.claim(run),
+            mechanisms=story.mechanisms(run, story.violated(run)),
+>>>>>>> reports
             held=story.held(run),
             left_open=story.left_open(run),
             bound=story.bound(run),
             groups=groups,
+<<<<<<< HEAD
             overview=overview(run, [(c.number, c.finding, c.violation) for c in cards]),
             latencies=page.latencies(run),
+=======
+            overview=overview(run, [(c.number, c.finding, c.tone) for c in cards]),
+>>>>>>> reports
             spans=page.spans(run),
             tokens=charts.tokens(run),
             token_rows=page.token_rows(run),
@@ -84,6 +92,7 @@ def _environment(run: Judged) -> Environment:
     )
     environment.filters |= {
         "say": _say,
+        "sentence": words.sentence,
         "span": words.span,
         "number": words.number,
         "measured": words.evidence,

@@ -24,16 +24,17 @@ from holdfast.reports.svg import (
 )
 from holdfast.reports.words import NS, count, plain, seconds
 
-ROW_PX, AREA_PX, TOP_PX = 28, 92, 34
+ROW_PX, AREA_PX, EMPTY_PX, TOP_PX = 28, 92, 40, 34
 MOST_KINDS, MOST_BINS = 8, 120
 
 
-def overview(run: Judged, cards: Sequence[tuple[int, Shown, bool]]) -> Markup:
-    """The picture of a run; `cards` are (number, finding, whether it violates anything)."""
+def overview(run: Judged, cards: Sequence[tuple[int, Shown, str]]) -> Markup:
+    """The picture of a run; `cards` are (number, finding, tone)."""
     kinds = list(dict.fromkeys(fault.do for fault in run.faults))[:MOST_KINDS]
     scale = linear(run.start_ns, max(run.end_ns, run.start_ns + 1))
     rows = TOP_PX + ROW_PX * len(kinds)
-    bottom = rows + 14 + AREA_PX
+    rates, weight = grants_per_second(run)
+    bottom = rows + 14 + (AREA_PX if rates else EMPTY_PX)
     words = (
         f"{seconds(run.end_ns - run.start_ns, 1)} of run:"
         f" {count(len(run.faults), 'fault')}, {count(run.evidence.acquire.granted, 'grant')},"
@@ -43,9 +44,9 @@ def overview(run: Judged, cards: Sequence[tuple[int, Shown, bool]]) -> Markup:
     _phases(root, run, scale, TOP_PX - 4, bottom)
     for i, do in enumerate(kinds):
         _fault_row(root, do, [f for f in run.faults if f.do == do], scale, TOP_PX + i * ROW_PX)
-    _area(root, run, rows + 14, bottom)
+    _area(root, rates, rows + 14, bottom)
     _findings(root, cards, scale, bottom)
-    _axis(root, run, scale, bottom)
+    _axis(root, run, scale, bottom, thinned=weight > 1.01)
     return markup(root)
 
 
@@ -77,8 +78,8 @@ def _phases(root: ET.Element, run: Judged, scale: Scale, top: float, bottom: flo
     if not run.start_ns < run.stop_ns < run.end_ns:
         return
     start = scale(run.stop_ns)
-    box = {"x": percent(start), "width": wide(1 - start), "y": top, "height": bottom - top}
-    add(root, "rect", **box, class_="settle")
+    box = {"x": percent(start), "width": wide(1 - start)}
+    add(root, "rect", **box, y=top, height=bottom - top, class_="settle")
     place = spot(root, start, top)
     add(place, "line", x1=0, x2=0, y1=0, y2=bottom - top, class_="settle-edge")
     words = "last heal, then probes" if start < 0.8 else "probes"
@@ -86,7 +87,11 @@ def _phases(root: ET.Element, run: Judged, scale: Scale, top: float, bottom: flo
 
 
 def _fault_row(root: ET.Element, do: str, faults: Sequence[Struck], scale: Scale, y: float) -> None:
+<<<<<<< HEAD
     add(root, "text", plain(do, 14), x=0, y=y + 18, class_="lane")
+=======
+    add(root, "text", plain(do, 10), x=0, y=y + 18, class_="lane")
+>>>>>>> reports
     add(root, "line", x1=percent(0), x2=percent(1), y1=y + 14, y2=y + 14, class_="base")
     free = 0.0
     for fault in faults:
@@ -103,13 +108,12 @@ def _fault_row(root: ET.Element, do: str, faults: Sequence[Struck], scale: Scale
             free = at + width
 
 
-def _area(root: ET.Element, run: Judged, top: float, bottom: float) -> None:
-    rates, weight = grants_per_second(run)
+def _area(root: ET.Element, rates: Sequence[float], top: float, bottom: float) -> None:
     add(root, "text", "grants", x=0, y=top + 14, class_="lane")
     add(root, "text", "per second", x=0, y=top + 30, class_="caption")
     if not rates:
-        words = "no time of a grant was recorded with the verdict"
-        add(spot(root, 0, top + AREA_PX / 2), "text", words, x=8, y=0, class_="caption")
+        words = "no time of a grant came with the verdict"
+        add(spot(root, 0, top + 14), "text", words, x=8, y=0, class_="caption")
         return
     peak = max(max(rates), 1e-9)
     height = bottom - top
@@ -124,42 +128,40 @@ def _area(root: ET.Element, run: Judged, top: float, bottom: float) -> None:
         preserveAspectRatio="none",
     )
     steps = [
-        f"L{1000 * i / len(rates):.2f} {100 - 88 * rate / peak:.2f}"
-        f"L{1000 * (i + 1) / len(rates):.2f} {100 - 88 * rate / peak:.2f}"
+        f"L{1000 * i / len(rates):.2f} {100 - 96 * rate / peak:.2f}"
+        f"L{1000 * (i + 1) / len(rates):.2f} {100 - 96 * rate / peak:.2f}"
         for i, rate in enumerate(rates)
     ]
     path = f"M0 100{''.join(steps)}L1000 100Z"
     add(plot, "path", d=path, class_="area", vector_effect="non-scaling-stroke")
-    note = f"peak {peak:,.1f}/s"
-    if weight > 1.01:
-        note += ", estimated from a thinned log"
-    place = spot(root, 0, top)
-    add(place, "text", note, x=8, y=8, class_="caption")
+    add(root, "text", f"peak {peak:,.3g}", x=0, y=top + 45, class_="caption")
 
 
 def _findings(
-    root: ET.Element, cards: Sequence[tuple[int, Shown, bool]], scale: Scale, bottom: float
+    root: ET.Element, cards: Sequence[tuple[int, Shown, str]], scale: Scale, bottom: float
 ) -> None:
     last = -1.0
     crowd = 0
-    for number, finding, violation in sorted(cards, key=lambda card: card[1].t_ns):
+    for number, finding, tone in sorted(cards, key=lambda card: card[1].t_ns):
         share = scale(finding.t_ns)
         crowd = crowd + 1 if share - last < 0.04 else 0
         last = share
         place = spot(root, share, 0)
-        name = "number" if violation else "number mild"
-        add(place, "line", x1=0, x2=0, y1=24, y2=bottom, class_=f"{name} line")
+        place.set("class", f"tone-{tone}")
+        add(place, "line", x1=0, x2=0, y1=24, y2=bottom, class_="number line")
         group = add(place, "svg", x=min(crowd, 4) * 9.0, y=0, overflow="visible")
         link = add(group, "a", href=f"#finding-{number}")
         add(link, "title", f"Finding {number}, {plain(finding.kind, 40)}")
-        triangle(link, number, 2, name)
+        triangle(link, number)
 
 
-def _axis(root: ET.Element, run: Judged, scale: Scale, bottom: float) -> None:
+def _axis(root: ET.Element, run: Judged, scale: Scale, bottom: float, *, thinned: bool) -> None:
     add(root, "line", x1=percent(0), x2=percent(1), y1=bottom, y2=bottom, class_="axis")
     for tick in round_ticks(0, run.at(run.end_ns) / NS, 10):
         place = spot(root, scale(run.start_ns + tick * NS), bottom)
         add(place, "line", x1=0, x2=0, y1=0, y2=5, class_="axis")
         add(place, "text", f"{tick:g}", x=0, y=18, text_anchor="middle", class_="unit")
     caption = "real time, seconds since the start of the run"
+    if thinned:
+        caption += "; grants estimated from a thinned log"
     add(root, "text", caption, x=percent(1), y=bottom + 36, text_anchor="end", class_="caption")

@@ -18,16 +18,17 @@ from holdfast.reports.words import plain
 CARDS, CARDS_A_KIND, NOTES = 12, 3, 3
 LOG_ROWS = 240
 MANIFEST_ROWS = 80
+LATENCIES = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Card:
-    """One finding on the page, with the number that it bears everywhere."""
+    """One finding on the page, with the number that it bears everywhere; `tone` is its group."""
 
     number: int
     finding: Shown
     judgement: Judgement
-    violation: bool
+    tone: str
     words: Kind
     drawing: Markup
 
@@ -110,33 +111,29 @@ def _group(
             shown.append((one, finding))
         else:
             more.append(finding)
-    violation = name != "notes"
     cards = tuple(
         Card(
             number=number,
             finding=finding,
             judgement=one,
-            violation=violation,
+            tone=name,
             words=kind(finding.kind),
-            drawing=draw(finding, number, run, violation=violation),
+            drawing=draw(finding, number, run, name),
         )
         for number, (one, finding) in enumerate(shown, taken + 1)
     )
     return Group(id=name, title=title, lead=lead, cards=cards, more=tuple(more))
 
 
-def latencies(run: Judged) -> list[Chart]:
-    """How long calls took, per op that was called."""
-    return [
-        _chart(f"latency-{i}", plain(op.replace("_", " "), 40), "from call to answer", dist)
-        for i, (op, dist) in enumerate(run.evidence.latency_ns.items())
-    ][:8]
-
-
 def spans(run: Judged) -> list[Chart]:
-    """Waits, holds and what was left of a lease when its renewal was answered."""
+    """How long calls took per op, waits, holds, and what was left of a lease at its renewal."""
     facts = run.evidence
+    calls = list(facts.latency_ns.items())[:LATENCIES]
     return [
+        *(
+            _chart(f"latency-{i}", plain(op.replace("_", " "), 40), "from call to answer", dist)
+            for i, (op, dist) in enumerate(calls)
+        ),
         _chart("wait", "Lock wait", "from asking to the grant", facts.wait_ns),
         _chart("hold", "Hold time", "from the grant to the end of the claim", facts.hold_ns),
         _chart(

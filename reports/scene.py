@@ -121,7 +121,7 @@ def _mark(event: Event, finding: Shown, run: Judged) -> Mark:
     return Mark(
         lane=lane,
         t_ns=event.t_ret_ns if at_return else event.t_inv_ns,
-        text=told(event),
+        text=f"{plain(sender, 14)}: {told(event)}" if sender else told(event),
         outcome="ok" if event.status == "ok" else "no" if event.status == "fail" else "unknown",
         call=(event.t_inv_ns, event.t_ret_ns) if event.t_ret_ns > event.t_inv_ns else None,
         sender=sender,

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.harness.verdict import PROPERTIES, Verdict
 from holdfast.reports.kinds import kind
 from holdfast.reports.reading import Judged, Judgement, Outcome, Shown, read
-from holdfast.reports.words import count, listed, plain, seconds
+from holdfast.reports.words import count, listed, plain, seconds, stopped
 
 KINDS_TOLD = 6
 
@@ -22,8 +22,8 @@ def story(verdicts: Mapping[str, Any]) -> list[str]:
 
 def tell(run: Judged) -> list[str]:
     """The story of a run that has been read: verdict, mechanisms, what was left open, bound."""
-    broken = [one for one in run.verdicts if one.verdict is Verdict.VIOLATED and one.promised]
-    limits = [one for one in run.verdicts if one.verdict is Verdict.VIOLATED and not one.promised]
+    broken = [one for one in violated(run) if one.promised]
+    limits = [one for one in violated(run) if not one.promised]
     told = [headline(run)]
     for mechanism in mechanisms(run, broken):
         told += mechanism.sentences()
@@ -34,29 +34,39 @@ def tell(run: Judged) -> list[str]:
     return [*told, *held(run), *left_open(run), bound(run)]
 
 
+def violated(run: Judged) -> list[Judgement]:
+    """The violated properties, those first that were promised."""
+    return sorted(_those(run, Verdict.VIOLATED), key=lambda one: not one.promised)
+
+
 def headline(run: Judged) -> str:
-    """The verdict of the run in one sentence."""
+    """The verdict of the run in one sentence that begins with its word."""
+    outcome = run.outcome()
+    text = claim(run)
+    return text if outcome is Outcome.LIMIT else f"{outcome.value}: {text}"
+
+
+def claim(run: Judged) -> str:
+    """What the verdict of a run says."""
     system = plain(run.system, 60)
-    by = {verdict: _names(_those(run, verdict)) for verdict in Verdict}
     match run.outcome():
         case Outcome.BROKEN:
-            broken = [one for one in _those(run, Verdict.VIOLATED) if one.promised]
-            return f"VIOLATED: {system} broke what it promises, {_names(broken) or 'as judged'}."
+            broken = [one for one in violated(run) if one.promised]
+            return f"{system} broke its promise of {_names(broken) or 'what was judged'}."
         case Outcome.LIMIT:
             kept = any(one.promised for one in _those(run, Verdict.HOLDS))
             first = f"HOLDS what {system} promises; " if kept else ""
-            return f"{first}VIOLATED what {system} never promised: {by[Verdict.VIOLATED]}."
+            what = _names(_those(run, Verdict.VIOLATED))
+            return f"{first}VIOLATED what {system} never promised: {what}."
         case Outcome.UNKNOWN:
-            left = by[Verdict.UNKNOWN] or "anything: nothing was judged"
-            return f"UNKNOWN: this run proves nothing about {left}."
+            left = _names(_those(run, Verdict.UNKNOWN)) or "anything, for nothing was judged"
+            return f"this run of {system} proves nothing about {left}."
         case Outcome.FAILED:
-            return (
-                f"ENVIRONMENT: the run of {system} could not be carried out, so nothing is known."
-            )
+            return f"the run of {system} could not be carried out, so nothing is known."
         case _:
-            kept = len(_those(run, Verdict.HOLDS))
-            what = count(kept, "property that was", "properties that were")
-            return f"HOLDS: {system} kept the {what} judged in this run."
+            kept_n = len(_those(run, Verdict.HOLDS))
+            what = count(kept_n, "property that was", "properties that were")
+            return f"{system} kept the {what} judged in this run."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +98,7 @@ def mechanisms(run: Judged, judged: Iterable[Judgement]) -> list[Mechanism]:
             f"{plain(words.name, 60)}, {times}, {when} {seconds(run.at(first.t_ns))}:"
             f" {words.means}."
         )
-        told.append(Mechanism(means=means, example=_sentence(first.sentence), remedy=words.remedy))
+        told.append(Mechanism(means=means, example=stopped(first.sentence), remedy=words.remedy))
     return told
 
 
@@ -96,7 +106,7 @@ def bound(run: Judged) -> str:
     """How far the verdict reaches: one run, so many grants, so many faults that bit."""
     bit = [fault for fault in run.faults if fault.bit]
     kinds = Counter(fault.do for fault in bit)
-    did = listed(f"{n} × {plain(do, 40)}" for do, n in kinds.items())
+    did = listed(f"{n} {plain(do, 40)}" for do, n in kinds.items())
     faults = f"{count(len(bit), 'fault')} that bit ({did})" if bit else "no fault that bit"
     missed = len(run.faults) - len(bit)
     if missed:
@@ -143,8 +153,3 @@ def _those(run: Judged, verdict: Verdict) -> list[Judgement]:
 
 def _names(judged: Iterable[Judgement]) -> str:
     return names([one.property for one in judged])
-
-
-def _sentence(text: str) -> str:
-    clean = plain(text, 600).strip()
-    return clean if clean.endswith((".", "!", "?", ")")) else clean + "."

@@ -10,7 +10,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count as numbers
+from itertools import permutations
 from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
@@ -24,6 +24,8 @@ NARROW_PX = 560
 """Width of the plot on the narrowest page that is laid out without scrolling."""
 
 CHAR_PX = 6.5
+
+FEW = 4
 
 
 def picture(name: str, height: float, title: str, description: str) -> ET.Element:
@@ -139,34 +141,56 @@ def round_ticks(low: float, high: float, most: int = 8) -> list[float]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placed:
-    """A label that found its room: beside its tick, `level` rows above it."""
+    """A label that found its room: beside its tick at `x`, `level` rows above it."""
 
     index: int
     level: int
     anchor: str
+    x: float
+    low: float
+    high: float
 
 
 def place_labels(ticks: Sequence[tuple[float, str]], room: float = NARROW_PX) -> list[Placed]:
-    """Rooms for labels at shares of a plot of `room` pixels, so that none covers another or another's line.
+    """Rooms for labels at shares of a plot of `room` pixels, so that none covers another.
 
-    Those that fit stand right of their tick, from the right one on; the others stand left of it.
+    Each takes the lowest row, right of its tick if it can, where the fewest lines from labels
+    down to their ticks run through a text; of a few labels every order of placing is tried.
     """
-    spans = []
-    for share, text in ticks:
-        x, width = share * room, len(text) * CHAR_PX + 14
-        start = x + width <= room or x < width
-        spans.append((x, x + width, "start") if start else (x - width, x, "end"))
-    left = sorted((i for i, s in enumerate(spans) if s[2] == "end"), key=lambda i: ticks[i][0])
-    right = sorted((i for i, s in enumerate(spans) if s[2] == "start"), key=lambda i: -ticks[i][0])
-    taken: list[tuple[int, float, float]] = []
-    placed = []
-    for i in [*left, *right]:
-        low, high, anchor = spans[i]
-        level = next(
-            n
-            for n in numbers()
-            if all(n != other or high <= a or low >= b for other, a, b in taken)
-        )
-        taken.append((level, low, high))
-        placed.append(Placed(index=i, level=level, anchor=anchor))
+    order = sorted(range(len(ticks)), key=lambda i: -ticks[i][0])
+    orders = permutations(order) if len(ticks) <= FEW else [tuple(order)]
+    tries = [_place(ticks, chosen, room) for chosen in orders]
+    return min(tries, key=lambda placed: (_tangle(placed), sum(one.level for one in placed)))
+
+
+def _place(ticks: Sequence[tuple[float, str]], order: Sequence[int], room: float) -> list[Placed]:
+    placed: list[Placed] = []
+    for i in order:
+        x, width = ticks[i][0] * room, len(ticks[i][1]) * CHAR_PX + 14
+        sides = [("start", x, x + width), ("end", x - width, x)]
+        fitting = [side for side in sides if side[1] >= -1 and side[2] <= room + 1] or sides[:1]
+        rooms = [
+            Placed(index=i, level=level, anchor=anchor, x=x, low=low, high=high)
+            for level in range(len(ticks))
+            for anchor, low, high in fitting
+        ]
+        free = [one for one in rooms if not any(_cover(one, other) for other in placed)]
+        placed.append(min(free or rooms[-1:], key=lambda one: (_crossings(one, placed), one.level)))
     return placed
+
+
+def _tangle(placed: Sequence[Placed]) -> int:
+    return sum(_crossings(one, placed) for one in placed)
+
+
+def _cover(a: Placed, b: Placed) -> bool:
+    return a.level == b.level and a.low < b.high and b.low < a.high
+
+
+def _crossings(one: Placed, placed: Sequence[Placed]) -> int:
+    """How often a line runs through a text: its own through those below, others through its."""
+    return sum(
+        (one.level > other.level and other.low < one.x < other.high)
+        + (other.level > one.level and one.low < other.x < one.high)
+        for other in placed
+    )

@@ -8,19 +8,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 NS = 1_000_000_000
-DISPLAY_LIMIT = 240
+MINUS, NONE = "\N{MINUS SIGN}", "\N{EN DASH}"
+DISPLAY_LIMIT, SAYS_LENGTH = 240, 80
 
 
 def plain(text: object, limit: int = DISPLAY_LIMIT) -> str:
     """One line that no terminal, browser or XML parser can be led astray by.
 
     Control characters become their pictures, direction marks and lone surrogates their code
-    points; what is longer than `limit` characters is cut and says how long it was.
+    points; what is longer than `limit` characters is cut and, where there is room, says how long
+    it was.
     """
     whole = str(text)
     shown = "".join(_visible(char) for char in whole[:limit])
     if len(whole) > limit:
-        shown += f"… ({len(whole):,} characters)"
+        shown += f"… ({len(whole):,} characters)" if limit >= SAYS_LENGTH else "…"
     return shown
 
 
@@ -41,19 +43,19 @@ def _visible(char: str) -> str:
     if code == 0x7F:
         return "␡"
     if code & 0xFFFE == 0xFFFE or unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}:
-        return f"‹U+{code:04X}›"
+        return f"<U+{code:04X}>"
     return char
 
 
 def seconds(ns: float, digits: int = 3) -> str:
     """A point in time: "4.512 s", with a real minus sign."""
-    return f"{ns / NS:,.{digits}f} s".replace("-", "−")
+    return f"{ns / NS:,.{digits}f} s".replace("-", MINUS)
 
 
 def span(ns: float | None) -> str:
-    """A length of time in the unit that fits it: "512 ms", "38 µs", "2.40 s"; "–" for none."""
+    """A length of time in the unit that fits it: "512 ms", "38 µs", "2.40 s"; a dash for none."""
     if ns is None:
-        return "–"
+        return NONE
     size = abs(ns)
     if size == 0:
         return "0 s"
@@ -61,8 +63,8 @@ def span(ns: float | None) -> str:
         if size >= unit_ns * 0.9995:
             value = ns / unit_ns
             digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
-            return f"{value:,.{digits}f} {unit}".replace("-", "−")
-    return f"{ns:.0f} ns".replace("-", "−")
+            return f"{value:,.{digits}f} {unit}".replace("-", MINUS)
+    return f"{ns:.0f} ns".replace("-", MINUS)
 
 
 def count(n: int, one: str, many: str = "") -> str:
@@ -83,10 +85,23 @@ def number(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        return f"{value:,}".replace("-", "−")
+        return f"{value:,}".replace("-", MINUS)
     if isinstance(value, float):
-        return f"{value:,.3g}".replace("-", "−") if abs(value) < 1000 else f"{value:,.0f}"
+        return f"{value:,.3g}".replace("-", MINUS) if abs(value) < 1000 else f"{value:,.0f}"
     return plain(value)
+
+
+def stopped(text: object, limit: int = 600) -> str:
+    """A sentence made harmless, with a full stop."""
+    clean = plain(text, limit).strip()
+    return clean if not clean or clean.endswith((".", "!", "?", ")")) else clean + "."
+
+
+def sentence(text: object, limit: int = 600) -> str:
+    """The same with a capital, unless it begins with a name like "c5"."""
+    clean = stopped(text, limit)
+    first = clean.split(" ", 1)[0]
+    return clean[:1].upper() + clean[1:] if first.isalpha() else clean
 
 
 def evidence(measured: Mapping[str, Any]) -> str:

@@ -92,7 +92,7 @@ def token_log(n: int = 180, span: float = 28.0, *, down_at: int = -1) -> list[li
     log, token = [], 30
     for i in range(n):
         token = token - 7 if i == down_at else token + 1
-        gap = 1.6 if 60 <= i < 120 else 0
+        gap = 1.6 if i >= 60 else 0
         log.append([at(0.3 + gap + (span - 2) * (i + rng.random()) / n), "db", token, 1 + i % 5])
     return log
 

@@ -1,4 +1,4 @@
-"""Judged runs as a report gets them: one that holds, a known limit, a broken one, an unknown one."""
+"""Judged runs as a report gets them: one that holds, a limit, a broken one, an unknown one."""
 
 from __future__ import annotations
 

@@ -1,0 +1,156 @@
+"""The verdict of a run on a terminal, or in a log where there is none."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from holdfast.harness.verdict import Verdict
+from holdfast.reports import story, words
+from holdfast.reports.reading import Judged, Judgement, Outcome, read
+
+STYLES = {
+    Outcome.HOLDS: "bold green",
+    Outcome.LIMIT: "bold yellow",
+    Outcome.UNKNOWN: "bold magenta",
+    Outcome.BROKEN: "bold red",
+    Outcome.FAILED: "bold magenta",
+}
+FINDINGS_A_PROPERTY = 3
+WIDE = 100
+"""Columns from which on a property shows what its verdict leans on."""
+
+
+def wants_colour(environment: Mapping[str, str], *, is_terminal: bool) -> bool:
+    """Whether output may be coloured: on a terminal, without CI and NO_COLOR."""
+    return is_terminal and not environment.get("CI") and not environment.get("NO_COLOR")
+
+
+def render(verdicts: Mapping[str, Any], *, width: int, colour: bool) -> str:
+    """The run as text at most `width` columns wide; without colour no escape sequence is in it.
+
+    Raises UsageError for an object it cannot read.
+    """
+    run = read(verdicts)
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=max(width, 40),
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    _print_verdict(console, run)
+    if run.verdicts:
+        console.print(Text("Properties", style="bold"))
+        console.print(_properties(run, wide=console.width >= WIDE))
+    _print_findings(console, run)
+    if run.faults:
+        console.print(Text("Faults", style="bold"))
+        console.print(_faults(run))
+    _print_end(console, run)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _print_verdict(console: Console, run: Judged) -> None:
+    name = words.plain(run.run, 80)
+    console.print(Text(f"{name}, seed {run.seed}", style="dim"))
+    console.print(Text(story.headline(run), style=STYLES[run.outcome()]))
+    console.print()
+    for mechanism in story.mechanisms(run, story.violated(run)):
+        console.print(Text(mechanism.means))
+        console.print(Text(f"What to do: {mechanism.remedy}"))
+        console.print()
+    for sentence in [*story.held(run), *story.left_open(run), story.bound(run)]:
+        console.print(Text(sentence))
+    console.print()
+
+
+def _table(short: Sequence[str], *folding: str) -> Table:
+    """A table whose `short` columns stay on one line while the others fold."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in short:
+        table.add_column(column, no_wrap=True)
+    for column in folding:
+        table.add_column(column, overflow="fold", min_width=12)
+    return table
+
+
+def _properties(run: Judged, *, wide: bool) -> Table:
+    table = _table(
+        ("property", "verdict", "promised", "severity"), "why", *(["leans on"] if wide else [])
+    )
+    for one in run.verdicts:
+        leans = ", ".join(
+            f"{words.number(n)} {words.plain(name, 40)}" for name, n in one.exercised.items()
+        )
+        table.add_row(
+            Text(words.plain(one.property, 40)),
+            _verdict(one),
+            "yes" if one.promised else "no",
+            one.severity.value,
+            Text(words.plain(one.reason, 160)),
+            *([Text(leans)] if wide else []),
+        )
+    return table
+
+
+def _verdict(one: Judgement) -> Text:
+    """Sign, word and colour; the sign alone tells them apart as well."""
+    if one.verdict is Verdict.UNKNOWN:
+        return Text("? UNKNOWN", style="bold magenta")
+    if one.verdict is Verdict.HOLDS:
+        return Text("+ HOLDS", style="green")
+    if one.promised:
+        return Text("x VIOLATED", style="bold red")
+    return Text("! VIOLATED", style="yellow")
+
+
+def _print_findings(console: Console, run: Judged) -> None:
+    for one in run.verdicts:
+        if not one.findings:
+            continue
+        n = words.count(len(one.findings), "finding")
+        console.print(Text(f"{words.plain(one.property, 40)}: {n}", style="bold"))
+        for finding in one.findings[:FINDINGS_A_PROPERTY]:
+            line = f"{words.plain(finding.kind, 40)}: {words.stopped(finding.sentence, 400)}"
+            console.print(Padding(Text(line), (0, 0, 0, 2)))
+        if len(one.findings) > FINDINGS_A_PROPERTY:
+            rest = len(one.findings) - FINDINGS_A_PROPERTY
+            console.print(Text(f"  and {rest:,} more in the report", style="dim"))
+        console.print()
+
+
+def _faults(run: Judged) -> Table:
+    table = _table(("fault", "kind", "target", "nodes", "from", "to", "bit"), "evidence")
+    for fault in run.faults:
+        evidence = words.evidence(fault.evidence)
+        if fault.reason:
+            evidence += f" ({fault.reason})"
+        table.add_row(
+            Text(words.plain(fault.id, 16)),
+            Text(words.plain(fault.do, 20)),
+            Text(words.plain(fault.target, 20)),
+            Text(words.plain(", ".join(fault.nodes), 20)),
+            words.seconds(run.at(fault.from_ns)),
+            words.seconds(run.at(fault.to_ns)),
+            Text("yes") if fault.bit else Text("no", style="bold magenta"),
+            Text(words.plain(evidence, 160)),
+        )
+    return table
+
+
+def _print_end(console: Console, run: Judged) -> None:
+    console.print(Text(f"report  {words.plain(run.report_path(), 300)}"), soft_wrap=True)
+    console.print(Text(f"again   {words.plain(run.command, 1200)}"), soft_wrap=True)
+    console.print(Text(f"seed    {run.seed}"))
