@@ -61,6 +61,8 @@ class View:
     leader: str | None
     holders: Sequence[str]
     """nodes whose client holds a lock now, the one with most of its lease left first"""
+    down: Sequence[str] = ()
+    """nodes whose process another fault has killed"""
 
     def named(self, role: str) -> list[Node]:
         """The nodes of one role, in name order as deployed."""

@@ -107,7 +107,9 @@ class Schedule:
             while not holders and now_ns() < deadline:
                 await asyncio.sleep(2 * MILLISECOND / SECOND)
                 holders = self._holders()
-        return View(nodes=self.cluster.nodes, leader=leader, holders=holders)
+        return View(
+            nodes=self.cluster.nodes, leader=leader, holders=holders, down=sorted(self.resting)
+        )
 
     def _holders(self) -> list[str]:
         return list(dict.fromkeys(hold.node for hold in self.live.holds()))

@@ -22,7 +22,7 @@ def leader(view: View, rng: random.Random) -> list[str]:
 
 def follower(view: View, rng: random.Random) -> list[str]:
     """A server that does not lead."""
-    return [rng.choice(_some("follower", [n for n in servers(view) if n != view.leader]))]
+    return [rng.choice(_some("follower", [n for n in _up(servers(view), view) if n != view.leader]))]
 
 
 def holder(view: View, rng: random.Random) -> list[str]:
@@ -32,12 +32,12 @@ def holder(view: View, rng: random.Random) -> list[str]:
 
 def waiter(view: View, rng: random.Random) -> list[str]:
     """A client that holds nothing."""
-    return [rng.choice(_some("waiter", [n for n in clients(view) if n not in view.holders]))]
+    return [rng.choice(_some("waiter", [n for n in _up(clients(view), view) if n not in view.holders]))]
 
 
 def one(view: View, rng: random.Random) -> list[str]:
-    """A server, whichever."""
-    return [rng.choice(_some("one", servers(view)))]
+    """A server that runs, whichever."""
+    return [rng.choice(_some("one", _up(servers(view), view)))]
 
 
 def majority(view: View, rng: random.Random) -> list[str]:
@@ -60,8 +60,8 @@ def every_server(view: View, rng: random.Random) -> list[str]:
 
 
 def client(view: View, rng: random.Random) -> list[str]:
-    """A client, whichever."""
-    return [rng.choice(_some("client", clients(view)))]
+    """A client that runs, whichever."""
+    return [rng.choice(_some("client", _up(clients(view), view)))]
 
 
 def every_client(view: View, rng: random.Random) -> list[str]:
@@ -125,6 +125,11 @@ def servers(view: View) -> list[str]:
 def clients(view: View) -> list[str]:
     """Names of the clients, as deployed."""
     return [node.name for node in view.named("client")]
+
+
+def _up(names: Sequence[str], view: View) -> list[str]:
+    """Those whose process no other fault has killed."""
+    return [name for name in names if name not in view.down]
 
 
 def _some(role: str, names: Sequence[str]) -> list[str]:
