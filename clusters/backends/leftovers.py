@@ -1,13 +1,15 @@
 """What runs left behind whose drivers are gone: found by its marks, ended one by one.
 
-Containers and networks carry their driver's mark as a label, processes in their environment. What
-belongs to a living run, or cannot be proved not to, is never found.
+Containers and networks carry their driver's mark as a label, processes in their environment; of a
+noted run also those are known that work in its folder. What belongs to a living run, or cannot be
+proved not to, is never found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from holdfast.clusters.backends import engine, processes
@@ -41,7 +43,7 @@ def find() -> list[Leftover]:
     An engine that does not answer within QUICK_S seconds is passed over.
     """
     notes = registry.noted()
-    return [*_processes(notes), *_of_engine(notes)]
+    return [*of_processes(notes), *_of_engine(notes)]
 
 
 def clean(leftover: Leftover) -> None:
@@ -55,17 +57,27 @@ def clean(leftover: Leftover) -> None:
     engine.in_plain_words(remove, engine.Engine(), {"Id": leftover.id})
 
 
-def _processes(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:
+def of_processes(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:
+    """The processes among the leftovers, judged by these notes."""
     for pid in processes.pids():
         started = registry.started(pid)
-        environ = processes.environ(pid)
-        label = environ.get(registry.RUN_VARIABLE, "")
-        mark = environ.get(registry.DRIVER_VARIABLE, "")
-        if label and started >= 0 and registry.abandoned(label, mark, notes):
+        label = _label(pid, notes)
+        if label and started >= 0:
             words = b" ".join(processes.command_line(pid)).decode(errors="replace").strip()
             yield Leftover(
                 kind="process", id=str(pid), label=label, text=words[:100], started=started
             )
+
+
+def _label(pid: int, notes: Sequence[registry.Noted]) -> str:
+    """Of the ended run that a process belongs to; empty if it belongs to none, or nobody knows."""
+    environ = processes.environ(pid)
+    label = environ.get(registry.RUN_VARIABLE, "")
+    if label:
+        mark = environ.get(registry.DRIVER_VARIABLE, "")
+        return label if registry.abandoned(label, mark, notes) else ""
+    ended = (run for run in notes if not run.alive)
+    return next((run.label for run in ended if processes.works_in(pid, Path(run.run_dir))), "")
 
 
 def _of_engine(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:

@@ -13,13 +13,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from holdfast.clusters.backends import processes
-from holdfast.harness import registry
+from holdfast.clusters.backends.children import Children
 from holdfast.harness.errors import EnvironmentFailed
 from holdfast.harness.ports import Command, Node, Place
 
@@ -30,8 +29,6 @@ TOOLS = {"env": "coreutils", "sleep": "coreutils", "ip": "iproute2"} | dict.from
 NETWORK, PREFIX_LENGTH, MOST_NODES = "10.77", 16, 250
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 1 << 12, 1 << 21
 PROBE_S = 10
-NOT_RUN = (126, 127)
-DIES_WITH_DRIVER = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 def launch_prefix() -> list[str]:
@@ -66,10 +63,9 @@ class LocalBackend:
     """`Backend`, `Namespaces` and `Vantage` over network namespaces of this host."""
 
     def __init__(self, place: Place) -> None:
-        self._place = place
         self._nodes: list[Node] = []
         self._holders: dict[str, asyncio.subprocess.Process] = {}
-        self._started: list[asyncio.subprocess.Process] = []
+        self._children = Children(place)
         self._namespaces: dict[str, int] = {}
 
     async def open(self, nodes: Sequence[Node]) -> Sequence[Node]:
@@ -86,12 +82,8 @@ class LocalBackend:
         if len(nodes) > MOST_NODES:
             raise EnvironmentFailed(f"local: at most {MOST_NODES} nodes, not {len(nodes)}")
         for node in nodes:
-            self._holders[node.name] = await asyncio.create_subprocess_exec(
-                *DIES_WITH_DRIVER, "unshare", "--net", "--", "sleep", "infinity",
-                stdin=asyncio.subprocess.DEVNULL,
-                env=self._environ({}),
-                start_new_session=True,
-            )  # fmt: skip
+            holder = await self._children.hold("unshare", "--net", "--", "sleep", "infinity")
+            self._holders[node.name] = holder
         await asyncio.gather(*(self._isolated(node.name) for node in nodes))
         self._nodes = [
             replace(node, address=f"{NETWORK}.1.{n}", python=sys.executable)
@@ -112,23 +104,8 @@ class LocalBackend:
 
         It runs in the folder of its log. Raises EnvironmentFailed where it cannot be started.
         """
-        command.log.parent.mkdir(parents=True, exist_ok=True)
-        where = f"local: {node}: {command.argv[0]}"
-        with command.log.open("ab") as log:
-            process = await asyncio.create_subprocess_exec(
-                *DIES_WITH_DRIVER, *self._enter(node), *command.argv,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=command.log.parent,
-                env=self._environ(command.env),
-                start_new_session=True,
-            )  # fmt: skip
-        self._started.append(process)
-        lives = await processes.became(process.pid, (b"setpriv", b"nsenter"), where=where)
-        if not lives and await process.wait() in NOT_RUN:
-            raise EnvironmentFailed(f"{where} cannot run: {processes.last_words(command.log)}")
-        return process.pid
+        enter = self._enter(node)
+        return await self._children.start(command, where=f"local: {node}", enter=enter)
 
     def agent_argv(self) -> Sequence[str]:
         """The fault agent is a child of the driver, in the fabric like it."""
@@ -144,26 +121,16 @@ class LocalBackend:
 
     async def close(self) -> None:
         """Ends every process in the nodes' namespaces, then the namespaces and the bridge."""
-        own = [*self._started, *self._holders.values()]
-        await processes.until(
-            partial(self._emptied, [process.pid for process in own if process.returncode is None]),
-            bound_ns=processes.END_NS,
-            where="local: close",
-            what="ending the processes of the nodes",
-        )
-        await asyncio.gather(*(process.wait() for process in own))
+        await self._children.end(self._inhabitants)
         if self._holders:
             links = ["fabric", *(f"h{n}" for n in range(len(self._holders)))]
             await self._ip(*(f"link del {link}" for link in links), forced=True)
         for descriptor in self._namespaces.values():
             os.close(descriptor)
-        self._nodes, self._holders, self._started, self._namespaces = [], {}, [], {}
+        self._nodes, self._holders, self._namespaces = [], {}, {}
 
-    def _emptied(self, own: Sequence[int]) -> bool:
-        """Kills what is left in the namespaces, and says whether there was nothing."""
-        there = [pid for pid in processes.pids() if _network(pid) in self._namespaces]
-        processes.kill({*there, *own} if there else own)
-        return not there
+    def _inhabitants(self) -> Iterable[int]:
+        return [pid for pid in processes.pids() if _network(pid) in self._namespaces]
 
     async def _isolated(self, node: str) -> None:
         """Waits until the holder of a node is in a namespace of its own, and keeps that open.
@@ -214,10 +181,6 @@ class LocalBackend:
         _, said = await process.communicate("\n".join(lines).encode())
         if process.returncode and not forced:
             raise EnvironmentFailed(f"local: ip: {said.decode(errors='replace').strip()}")
-
-    def _environ(self, wanted: Mapping[str, str]) -> dict[str, str]:
-        path = os.environ.get("PATH", os.defpath)
-        return {"PATH": path, **wanted, **registry.environ(self._place.label)}
 
 
 def _network(pid: int | str = "self") -> str:

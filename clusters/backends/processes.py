@@ -69,6 +69,18 @@ def environ(pid: int) -> dict[str, str]:
     return {name: value for name, _, value in pairs if name}
 
 
+def works_in(pid: int, folder: Path) -> bool:
+    """Whether both the folder and the log of a process are inside `folder`.
+
+    Servers that write their title over their environment (redis does) are known by this.
+    """
+    try:
+        places = [Path(os.readlink(f"/proc/{pid}/{name}")) for name in ("cwd", "fd/1")]
+    except OSError:
+        return False
+    return all(place.is_relative_to(folder) for place in places)
+
+
 def kill(pids: Iterable[int]) -> None:
     """SIGKILL to each; one that is gone is no error."""
     for pid in pids:

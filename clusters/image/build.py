@@ -154,7 +154,7 @@ def apt(tool: str, *args: str) -> list[str]:
 def run(
     *argv: str,
     check: bool = True,
-    seconds: int = 60,
+    seconds: float = 60,
     stdin: int | IO[bytes] | None = subprocess.DEVNULL,
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command to its end; EnvironmentFailed with its last words if it fails or hangs."""

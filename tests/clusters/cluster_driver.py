@@ -14,10 +14,15 @@ from typing import Any
 
 from holdfast.clusters.backends.docker import DockerBackend
 from holdfast.clusters.backends.local import LocalBackend
+from holdfast.clusters.backends.local_proxy import LocalProxyBackend
 from holdfast.harness.errors import EnvironmentFailed
 from holdfast.harness.ports import Command, Node, Place
 
-KINDS = {"local": LocalBackend, "docker": DockerBackend}
+KINDS: dict[str, Any] = {
+    "local": LocalBackend,
+    "local-proxy": LocalProxyBackend,
+    "docker": DockerBackend,
+}
 
 
 def say(**content: object) -> None:

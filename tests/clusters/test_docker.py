@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import subprocess
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,11 @@ from typing import Any
 import pytest
 
 from holdfast.clusters.backends import engine, leftovers
+from holdfast.clusters.backends.docker import DockerBackend
+from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.ports import Node, Place
 from tests import needs
-from tests.clusters.driving import Cluster, eventually, gone, status
+from tests.clusters.driving import HERE, Cluster, eventually, gone, status
 
 pytestmark = pytest.mark.docker
 
@@ -73,45 +78,83 @@ def test_a_command_that_cannot_run_is_an_error_that_names_it(tmp_path: Path) -> 
 
 
 def test_two_clusters_at_once_have_networks_of_their_own(tmp_path: Path) -> None:
-    both = [containers(tmp_path / label, label) for label in ("docker-one", "docker-two")]
-    one, two = (set(cluster.opened["addresses"].values()) for cluster in both)
-    assert not one & two
-    assert not {address.rpartition(".")[0] for address in one} & {
-        address.rpartition(".")[0] for address in two
-    }
-    for cluster in both:
-        cluster.close()
+    with (
+        containers(tmp_path / "one", "docker-one", count=1) as one,
+        containers(tmp_path / "two", "docker-two", count=1) as two,
+    ):
+        assert one.opened["addresses"]["n1"] != two.opened["addresses"]["n1"]
+        assert [len(kind) for kind in there("docker-one")] == [1, 1]
+        assert [len(kind) for kind in there("docker-two")] == [1, 1]
+        one.close()
+        assert there("docker-one") == ([], [])
+        assert [len(kind) for kind in there("docker-two")] == [1, 1]
 
 
 def test_what_a_killed_driver_leaves_stops_and_is_found_and_cleaned(tmp_path: Path) -> None:
-    survivor = containers(tmp_path / "living", "docker-living", count=1)
-    cluster = containers(tmp_path / "killed", "docker-killed")
-    idler = cluster.start("n1", "idle")["pid"]
-    cluster.kill()
-    eventually(lambda: gone(idler), within_s=5)
+    with (
+        containers(tmp_path / "living", "docker-living", count=1),
+        containers(tmp_path / "killed", "docker-killed") as cluster,
+    ):
+        idler = cluster.start("n1", "idle")["pid"]
+        cluster.kill()
+        eventually(partial(gone, idler), within_s=5)
 
-    left = [found for found in leftovers.find() if found.label.startswith("docker-")]
-    assert {(found.kind, found.label) for found in left} == {
-        ("container", "docker-killed"),
-        ("network", "docker-killed"),
-    }
-    assert len(left) == 3
-    for found in left:
-        leftovers.clean(found)
-        leftovers.clean(found)
-    assert there("docker-killed") == ([], [])
-    assert [len(kind) for kind in there("docker-living")] == [1, 1]
-    survivor.close()
+        left = [found for found in leftovers.find() if found.label.startswith("docker-")]
+        assert {(found.kind, found.label) for found in left} == {
+            ("container", "docker-killed"),
+            ("network", "docker-killed"),
+        }
+        assert len(left) == 3
+        for found in left:
+            leftovers.clean(found)
+            leftovers.clean(found)
+        assert there("docker-killed") == ([], [])
+        assert [len(kind) for kind in there("docker-living")] == [1, 1]
+
+
+def test_half_an_open_is_closed_too(tmp_path: Path) -> None:
+    needs.engine()
+    place = Place(run_id="r", run_dir=tmp_path, shared=(), label="docker-half")
+
+    async def attempt() -> None:
+        backend = DockerBackend(place)
+        try:
+            await backend.open([Node(name=name, role="server") for name in ("n1", "n1")])
+        finally:
+            assert len(there("docker-half")[1]) == 1
+            await backend.close()
+            await backend.close()
+
+    with pytest.raises(EnvironmentFailed, match="n1"):
+        asyncio.run(attempt())
+    assert there("docker-half") == ([], [])
+
+
+def test_the_helper_of_an_ordinary_user_sees_the_host_and_has_what_faults_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs.engine()
+    needs.binary("docker")
+    place = Place(run_id="r", run_dir=tmp_path, shared=(HERE,), label="docker-helper")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    argv = DockerBackend(place).agent_argv()
+    monkeypatch.undo()
+    assert argv[-3:] == ["-S", "-m", "holdfast.nemesis.agent"]
+    here = f"/proc/{os.getpid()}/ns/net"
+    program = f"import os; print(open('/proc/self/status').read(), os.readlink('{here}'))"
+    helper = [*argv[:-3], "-S", "-c", program]
+    done = subprocess.run(helper, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    words = done.stdout.split()
+    assert words[-1] == os.readlink(here)
+    effective = words[words.index("CapEff:") + 1]
+    kill, net_admin, sys_ptrace, sys_admin = 5, 12, 19, 21
+    for bit in (kill, net_admin, sys_ptrace, sys_admin):
+        assert int(effective, 16) >> bit & 1
 
 
 def test_without_the_image_the_error_says_how_to_get_it(tmp_path: Path) -> None:
     needs.engine(image=False)
-    from asyncio import run
-
-    from holdfast.clusters.backends.docker import DockerBackend
-    from holdfast.harness.errors import EnvironmentFailed
-    from holdfast.harness.ports import Node, Place
-
     place = Place(run_id="r", run_dir=tmp_path, shared=(), label="docker-imageless")
 
     async def attempt() -> None:
@@ -122,4 +165,4 @@ def test_without_the_image_the_error_says_how_to_get_it(tmp_path: Path) -> None:
             await backend.close()
 
     with pytest.raises(EnvironmentFailed, match="run `make docker-image`"):
-        run(attempt())
+        asyncio.run(attempt())

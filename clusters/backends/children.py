@@ -1,0 +1,83 @@
+"""Processes that a driver starts on its own host: they end with it, and all of them at its word."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from holdfast.clusters.backends import processes
+from holdfast.harness import registry
+from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.ports import Command, Place
+
+NOT_RUN = (126, 127)
+DIES_WITH_DRIVER = ("setpriv", "--pdeathsig", "KILL", "--")
+
+
+class Children:
+    """What one backend has started. Use it from the thread that lives longest in the driver.
+
+    The kernel ends a child when the thread is gone that started it, however that came about.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._own: list[asyncio.subprocess.Process] = []
+
+    async def hold(self, *argv: str) -> asyncio.subprocess.Process:
+        """Starts a process that is there to hold something, with nothing to say."""
+        return await self._spawn(argv, {}, Path("/"), asyncio.subprocess.DEVNULL)
+
+    async def start(self, command: Command, *, where: str, enter: Sequence[str] = ()) -> int:
+        """Starts a command in the folder of its log; its pid, once it is itself.
+
+        `enter` are words before it that exec it in the end. Raises EnvironmentFailed, which says
+        `where`, if it cannot be started.
+        """
+        where = f"{where}: {command.argv[0]}"
+        command.log.parent.mkdir(parents=True, exist_ok=True)
+        words = [*enter, *command.argv]
+        with command.log.open("ab") as log:
+            process = await self._spawn(words, command.env, command.log.parent, log.fileno())
+        steps = [word.encode() for word in (*DIES_WITH_DRIVER[:1], *enter[:1])]
+        lives = await processes.became(process.pid, steps, where=where)
+        if not lives and await process.wait() in NOT_RUN:
+            raise EnvironmentFailed(f"{where} cannot run: {processes.last_words(command.log)}")
+        return process.pid
+
+    async def end(self, others: Callable[[], Iterable[int]]) -> None:
+        """Kills the children and whatever `others` finds, again until it finds nothing."""
+
+        def ended() -> bool:
+            found = set(others())
+            own = {process.pid for process in self._own if process.returncode is None}
+            processes.kill(found | own)
+            return not found
+
+        await processes.until(
+            ended,
+            bound_ns=processes.END_NS,
+            where="close",
+            what="ending the processes of the nodes",
+        )
+        await asyncio.gather(*(process.wait() for process in self._own))
+        self._own.clear()
+
+    async def _spawn(
+        self, words: Sequence[str], environ: Mapping[str, str], folder: Path, output: int
+    ) -> asyncio.subprocess.Process:
+        path = os.environ.get("PATH", os.defpath)
+        process = await asyncio.create_subprocess_exec(
+            *DIES_WITH_DRIVER,
+            *words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=folder,
+            env={"PATH": path, **environ, **registry.environ(self._place.label)},
+            start_new_session=True,
+        )
+        self._own.append(process)
+        return process
