@@ -1,0 +1,166 @@
+"""Bad input gets one clear message, the right exit code and no traceback, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.harness import segments, store
+from holdfast.harness.events import Op, Status
+from tests.front.said import Said, holdfast
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Each test works in a folder of its own, without settings of the person who runs it."""
+    monkeypatch.chdir(tmp_path)
+    for name in list(os.environ):
+        if name.startswith("HOLDFAST_") and name != "HOLDFAST_REQUIRE":
+            monkeypatch.delenv(name)
+    return tmp_path
+
+
+def refused(said: Said, code: int, *parts: str) -> None:
+    assert said.code == code
+    assert "Traceback" not in said.err
+    for part in parts:
+        assert part in said.err
+
+
+def test_an_unknown_system_is_told_with_its_neighbour(capsys: Capture) -> None:
+    said = holdfast(capsys, "run", "--system", "refrence")
+    refused(said, 2, "'refrence' is not in the catalogue", "did you mean 'reference'?")
+
+
+def test_an_unknown_nemesis_is_told_with_its_neighbour(capsys: Capture) -> None:
+    refused(holdfast(capsys, "run", "--nemesis", "clokc"), 2, "did you mean 'clock'?")
+
+
+def test_an_unknown_option_of_a_nemesis_is_told(capsys: Capture) -> None:
+    refused(holdfast(capsys, "run", "--nemesis", "pause:fro=3s"), 2, "fro", "for")
+
+
+def test_an_unknown_command_is_told_with_its_neighbour(capsys: Capture) -> None:
+    refused(holdfast(capsys, "rnu"), 2, "did you mean 'run'?")
+
+
+def test_an_unknown_flag_is_a_usage_error(capsys: Capture) -> None:
+    refused(holdfast(capsys, "run", "--sytem", "x"), 2, "--sytem")
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("--system", "redis", "--resource", "fenced"), "gives no fencing tokens"),
+        (("--system", "redis", "--nodes", "3"), "at most 1 nodes"),
+        (("--system", "redis", "--set", "persistance=stock"), "did you mean 'persistence'?"),
+        (("--system", "redis", "--set", "persistence=rdb"), "is not one of stock"),
+        (("--set", "writes"), "write it name=value"),
+        (("--set", "writes=many"), "must be a whole number"),
+        (("--lease", "2"), "is not a span of time"),
+        (("--clients", "0"), "0 is less than 1"),
+    ],
+)
+def test_what_does_not_fit_together_is_told_before_anything_starts(
+    capsys: Capture, elsewhere: Path, words: tuple[str, ...], part: str
+) -> None:
+    refused(holdfast(capsys, "run", *words), 2, part)
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_plan_with_three_mistakes_has_all_three_told(capsys: Capture, elsewhere: Path) -> None:
+    plan = elsewhere / "plan.toml"
+    plan.write_text(
+        'system = "refrence"\nlease = "2"\n[[nemesis]]\nname = "clokc"\n[[nemesis]]\nname="pause"\n'
+    )
+    said = holdfast(capsys, "run", plan)
+    refused(said, 2, "'refrence'", "'2' is not a span of time", "'clokc'", str(plan))
+    assert len(said.err.splitlines()) == 3
+
+
+def test_a_plan_that_is_no_toml_is_told(capsys: Capture, elsewhere: Path) -> None:
+    (elsewhere / "plan.toml").write_text("system = ")
+    refused(holdfast(capsys, "run", "plan.toml"), 2, "plan.toml: not TOML")
+    refused(holdfast(capsys, "run", "nowhere.toml"), 2, "nowhere.toml: cannot be read")
+
+
+def test_settings_nobody_knows_are_all_told(capsys: Capture, elsewhere: Path) -> None:
+    (elsewhere / "holdfast.toml").write_text('sistem = "redis"\nclients = "many"\n')
+    said = holdfast(capsys, "config", "show")
+    refused(said, 2, "did you mean 'system'?", "clients = 'many' must be of type int")
+
+
+def test_a_setting_is_shown_with_its_source(
+    capsys: Capture, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (elsewhere / "pyproject.toml").write_text("[tool.holdfast]\nclients = 9\nlocks = 2\n")
+    monkeypatch.setenv("HOLDFAST_CLIENTS", "11")
+    lines = holdfast(capsys, "config", "show").out.splitlines()
+    found = {line.split()[0]: line.split(maxsplit=2)[1:] for line in lines}
+    assert found["clients"] == ["11", "environment HOLDFAST_CLIENTS"]
+    assert found["locks"] == ["2", "pyproject.toml"]
+    assert found["system"] == ["reference", "default"]
+
+
+def recorded_run(folder: Path) -> store.RunDir:
+    """A run directory with a history of one row."""
+    run = store.create(folder, "run")
+    store.write_json(run.manifest, {"schema": store.SCHEMA, "asks": []})
+    meta = {"node": "c1", "processes": [1]}
+    with segments.Recorder(run.history, "c1", meta) as recorder:
+        recorder.complete(recorder.invoke(Op.TRY, 1, 0), Status.OK)
+    return run
+
+
+def test_a_folder_that_is_no_run_is_told(capsys: Capture, elsewhere: Path) -> None:
+    refused(holdfast(capsys, "check", elsewhere), 2, "manifest.json: not there")
+
+
+def test_a_run_of_a_newer_schema_is_told(capsys: Capture, elsewhere: Path) -> None:
+    run = recorded_run(elsewhere)
+    run.manifest.write_text(json.dumps({"schema": "holdfast-run/9"}))
+    refused(holdfast(capsys, "check", run.path), 2, "'holdfast-run/9'", "a newer one wrote it")
+
+
+def test_a_damaged_manifest_is_told(capsys: Capture, elsewhere: Path) -> None:
+    run = recorded_run(elsewhere)
+    run.manifest.write_text('{"schema": ')
+    refused(holdfast(capsys, "check", run.path), 2, "manifest.json: cannot be read")
+
+
+@pytest.mark.parametrize("keep", [0, 2000, segments.HEADER_BYTES + 10])
+def test_a_truncated_segment_is_told_and_left_as_it_is(
+    capsys: Capture, elsewhere: Path, keep: int
+) -> None:
+    run = recorded_run(elsewhere)
+    segment = run.history / "c1.seg"
+    os.truncate(segment, keep)
+    refused(holdfast(capsys, "check", run.path), 2, str(segment), "copy the run directory again")
+    assert segment.stat().st_size == keep
+
+
+def test_a_corrupt_segment_is_told_with_its_row(capsys: Capture, elsewhere: Path) -> None:
+    run = recorded_run(elsewhere)
+    segment = run.history / "c1.seg"
+    data = bytearray(segment.read_bytes())
+    data[segments.HEADER_BYTES + 91] = 99
+    segment.write_bytes(data)
+    refused(holdfast(capsys, "check", run.path), 2, "row 0 (byte 4096) is damaged")
+
+
+def test_no_engine_is_an_environment_that_failed(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    said = holdfast(capsys, "run", "--backend", "docker", "--time", "1s")
+    refused(said, 4, "docker", "/nowhere/docker.sock")
+
+
+def test_a_folder_that_cannot_be_written_is_told(capsys: Capture, elsewhere: Path) -> None:
+    (elsewhere / "file").write_text("")
+    refused(holdfast(capsys, "run", "--out", "file/runs"), 2, "cannot write a run there", "--out")

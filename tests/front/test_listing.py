@@ -1,0 +1,79 @@
+"""What there is can be listed, and what is listed is there."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import pytest
+
+from holdfast import catalogue
+from holdfast.commands import COMMANDS
+from holdfast.commands.list_command import KINDS
+from holdfast.harness.entry import load
+from holdfast.harness.plan import parse
+from holdfast.harness.verdict import PROPERTIES
+from tests.front.said import holdfast
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_every_kind_is_listed_with_a_sentence_each(capsys: Capture, kind: str) -> None:
+    table = json.loads(holdfast(capsys, "list", kind, "--json").out)
+    lines = holdfast(capsys, "list", kind).out.splitlines()
+    assert [line.split()[0] for line in lines] == list(table)
+    assert all(len(says) > 10 for says in table.values())
+
+
+def test_every_entry_of_the_catalogue_loads() -> None:
+    for row in catalogue.SYSTEMS.values():
+        assert load(row.entry).promises({}).sheet
+    for place in catalogue.BACKENDS.values():
+        assert callable(load(place.entry)) and callable(load(place.precheck))
+    for nemesis in catalogue.NEMESES.values():
+        assert load(nemesis.entry).requests
+    for workload in catalogue.WORKLOADS.values():
+        assert set(load(f"{workload.entry}:ASKS")) <= set(catalogue.CHECKERS)
+        assert callable(load(f"{workload.entry}:client"))
+
+
+def test_every_property_has_its_checker_and_every_checker_its_property() -> None:
+    assert set(catalogue.CHECKERS) == set(PROPERTIES)
+    for entry in catalogue.CHECKERS.values():
+        assert callable(load(entry))
+
+
+def test_every_property_that_a_system_promises_is_known() -> None:
+    for row in catalogue.SYSTEMS.values():
+        assert set(load(row.entry).promises({}).keeps) <= set(PROPERTIES)
+
+
+@pytest.mark.parametrize("command", list(COMMANDS))
+def test_every_command_has_help(capsys: Capture, command: str) -> None:
+    said = holdfast(capsys, command, "--help")
+    assert said.code == 0
+    assert "Usage: holdfast" in said.out
+
+
+def plan_text(capsys: Capture, *words: str) -> str:
+    said = holdfast(capsys, "run", "--dry-run", *words)
+    assert said.code == 0
+    return said.out
+
+
+def test_the_same_seed_gives_the_same_plan_and_another_another(capsys: Capture) -> None:
+    words = ("--nemesis", "partition,pause,kill,clock", "--time", "60s")
+    first = plan_text(capsys, *words, "--seed", "7")
+    assert plan_text(capsys, *words, "--seed", "7") == first
+    assert plan_text(capsys, *words, "--seed", "8") != first
+
+
+def test_a_dry_run_prints_a_plan_that_can_be_run(capsys: Capture) -> None:
+    from holdfast.commands.prepare import KNOWN
+
+    text = plan_text(capsys, "--nemesis", "pause:target=holder", "--seed", "3")
+    plan = parse(tomllib.loads(text), KNOWN)
+    assert plan.faults and not plan.nemeses
+    assert {fault.do for fault in plan.faults} == {"pause"}
+    assert plan.resource == "fenced"
