@@ -1,0 +1,137 @@
+"""A run whose driver is killed midway, and what must be true afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.harness import history
+from holdfast.harness.events import Op, Status
+
+START_WITHIN_S = 60.0
+HEAL_WITHIN_S = 5.0
+FAULTS = "partition,pause:target=holder,kill,clock"
+
+
+@dataclass(slots=True)
+class Started:
+    """A `holdfast run` in a process of its own, with its run directory and its driver's pid."""
+
+    process: subprocess.Popen[str]
+    run_dir: Path
+    driver: int
+    env: dict[str, str]
+
+
+def wait_for(condition: Callable[[], Any], within_s: float, what: str) -> Any:
+    """The first true answer of a condition; AssertionError with `what` after the bound."""
+    deadline = time.monotonic() + within_s
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+def start(folder: Path, backend: str, seed: int) -> Started:
+    """Start a run in `folder` and wait until its workload goes."""
+    env = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "NO_COLOR": "1"}
+    words = ["run", "--backend", backend, "--nemesis", FAULTS, "--time", "30s"]
+    with (folder / "said").open("w") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "holdfast", *words, "--seed", str(seed), "--out", "runs"],
+            cwd=folder,
+            env=env,
+            stdout=said,
+            stderr=said,
+            text=True,
+        )
+    registry = folder / "state" / "holdfast" / "registry"
+
+    def noted() -> Path | None:
+        return next(iter(registry.glob("[!.]*.json")), None)
+
+    note = json.loads(wait_for(noted, START_WITHIN_S, "no run was noted").read_text())
+    run_dir = Path(note["run_dir"])
+    times = run_dir / "times.jsonl"
+    wait_for(
+        lambda: times.exists() and '"start"' in times.read_text(),
+        START_WITHIN_S,
+        f"the workload did not start: {(folder / 'said').read_text()}",
+    )
+    return Started(process=process, run_dir=run_dir, driver=int(note["pid"]), env=env)
+
+
+def kill(started: Started, who: str) -> None:
+    """SIGKILL the driver, the command in front of it, or both."""
+    if who in ("front", "both"):
+        started.process.send_signal(signal.SIGKILL)
+    if who in ("driver", "both"):
+        os.kill(started.driver, signal.SIGKILL)
+
+
+def processes_of(run_dir: Path) -> list[int]:
+    """Processes that say in their environment that they belong to the run."""
+    mark = f"HOLDFAST_RUN={run_dir.name}\0".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (path / "environ").read_bytes():
+                found.append(int(path.name))
+        except OSError:
+            continue
+    return found
+
+
+def stopped(pids: list[int]) -> list[int]:
+    """Those of these processes that SIGSTOP still holds."""
+    found = []
+    for pid in pids:
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            continue
+        if stat.rpartition(")")[2].split()[0] == "T":
+            found.append(pid)
+    return found
+
+
+def doctor(started: Started, *words: str) -> dict[str, Any]:
+    """What `holdfast doctor` says, as an object."""
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", "doctor", "--json", *words],
+        env=started.env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def nothing_acknowledged_is_missing(run_dir: Path) -> int:
+    """Each side's record of a write is on the other side's too; the number of writes.
+
+    The resource answered only what it had recorded, and decided only what a client had recorded as
+    sent, so a missing row on either side would be a lost acknowledged event.
+    """
+    rows = history.load(run_dir / "history").history.rows
+    sent = rows[rows["f"] == Op.WRITE]
+    served = rows[rows["f"] == Op.SERVED_WRITE]
+    names = sent["process"].astype(np.int64) << 32 | sent["row"]
+    answered = np.isin(sent["status"], (Status.OK, Status.FAIL)) & (sent["res"] >= 0)
+    assert np.isin(names[answered], served["op"]).all()
+    assert np.isin(served["op"], names).all()
+    return len(served)

@@ -1,0 +1,68 @@
+"""A driver that is killed with SIGKILL loses nothing and leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from holdfast.harness.clock import SECOND, now_ns
+from holdfast.harness.seeds import stream
+from tests import needs
+from tests.front import aborted
+
+
+def check(folder: Path, backend: str, seed: int, who: str) -> None:
+    """Start a run, kill it at a moment of chance, and look at everything it touched."""
+    started = aborted.start(folder, backend, seed)
+    moment = stream(seed, "moment of the kill").uniform(0.2, 9.0)
+    try:
+        aborted.wait_for(until(moment), moment + 5, "time does not pass")
+        aborted.kill(started, who)
+        aborted.wait_for(
+            lambda: not aborted.stopped(aborted.processes_of(started.run_dir)),
+            aborted.HEAL_WITHIN_S,
+            "a process is still paused",
+        )
+        started.process.wait(60)
+        doctor = aborted.doctor(started, "--clean")
+        assert doctor["cleaned"]
+        assert aborted.doctor(started)["leftovers"] == []
+        assert aborted.processes_of(started.run_dir) == []
+        assert aborted.nothing_acknowledged_is_missing(started.run_dir) > 0
+    finally:
+        if started.process.poll() is None:
+            started.process.kill()
+        started.process.wait(10)
+
+
+def until(seconds: float) -> Callable[[], bool]:
+    """A condition that becomes true when so much time has passed."""
+    deadline = now_ns() + int(seconds * SECOND)
+    return lambda: now_ns() >= deadline
+
+
+@pytest.mark.parametrize(("seed", "who"), [(1, "driver"), (2, "front"), (3, "both")])
+def test_a_killed_run_on_this_machine_is_healed_and_keeps_its_history(
+    tmp_path: Path, seed: int, who: str
+) -> None:
+    needs.namespaces()
+    check(tmp_path, "local", seed, who)
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(("seed", "who"), [(4, "driver"), (5, "both")])
+def test_a_killed_run_in_containers_is_healed_and_keeps_its_history(
+    tmp_path: Path, seed: int, who: str
+) -> None:
+    needs.engine()
+    check(tmp_path, "docker", seed, who)
+
+
+@pytest.mark.power
+@pytest.mark.parametrize("seed", range(100, 120))
+@pytest.mark.parametrize("backend", ["local", "docker"])
+def test_twenty_moments_of_death(tmp_path: Path, backend: str, seed: int) -> None:
+    needs.engine() if backend == "docker" else needs.namespaces()
+    check(tmp_path, backend, seed, "driver")
