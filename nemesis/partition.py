@@ -188,3 +188,6 @@ def _links(pairs: Pairs, view: View) -> list[dict[str, object]]:
     for hears, speaks in dict.fromkeys(pairs):
         sources.setdefault(hears, []).append(address[speaks])
     return [{"node": node, "from": found} for node, found in sources.items()]
+
+
+NEMESIS = Partition()
