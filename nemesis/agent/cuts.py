@@ -28,7 +28,7 @@ class Cuts:
         links = [(link["node"], source) for link in args["links"] for source in link["from"]]
         nodes = _nodes(links)
         for node in nodes:
-            self._world.door(node)
+            self._world.cuttable(node)
         shared = [link for link in links if link in self._claims.claimed()]
         self._before[fault] = self._totals(shared) if shared else Counter()
         for link in links:
@@ -54,11 +54,9 @@ class Cuts:
     def settle(self, node: str) -> None:
         """Makes the node's door drop exactly what is claimed."""
         wanted = {source for name, source in self._claims.claimed() if name == node}
-        if not wanted and node not in self._world.nodes:
+        door = self._world.cuttable(node) if wanted else self._world.door(node)
+        if door is None:
             return
-        if not wanted and self._world.node(node).network is None and not self._proxied(node):
-            return
-        door = self._world.door(node)
         stale = door.dropping - wanted
         if stale:
             self._carry(node, stale)
@@ -68,19 +66,16 @@ class Cuts:
     def leave(self, node: str) -> None:
         """Keeps the counts of a node whose network is about to be replaced."""
         if node in self._world.nodes and any(name == node for name, _ in self._claims.claimed()):
-            self._carry(node, self._world.door(node).dropping)
-
-    def _proxied(self, node: str) -> bool:
-        return self._world.proxies.leads_to(node)
+            self._carry(node, self._world.cuttable(node).dropping)
 
     def _carry(self, node: str, sources: Iterable[str]) -> None:
-        counts = self._world.door(node).counts()
+        counts = self._world.cuttable(node).counts()
         for source in sources:
             self._carried[node, source] += counts.get(source, 0)
 
     def _totals(self, links: Iterable[Link]) -> Counter[Link]:
         links = list(links)
-        counts = {node: self._world.door(node).counts() for node in _nodes(links)}
+        counts = {node: self._world.cuttable(node).counts() for node in _nodes(links)}
         return Counter(
             {link: self._carried[link] + counts[link[0]].get(link[1], 0) for link in links}
         )

@@ -146,7 +146,7 @@ def held(process: Process) -> Iterator[None]:
 
 
 def wait_until(condition: Callable[[], bool], deadline_ns: int) -> bool:
-    """Whether the condition came true before the deadline (CLOCK_MONOTONIC)."""
+    """Whether the condition came true before the deadline (CLOCK_MONOTONIC, nanoseconds)."""
     while not condition():
         if time.monotonic_ns() > deadline_ns:
             return False

@@ -47,9 +47,9 @@ class Proxies:
                 raise Refused(f"proxy {src} to {dst}: {listen}:{port}: {error.strerror}") from error
         self._links.add((dst, src))
 
-    def leads_to(self, node: str) -> bool:
-        """Whether a link begins or ends at this node."""
-        return any(node in way for way in self._links)
+    def gate(self, node: str, names: Mapping[str, str]) -> Gate | None:
+        """The door of a node at which a link begins or ends; `names` by address."""
+        return Gate(self, node, names) if any(node in way for way in self._links) else None
 
     def joins(self, way: Way) -> bool:
         """Whether a link carries this way, as requests or as replies."""

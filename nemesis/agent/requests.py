@@ -193,7 +193,7 @@ class Agent:
             return self._adopt(args)
         if do == "proxy":
             for link in args["links"]:
-                self._world.proxies.add(**link)
+                self._world.link(**link)
             return {"links": len(args["links"])}
         if do == "observe":
             return self._observe(args["fault"])

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.nft import Namespace, NetworkFailed
 from holdfast.nemesis.agent.processes import Process
-from holdfast.nemesis.agent.proxy import Gate, Proxies
 from holdfast.nemesis.agent.words import Refused
+
+if TYPE_CHECKING:
+    from holdfast.nemesis.agent.proxy import Proxies
 
 
 class Door(Protocol):
@@ -42,7 +44,7 @@ class World:
 
     def __init__(self) -> None:
         self.nodes: dict[str, Adopted] = {}
-        self.proxies = Proxies()
+        self.proxies: Proxies | None = None
 
     def node(self, name: str) -> Adopted:
         """An adopted node. Errors: Refused."""
@@ -90,13 +92,26 @@ class World:
             raise Refused(f"adopt {name}: {error}") from error
         return network
 
-    def door(self, name: str) -> Door:
-        """Where traffic to the node can be stopped. Errors: Refused."""
+    def link(self, src: str, dst: str, listen: str, to: str, ports: list[int]) -> None:
+        """Opens the proxy of a directed link. Errors: Refused."""
+        # Only a world of proxies pays for loading asyncio.
+        from holdfast.nemesis.agent.proxy import Proxies
+
+        self.proxies = self.proxies or Proxies()
+        self.proxies.add(src, dst, listen, to, ports)
+
+    def door(self, name: str) -> Door | None:
+        """Where traffic to the node can be stopped, or None."""
         node = self.node(name)
-        if node.network:
+        if node.network or not self.proxies:
             return node.network
-        if self.proxies.leads_to(name):
-            return Gate(self.proxies, name, {n.address: n.name for n in self.nodes.values()})
+        return self.proxies.gate(name, {n.address: n.name for n in self.nodes.values()})
+
+    def cuttable(self, name: str) -> Door:
+        """The door of a node that has one. Errors: Refused."""
+        door = self.door(name)
+        if door:
+            return door
         raise Refused(
             f"cut: {name} has no network of its own and no proxy leads to it;"
             " give each node a network namespace, or send proxy first"

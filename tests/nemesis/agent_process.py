@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,7 @@ class AgentProcess:
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.write(text + "\n")
         self.process.stdin.flush()
+        assert select.select([self.process.stdout], [], [], 10)[0], "the agent says nothing"
         reply: dict[str, Any] = json.loads(self.process.stdout.readline())
         return reply
 

@@ -1,0 +1,130 @@
+"""How long the fault agent takes: `python benchmarks/faults.py` as root prints one small table.
+
+Times are the agent's own, from reading a request to knowing that the fault is in place.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from holdfast.nemesis.agent import nft
+from holdfast.nemesis.agent.processes import wait_until
+from holdfast.nemesis.agent.requests import Agent
+
+ROUNDS, SLOW_ROUNDS = 200, 20
+NODES = 5
+FAR_NS = 5_000_000_000
+
+
+@contextmanager
+def nodes() -> Iterator[list[int]]:
+    """Pids of sleeping processes, each in a network namespace of its own."""
+    ours = Path("/proc/self/ns/net").readlink()
+    started = [subprocess.Popen(["unshare", "--net", "sleep", "600"]) for _ in range(NODES)]
+    try:
+        for process in started:
+            place = Path(f"/proc/{process.pid}/ns/net")
+            if not wait_until(lambda p=place: p.readlink() != ours, time.monotonic_ns() + FAR_NS):
+                raise SystemExit("no network namespace came up; run this as root")
+        yield [process.pid for process in started]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+class Bench:
+    """One agent in this process, its nodes adopted; every fault gets an id of its own."""
+
+    def __init__(self, pids: Sequence[int]) -> None:
+        self._agent = Agent()
+        self._faults = 0
+        for n, pid in enumerate(pids):
+            self._ask("adopt", node=f"n{n}", pid=pid, address=f"10.0.0.{n}", processes=[pid])
+
+    def time(self, rounds: int, do: str, **args: Any) -> tuple[list[int], list[int]]:
+        """Nanoseconds of each injection and of each heal."""
+        injected, healed = [], []
+        for _ in range(rounds):
+            self._faults += 1
+            fault = f"f{self._faults}"
+            injected.append(self._ask(do, fault=fault, **args))
+            healed.append(self._ask("heal", fault=fault))
+        return injected, healed
+
+    def close(self) -> None:
+        """Heals what is left."""
+        self._agent.leave()
+
+    def _ask(self, do: str, **args: Any) -> int:
+        reply = self._agent.serve({"id": 1, "do": do, **args})
+        if not reply["ok"]:
+            raise SystemExit(reply["error"])
+        return int(reply["took_ns"])
+
+
+def main() -> int:
+    """Prints the table."""
+    write = sys.stdout.write
+    line = "{:44} {:>10} {:>10} {:>10}\n".format
+    write(line("milliseconds", "median", "95 %", "heal"))
+
+    def show(what: str, times: tuple[list[int], list[int]]) -> float:
+        injected, healed = (sorted(column) for column in times)
+        median = statistics.median(injected) / 1e6
+        tail = injected[len(injected) * 95 // 100] / 1e6
+        heal = statistics.median(healed) / 1e6
+        write(line(what, f"{median:.3f}", f"{tail:.3f}", f"{heal:.3f}"))
+        return median
+
+    with nodes() as pids:
+        bench = Bench(pids)
+        library = show(f"halves partition of {NODES} nodes", bench.time(ROUNDS, **halves()))
+        show("pause of one node, every thread seen stopped", bench.time(ROUNDS, **on(1, "pause")))
+        show(f"pause of {NODES} nodes", bench.time(ROUNDS, **on(NODES, "pause")))
+        show("clock step of one node, installed", bench.time(ROUNDS, **clock(1)))
+        show(f"clock step of {NODES} nodes", bench.time(ROUNDS, **clock(NODES)))
+        program = without_library(lambda: bench.time(SLOW_ROUNDS, **halves()))
+        slow = show("the same partition by the nft program", program)
+        bench.close()
+    write(f"\nthe library is {slow / library:.0f} times as fast as the program\n")
+    return 0
+
+
+def halves() -> dict[str, Any]:
+    """The request that cuts two nodes off from the others, both ways."""
+    few, many = range(2), range(2, NODES)
+    sides = [(n, many) for n in few] + [(n, few) for n in many]
+    links = [{"node": f"n{n}", "from": [f"10.0.0.{m}" for m in other]} for n, other in sides]
+    return {"do": "cut", "links": links}
+
+
+def on(count: int, do: str) -> dict[str, Any]:
+    """A request about the first nodes."""
+    return {"do": do, "nodes": [f"n{n}" for n in range(count)]}
+
+
+def clock(count: int) -> dict[str, Any]:
+    """The request that sets clocks a minute ahead."""
+    return {**on(count, "set_clock"), "step_ns": 60_000_000_000}
+
+
+def without_library(work: Callable[[], Any]) -> Any:
+    """Does something as on a machine without libnftables."""
+    library = nft._library
+    nft._library = lambda: None  # type: ignore[assignment]
+    try:
+        return work()
+    finally:
+        nft._library = library
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""Pauses and kills by the fault agent, on real processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from holdfast.nemesis.agent.processes import find, state, wait_until
+from tests.nemesis.agent_process import AgentProcess
+
+FORKS = "import subprocess, sys; subprocess.run(['sleep', '60'])"
+THREADS = """
+import threading, time
+for _ in range(8):
+    threading.Thread(target=lambda: [sum(range(2000)) for _ in iter(int, 1)], daemon=True).start()
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@contextmanager
+def running(*argv: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that is ended in the end; it has printed a line if it is Python."""
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def adopt(agent: AgentProcess, node: str, *pids: int) -> None:
+    agent.do("adopt", node=node, pid=pids[0], address="10.77.0.1", processes=list(pids))
+
+
+def shown(pid: int) -> str:
+    process = find(pid)
+    return state(process) if process else "gone"
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def soon(pid: int, *states: str) -> bool:
+    return wait_until(lambda: shown(pid) in states, time.monotonic_ns() + 5_000_000_000)
+
+
+def test_a_pause_stops_every_process_of_a_node_and_its_children() -> None:
+    with running(sys.executable, "-c", FORKS) as parent, AgentProcess() as agent:
+        assert wait_until(lambda: bool(children(parent.pid)), time.monotonic_ns() + 5_000_000_000)
+        (child,) = children(parent.pid)
+        adopt(agent, "n1", parent.pid)
+        assert agent.do("pause", fault="f1", nodes=["n1"]) == {"bit": True, "states": {"n1": "T"}}
+        assert (shown(parent.pid), shown(child)) == ("T", "T")
+        assert agent.do("states") == {"n1": {str(parent.pid): "T", str(child): "T"}}
+        assert agent.do("heal", fault="f1") == {"bit": True, "states": {"n1": "T"}}
+        assert soon(parent.pid, "S")
+        assert soon(child, "S")
+
+
+def test_a_pause_is_over_for_no_thread_before_the_answer() -> None:
+    with running(sys.executable, "-c", THREADS) as busy, AgentProcess() as agent:
+        assert busy.stdout is not None
+        assert busy.stdout.readline() == "ready\n"
+        adopt(agent, "n1", busy.pid)
+        for n in range(10):
+            agent.do("pause", fault=f"f{n}", nodes=["n1"])
+            used = Path(f"/proc/{busy.pid}/schedstat").read_text()
+            assert shown(busy.pid) == "T"
+            assert Path(f"/proc/{busy.pid}/schedstat").read_text() == used
+            agent.do("heal", fault=f"f{n}")
+            assert soon(busy.pid, "S", "R")
+
+
+def test_two_pauses_of_a_node_end_with_the_last_of_them() -> None:
+    with running("sleep", "60") as one, running("sleep", "60") as two, AgentProcess() as agent:
+        adopt(agent, "n1", one.pid)
+        adopt(agent, "n2", two.pid)
+        agent.do("pause", fault="f1", nodes=["n1", "n2"])
+        agent.do("pause", fault="f2", nodes=["n1"])
+        agent.do("heal", fault="f1")
+        assert soon(two.pid, "S")
+        assert shown(one.pid) == "T"
+        agent.do("heal", fault="f2")
+        assert soon(one.pid, "S")
+
+
+def test_a_process_that_dies_during_its_pause_is_told_and_healed() -> None:
+    with running("sleep", "60") as one, running("sleep", "60") as two, AgentProcess() as agent:
+        adopt(agent, "n1", one.pid)
+        adopt(agent, "n2", two.pid)
+        agent.do("pause", fault="f1", nodes=["n1", "n2"])
+        one.kill()
+        one.wait()
+        assert agent.do("observe", fault="f1")["states"] == {"n1": "gone", "n2": "T"}
+        agent.do("heal", fault="f1")
+        assert soon(two.pid, "S")
+        assert "no process of it is alive" in agent.error("pause", fault="f2", nodes=["n1"])
+
+
+def test_a_kill_takes_the_children_along_and_names_what_to_restart() -> None:
+    with running(sys.executable, "-c", FORKS) as parent, AgentProcess() as agent:
+        assert wait_until(lambda: bool(children(parent.pid)), time.monotonic_ns() + 5_000_000_000)
+        (child,) = children(parent.pid)
+        adopt(agent, "n1", parent.pid)
+        killed = agent.do("kill", fault="f1", nodes=["n1"])
+        assert killed == {
+            "bit": True,
+            "killed": {"n1": {str(parent.pid): "gone", str(child): "gone"}},
+        }
+        assert (shown(parent.pid), shown(child)) == ("gone", "gone")
+        assert agent.do("heal", fault="f1")["restart"] == ["n1"]
+
+
+def test_a_node_that_another_kill_wants_dead_is_not_restarted_yet() -> None:
+    with running("sleep", "60") as one, running("sleep", "60") as two, AgentProcess() as agent:
+        adopt(agent, "n1", one.pid)
+        adopt(agent, "n2", two.pid)
+        agent.do("kill", fault="f1", nodes=["n1"])
+        agent.do("kill", fault="f2", nodes=["n1", "n2"])
+        assert agent.do("heal", fault="f1")["restart"] == []
+        assert agent.do("heal", fault="f2")["restart"] == ["n1", "n2"]
+
+
+def test_a_paused_node_can_be_killed_and_its_successor_runs() -> None:
+    with running("sleep", "60") as old, running("sleep", "60") as new, AgentProcess() as agent:
+        adopt(agent, "n1", old.pid)
+        agent.do("pause", fault="f1", nodes=["n1"])
+        agent.do("kill", fault="f2", nodes=["n1"])
+        assert shown(old.pid) == "gone"
+        assert agent.do("heal", fault="f2")["restart"] == ["n1"]
+        adopt(agent, "n1", new.pid)
+        assert soon(new.pid, "S")
+        agent.do("heal", fault="f1")
+        assert soon(new.pid, "S")
+
+
+def test_a_pid_that_was_given_out_again_is_not_the_process_that_was_adopted() -> None:
+    with running("sleep", "60") as process:
+        known = find(process.pid)
+        assert known is not None
+        stranger = type(known)(pid=known.pid, started=known.started + 1)
+        assert state(known) != "gone"
+        assert state(stranger) == "gone"
+
+
+@pytest.mark.parametrize("node", ["agent", "the first process"])
+def test_the_agent_never_adopts_itself(node: str) -> None:
+    with AgentProcess() as agent:
+        pid = agent.process.pid if node == "agent" else 1
+        error = agent.error("adopt", node="n1", pid=pid, address="10.0.0.1", processes=[pid])
+        assert "the fault agent descends from these" in error

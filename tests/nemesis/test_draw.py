@@ -1,0 +1,198 @@
+"""Fault plans drawn from a seed, and the requests that their faults become."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import pytest
+
+from holdfast.harness.errors import UsageError
+from holdfast.harness.ports import Fault, Nemesis
+from holdfast.nemesis import clock, kill, partition, pause
+from holdfast.nemesis.agent.requests import checked
+from holdfast.nemesis.compose import draw_all
+from holdfast.nemesis.options import duration_ns, duration_text, rate_ppm
+from tests.nemesis.views import view
+
+S = 1_000_000_000
+ENTRIES: dict[str, Nemesis] = {
+    "partition": partition.NEMESIS,
+    "pause": pause.NEMESIS,
+    "kill": kill.NEMESIS,
+    "clock": clock.NEMESIS,
+}
+ALL = [(name, {"lease": "2s"}) for name in ENTRIES]
+
+
+def draw(
+    name: str, options: Mapping[str, str] | None = None, seconds: int = 15, seed: int = 1
+) -> list[Fault]:
+    return list(ENTRIES[name].draw(random.Random(seed), options or {}, seconds * S))
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [("5s", 5 * S), ("300ms", 300_000_000), ("1.5s", 1_500_000_000), ("-2m", -120 * S), ("7ns", 7)],
+)
+def test_a_duration_is_read_exactly_and_written_back(text: str, ns: int) -> None:
+    assert duration_ns(text) == ns
+    assert duration_ns(duration_text(ns)) == ns
+
+
+@pytest.mark.parametrize("text", ["", "5", "s", "5 s", "5sec", "1e3s", "\u0661s"])
+def test_what_is_no_duration_is_told_the_form(text: str) -> None:
+    with pytest.raises(ValueError, match="write it like 5s, 300ms"):
+        duration_ns(text)
+
+
+@pytest.mark.parametrize(("text", "ppm"), [("1", 0), ("1.5", 500_000), ("0.1", -900_000)])
+def test_a_rate_is_parts_per_million_of_speed(text: str, ppm: int) -> None:
+    assert rate_ppm(text) == ppm
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "7", "fast", "1/2"])
+def test_a_clock_can_neither_stand_still_nor_race(text: str) -> None:
+    with pytest.raises(ValueError, match=r"write 1\.5"):
+        rate_ppm(text)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_in_fifteen_seconds_every_nemesis_strikes_twice_with_quiet_between(name: str) -> None:
+    for seed in range(100):
+        faults = draw(name, {"lease": "2s"}, seed=seed)
+        assert len(faults) >= 2
+        healed = [0, *(fault.at_ns + fault.for_ns for fault in faults)]
+        bites = [*(fault.at_ns for fault in faults), 15 * S]
+        assert all(bite - heal >= 400_000_000 for heal, bite in zip(healed, bites, strict=True))
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_a_plan_depends_on_the_seed_alone(name: str) -> None:
+    assert draw(name, seed=3) == draw(name, seed=3)
+    assert draw(name, seed=3) != draw(name, seed=4)
+
+
+@pytest.mark.parametrize(
+    ("name", "targets"),
+    [
+        ("pause", ["holder", "leader|one", "holder"]),
+        ("kill", ["leader|one", "minority|one", "holder"]),
+        ("partition", ["leader|one", "holder", "all"]),
+        ("clock", ["leader|one", "holder"]),
+    ],
+)
+def test_the_first_faults_are_the_ones_that_hurt_most(name: str, targets: list[str]) -> None:
+    for seed in range(20):
+        faults = draw(name, seed=seed)
+        assert [fault.target for fault in faults][: len(targets)] == targets
+
+
+def test_a_paused_holder_outsleeps_its_lease() -> None:
+    for lease in ("500ms", "2s", "10s"):
+        faults = draw("pause", {"lease": lease}, seconds=120)
+        assert {fault.for_ns for fault in faults} == {duration_ns(lease) * 3 // 2}
+
+
+def test_partitions_begin_with_the_leader_then_the_holder_then_halves_then_anything() -> None:
+    shapes = [fault.params["shape"] for fault in draw("partition", seconds=300)]
+    assert shapes[:3] == ["isolate", "isolate", "halves"]
+    assert set(shapes) == set(partition.SHAPES)
+
+
+def test_options_are_obeyed() -> None:
+    faults = draw("pause", {"target": "n1+n2", "every": "2s", "for": "300ms"}, seconds=10)
+    assert len(faults) == 5
+    assert {(fault.target, fault.for_ns) for fault in faults} == {("n1+n2", 300_000_000)}
+    (first, *_) = draw("partition", {"shape": "one-way", "way": "out", "target": "n2"})
+    assert (first.target, first.params) == ("n2", {"shape": "one-way", "way": "out"})
+    (first, *_) = draw("clock", {"strobe": "50ms", "lease": "4s"})
+    assert first.params == {"strobe": "50ms", "step": "10s"}
+
+
+def test_a_run_too_short_for_a_period_gets_one_fault_and_a_shorter_one_none() -> None:
+    assert len(draw("pause", {"lease": "2s"}, seconds=4)) == 1
+    assert draw("pause", {"lease": "2s"}, seconds=3) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        ("pause", {"fro": "3s"}, "unknown option 'fro'; did you mean 'for'"),
+        ("partition", {"shape": "halfs"}, "unknown value 'halfs'; did you mean 'halves'"),
+        ("clock", {"rate": "0"}, "option rate: '0' is no rate"),
+        ("kill", {"every": "3s", "for": "3s"}, "leaves no quiet"),
+    ],
+)
+def test_a_wrong_option_is_named_with_what_was_meant(
+    name: str, options: dict[str, str], says: str
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        draw(name, options)
+
+
+def test_all_mistakes_of_a_plan_come_at_once() -> None:
+    specs = [("pause", {"fro": "3s", "every": "x"}), ("clokc", {}), ("clock", {"step": "1"})]
+    with pytest.raises(UsageError) as caught:
+        draw_all(specs, ENTRIES, seed=1, span_ns=15 * S)
+    assert len(caught.value.problems) == 4
+    assert "did you mean 'clock'" in str(caught.value)
+
+
+def test_a_whole_plan_is_in_time_order_ends_in_time_and_never_bites_as_one() -> None:
+    for seed in range(100):
+        faults = draw_all(ALL, ENTRIES, seed, 15 * S)
+        assert [fault.id for fault in faults] == [f"f{n}" for n in range(1, len(faults) + 1)]
+        times = [fault.at_ns for fault in faults]
+        assert times == sorted(set(times))
+        assert max(fault.at_ns + fault.for_ns for fault in faults) < 15 * S
+        assert all(sum(fault.do == name for fault in faults) >= 2 for name in ENTRIES)
+
+
+def test_leaving_out_the_last_nemesis_leaves_the_others_alone() -> None:
+    def bare(specs: list[tuple[str, dict[str, str]]]) -> list[tuple[str, int, str]]:
+        faults = draw_all(specs, ENTRIES, 7, 30 * S)
+        return [(f.do, f.at_ns, f.target) for f in faults if f.do != "clock"]
+
+    assert bare(ALL) == bare(ALL[:-1])
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_every_drawn_fault_becomes_a_request_that_the_agent_takes(name: str) -> None:
+    rng = random.Random(5)
+    seen = view(servers=5, clients=3)
+    for fault in draw(name, seconds=200):
+        (request,) = ENTRIES[name].requests(fault, seen, rng)
+        _, args = checked({"id": 1, "do": request.do, **request.args})
+        assert args["fault"] == fault.id
+        assert set(args["nodes"]) <= {node.name for node in seen.nodes}
+
+
+def test_a_clock_fault_says_how_far_and_how_fast() -> None:
+    fault = Fault(
+        id="f1",
+        do="clock",
+        target="n1",
+        at_ns=0,
+        for_ns=1,
+        params={"step": "-1.5s", "rate": "0.5", "strobe": "20ms"},
+    )
+    (request,) = clock.NEMESIS.requests(fault, view(), random.Random(1))
+    assert request.do == "set_clock"
+    assert request.args == {
+        "fault": "f1",
+        "nodes": ["n1"],
+        "step_ns": -1_500_000_000,
+        "rate_ppm": -500_000,
+        "strobe_ns": 20_000_000,
+    }
+
+
+@pytest.mark.parametrize("module", [partition, pause, kill, clock])
+def test_every_nemesis_says_what_it_models_needs_and_heals(module: object) -> None:
+    text = module.__doc__ or ""
+    assert [line for line in text.splitlines() if line in ("Models", "Needs", "Heals")] == [
+        "Models",
+        "Needs",
+        "Heals",
+    ]
