@@ -65,18 +65,18 @@ class MajorityClient:
                     return answer
                 rounds += 1
                 pause_s = self._rng.uniform(*PAUSE_S)
-                if wait_ns >= 0 and loop.time() + pause_s >= until_s or rounds == ROUNDS:
+                if (wait_ns >= 0 and loop.time() + pause_s >= until_s) or rounds == ROUNDS:
                     return answer
                 self._setup.tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
                 await asyncio.sleep(pause_s)
         except asyncio.CancelledError:
-            self._background(self._give_back(lock, attempt * ROUNDS + rounds))
+            self._background(self._give_back(lock, attempt * ROUNDS + rounds, _never))
             raise
 
     async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """As `LockClient`: a quorum must renew."""
-        owner = self._owner(grant)
-        said = await self._ask_all("renew", grant.lock, owner, self._enough("renewed"), ttl_ns)
+        asked = {"lock": grant.lock, "attempt": self._owner(grant), "ttl_ns": ttl_ns}
+        said = await self._ask_all("renew", self._enough("renewed"), **asked)
         outcome = self._judge(said, "renewed")
         if outcome is Status.NOT_OWNER:
             self._lost(grant.attempt, "expired")
@@ -88,8 +88,10 @@ class MajorityClient:
         """As `LockClient`: a quorum must have released. Every server is asked."""
         owner = self._owner(grant)
         self._holds.pop(grant.attempt, None)
-        said = await self._give_back(grant.lock, owner)
+        said = await self._give_back(grant.lock, owner, self._enough("released"))
         outcome = self._judge(said, "released")
+        if outcome is not Status.INFO:
+            self._owners.pop(grant.attempt, None)
         if outcome is Status.OK:
             return Answer(outcome=outcome, token=grant.token)
         return Answer(outcome=outcome, error=_words(said))
@@ -108,7 +110,8 @@ class MajorityClient:
     async def _round(self, lock: str, attempt: int, owner: int, ttl_ns: int) -> Answer:
         loop = asyncio.get_running_loop()
         began_s = loop.time()
-        said = await self._ask_all("acquire", lock, owner, self._enough("granted"), ttl_ns)
+        asked = {"lock": lock, "attempt": owner, "ttl_ns": ttl_ns, "owner": self._setup.name}
+        said = await self._ask_all("acquire", self._enough("granted"), **asked)
         tokens = [int(vote["token"]) for vote in said if vote["is"] == "granted"]
         left_ns = _valid(ttl_ns) - int((loop.time() - began_s) * 1e9)
         if len(tokens) >= self._quorum and left_ns > 0:
@@ -116,31 +119,16 @@ class MajorityClient:
             self._holds[attempt] = (lock, owner, token)
             self._owners[attempt] = owner
             return Answer(outcome=Status.OK, token=token, ttl_ns=_valid(ttl_ns))
-        if tokens or any(vote["is"] == "unanswered" for vote in said):
-            await self._give_back(lock, owner)
+        refused = sum(vote["is"] in ("held", "never-sent") for vote in said)
+        if refused < len(self._remotes):
+            await self._give_back(lock, owner, _never)
         return Answer(outcome=Status.FAIL, error=_words(said))
 
     async def _ask_all(
-        self,
-        op: str,
-        lock: str,
-        owner: int,
-        decided: Callable[[list[Frame]], bool],
-        ttl_ns: int = 0,
+        self, op: str, decided: Callable[[list[Frame]], bool], **fields: Any
     ) -> list[Frame]:
         """The votes that came until they decided the matter; the rest goes on in the background."""
-        fields: dict[str, Any] = {"lock": lock, "attempt": owner}
-        match op:
-            case "acquire":
-                fields |= {"ttl_ns": ttl_ns, "owner": self._setup.name}
-            case "renew":
-                fields["ttl_ns"] = ttl_ns
-            case "release":
-                self._calls += 1
-                fields["call"] = self._calls
-        asked = [
-            self._background(remote.ask(op, VOTE_S, **fields)) for remote in self._remotes
-        ]
+        asked = [self._background(remote.ask(op, VOTE_S, **fields)) for remote in self._remotes]
         said: list[Frame] = []
         for vote in asyncio.as_completed(asked):
             said.append(await vote)
@@ -148,15 +136,18 @@ class MajorityClient:
                 break
         return said
 
-    async def _give_back(self, lock: str, owner: int) -> list[Frame]:
-        return await self._ask_all("release", lock, owner, lambda said: False)
+    async def _give_back(
+        self, lock: str, owner: int, decided: Callable[[list[Frame]], bool]
+    ) -> list[Frame]:
+        self._calls += 1
+        return await self._ask_all("release", decided, lock=lock, attempt=owner, call=self._calls)
 
     def _enough(self, yes: str) -> Callable[[list[Frame]], bool]:
         """Decided once a quorum has said yes, or can no longer do so."""
         spare = len(self._remotes) - self._quorum
 
         def decided(said: list[Frame]) -> bool:
-            agreed = sum(vote["is"] == yes for vote in said)
+            agreed: int = sum(vote["is"] == yes for vote in said)
             return agreed >= self._quorum or len(said) - agreed > spare
 
         return decided
@@ -209,6 +200,11 @@ class MajorityClient:
 def _valid(ttl_ns: int) -> int:
     """What of a lease counts, from the moment it was asked for."""
     return ttl_ns - int(ttl_ns * DRIFT) - DRIFT_NS
+
+
+def _never(said: list[Frame]) -> bool:
+    """Waits for every server, for as long as one may take."""
+    return False
 
 
 def _words(said: list[Frame]) -> str:

@@ -24,10 +24,7 @@ def text(value: Any) -> bool:
 
 def _hold(value: Any) -> bool:
     return (
-        isinstance(value, list)
-        and len(value) == 2
-        and text(value[0])
-        and whole(-1, _BIG)(value[1])
+        isinstance(value, list) and len(value) == 2 and text(value[0]) and whole(-1, _BIG)(value[1])
     )
 
 

@@ -1,5 +1,4 @@
-"""A client's way to one lease server: connects when it is asked something, and again after a break.
-"""
+"""A client's way to one lease server: connects when needed, and again after a break."""
 
 from __future__ import annotations
 
