@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
@@ -10,6 +11,8 @@ from markupsafe import Markup
 from holdfast.reports.reading import Judged, Shown, Struck
 from holdfast.reports.scene import Bar, Mark, Scene, overlap_text, scene
 from holdfast.reports.svg import (
+    CHAR_PX,
+    NARROW_PX,
     add,
     markup,
     percent,
@@ -144,7 +147,7 @@ def _draw_bar(root: ET.Element, bar: Bar, y: float, shown: Scene) -> None:
             box = {"x": percent(shown.scale(a)), "width": wide(shown.scale(b) - shown.scale(a))}
             add(root, "rect", **box, class_="clash", rx=3, **tall)
     text = bar.text + (" →" if bar.open_end else "")
-    if (end - start) * 560 > len(text) * 6.5 + 12:
+    if (end - start) * NARROW_PX > len(text) * CHAR_PX + 14:
         over = " over" if any(a <= bar.from_ns < b for a, b in shown.clashes) else ""
         add(spot(root, start, y), "text", text, x=10, y=14.5, class_="hold-name" + over)
 
@@ -247,7 +250,8 @@ def _draw_axis(root: ET.Element, shown: Scene, run: Judged, bottom: float) -> No
         caption = "real time, seconds since the start of the run"
         low, high = (run.at(t) / NS for t in (shown.scale.times[0], shown.scale.times[-1]))
         ticks = round_ticks(low, high, 7)
-        digits = 3 if len(ticks) > 1 and ticks[1] - ticks[0] < 0.01 else 2
+        step = ticks[1] - ticks[0] if len(ticks) > 1 else 0.01
+        digits = max(2, math.ceil(-math.log10(step) - 1e-9))
         for tick in ticks:
             share = shown.scale(tick * NS + run.start_ns)
             place = spot(root, share, y)

@@ -15,6 +15,8 @@ OVERLAPS = {"double-grant", "broken-lease", "double-holder", "dead-grant", "stal
 
 CLOSEST, NARROWEST = 0.012, 0.03
 MOST_FAULTS = 4
+ALONE_NS = 200_000_000
+"""How much time is drawn around a single instant."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,7 +70,7 @@ def scene(finding: Shown, run: Judged) -> Scene:
         calls = [edge for mark in marks if mark.call for edge in mark.call if low <= edge <= high]
         scale = by_order([*edges, *calls])
     else:
-        pad = max(high - low, 1_000_000) * 0.05
+        pad = (high - low or ALONE_NS) * 0.05
         scale = linear(low - pad, high + pad)
     return Scene(
         lanes=_lanes(marks, bars),
