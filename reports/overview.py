@@ -146,8 +146,9 @@ def _findings(
         last = share
         place = spot(root, share, 0)
         place.set("class", f"tone-{tone}")
-        add(place, "line", x1=0, x2=0, y1=24, y2=bottom, class_="number line")
-        group = add(place, "svg", x=min(crowd, 4) * 9.0, y=0, overflow="visible")
+        aside = min(crowd, 4) * 9.0
+        add(place, "path", d=f"M{aside} 24L0 34V{bottom}", class_="number line")
+        group = add(place, "svg", x=aside, y=0, overflow="visible")
         link = add(group, "a", href=f"#finding-{number}")
         add(link, "title", f"Finding {number}, {plain(finding.kind, 40)}")
         triangle(link, number)

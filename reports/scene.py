@@ -15,7 +15,7 @@ OVERLAPS = {"double-grant", "broken-lease", "double-holder", "dead-grant", "stal
 
 CLOSEST, NARROWEST = 0.012, 0.03
 MOST_FAULTS = 4
-ALONE_NS = 200_000_000
+ALONE_NS, FINE_NS = 200_000_000, 20_000_000
 """How much time is drawn around a single instant."""
 
 
@@ -45,7 +45,11 @@ class Bar:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scene:
-    """One finding, ready to be drawn; `guilty` is the mark that breaks the rule, if one does."""
+    """One finding, ready to be drawn.
+
+    guilty   the mark that breaks the rule (-1: none does by itself)
+    digits   of a second, so that times which differ look different
+    """
 
     lanes: tuple[str, ...]
     marks: tuple[Mark, ...]
@@ -55,6 +59,7 @@ class Scene:
     scale: Scale
     in_order: bool
     guilty: int
+    digits: int
 
 
 def scene(finding: Shown, run: Judged) -> Scene:
@@ -80,7 +85,8 @@ def scene(finding: Shown, run: Judged) -> Scene:
         faults=_faults(run, scale.times[0], scale.times[-1]),
         scale=scale,
         in_order=in_order,
-        guilty=-1 if clashes else _guilty(marks, finding.t_ns),
+        guilty=-1 if clashes else _guilty(marks, finding.t_ns, high - low),
+        digits=6 if in_order or 0 < high - low < FINE_NS else 3,
     )
 
 
@@ -195,9 +201,10 @@ def _faults(run: Judged, low: float, high: float) -> tuple[Struck, ...]:
     return tuple(sorted(touching[:MOST_FAULTS], key=lambda f: f.from_ns))
 
 
-def _guilty(marks: tuple[Mark, ...], t_ns: int) -> int:
-    """The mark nearest to the moment of the finding; of equals the last."""
-    return min(range(len(marks)), key=lambda i: (abs(marks[i].t_ns - t_ns), -i), default=-1)
+def _guilty(marks: tuple[Mark, ...], t_ns: int, width: int) -> int:
+    """The mark at the moment of the finding, of equals the last; -1 if none is near it."""
+    near = [i for i, mark in enumerate(marks) if abs(mark.t_ns - t_ns) <= CLOSEST * width]
+    return min(near, key=lambda i: (abs(marks[i].t_ns - t_ns), -i), default=-1)
 
 
 def overlap_text(scene: Scene) -> str:
