@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
@@ -10,6 +12,8 @@ from markupsafe import Markup
 from holdfast.reports.reading import Judged, Shown, Struck
 from holdfast.reports.scene import Bar, Mark, Scene, overlap_text, scene
 from holdfast.reports.svg import (
+    CHAR_PX,
+    NARROW_PX,
     add,
     markup,
     percent,
@@ -92,7 +96,7 @@ def _pack(bars: tuple[Bar, ...]) -> list[int]:
 
 def _ticks(shown: Scene, name: str, run: Judged) -> list[tuple[float, str, Mark]]:
     return [
-        (shown.scale(mark.t_ns), f"{mark.text} · {seconds(run.at(mark.t_ns))}", mark)
+        (shown.scale(mark.t_ns), f"{mark.text} · {seconds(run.at(mark.t_ns), shown.digits)}", mark)
         for mark in shown.marks
         if mark.lane == name
     ]
@@ -143,10 +147,30 @@ def _draw_bar(root: ET.Element, bar: Bar, y: float, shown: Scene) -> None:
         if a < b:
             box = {"x": percent(shown.scale(a)), "width": wide(shown.scale(b) - shown.scale(a))}
             add(root, "rect", **box, class_="clash", rx=3, **tall)
+    _draw_bar_name(root, bar, y, shown)
+
+
+def _draw_bar_name(root: ET.Element, bar: Bar, y: float, shown: Scene) -> None:
+    """Inside the bar, off the overlap if it fits there; else beside the bar."""
     text = bar.text + (" →" if bar.open_end else "")
-    if (end - start) * 560 > len(text) * 6.5 + 12:
-        over = " over" if any(a <= bar.from_ns < b for a, b in shown.clashes) else ""
-        add(spot(root, start, y), "text", text, x=10, y=14.5, class_="hold-name" + over)
+    need = (len(text) * CHAR_PX + 20) / NARROW_PX
+    start, end = shown.scale(bar.from_ns), shown.scale(bar.to_ns)
+    edges = {bar.from_ns, bar.to_ns}
+    edges |= {t for clash in shown.clashes for t in clash if bar.from_ns < t < bar.to_ns}
+    parts = sorted(
+        (any(low <= a < high for low, high in shown.clashes), shown.scale(a), shown.scale(b))
+        for a, b in pairwise(sorted(edges))
+    )
+    for over, low, high in parts:
+        if high - low >= need:
+            name = "hold-name over" if over else "hold-name"
+            add(spot(root, low, y), "text", text, x=10, y=14.5, class_=name)
+            return
+    if end + need <= 1:
+        add(spot(root, end, y), "text", text, x=12, y=14.5, class_="hold-name beside")
+    elif start >= need:
+        place = spot(root, start, y)
+        add(place, "text", text, x=-12, y=14.5, text_anchor="end", class_="hold-name beside")
 
 
 def _draw_clashes(
@@ -247,7 +271,8 @@ def _draw_axis(root: ET.Element, shown: Scene, run: Judged, bottom: float) -> No
         caption = "real time, seconds since the start of the run"
         low, high = (run.at(t) / NS for t in (shown.scale.times[0], shown.scale.times[-1]))
         ticks = round_ticks(low, high, 7)
-        digits = 3 if len(ticks) > 1 and ticks[1] - ticks[0] < 0.01 else 2
+        step = ticks[1] - ticks[0] if len(ticks) > 1 else 0.01
+        digits = max(2, math.ceil(-math.log10(step) - 1e-9))
         for tick in ticks:
             share = shown.scale(tick * NS + run.start_ns)
             place = spot(root, share, y)

@@ -10,7 +10,9 @@ from markupsafe import Markup
 from holdfast.reports.drawing import pattern, triangle
 from holdfast.reports.reading import Judged, Shown, Struck
 from holdfast.reports.svg import (
+    CHAR_PX,
     GUTTER,
+    NARROW_PX,
     RIGHT,
     Scale,
     add,
@@ -101,7 +103,7 @@ def _fault_row(root: ET.Element, do: str, faults: Sequence[Struck], scale: Scale
         box = {"x": percent(start), "width": wide(max(end - start, 0.003))}
         add(root, "rect", **box, y=y + 4, height=ROW_PX - 8, fill=fill, class_=name, rx=2)
         text = plain(fault.id, 8) + ("" if fault.bit else ": did not bite")
-        width = (len(text) * 6.5 + 8) / 560
+        width = (len(text) * CHAR_PX + 8) / NARROW_PX
         at = start if start + width <= 1 else end - width
         if at >= free:
             add(spot(root, at, y + 18), "text", text, x=5, y=0, class_="fault-name")
@@ -148,8 +150,9 @@ def _findings(
         last = share
         place = spot(root, share, 0)
         place.set("class", f"tone-{tone}")
-        add(place, "line", x1=0, x2=0, y1=24, y2=bottom, class_="number line")
-        group = add(place, "svg", x=min(crowd, 4) * 9.0, y=0, overflow="visible")
+        aside = min(crowd, 4) * 9.0
+        add(place, "path", d=f"M{aside} 24L0 34V{bottom}", class_="number line")
+        group = add(place, "svg", x=aside, y=0, overflow="visible")
         link = add(group, "a", href=f"#finding-{number}")
         add(link, "title", f"Finding {number}, {plain(finding.kind, 40)}")
         triangle(link, number)

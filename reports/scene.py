@@ -15,6 +15,8 @@ OVERLAPS = {"double-grant", "broken-lease", "double-holder", "dead-grant", "stal
 
 CLOSEST, NARROWEST = 0.012, 0.03
 MOST_FAULTS = 4
+ALONE_NS, FINE_NS = 200_000_000, 20_000_000
+"""How much time is drawn around a single instant."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +45,11 @@ class Bar:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scene:
-    """One finding, ready to be drawn; `guilty` is the mark that breaks the rule, if one does."""
+    """One finding, ready to be drawn.
+
+    guilty   the mark that breaks the rule (-1: none does by itself)
+    digits   of a second, so that times which differ look different
+    """
 
     lanes: tuple[str, ...]
     marks: tuple[Mark, ...]
@@ -53,6 +59,7 @@ class Scene:
     scale: Scale
     in_order: bool
     guilty: int
+    digits: int
 
 
 def scene(finding: Shown, run: Judged) -> Scene:
@@ -68,7 +75,7 @@ def scene(finding: Shown, run: Judged) -> Scene:
         calls = [edge for mark in marks if mark.call for edge in mark.call if low <= edge <= high]
         scale = by_order([*edges, *calls])
     else:
-        pad = max(high - low, 1_000_000) * 0.05
+        pad = (high - low or ALONE_NS) * 0.05
         scale = linear(low - pad, high + pad)
     return Scene(
         lanes=_lanes(marks, bars),
@@ -78,7 +85,8 @@ def scene(finding: Shown, run: Judged) -> Scene:
         faults=_faults(run, scale.times[0], scale.times[-1]),
         scale=scale,
         in_order=in_order,
-        guilty=-1 if clashes else _guilty(marks, finding.t_ns),
+        guilty=-1 if clashes else _guilty(marks, finding.t_ns, high - low),
+        digits=6 if in_order or 0 < high - low < FINE_NS else 3,
     )
 
 
@@ -193,9 +201,10 @@ def _faults(run: Judged, low: float, high: float) -> tuple[Struck, ...]:
     return tuple(sorted(touching[:MOST_FAULTS], key=lambda f: f.from_ns))
 
 
-def _guilty(marks: tuple[Mark, ...], t_ns: int) -> int:
-    """The mark nearest to the moment of the finding; of equals the last."""
-    return min(range(len(marks)), key=lambda i: (abs(marks[i].t_ns - t_ns), -i), default=-1)
+def _guilty(marks: tuple[Mark, ...], t_ns: int, width: int) -> int:
+    """The mark at the moment of the finding, of equals the last; -1 if none is near it."""
+    near = [i for i, mark in enumerate(marks) if abs(mark.t_ns - t_ns) <= CLOSEST * width]
+    return min(near, key=lambda i: (abs(marks[i].t_ns - t_ns), -i), default=-1)
 
 
 def overlap_text(scene: Scene) -> str:

@@ -20,7 +20,7 @@ from holdfast.reports.words import plain
 GUTTER, RIGHT = 0.12, 0.985
 """Where the plot begins and ends, as shares of the width of a picture."""
 
-NARROW_PX = 560
+NARROW_PX = 519
 """Width of the plot on the narrowest page that is laid out without scrolling."""
 
 CHAR_PX = 6.5

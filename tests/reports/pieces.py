@@ -97,6 +97,31 @@ def token_log(n: int = 180, span: float = 28.0, *, down_at: int = -1) -> list[li
     return log
 
 
+SERVICE: dict[str, Any] = {
+    "failovers": [
+        {
+            "fault": "f2",
+            "kind": "kill",
+            "nodes": ["n1"],
+            "t_ns": at(11.0),
+            "gap_ns": 1_240 * MS,
+        },
+    ],
+    "lease_margin": {
+        "lease_ns": 2 * SECOND,
+        "renewal_interval_ns": 667 * MS,
+        "clock_uncertainty_ns": 0,
+        "network_ns": 12 * MS,
+        "pause_ns": 3_001 * MS,
+        "margin_ns": 2 * SECOND - (667 + 12 + 3001) * MS,
+        "note": "the longest pause of a client was longer than the lease",
+    },
+    "utilisation": {"arrivals_per_s": 18.7, "hold_mean_ns": 44 * MS, "rho": 0.82},
+    "stale_beliefs": {"count": 3, "longest_ns": 1_020 * MS},
+}
+"""Evidence about the service that is alike in all specimens."""
+
+
 def evidence(*, tokens: bool = True, down_at: int = -1, granted: int = 512) -> dict[str, Any]:
     """The numbers of a run of 30 s with five clients and a lease of 2 s."""
     log = token_log(down_at=down_at) if tokens else []
@@ -144,26 +169,7 @@ def evidence(*, tokens: bool = True, down_at: int = -1, granted: int = 512) -> d
             else "6 writes were sent after their owner's hold had ended; the resource accepted"
             " 3 of them.",
         },
-        "failovers": [
-            {
-                "fault": "f2",
-                "kind": "kill",
-                "nodes": ["n1"],
-                "t_ns": at(11.0),
-                "gap_ns": 1_240 * MS,
-            },
-        ],
-        "lease_margin": {
-            "lease_ns": 2 * SECOND,
-            "renewal_interval_ns": 667 * MS,
-            "clock_uncertainty_ns": 0,
-            "network_ns": 12 * MS,
-            "pause_ns": 3_001 * MS,
-            "margin_ns": 2 * SECOND - (667 + 12 + 3001) * MS,
-            "note": "the longest pause of a client was longer than the lease",
-        },
-        "utilisation": {"arrivals_per_s": 18.7, "hold_mean_ns": 44 * MS, "rho": 0.82},
-        "stale_beliefs": {"count": 3, "longest_ns": 1_020 * MS},
+        **SERVICE,
     }
 
 

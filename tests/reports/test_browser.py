@@ -1,0 +1,137 @@
+"""The report as a browser shows it: offline, quiet, readable in light, dark, narrow and print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from holdfast.reports import html
+from tests.reports import specimens
+from tests.reports.browser import chromium
+from tests.reports.pieces import MANIFEST, PLAN
+
+pytestmark = pytest.mark.browser
+
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+CONTRAST = """() => {
+  const light = (text) => {
+    const [r, g, b] = text.match(/[\\d.]+/g).map(Number).map((c) => {
+      c /= 255;
+      return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (element) => {
+    for (let e = element; e; e = e.parentElement) {
+      const colour = getComputedStyle(e).backgroundColor;
+      if (!colour.endsWith(", 0)")) return colour;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  return [...document.querySelectorAll("p, td, th, dd, dt, h1, h2, h3, summary, a, small")]
+    .filter((e) => e.textContent.trim() && e.checkVisibility())
+    .map((e) => {
+      const pair = [light(getComputedStyle(e).color), light(ground(e))].sort((a, b) => b - a);
+      return [(pair[0] + 0.05) / (pair[1] + 0.05), e.tagName, e.textContent.slice(0, 40)];
+    })
+    .sort((a, b) => a[0] - b[0])[0];
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+def opened(browser: Browser, tmp_path: Path, name: str, *, width: int, scheme: str) -> Page:
+    """The report of a specimen from its file; any request elsewhere or complaint fails the test."""
+    path = html.write(tmp_path, getattr(specimens, name)(), MANIFEST, PLAN)
+    page = browser.new_page(
+        viewport={"width": width, "height": 900},
+        color_scheme="dark" if scheme == "dark" else "light",
+    )
+    asked: list[str] = []
+    said: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    if scheme == "print":
+        page.emulate_media(media="print")
+    page.goto(path.as_uri())
+    assert [url for url in asked if not url.startswith(path.as_uri()) and url != "data:,"] == []
+    assert said == []
+    return page
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark", "print"])
+@pytest.mark.parametrize("width", [1280, 700])
+def test_a_report_opens_from_its_file_and_stays_within_the_window(
+    browser: Browser, tmp_path: Path, width: int, scheme: str
+) -> None:
+    page = opened(browser, tmp_path, "broken", width=width, scheme=scheme)
+    shot = page.screenshot(path=tmp_path / f"{scheme}-{width}.png", full_page=True)
+    assert len(shot) > 20_000
+    assert page.evaluate(OVERFLOW) <= 0
+    assert page.locator("h1").inner_text().startswith("Majority broke its promise")
+    assert page.locator(".hero .word").inner_text() == "VIOLATED"
+    page.close()
+
+
+@pytest.mark.parametrize("name", ["clean", "limit", "unknown", "hostile"])
+def test_no_specimen_bursts_the_page_or_runs_anything(
+    browser: Browser, tmp_path: Path, name: str
+) -> None:
+    page = opened(browser, tmp_path, name, width=1280, scheme="light")
+    assert page.evaluate(OVERFLOW) <= 0
+    assert page.evaluate("document.scripts.length") == 0
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["broken", "limit", "unknown"])
+def test_all_text_has_enough_contrast(
+    browser: Browser, tmp_path: Path, name: str, scheme: str
+) -> None:
+    page = opened(browser, tmp_path, name, width=1280, scheme=scheme)
+    worst = page.evaluate(CONTRAST)
+    assert worst[0] >= 4.5, worst
+    page.close()
+
+
+def test_no_two_labels_of_a_drawing_touch_on_the_narrowest_page(
+    browser: Browser, tmp_path: Path
+) -> None:
+    page = opened(browser, tmp_path, "broken", width=700, scheme="light")
+    touching = page.evaluate(
+        """() => [...document.querySelectorAll('.card .canvas svg')].flatMap((svg) => {
+          const boxes = [...svg.querySelectorAll('text.event')]
+            .map((e) => [e.getBoundingClientRect(), e.textContent]);
+          return boxes.flatMap(([a, s], i) => boxes.slice(i + 1)
+            .filter(([b]) => a.left < b.right && b.left < a.right
+              && a.top + 3 < b.bottom && b.top + 3 < a.bottom)
+            .map(([, t]) => [s, t]));
+        })"""
+    )
+    assert touching == []
+    page.close()
+
+
+def test_the_keyboard_reaches_links_details_and_scroll_boxes(
+    browser: Browser, tmp_path: Path
+) -> None:
+    page = opened(browser, tmp_path, "broken", width=1280, scheme="light")
+    seen: set[str] = set()
+    focused = "[document.activeElement.tagName, getComputedStyle(document.activeElement).outline]"
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        name, outline = page.evaluate(focused)
+        if name == "BODY":
+            break
+        assert "solid 3px" in outline, (name, outline)
+        seen.add(name.lower())
+    assert {"a", "summary", "div", "code"} <= seen
+    page.close()

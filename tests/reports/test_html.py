@@ -1,0 +1,209 @@
+"""The HTML report: offline, without script, and stronger than any string that gets into it."""
+
+from __future__ import annotations
+
+import base64
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.harness.errors import UsageError
+from holdfast.reports import html
+from tests.reports import specimens
+from tests.reports.pieces import MANIFEST, PLAN
+
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+RUNS = ["clean", "limit", "broken", "unknown", "hostile"]
+
+
+class Page(HTMLParser):
+    """Tags, attributes and text of a page; a tag that is not closed in its place is an error."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.style = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, (tag, self.getpos())
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "style":
+            self.style += data
+        else:
+            self.text += data
+
+
+def parsed(name: str) -> Page:
+    """The page of a specimen, parsed; it must be well nested to the end."""
+    page = Page()
+    page.feed(html.render(getattr(specimens, name)(), MANIFEST, PLAN))
+    page.close()
+    assert page.open == []
+    return page
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def page(request: pytest.FixtureRequest) -> Page:
+    return parsed(request.param)
+
+
+def test_the_page_needs_no_script_and_no_other_file(page: Page) -> None:
+    names = {tag for tag, _ in page.tags}
+    assert not names & {"script", "iframe", "object", "embed", "form", "base", "img", "image"}
+    for tag, attributes in page.tags:
+        for name, value in attributes.items():
+            assert not name.startswith("on"), (tag, name)
+            assert name not in {"src", "srcset", "style", "xlink:href"}, (tag, name)
+            if name == "href":
+                assert (value or "").startswith(("#", "data:")), value
+            elif tag != "svg":
+                assert not re.search(r"url\((?!#)", value or ""), value
+    assert not re.search(r"url\(|@import|https?:", page.style)
+
+
+def test_the_policy_forbids_everything_but_inline_style_and_data_images(page: Page) -> None:
+    policy = next(
+        attributes["content"] or ""
+        for tag, attributes in page.tags
+        if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'; img-src data:;")
+
+
+def test_ids_are_unique_and_every_link_inside_leads_somewhere(page: Page) -> None:
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for _, attributes in page.tags:
+        for name in ("href", "aria-labelledby"):
+            value = attributes.get(name) or ""
+            names = value[1:] if value.startswith("#") else value if name != "href" else ""
+            assert set(names.split()) <= set(ids), (name, value)
+        for text in attributes.values():
+            for used in re.findall(r"url\(#([\w-]+)\)", text or ""):
+                assert used in ids
+
+
+def test_tables_have_scopes_and_pictures_have_words(page: Page) -> None:
+    for tag, attributes in page.tags:
+        if tag == "th":
+            assert attributes.get("scope") in {"col", "row"}
+        if tag == "svg" and attributes.get("role") == "img":
+            assert attributes.get("aria-labelledby")
+    pictures = [a for tag, a in page.tags if tag == "svg" and a.get("role") == "img"]
+    assert len([tag for tag, _ in page.tags if tag == "desc"]) == len(pictures)
+
+
+def test_hostile_strings_are_shown_escaped_shortened_and_isolated() -> None:
+    text = html.render(specimens.hostile(), MANIFEST, "x = '</pre><script>'\n" * 10_000)
+    assert len(text) < 1_000_000
+    for bad in ("\x00", "\x1b", "\u202e", "\u2066", "<script", "<img src"):
+        assert bad not in text, bad
+    assert "&lt;script&gt;" in text
+    assert "&lt;U+202E&gt;" in text
+    assert "49 }}" not in text
+    assert " 49 https" not in text
+    assert "{{ 7*7 }}" in text
+    page = parsed("hostile")
+    assert "<U+202E>" in page.text
+    assert "A" * 1300 not in page.text
+    assert ("bdi", {}) in page.tags
+
+
+def test_the_numbers_on_cards_and_drawings_agree() -> None:
+    for name, numbers in (("broken", ["1", "2"]), ("limit", ["1", "2"]), ("clean", [])):
+        text = html.render(getattr(specimens, name)(), MANIFEST, PLAN)
+        cards = re.findall(r'<article class="card \w+" id="finding-(\d+)"', text)
+        assert cards == numbers
+        for number in numbers:
+            card = text.split(f'id="finding-{number}"')[1].split("</article>")[0]
+            assert re.findall(r'class="number text"[^>]*>(\d+)<', card) == [number, number]
+        overview = text.split('id="overview-title"')[1].split("</svg>\n")[0].split("<section")[0]
+        assert sorted(re.findall(r'class="number text">(\d+)<', overview)) == numbers
+
+
+def test_a_limit_is_shown_apart_from_a_broken_promise() -> None:
+    text = html.render(specimens.limit(), MANIFEST, PLAN)
+    assert 'id="limits"' in text
+    assert 'id="broken"' not in text
+    assert "KNOWN LIMIT" in text
+    assert "An expired owner changed the resource" in text
+
+
+def test_unknown_has_a_colour_a_shape_and_a_word_of_its_own() -> None:
+    text = html.render(specimens.unknown(), MANIFEST, PLAN)
+    hero = text.split('id="verdict"')[1].split("</section>")[0]
+    assert hero.startswith(' class="hero unknown"')
+    assert 'class="shape unknown"' in hero
+    assert ">UNKNOWN<" in hero
+    assert "HOLDS" not in hero
+    assert "Not exercised: no write came from an expired owner" in text
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "214 packets dropped",
+        "state T",
+        "offset \N{MINUS SIGN}5.000 s",
+        "No expired owner could change the resource",
+        "A screen, never a proof",
+        "512 grants carried tokens from 31 to 210",
+        "6 commands refused",
+        "1.24 s",
+        "0.82",
+        "clock assumptions",
+        "holdfast run --system reference",
+        "kernel",
+    ],
+)
+def test_all_evidence_stands_on_the_page(what: str) -> None:
+    assert what in parsed("clean").text
+
+
+def test_the_plan_can_be_read_and_taken_along() -> None:
+    page = parsed("clean")
+    assert 'persistence = "stock"' in page.text
+    link = next(attributes for _, attributes in page.tags if attributes.get("download"))
+    assert base64.b64decode((link["href"] or "").split(",")[1]).decode() == PLAN
+
+
+def test_thousands_of_findings_get_a_few_cards_and_a_count() -> None:
+    run = specimens.broken()
+    first = specimens.double_grant_finding()
+    run["verdicts"][0]["findings"] = [first | {"t_ns": first["t_ns"] + n} for n in range(5000)]
+    text = html.render(run, MANIFEST, PLAN)
+    assert len(re.findall(r'<article class="card broken"', text)) == 4
+    assert "4,997 more findings without a drawing" in text
+    assert len(text) < 400_000
+
+
+def test_a_run_without_evidence_or_promises_still_renders() -> None:
+    run: dict[str, Any] = specimens.clean() | {"evidence": {}, "promises": None, "faults": []}
+    text = html.render(run, {}, "")
+    assert "The verdict carries no promises." in text
+    assert "No fault was injected." in text
+
+
+def test_the_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = html.write(tmp_path, specimens.hostile(), MANIFEST, PLAN)
+    assert path == tmp_path / "report.html"
+    assert path.read_text(encoding="utf-8").rstrip().endswith("</html>")
+    before = path.read_bytes()
+    with pytest.raises(UsageError):
+        html.write(tmp_path, {"run": "half"}, {}, "")
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]

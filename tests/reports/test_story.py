@@ -1,0 +1,101 @@
+"""The story of a run: the verdict first, the mechanism, what stays open, how far it reaches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.harness.errors import UsageError
+from holdfast.reports.kinds import KINDS, kind
+from holdfast.reports.reading import Outcome, read
+from holdfast.reports.story import story
+from tests.reports import specimens
+from tests.reports.pieces import judged
+
+
+def test_the_first_sentence_is_the_verdict() -> None:
+    assert story(specimens.clean())[0].startswith("HOLDS: reference kept the 7 properties")
+    assert story(specimens.broken())[0] == (
+        "VIOLATED: majority broke its promise of mutual exclusion and token order."
+    )
+    assert story(specimens.unknown())[0].startswith("UNKNOWN: this run of single proves nothing")
+    assert story(specimens.limit())[0] == (
+        "HOLDS what redis promises; VIOLATED what redis never promised: no stale write."
+    )
+
+
+def test_a_violation_is_told_as_mechanism_instance_and_remedy() -> None:
+    told = story(specimens.broken())
+    at = next(i for i, one in enumerate(told) if one.startswith("Double grant, once, at 18.660 s"))
+    assert "its own answers prove" in told[at]
+    assert told[at + 1].startswith("For instance, c5 was granted 'db'")
+    assert told[at + 2].startswith("What to do: ")
+
+
+def test_many_findings_of_a_kind_are_told_once_with_their_number_and_the_first() -> None:
+    run = specimens.limit()
+    first = specimens.stale_write_finding()
+    later = [first | {"t_ns": first["t_ns"] + n * 10**9} for n in range(1, 40)]
+    run["verdicts"][1]["findings"] = [*later, first]
+    told = [one for one in story(run) if one.startswith("Stale accepted write")]
+    assert told == [one for one in told if "40 times, first at 7.031 s" in one]
+    assert len(told) == 1
+
+
+def test_a_clean_result_states_how_far_it_reaches() -> None:
+    last = story(specimens.clean())[-1]
+    assert "one run of 30.0 s with seed 7: 512 grants, 4 faults that bit" in last
+    assert "1 that did not" in last
+    assert "no proof" in last
+
+
+def test_what_was_not_exercised_is_named_with_its_reason() -> None:
+    told = story(specimens.unknown())
+    assert "Not shown either way: mutual exclusion, because no acquire waited: 0 of 214." in told
+    assert not any("Judged and held" in one and "mutual exclusion" in one for one in told)
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "verdicts", "outcome"),
+    [
+        (0, [("HOLDS", True)], Outcome.HOLDS),
+        (0, [("HOLDS", True), ("VIOLATED", False)], Outcome.LIMIT),
+        (1, [("HOLDS", True), ("VIOLATED", True)], Outcome.BROKEN),
+        (0, [("VIOLATED", True), ("UNKNOWN", True)], Outcome.BROKEN),
+        (3, [("HOLDS", True), ("UNKNOWN", True)], Outcome.UNKNOWN),
+        (0, [("HOLDS", True), ("UNKNOWN", True)], Outcome.UNKNOWN),
+        (3, [("HOLDS", True)], Outcome.UNKNOWN),
+        (0, [], Outcome.UNKNOWN),
+        (0, [("UNKNOWN", False)], Outcome.UNKNOWN),
+        (4, [("HOLDS", True)], Outcome.FAILED),
+    ],
+)
+def test_a_run_never_looks_better_than_its_exit_code_or_its_worst_promise(
+    exit_code: int, verdicts: list[tuple[str, bool]], outcome: Outcome
+) -> None:
+    run = specimens.clean() | {
+        "exit_code": exit_code,
+        "verdicts": [
+            judged("mutual-exclusion", verdict, promised=promised) for verdict, promised in verdicts
+        ],
+    }
+    assert read(run).outcome() is outcome
+    assert story(run)[0].startswith("HOLDS") == (outcome in {Outcome.HOLDS, Outcome.LIMIT})
+
+
+def test_an_unknown_kind_of_finding_still_gets_words() -> None:
+    assert kind("new-trouble").name == "New trouble"
+    assert all(words.means and words.remedy.endswith(".") for words in KINDS.values())
+
+
+def test_what_is_not_a_verdict_is_refused_with_the_place_that_does_not_fit() -> None:
+    run: dict[str, Any] = specimens.clean()
+    run["faults"] = [{"id": "f1", "do": "pause", "from_ns": "soon", "to_ns": 2, "bit": True}]
+    with pytest.raises(UsageError, match=r"faults\[0\].from_ns"):
+        story(run)
+
+
+def test_keys_of_a_later_version_are_ignored_and_missing_evidence_is_no_evidence() -> None:
+    run = specimens.clean() | {"new": {"key": 1}, "evidence": {"of": "the future"}}
+    assert "0 grants" in story(run)[-1]

@@ -1,0 +1,64 @@
+"""The verdict on a terminal: what is promised apart, UNKNOWN never a pass, plain when asked."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+
+from holdfast.reports.terminal import render, wants_colour
+from tests.reports import specimens
+
+
+def test_the_verdict_comes_first_and_the_way_back_last() -> None:
+    lines = render(specimens.broken(), width=120, colour=False).splitlines()
+    assert lines[0] == "20261120T121314Z-majority-7, seed 7"
+    assert lines[1].startswith("VIOLATED: majority broke")
+    assert lines[-3] == "report  .holdfast/runs/20261120T121314Z-majority-7/report.html"
+    assert lines[-2].startswith("again   holdfast run --system majority")
+    assert lines[-1] == "seed    7"
+
+
+def test_every_verdict_has_a_sign_and_a_word_of_its_own() -> None:
+    text = render(specimens.broken(), width=120, colour=False)
+    assert "x VIOLATED" in text
+    assert "? UNKNOWN" in text
+    assert "+ HOLDS" in text
+    assert "! VIOLATED" in render(specimens.limit(), width=120, colour=False)
+
+
+def test_faults_show_whether_they_bit_and_what_was_measured() -> None:
+    text = render(specimens.clean(), width=140, colour=False)
+    assert "214 packets dropped" in text
+    assert "state T" in text
+    assert "0 packets dropped (no packet met the cut)" in text
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_without_colour_no_escape_sequence_and_no_line_too_wide(width: int) -> None:
+    text = render(specimens.broken(), width=width, colour=False)
+    assert "\x1b" not in text
+    tables = [line for line in text.splitlines() if not line.startswith(("again", "report"))]
+    assert max(map(len, tables)) <= width
+
+
+def test_colour_is_used_where_it_is_wanted() -> None:
+    assert "\x1b[1;31mVIOLATED" in render(specimens.broken(), width=80, colour=True)
+    assert wants_colour({}, is_terminal=True)
+    assert not wants_colour({}, is_terminal=False)
+    assert not wants_colour({"CI": "true"}, is_terminal=True)
+    assert not wants_colour({"NO_COLOR": "1"}, is_terminal=True)
+
+
+def test_a_hostile_name_cannot_steer_the_terminal() -> None:
+    text = render(specimens.hostile(), width=100, colour=False)
+    bad = {char for char in text if unicodedata.category(char) in {"Cc", "Cf", "Cs"}}
+    assert bad == {"\n"}
+    assert len(text) < 30_000
+
+
+def test_a_run_without_faults_or_properties_still_says_what_it_is() -> None:
+    run = specimens.unknown() | {"verdicts": []}
+    text = render(run, width=80, colour=False)
+    assert "proves nothing about anything" in text
+    assert "Properties" not in text

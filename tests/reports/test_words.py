@@ -1,0 +1,62 @@
+"""Text that no reader can be led astray by, and numbers in units that fit."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.reports import words
+
+
+def test_control_characters_and_direction_marks_become_visible() -> None:
+    assert words.plain("a\x00b\x1b[31m\x7f") == "a␀b␛[31m␡"
+    assert words.plain("\u202etxt\u2066\u200f") == "<U+202E>txt<U+2066><U+200F>"
+    assert words.plain("\ud800\ufffe\uffff\x85\u2028") == (
+        "<U+D800><U+FFFE><U+FFFF><U+0085><U+2028>"
+    )
+    assert words.plain("two\nlines\tand\r\ttabs") == "two lines and  tabs"
+    assert words.plain("zażółć 鎖 قفل") == "zażółć 鎖 قفل"
+
+
+def test_a_long_text_is_cut_and_says_how_long_it_was() -> None:
+    assert words.plain("x" * 1_000_000, 100) == "x" * 100 + "… (1,000,000 characters)"
+    assert words.plain("x" * 50, 10) == "x" * 10 + "…"
+
+
+def test_a_plan_keeps_its_lines() -> None:
+    assert words.lines("a = 1\n\tb = 2\x00", 100) == "a = 1\n\tb = 2␀"
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "0 s"),
+        (850, "850 ns"),
+        (38_200, "38.2 µs"),
+        (511_000_000, "511 ms"),
+        (999_999_999, "1.00 s"),
+        (2_400_000_000, "2.40 s"),
+        (-1_680_000_000, f"{words.MINUS}1.68 s"),
+        (None, words.NONE),
+    ],
+)
+def test_a_span_is_told_in_the_unit_that_fits(ns: float | None, text: str) -> None:
+    assert words.span(ns) == text
+
+
+def test_evidence_of_a_fault_reads_like_a_sentence() -> None:
+    assert words.evidence({"dropped": 214}) == "214 packets dropped"
+    assert words.evidence({"dropped": 1}) == "1 packet dropped"
+    assert words.evidence({"state": "T"}) == "state T"
+    assert words.evidence({"offset_ns": -5_000_000_000}) == f"offset {words.MINUS}5.000 s"
+    assert words.evidence({"n1": {"state": "T"}, "gone": ["n2", "n3"]}) == (
+        "n1: state T; gone n2, n3"
+    )
+    assert words.evidence({}) == "nothing measured"
+
+
+def test_lists_and_counts_are_told_in_words() -> None:
+    assert words.listed(["a", "b", "c"]) == "a, b and c"
+    assert words.listed(["a"]) == "a"
+    assert words.count(1204, "grant") == "1,204 grants"
+    assert words.sentence("the lock went") == "The lock went."
+    assert words.sentence("c5 went.") == "c5 went."
