@@ -1,6 +1,7 @@
 """What a driver may ask of a backend beyond the `Backend` port.
 
-All backends of this room have both abilities; a backend of a third party may lack them.
+All backends of this room have both abilities; a backend of a third party may lack them. Each
+module of a backend also has `precheck()`: why this machine cannot run it, or None.
 """
 
 from __future__ import annotations
