@@ -47,23 +47,13 @@ def render(verdicts: Mapping[str, Any], manifest: Mapping[str, Any], plan_toml: 
         .render(
             run=run,
             outcome=run.outcome(),
-<<<<<<< HEAD
-            headline=story.headline(run),
-            mechanisms=story.mechanisms(run, violated),
-=======
             headline=story.claim(run),
             mechanisms=story.mechanisms(run, story.violated(run)),
->>>>>>> reports
             held=story.held(run),
             left_open=story.left_open(run),
             bound=story.bound(run),
             groups=groups,
-<<<<<<< HEAD
-            overview=overview(run, [(c.number, c.finding, c.violation) for c in cards]),
-            latencies=page.latencies(run),
-=======
             overview=overview(run, [(c.number, c.finding, c.tone) for c in cards]),
->>>>>>> reports
             spans=page.spans(run),
             tokens=charts.tokens(run),
             token_rows=page.token_rows(run),

@@ -89,11 +89,7 @@ def _phases(root: ET.Element, run: Judged, scale: Scale, top: float, bottom: flo
 
 
 def _fault_row(root: ET.Element, do: str, faults: Sequence[Struck], scale: Scale, y: float) -> None:
-<<<<<<< HEAD
-    add(root, "text", plain(do, 14), x=0, y=y + 18, class_="lane")
-=======
     add(root, "text", plain(do, 10), x=0, y=y + 18, class_="lane")
->>>>>>> reports
     add(root, "line", x1=percent(0), x2=percent(1), y1=y + 14, y2=y + 14, class_="base")
     free = 0.0
     for fault in faults:

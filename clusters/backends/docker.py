@@ -36,6 +36,11 @@ AGENT_CAPABILITIES = ("SYS_ADMIN", "SYS_PTRACE", "NET_ADMIN", "KILL")
 Result = TypeVar("Result")
 
 
+def precheck() -> str | None:
+    """Why no engine can answer here, as far as a look at its socket tells, or None."""
+    return engine.precheck()
+
+
 class DockerBackend:
     """`Backend`, `Namespaces` and `Vantage` over containers of this host's engine."""
 
