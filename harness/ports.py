@@ -160,6 +160,7 @@ class ClientSetup:
     """What a lock client is told when its worker starts.
 
     servers   (node name, address) in deploy order
+    seed      of the run, for the adapter's own streams of chance (harness.seeds)
     tell      records what the client learns unasked: tell(op, attempt, lock, res, text, token).
               `res` per `events.COLUMNS`; `text` is the reason of LOST and CLOSED
     """
@@ -170,6 +171,7 @@ class ClientSetup:
     lease_ns: int
     options: Mapping[str, str]
     tell: Tell
+    seed: int = 0
 
 
 class Tell(Protocol):

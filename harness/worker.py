@@ -74,6 +74,7 @@ def _context(config: Config, process: int, phase: Phase, recorder: segments.Reco
         lease_ns=config["lease_ns"],
         options=config["options"],
         tell=lambda *args, **kwargs: told[0].tell(*args, **kwargs),
+        seed=config["seed"],
     )
 
     def die() -> None:

@@ -22,7 +22,8 @@ def leader(view: View, rng: random.Random) -> list[str]:
 
 def follower(view: View, rng: random.Random) -> list[str]:
     """A server that does not lead."""
-    return [rng.choice(_some("follower", [n for n in _up(servers(view), view) if n != view.leader]))]
+    names = [name for name in _up(servers(view), view) if name != view.leader]
+    return [rng.choice(_some("follower", names))]
 
 
 def holder(view: View, rng: random.Random) -> list[str]:
@@ -32,7 +33,8 @@ def holder(view: View, rng: random.Random) -> list[str]:
 
 def waiter(view: View, rng: random.Random) -> list[str]:
     """A client that holds nothing."""
-    return [rng.choice(_some("waiter", [n for n in _up(clients(view), view) if n not in view.holders]))]
+    names = [name for name in _up(clients(view), view) if name not in view.holders]
+    return [rng.choice(_some("waiter", names))]
 
 
 def one(view: View, rng: random.Random) -> list[str]:

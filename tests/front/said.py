@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -19,7 +18,7 @@ class Said:
     err: str
 
 
-def holdfast(capsys: pytest.CaptureFixture[str], *words: str | Sequence[str]) -> Said:
+def holdfast(capsys: pytest.CaptureFixture[str], *words: object) -> Said:
     """Run `holdfast` with these words."""
     capsys.readouterr()
     with pytest.raises(SystemExit) as ended:

@@ -58,7 +58,7 @@ class RedisLock:
     def __init__(self, setup: ClientSetup) -> None:
         self._tell = setup.tell
         self._tokens = setup.options.get("tokens", "none")
-        self._rng: random.Random = stream(setup.process, "redis polls")
+        self._rng: random.Random = stream(setup.seed, "redis polls", setup.process)
         self._redis = redis.Redis(
             host=setup.servers[0][1],
             port=PORT,
