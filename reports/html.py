@@ -83,6 +83,7 @@ def _environment(run: Judged) -> Environment:
     environment.filters |= {
         "say": _say,
         "sentence": words.sentence,
+        "stopped": words.stopped,
         "span": words.span,
         "number": words.number,
         "measured": words.evidence,

@@ -12,7 +12,7 @@ from holdfast.reports.kinds import kind
 from holdfast.reports.reading import Judged, Judgement, Outcome, Shown, read
 from holdfast.reports.words import count, listed, plain, seconds, stopped
 
-KINDS_TOLD = 6
+KINDS_TOLD = 12
 
 
 def story(verdicts: Mapping[str, Any]) -> list[str]:

@@ -104,26 +104,51 @@ def sentence(text: object, limit: int = 600) -> str:
     return clean[:1].upper() + clean[1:] if first.isalpha() else clean
 
 
+LABELS = {
+    "states": "state",
+    "killed": "",
+    "links": "",
+    "offset_ns": "offset",
+    "after_ns": "after the heal",
+}
+"""What the fault agent's names are called on a page, where that is not the name itself."""
+
+PARTS = 6
+
+
 def evidence(measured: Mapping[str, Any]) -> str:
-    """What the fault agent measured, for people: "214 packets dropped", "state T (n1, n2)"."""
-    if not measured:
-        return "nothing measured"
-    return "; ".join(_fact(str(key), value) for key, value in measured.items())
+    """What the fault agent measured, for people: "214 packets dropped", "c1 state T".
+
+    `bit` is left out, for it has a place of its own; many nodes are cut short and counted.
+    """
+    facts = [_fact(str(key), value) for key, value in measured.items() if key != "bit"]
+    return "; ".join(fact for fact in facts if fact) or "nothing measured"
 
 
 def _fact(key: str, value: Any) -> str:
+    name = LABELS.get(key, plain(key.removesuffix("_ns").replace("_", " "), 40))
     if isinstance(value, Mapping):
-        inner = ", ".join(_fact(str(name), part) for name, part in list(value.items())[:8])
-        return f"{plain(key, 40)}: {inner}" if inner else f"{plain(key, 40)}: nothing"
-    if key in {"dropped", "packets", "packets_dropped"} and isinstance(value, int):
+        parts = [
+            f"{plain(node, 40)} {name} {_values(key, found)}".replace("  ", " ")
+            for node, found in list(value.items())[:PARTS]
+        ]
+        if len(value) > PARTS:
+            parts.append(f"and {len(value) - PARTS:,} more")
+        return ", ".join(parts)
+    if key == "dropped" and isinstance(value, int):
         return f"{count(value, 'packet')} dropped"
-    if key in {"held_bytes", "bytes"} and isinstance(value, int):
-        return f"{count(value, 'byte')} held back"
-    if key.endswith("_ns") and isinstance(value, int | float) and not isinstance(value, bool):
-        name = plain(key.removesuffix("_ns").replace("_", " "), 40)
-        return f"{name} {seconds(value)}" if "offset" in key else f"{name} {span(value)}"
     if isinstance(value, list | tuple):
-        value = ", ".join(plain(item, 60) for item in value[:8]) if value else "none"
-    elif not isinstance(value, str | int | float | bool):
-        value = json.dumps(value, default=str)
-    return f"{plain(key.replace('_', ' '), 40)} {number(value)}"
+        return f"{name} {listed(plain(item, 60) for item in value[:PARTS])}" if value else ""
+    return f"{name} {_values(key, value)}"
+
+
+def _values(key: str, found: Any) -> str:
+    """One value, or the different ones among the processes of a node."""
+    if isinstance(found, Mapping):
+        leaves = dict.fromkeys(_values(key, leaf) for leaf in list(found.values())[:PARTS])
+        return " / ".join(leaves) or "none"
+    if isinstance(found, int | float) and not isinstance(found, bool) and key.endswith("_ns"):
+        return seconds(found) if key in LABELS else span(found)
+    if isinstance(found, str | int | float):
+        return number(found)
+    return plain(json.dumps(found, default=str))

@@ -157,8 +157,8 @@ def test_unknown_has_a_colour_a_shape_and_a_word_of_its_own() -> None:
     "what",
     [
         "214 packets dropped",
-        "state T",
-        "offset \N{MINUS SIGN}5.000 s",
+        "c1 state T",
+        "n3 offset \N{MINUS SIGN}5.000 s",
         "No expired owner could change the resource",
         "A screen, never a proof",
         "512 grants carried tokens from 31 to 210",

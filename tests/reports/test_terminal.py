@@ -30,7 +30,7 @@ def test_every_verdict_has_a_sign_and_a_word_of_its_own() -> None:
 def test_faults_show_whether_they_bit_and_what_was_measured() -> None:
     text = render(specimens.clean(), width=140, colour=False)
     assert "214 packets dropped" in text
-    assert "state T" in text
+    assert "c1 state T" in text
     assert "0 packets dropped (no packet met the cut)" in text
 
 

@@ -44,14 +44,20 @@ def test_a_span_is_told_in_the_unit_that_fits(ns: float | None, text: str) -> No
 
 
 def test_evidence_of_a_fault_reads_like_a_sentence() -> None:
-    assert words.evidence({"dropped": 214}) == "214 packets dropped"
-    assert words.evidence({"dropped": 1}) == "1 packet dropped"
-    assert words.evidence({"state": "T"}) == "state T"
-    assert words.evidence({"offset_ns": -5_000_000_000}) == f"offset {words.MINUS}5.000 s"
-    assert words.evidence({"n1": {"state": "T"}, "gone": ["n2", "n3"]}) == (
-        "n1: state T; gone n2, n3"
+    links = {"n1<-10.0.0.3": 107, "n3<-10.0.0.1": 107}
+    assert words.evidence({"bit": True, "dropped": 214, "links": links}) == (
+        "214 packets dropped; n1<-10.0.0.3 107, n3<-10.0.0.1 107"
     )
-    assert words.evidence({}) == "nothing measured"
+    assert words.evidence({"dropped": 1}) == "1 packet dropped"
+    assert words.evidence({"bit": True, "states": {"c1": "T"}}) == "c1 state T"
+    killed = {"n1": {"4711": "gone", "4712": "gone"}}
+    assert words.evidence({"killed": killed, "restart": ["n1"]}) == "n1 gone; restart n1"
+    offsets = {"n1": {"7": -5_000_000_000, "8": -5_000_000_000}}
+    assert words.evidence({"offset_ns": offsets}) == f"n1 offset {words.MINUS}5.000 s"
+    assert words.evidence({"offset_ns": 250_000_000}) == "offset 0.250 s"
+    assert words.evidence({"took_ns": 120_000}) == "took 120 µs"
+    assert words.evidence({"bit": False}) == "nothing measured"
+    assert words.evidence({"states": {f"n{n}": "T" for n in range(40)}}).endswith("and 34 more")
 
 
 def test_lists_and_counts_are_told_in_words() -> None:
