@@ -15,10 +15,10 @@ import struct
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from time import CLOCK_BOOTTIME, clock_gettime_ns
 from types import TracebackType
 from typing import Any
 
-from holdfast.harness.clock import now_ns
 from holdfast.harness.errors import EnvironmentFailed
 from holdfast.harness.events import NO_TOKEN, ROW_BYTES, ROW_FORMAT, Op, Status
 
@@ -35,9 +35,13 @@ OPENED, READY, IDLE, DONE, DIED_ON_PURPOSE = 0, 1, 2, 3, 4
 had begun; closed cleanly; stopped dead because its workload wanted an owner that dies."""
 
 _HEAD = struct.Struct("<8sIIII")
-_ROW = struct.Struct(ROW_FORMAT)
+_CALL_EDGE = struct.Struct("<q8xqqq8xqq8xII8xBxBB4x")
+"""The columns that are known at the call edge, in the order of events.ROW_FORMAT; the rest is 0."""
+assert _CALL_EDGE.size == struct.calcsize(ROW_FORMAT) == ROW_BYTES
+_INVOKED = int(Status.INVOKED)
 _RET, _TOKEN, _RES, _ERR, _STATUS = 1, 3, 5, 20, 91
 _WORDS = ROW_BYTES // 8
+_SHARED_AND_PRESENT = mmap.MAP_SHARED | mmap.MAP_POPULATE
 
 
 def segment_path(directory: Path, writer: str, part: int) -> Path:
@@ -48,6 +52,8 @@ def segment_path(directory: Path, writer: str, part: int) -> Path:
 class _Segment:
     """One preallocated file and the three views through which rows are stored."""
 
+    __slots__ = ("_map", "_path", "first_row", "halves", "rows", "words")
+
     def __init__(self, path: Path, first_row: int, meta: bytes) -> None:
         size = HEADER_BYTES + SEGMENT_ROWS * ROW_BYTES
         fresh = path.with_suffix(".new")
@@ -55,10 +61,12 @@ class _Segment:
             with fresh.open("x+b") as file:
                 # A hole that the disk cannot fill would kill the writer by SIGBUS: ask now.
                 os.posix_fallocate(file.fileno(), 0, size)
-                self._map = mmap.mmap(file.fileno(), size)
+                # Pages are made present now: the first op on each would pay for it otherwise.
+                self._map = mmap.mmap(file.fileno(), size, flags=_SHARED_AND_PRESENT)
         except OSError as error:
             raise EnvironmentFailed(f"{path}: cannot record here: {error}") from error
         self._path = path
+        self.first_row = first_row
         _HEAD.pack_into(self._map, 0, MAGIC, SCHEMA, ROW_BYTES, SEGMENT_ROWS, first_row)
         self._map[META_AT : META_AT + len(meta)] = meta
         # Readers look while we write: the file gets its name when its head is whole.
@@ -84,6 +92,19 @@ class Recorder:
     `meta` is stored as JSON in the header: which node, which logical clients.
     """
 
+    __slots__ = (
+        "_directory",
+        "_growing",
+        "_last",
+        "_meta",
+        "_numbers",
+        "_parts",
+        "_state",
+        "_strings",
+        "_text",
+        "_writer",
+    )
+
     def __init__(self, directory: Path, writer: str, meta: Mapping[str, Any]) -> None:
         self._directory = directory
         self._writer = writer
@@ -97,7 +118,8 @@ class Recorder:
         )
         self._state = OPENED
         self._growing = threading.Lock()
-        self._parts = [_Segment(segment_path(directory, writer, 0), 0, self._meta)]
+        self._last = _Segment(segment_path(directory, writer, 0), 0, self._meta)
+        self._parts = [self._last]
 
     def intern(self, text: str) -> int:
         """The number of a string, written to the side file before any row can name it."""
@@ -123,29 +145,24 @@ class Recorder:
     ) -> int:
         """Store the call edge, stamped as late as can be; the row number is its identity."""
         number = next(self._numbers)
-        part, at = divmod(number, SEGMENT_ROWS)
-        segment = self._parts[part] if part < len(self._parts) else self._extend(part)
-        _ROW.pack_into(
+        segment = self._last
+        at = number - segment.first_row
+        if not 0 <= at < SEGMENT_ROWS:
+            segment, at = self._place(number)
+        _CALL_EDGE.pack_into(
             segment.rows,
             at * ROW_BYTES,
-            now_ns(),
-            0,
+            clock_gettime_ns(CLOCK_BOOTTIME),
             attempt,
             token,
             arg,
-            0,
             aux,
             op,
-            0,
-            0,
             process,
             key,
-            0,
-            0,
             f,
-            0,
             mode,
-            Status.INVOKED,
+            _INVOKED,
         )
         return number
 
@@ -157,18 +174,20 @@ class Recorder:
         token: int | None = None,
         res: int = 0,
         err: int = 0,
-        at_ns: int | None = None,
     ) -> int:
         """Store the return edge; the status byte makes it count. Returns the stamp."""
-        t_ret = now_ns() if at_ns is None else at_ns
-        part, at = divmod(number, SEGMENT_ROWS)
-        segment = self._parts[part]
+        t_ret = clock_gettime_ns(CLOCK_BOOTTIME)
+        segment = self._last
+        at = number - segment.first_row
+        if not 0 <= at < SEGMENT_ROWS:
+            segment, at = self._place(number)
         word = at * _WORDS
-        segment.words[word + _RET] = t_ret
+        words = segment.words
+        words[word + _RET] = t_ret
         if token is not None:
-            segment.words[word + _TOKEN] = token
+            words[word + _TOKEN] = token
         if res:
-            segment.words[word + _RES] = res
+            words[word + _RES] = res
         if err:
             segment.halves[2 * word + _ERR] = err
         segment.rows[at * ROW_BYTES + _STATUS] = status
@@ -187,6 +206,11 @@ class Recorder:
             segment.close(max(0, min(SEGMENT_ROWS, total - part * SEGMENT_ROWS)))
         os.close(self._text)
 
+    def _place(self, number: int) -> tuple[_Segment, int]:
+        """The segment of a row that is not in the last one, or is the first of a new one."""
+        part, at = divmod(number, SEGMENT_ROWS)
+        return (self._parts[part] if part < len(self._parts) else self._extend(part)), at
+
     def _extend(self, part: int) -> _Segment:
         with self._growing:
             if part < len(self._parts):
@@ -195,6 +219,7 @@ class Recorder:
             segment = _Segment(path, part * SEGMENT_ROWS, self._meta)
             segment.set_state(self._state)
             self._parts.append(segment)
+            self._last = segment
             return segment
 
     def __enter__(self) -> Recorder:
