@@ -1,0 +1,109 @@
+"""Our own systems as the driver meets them: options, promises, what travels."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.clusters.systems.majority.system import SYSTEM as MAJORITY
+from holdfast.clusters.systems.reference.system import SYSTEM as REFERENCE
+from holdfast.clusters.systems.single.system import SYSTEM as SINGLE
+from holdfast.harness.errors import UsageError
+from holdfast.harness.ports import Node, Place, System
+from holdfast.harness.verdict import PROPERTIES
+from tests.clusters.live import SOURCES
+
+SYSTEMS = pytest.mark.parametrize(
+    "system", [REFERENCE, SINGLE, MAJORITY], ids=["reference", "single", "majority"]
+)
+ROOT = SOURCES.parent
+
+
+@SYSTEMS
+def test_only_known_properties_are_promised(system: System) -> None:
+    assert set(system.promises({}).keeps) <= set(PROPERTIES)
+
+
+@SYSTEMS
+def test_an_unknown_option_is_refused(system: System) -> None:
+    with pytest.raises(UsageError, match="no option 'colour'"):
+        system.promises({"colour": "red"})
+
+
+@pytest.mark.parametrize(
+    ("system", "options", "message"),
+    [
+        (REFERENCE, {"quueue": "fifo"}, "did you mean 'queue'"),
+        (REFERENCE, {"queue": "lifo"}, "fifo or racing"),
+        (REFERENCE, {"election_ms": "soon"}, "a whole number, 50 to 10000"),
+        (MAJORITY, {"quorum": "0"}, "a whole number, 1 to"),
+    ],
+)
+def test_a_bad_option_is_explained(system: System, options: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        system.promises(options)
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(UsageError) as caught:
+        REFERENCE.promises({"quueue": "fifo", "queue": "lifo", "election_ms": "0"})
+    assert len(caught.value.problems) == 3
+
+
+def test_a_quorum_beyond_the_servers_is_refused_when_they_are_known(tmp_path: Path) -> None:
+    node = Node(name="n1", role="server", address="127.0.0.1")
+    place = Place(run_id="r", run_dir=tmp_path, shared=(SOURCES,), label="r")
+    with pytest.raises(UsageError, match="1 to 1"):
+        MAJORITY.command(node, [node], place, {"quorum": "2"})
+
+
+def test_the_single_server_promises_less_once_it_can_be_killed() -> None:
+    promises = SINGLE.promises({})
+    assert promises.promised("mutual-exclusion", ["partition", "pause"])
+    assert not promises.promised("mutual-exclusion", ["partition", "kill"])
+    assert MAJORITY.promises({}).promised("mutual-exclusion", ["kill"])
+
+
+def test_servers_and_clients_load_without_site_packages() -> None:
+    modules = [
+        f"holdfast.clusters.systems.{system}.{part}"
+        for system, part in (
+            ("reference", "server"),
+            ("reference", "client"),
+            ("single", "server"),
+            ("single", "client"),
+            ("majority", "client"),
+        )
+    ]
+    loading = f"import {', '.join(modules)}"
+    found = subprocess.run(
+        [sys.executable, "-S", "-c", loading],
+        env={"PYTHONPATH": str(SOURCES)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+
+
+def test_the_service_knows_nothing_of_the_harness() -> None:
+    allowed = {"client.py", "system.py"}
+    files = [
+        path
+        for name in ("reference", "single", "majority")
+        for path in (ROOT / "clusters" / "systems" / name).glob("*.py")
+        if path.name not in allowed
+    ]
+    assert len(files) > 12
+    for path in files:
+        assert "holdfast.harness" not in path.read_text(), path
+
+
+def test_the_core_of_the_service_knows_no_clock_chance_or_loop() -> None:
+    banned = ("import time", "import asyncio", "import os", "import socket", "datetime", "uuid")
+    for name in ("consensus", "locks", "log", "messages", "node", "tables", "timers"):
+        text = (ROOT / "clusters" / "systems" / "reference" / f"{name}.py").read_text()
+        assert not [word for word in banned if word in text], name
