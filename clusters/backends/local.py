@@ -145,11 +145,9 @@ class LocalBackend:
             where=f"local: {node}",
             what="making a network namespace",
         )
-        try:
-            descriptor = os.open(f"/proc/{holder.pid}/ns/net", os.O_RDONLY)
-        except OSError as gone:
-            reason = "the kernel refused a network namespace"
-            raise EnvironmentFailed(f"local: {node}: {reason}") from gone
+        if holder.returncode is not None:
+            raise EnvironmentFailed(f"local: {node}: the kernel refused a network namespace")
+        descriptor = os.open(f"/proc/{holder.pid}/ns/net", os.O_RDONLY)
         self._namespaces[f"net:[{os.fstat(descriptor).st_ino}]"] = descriptor
 
     def _cable(self, n: int, node: str) -> Sequence[str]:

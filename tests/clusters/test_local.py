@@ -154,7 +154,7 @@ def test_an_ordinary_user_needs_no_root(nobody: tuple[Path, Sequence[str]]) -> N
     eventually(lambda: gone(listener), within_s=2)
 
 
-def test_the_worker_side_of_the_backend_needs_the_standard_library_only() -> None:
+def test_the_local_backend_needs_the_standard_library_only() -> None:
     done = subprocess.run(
         [sys.executable, "-S", "-c", "import holdfast.clusters.backends.local"],
         env={"PYTHONPATH": str(SOURCE / "src")},
