@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 PROC = Path("/proc")
 BOUND_NS = 500_000_000
 """How long a signal may take to show in /proc; a thread in the middle of a disk write can."""
+POLL_S = 0.000_02
 STOPPED = frozenset("Tt")
 GONE = frozenset("ZX")
 
@@ -98,8 +98,7 @@ def stop(roots: Iterable[Process]) -> dict[Process, str]:
         for process in fresh:
             send(process, signal.SIGSTOP)
         for process in fresh:
-            wait_until(partial(_came_to, process, "T", "gone"), deadline)
-            seen[process] = state(process)
+            seen[process] = settled(process, ("T", "gone"), deadline)
         if time.monotonic_ns() > deadline:
             break
     return seen
@@ -120,9 +119,7 @@ def end(roots: Iterable[Process]) -> dict[Process, str]:
     for process in doomed:
         send(process, signal.SIGKILL)
     deadline = time.monotonic_ns() + 2 * BOUND_NS
-    for process in doomed:
-        wait_until(partial(_came_to, process, "gone"), deadline)
-    return {process: state(process) for process in doomed}
+    return {process: settled(process, ("gone",), deadline) for process in doomed}
 
 
 @contextmanager
@@ -138,11 +135,19 @@ def held(process: Process) -> Iterator[None]:
         raise ProcessLookupError(f"process {process.pid} is gone")
     try:
         deadline = time.monotonic_ns() + BOUND_NS
-        if not wait_until(partial(_came_to, process, "T", "gone"), deadline):
-            raise TimeoutError(f"process {process.pid} did not stop; it is in state D?")
+        letter = settled(process, ("T", "gone"), deadline)
+        if letter not in ("T", "gone"):
+            raise TimeoutError(f"process {process.pid} does not stop; it is in state {letter}")
         yield
     finally:
         send(process, signal.SIGCONT)
+
+
+def settled(process: Process, wanted: Collection[str], deadline_ns: int) -> str:
+    """The first wanted state that a process comes to, or the one it is in at the deadline."""
+    while (now := state(process)) not in wanted and time.monotonic_ns() < deadline_ns:
+        time.sleep(POLL_S)
+    return now
 
 
 def wait_until(condition: Callable[[], bool], deadline_ns: int) -> bool:
@@ -150,12 +155,8 @@ def wait_until(condition: Callable[[], bool], deadline_ns: int) -> bool:
     while not condition():
         if time.monotonic_ns() > deadline_ns:
             return False
-        time.sleep(0.000_02)
+        time.sleep(POLL_S)
     return True
-
-
-def _came_to(process: Process, *states: str) -> bool:
-    return state(process) in states
 
 
 def _stat(path: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from holdfast.nemesis.agent import processes
@@ -22,18 +22,20 @@ class Pauses:
 
     def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence:
         """Stops every process of `nodes`. Errors: Refused where none of them lives."""
-        nodes = args["nodes"]
-        if not any(self._world.living(node) for node in nodes):
-            raise Refused(f"pause {'+'.join(nodes)}: no process of it is alive; restart it first")
-        self._claims.claim(fault, nodes)
-        for node in nodes:
+        states = {}
+        self._claims.claim(fault, args["nodes"])
+        for node in self._claims.of(fault):
             stopped = processes.stop(self._world.node(node).roots)
             self._stopped.setdefault(node, {}).update(dict.fromkeys(stopped))
-        return self.observe(fault)
+            states[node] = _worst(stopped.values())
+        if set(states.values()) == {"gone"}:
+            raise Refused(f"pause {'+'.join(states)}: no process of it is alive; restart it first")
+        return _evidence(states)
 
     def observe(self, fault: str) -> Evidence:
         """The states of the nodes now; it bites while all of their threads are stopped."""
-        return self._evidence(self._claims.of(fault))
+        living = {node: self._world.living(node) for node in self._claims.of(fault)}
+        return _evidence({n: _worst(map(processes.state, found)) for n, found in living.items()})
 
     def heal(self, fault: str) -> Evidence:
         """Continues the nodes that no other fault wants stopped; shows the states before."""
@@ -46,17 +48,6 @@ class Pauses:
         """Continues a node that no fault wants stopped."""
         if not self._claims.claimants(node):
             processes.resume(self._stopped.pop(node, {}))
-
-    def _evidence(self, nodes: tuple[str, ...]) -> Evidence:
-        states = {node: self._state(node) for node in nodes}
-        return {
-            "bit": "T" in states.values() and set(states.values()) <= {"T", "gone"},
-            "states": states,
-        }
-
-    def _state(self, node: str) -> str:
-        states = {processes.state(process) for process in self._world.living(node)}
-        return next(iter(sorted(states - {"T"})), "T") if states else "gone"
 
 
 class Kills:
@@ -98,3 +89,14 @@ class Kills:
 
     def settle(self, node: str) -> None:
         """Nothing: a node that was started again lives, whoever killed it before."""
+
+
+def _worst(states: Iterable[str]) -> str:
+    """`T` if all processes are stopped, a running one's state if not, `gone` if there are none."""
+    seen = set(states) - {"gone"}
+    return min(seen - {"T"}, default="T" if seen else "gone")
+
+
+def _evidence(states: Mapping[str, str]) -> Evidence:
+    seen = set(states.values())
+    return {"bit": "T" in seen and seen <= {"T", "gone"}, "states": dict(states)}
