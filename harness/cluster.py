@@ -32,6 +32,7 @@ class Entries:
     probe: str
     resource_main: str
     resource_client: str
+    resource_port: int
     libraries: Sequence[Path]
 
 
@@ -74,6 +75,7 @@ class Cluster:
             Node(name="probe", role="probe"),
         ]
         self.nodes = tuple(await self.backend.open(wanted))
+        await self._forward()
         for node in self.nodes:
             await self.agent.ask(
                 "adopt",
@@ -86,6 +88,13 @@ class Cluster:
         await self._wait_for_servers()
         rest = [node.name for node in self.nodes if node.role != "server"]
         await asyncio.gather(*(self.start(name) for name in rest))
+
+    async def _forward(self) -> None:
+        """Where the backend has no networks, let the agent carry every directed link."""
+        links = getattr(self.backend, "proxy_links", None)
+        if links is not None:
+            ports = [*self.system.ports, self.entries.resource_port]
+            await self.agent.ask("proxy", links=links(ports))
 
     async def _wait_for_servers(self) -> None:
         options = self.options["system"]

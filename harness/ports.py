@@ -126,22 +126,26 @@ class Place:
     run_dir   readable and writable under the same path on every node
     shared    folders readable under the same path on every node: the code, the libraries
     label     marks every container, network and process of the run
+    seed      of the run, for what a server draws by itself
     """
 
     run_id: str
     run_dir: Path
     shared: Sequence[Path]
     label: str
+    seed: int = 0
 
 
 class System(Protocol):
     """A lock service under test, as the driver sees it.
 
     `client` names, as "module:attr", a factory ClientSetup -> LockClient (or BlockingLockClient)
-    that workers load; `libraries` are the pinned packages which that client imports.
+    that workers load; `libraries` are the pinned packages which that client imports; `ports` are
+    the TCP ports on which its servers listen.
     """
 
     client: str
+    ports: Sequence[int]
     libraries: Sequence[str]
 
     def promises(self, options: Mapping[str, str]) -> Promises: ...

@@ -56,6 +56,7 @@ class Run:
             run_dir=self.run_dir.path,
             shared=(self.run_dir.code, *map(Path, self.manifest["libraries"])),
             label=self.manifest["label"],
+            seed=self.plan.seed,
         )
         backend = load(entries["backend"])(place)
         registry.note(place.run_id, run_dir=place.run_dir, label=place.label)
@@ -73,6 +74,7 @@ class Run:
                 probe=entries["probe"],
                 resource_main=entries["resource_main"],
                 resource_client=entries["resource_client"],
+                resource_port=entries["resource_port"],
                 libraries=[Path(path) for path in self.manifest["libraries"]],
             ),
             options=self.manifest["options"],

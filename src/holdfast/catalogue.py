@@ -27,13 +27,15 @@ class SystemRow:
 class BackendRow:
     """A place for nodes: the entry, what says why it cannot run here, and what a run starts under.
 
-    `prefix` names a function that gives the words to put before the driver's command line, "" none.
+    `prefix` names a function that gives the words to put before the driver's command line, "" none;
+    `instead` is the backend to take where this one cannot run, "" for none.
     """
 
     entry: str
     says: str
     precheck: str
     prefix: str
+    instead: str
 
 
 _S = "holdfast.clusters.systems"
@@ -77,12 +79,21 @@ BACKENDS: dict[str, BackendRow] = {
         says="processes of this machine, each node a network namespace of its own",
         precheck=f"{_B}.local:precheck",
         prefix=f"{_B}.local:launch_prefix",
+        instead="local-proxy",
+    ),
+    "local-proxy": BackendRow(
+        entry=f"{_B}.local_proxy:LocalProxyBackend",
+        says="the same without network namespaces: loopback addresses, a proxy for every link",
+        precheck=f"{_B}.local_proxy:precheck",
+        prefix="",
+        instead="",
     ),
     "docker": BackendRow(
         entry=f"{_B}.docker:DockerBackend",
         says="one container per node, on an engine of this host",
         precheck=f"{_B}.engine:precheck",
         prefix="",
+        instead="",
     ),
 }
 

@@ -8,7 +8,6 @@ it did not work out, and try again after a random while. Nothing ties the server
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -17,6 +16,7 @@ from holdfast.clusters.systems.reference.wire import Frame
 from holdfast.clusters.systems.single.remote import Remote
 from holdfast.harness.events import Answer, Grant, Mode, Op, Status
 from holdfast.harness.ports import ClientSetup
+from holdfast.harness.seeds import stream
 
 VOTE_S = 0.25
 """A server that does not vote for so long has not voted."""
@@ -37,7 +37,7 @@ class MajorityClient:
         self._setup = setup
         self._remotes = [Remote(address) for _, address in setup.servers]
         self._quorum = quorum_of(setup.options, len(self._remotes))
-        self._rng = random.Random(f"client {setup.process} {setup.name}")
+        self._rng = stream(setup.seed, "majority client", setup.process)
         self._holds: dict[int, tuple[str, int, int]] = {}
         self._owners: dict[int, int] = {}
         self._tasks: dict[asyncio.Task[Any], None] = {}

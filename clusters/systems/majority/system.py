@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.clusters.systems.majority.options import KNOWN, quorum_of
 from holdfast.clusters.systems.reference.system import KEPT, known_options, status
+from holdfast.clusters.systems.reference.wire import DEFAULT_PORT
 from holdfast.clusters.systems.single.system import lease_server
 from holdfast.harness.clock import MILLISECOND, SECOND
 from holdfast.harness.ports import Command, Node, Place
@@ -41,6 +42,7 @@ class MajoritySystem:
 
     client = "holdfast.clusters.systems.majority.client:client"
     libraries: Sequence[str] = ()
+    ports: Sequence[int] = (DEFAULT_PORT,)
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """What the vote claims. Raises UsageError."""

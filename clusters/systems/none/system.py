@@ -14,6 +14,7 @@ class NoSystem:
 
     client = "holdfast.clusters.systems.none.client:client"
     libraries: Sequence[str] = ()
+    ports: Sequence[int] = ()
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         if options:

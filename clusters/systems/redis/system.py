@@ -32,6 +32,7 @@ class Redis:
     client = "holdfast.clusters.systems.redis.client:client"
     libraries: Sequence[str] = ("redis==8.1.0", "async-timeout==5.0.1")
     binary = "redis-server"
+    ports: Sequence[int] = (PORT,)
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         chosen = choose("redis", options, OPTIONS)

@@ -10,7 +10,6 @@ handed on, so that the lease which the caller counts on began after anything it 
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +21,7 @@ from holdfast.clusters.systems.reference.wire import Frame
 from holdfast.harness.clock import now_ns
 from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status
 from holdfast.harness.ports import ClientSetup
+from holdfast.harness.seeds import stream
 
 MEANING: dict[str, Status] = {
     "granted": Status.OK,
@@ -64,7 +64,7 @@ class ReferenceClient:
         self._setup = setup
         self._session_ns = read(setup.options)[0].session_ns
         self._call_s = max(1.0, setup.lease_ns / 3e9)
-        self._rng = random.Random(f"client {setup.process} {setup.name}")
+        self._rng = stream(setup.seed, "reference client", setup.process)
         self._holds: dict[int, tuple[str, int]] = {}
         self._waits: dict[int, Wait] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}

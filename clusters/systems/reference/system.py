@@ -88,6 +88,7 @@ class ReferenceSystem:
 
     client = "holdfast.clusters.systems.reference.client:client"
     libraries: Sequence[str] = ()
+    ports: Sequence[int] = (DEFAULT_PORT,)
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """All that a lock can promise, under every fault. Raises UsageError."""
@@ -122,7 +123,7 @@ class ReferenceSystem:
             "peers": {server.name: server.address for server in servers},
             "data": str(place.run_dir / "data" / node.name),
             "options": dict(options),
-            "seed": place.run_id,
+            "seed": place.seed,
         }
         module = "holdfast.clusters.systems.reference.server"
         return server_command(module, node, place, config)

@@ -9,7 +9,6 @@ or comes too late, is its outcome unknown.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Coroutine
 from typing import Any
 
@@ -17,6 +16,7 @@ from holdfast.clusters.systems.reference.wire import Frame
 from holdfast.clusters.systems.single.remote import NEVER_SENT, UNANSWERED, Remote
 from holdfast.harness.events import Answer, Grant, Mode, Op, Status
 from holdfast.harness.ports import ClientSetup
+from holdfast.harness.seeds import stream
 
 MEANING: dict[str, Status] = {
     "granted": Status.OK,
@@ -42,7 +42,7 @@ class SingleClient:
     def __init__(self, setup: ClientSetup) -> None:
         self._setup = setup
         self._remote = Remote(setup.servers[0][1])
-        self._rng = random.Random(f"client {setup.process} {setup.name}")
+        self._rng = stream(setup.seed, "single client", setup.process)
         self._call_s = max(1.0, setup.lease_ns / 3e9)
         self._holds: dict[int, tuple[str, int]] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}

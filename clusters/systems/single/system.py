@@ -57,6 +57,7 @@ class SingleSystem:
 
     client = "holdfast.clusters.systems.single.client:client"
     libraries: Sequence[str] = ()
+    ports: Sequence[int] = (DEFAULT_PORT,)
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """Exclusion as long as the server lives. Raises UsageError: it has no options."""

@@ -68,7 +68,16 @@ def complete(plan: Plan) -> Plan:
         problems += error.problems
     if problems:
         raise UsageError(*problems)
-    return replace(plan, nodes=nodes, resource=resource, faults=(*plan.faults, *drawn))
+    backend = usable_backend(plan.backend)
+    return replace(
+        plan, backend=backend, nodes=nodes, resource=resource, faults=(*plan.faults, *drawn)
+    )
+
+
+def usable_backend(name: str) -> str:
+    """The backend asked for, or the one to take instead where this machine cannot run it."""
+    row = catalogue.BACKENDS[name]
+    return row.instead if row.instead and load(row.precheck)() is not None else name
 
 
 def draw(plan: Plan) -> Sequence[Any]:
@@ -155,6 +164,7 @@ def _manifest(plan: Plan, name: str, again: str, fetched: Sequence[str]) -> dict
             "probe": catalogue.PROBE,
             "resource_main": catalogue.RESOURCE_MAIN,
             "resource_client": catalogue.RESOURCE_CLIENT,
+            "resource_port": load(f"{catalogue.RESOURCE_MAIN}:PORT"),
             "nemeses": {
                 name: row.entry
                 for name, row in catalogue.NEMESES.items()

@@ -51,7 +51,7 @@ def precheck(manifest: Mapping[str, Any]) -> None:
     """EnvironmentFailed, with the reason, if this machine cannot do what the run needs."""
     backend = manifest["plan"]["backend"]
     reason = load(catalogue.BACKENDS[backend].precheck)()
-    if reason is None and backend == "local":
+    if reason is None and backend != "docker":
         look = getattr(load(manifest["entries"]["system"]), "precheck", None)
         reason = look() if look is not None else None
     if reason is not None:
