@@ -11,6 +11,10 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
+# Two runs on local processes; no container engine and no root needed.
+demo: $(VENV)/ready
+	$(BIN)/holdfast demo
+
 venv: $(VENV)/ready
 
 test: $(VENV)/ready

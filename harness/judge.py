@@ -13,6 +13,7 @@ from holdfast.harness.events import Op, Status
 from holdfast.harness.history import Recording, load
 from holdfast.harness.store import RunDir
 from holdfast.harness.verdict import (
+    ENFORCED_BY_RESOURCE,
     PROPERTIES,
     Finding,
     Promises,
@@ -153,7 +154,10 @@ def _verdict_row(verdict: PropertyVerdict, case: Case, kinds: Sequence[str]) -> 
     return {
         "property": verdict.property,
         "verdict": str(verdict.verdict),
-        "promised": case.promises.promised(verdict.property, kinds),
+        "promised": case.promises.promised(verdict.property, kinds)
+        and not (
+            case.options["resource"] == "unfenced" and verdict.property in ENFORCED_BY_RESOURCE
+        ),
         "severity": str(severity),
         "reason": verdict.reason,
         "exercised": dict(verdict.exercised),

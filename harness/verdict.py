@@ -48,6 +48,10 @@ PROPERTIES: dict[str, tuple[Severity, str]] = {
 """Property id -> how bad a violation is, and what the property says. One row per checker."""
 
 
+ENFORCED_BY_RESOURCE = frozenset({"no-stale-write", "no-expired-write", "no-lost-update"})
+"""What no lock can keep alone: the protected resource has to refuse old tokens for it."""
+
+
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """VIOLATED beats UNKNOWN beats HOLDS; nothing at all is UNKNOWN."""
     seen = set(verdicts)
