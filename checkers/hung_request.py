@@ -41,9 +41,7 @@ def check(case: Case) -> PropertyVerdict:
     findings = [_finding(case, row, late_ns) for row, late_ns in hung(case)]
     met = exercise(case, needs=NEEDS)
     counts = {**met.counts, "requests judged": len(case.history.of(*ASKS))}
-    return conclude(
-        case, PROPERTY, findings, (), Exercise(counts=counts, missing=met.missing)
-    )
+    return conclude(case, PROPERTY, findings, (), Exercise(counts=counts, missing=met.missing))
 
 
 def hung(case: Case) -> Iterator[tuple[int, int]]:

@@ -34,9 +34,7 @@ def check(case: Case) -> PropertyVerdict:
     findings = [_finding(case, stall) for stall in stalls(case, _refused, dead_let_go=False)]
     met = exercise(case, needs=NEEDS)
     missing = (*met.missing, *unanswered_probes(case))
-    return conclude(
-        case, PROPERTY, findings, (), Exercise(counts=met.counts, missing=missing)
-    )
+    return conclude(case, PROPERTY, findings, (), Exercise(counts=met.counts, missing=missing))
 
 
 def _refused(case: Case, a: Attempt) -> Span | None:

@@ -82,7 +82,20 @@ def requests(case: Case) -> Iterator[Request]:
         rows["t_ret"].tolist(),
         strict=True,
     )
-    for row, sent, key, attempt, token, name, write, accepted, base, version, begun, done in columns:
+    for (
+        row,
+        sent,
+        key,
+        attempt,
+        token,
+        name,
+        write,
+        accepted,
+        base,
+        version,
+        begun,
+        done,
+    ) in columns:
         yield Request(
             row=row,
             sent=sent,

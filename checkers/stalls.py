@@ -95,9 +95,7 @@ def _of_lock(
         if not inside:
             continue
         first_ns, last_ns = inside[0][0], max(e for _, e, _ in inside)
-        burn_ns = longest_ns(case) * sum(
-            _unknown(a) and a.inv_ns < last_ns for a in group
-        )
+        burn_ns = longest_ns(case) * sum(_unknown(a) and a.inv_ns < last_ns for a in group)
         if last_ns - first_ns >= SLACK_NS + burn_ns:
             before = [a for a in group if a.status is Status.OK and a.ret_ns <= from_ns]
             yield Stall(
