@@ -1,0 +1,81 @@
+"""Deadlock freedom: a lock that its holder gave back or lost is granted again.
+
+Claims
+    VIOLATED: somebody waited for a lock, nobody could hold it, and nobody was granted it, for
+    longer than every excuse lasts. A dead owner's hold that nothing but a release would end counts
+    as given up: such a lock is never free again, which is what this property is about.
+Assumes
+    The service answers again `recovery_ns` after a heal, and may then count a lease anew. Each
+    acquire of unknown outcome may burn one more lease.
+Blind to
+    Stalls shorter than the slack, during faults and right after them; services that do not answer
+    at all; unknown acquires of clients that live on, where a lease does not bound the hold.
+Cost
+    O(n log n) in the attempts of each lock.
+"""
+
+from __future__ import annotations
+
+from holdfast.checkers.exercise import Exercise, conclude, exercise
+from holdfast.checkers.holds import Attempt, Span, attempts
+from holdfast.checkers.sentences import seconds, who
+from holdfast.checkers.spans import believed
+from holdfast.checkers.stalls import Stall, answered_span, stalls
+from holdfast.harness.case import Case
+from holdfast.harness.events import Op, Status
+from holdfast.harness.verdict import Finding, PropertyVerdict
+
+PROPERTY = "deadlock-freedom"
+NEEDS = ("contention", "probes", "faults")
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict on deadlock-freedom."""
+    found = list(stalls(case, _waiting, dead_let_go=True))
+    met = exercise(case, needs=NEEDS)
+    missing = (*met.missing, *unanswered_probes(case))
+    findings = [_finding(case, stall) for stall in found]
+    counts = Exercise(counts=met.counts, missing=missing)
+    return conclude(case, PROPERTY, findings, (), counts)
+
+
+def unanswered_probes(case: Case) -> list[str]:
+    """Why a probe that was not granted is no violation either, one reason per lock."""
+    reasons = []
+    for a in attempts(case):
+        if a.op != Op.PROBE or a.status is Status.OK:
+            continue
+        lock = case.history.strings[a.key]
+        if answered_span(case, a) is None:
+            reasons.append(f"the probe of '{lock}' got no answer: the service was unavailable")
+        else:
+            reasons.append(
+                f"the probe of '{lock}' was not granted, but an earlier acquire or fault may"
+                " still have kept the lock"
+            )
+    return reasons
+
+
+def _waiting(case: Case, a: Attempt) -> Span | None:
+    return answered_span(case, a) if a.op != Op.TRY else None
+
+
+def _finding(case: Case, stall: Stall) -> Finding:
+    lock = case.history.strings[stall.key]
+    waiters = list(dict.fromkeys(a.node for a in stall.asked))
+    named = ", ".join(waiters[:3]) + (f" and {len(waiters) - 3} more" if waiters[3:] else "")
+    why = "nobody had held it before"
+    if stall.last is not None:
+        why = f"its last owner, {who(case, stall.last)}, had let it go or was dead"
+    ends = [] if stall.last is None else [stall.last.row, stall.last.end_row]
+    return Finding(
+        kind="deadlock",
+        sentence=(
+            f"from {seconds(case, stall.from_ns)} to {seconds(case, stall.to_ns)} nobody was"
+            f" granted '{lock}', although {named} asked for it and nobody could hold it: {why}."
+        ),
+        witnesses=(*(row for row in ends if row >= 0), *(a.row for a in stall.asked[:4])),
+        lock=lock,
+        t_ns=stall.from_ns,
+        spans=believed(case, *([] if stall.last is None else [stall.last])),
+    )

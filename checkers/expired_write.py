@@ -1,0 +1,72 @@
+"""No expired-owner write: once its owner's hold is over, the resource takes nothing from it.
+
+Claims
+    VIOLATED: the resource's log shows a write accepted after the writer's hold had ended for
+    certain, and before any newer owner had been admitted. Comparing tokens cannot stop that: there
+    is nothing yet to compare with.
+Assumes
+    A release answered ok, an answer "not the owner", a loss notice, an operator's force-unlock, a
+    lease run out on an undisturbed service, or the next owner's grant ends a hold.
+Blind to
+    Leases that a fault on a server may have made longer; ends that only the service knows of.
+    A write that a newer owner's request had preceded is a stale write, another property.
+Cost
+    O(n log n) in requests and attempts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.checkers import served
+from holdfast.checkers.admitted import Admitted
+from holdfast.checkers.ended import Ended, certain_end
+from holdfast.checkers.exercise import conclude, exercise
+from holdfast.checkers.holds import Attempt, by_id
+from holdfast.checkers.sentences import seconds, who
+from holdfast.checkers.spans import believed
+from holdfast.harness.case import Case
+from holdfast.harness.verdict import Finding, PropertyVerdict
+
+PROPERTY = "no-expired-write"
+NEEDS = ("contention", "requests", "stale-requests", "faults")
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict on no-expired-write."""
+    findings = [_finding(case, *expired) for expired in expired_writes(case)]
+    return conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
+
+
+def expired_writes(case: Case) -> Iterator[tuple[served.Request, Attempt, Ended]]:
+    """Every accepted write of an owner whose hold had ended, in the order of the log."""
+    attempts = by_id(case)
+    admitted: dict[int, Admitted] = {}
+    for request in served.requests(case):
+        attempt = attempts.get(request.attempt)
+        if not request.accepted or attempt is None:
+            continue
+        before = admitted.setdefault(request.key, Admitted(case, attempts))
+        if request.write and before.newer_than(attempt) is None:
+            end = certain_end(case, attempt)
+            if end is not None and request.from_ns > end.t_ns + case.error_ns:
+                yield request, attempt, end
+        before.add(attempt, request.row)
+
+
+def _finding(case: Case, request: served.Request, attempt: Attempt, end: Ended) -> Finding:
+    lock = case.history.strings[request.key]
+    sent = (request.sent,) if request.sent >= 0 else ()
+    proof = (end.row,) if end.row not in (attempt.row, -1) else ()
+    return Finding(
+        kind="expired-owner-write",
+        sentence=(
+            f"the resource accepted a write to '{lock}' from {who(case, attempt)} at"
+            f" {seconds(case, request.from_ns)}, although its hold {end.why} by"
+            f" {seconds(case, end.t_ns)}."
+        ),
+        witnesses=(attempt.row, *proof, *sent, request.row),
+        lock=lock,
+        t_ns=request.from_ns,
+        spans=believed(case, attempt),
+    )
