@@ -120,9 +120,7 @@ def _can_grant(case: Case, window: Window) -> bool:
     held = {
         a.key
         for a in attempts(case)
-        if a.certain is not None
-        and a.certain[0] <= window.from_ns
-        and a.certain[1] >= window.to_ns
+        if a.certain is not None and a.certain[0] <= window.from_ns and a.certain[1] >= window.to_ns
     }
     return held != {a.key for a in attempts(case)}
 

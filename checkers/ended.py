@@ -55,9 +55,7 @@ def _ends(case: Case, a: Attempt) -> Iterator[Ended]:
         yield Ended(t_ns=a.possible[1], row=a.row, why="had run out with its lease")
     successor = _successor(case, a)
     if successor is not None:
-        yield Ended(
-            t_ns=successor.ret_ns, row=successor.row, why="had passed on to the next owner"
-        )
+        yield Ended(t_ns=successor.ret_ns, row=successor.row, why="had passed on to the next owner")
 
 
 def _last_ok_renewal(case: Case, a: Attempt) -> int:

@@ -82,7 +82,20 @@ def requests(case: Case) -> Iterator[Request]:
         rows["t_ret"].tolist(),
         strict=True,
     )
-    for row, sent, key, attempt, token, name, write, accepted, base, version, begun, done in columns:
+    for (
+        row,
+        sent,
+        key,
+        attempt,
+        token,
+        name,
+        write,
+        accepted,
+        base,
+        version,
+        begun,
+        done,
+    ) in columns:
         yield Request(
             row=row,
             sent=sent,
@@ -129,7 +142,8 @@ def _in_order(rows: Rows, served: Indices) -> Indices:
     writers = rows["writer"][served]
     first = {int(w): int(rows["t_inv"][served[writers == w]].min()) for w in np.unique(writers)}
     lived = np.array([first[int(w)] for w in writers], np.int64)
-    return served[np.lexsort((rows["row"][served], lived))]
+    in_order: Indices = served[np.lexsort((rows["row"][served], lived))]
+    return in_order
 
 
 def _look_up(names: npt.NDArray[np.int64], at: Indices, wanted: npt.NDArray[np.int64]) -> Indices:
