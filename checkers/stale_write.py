@@ -20,8 +20,7 @@ from holdfast.checkers import served
 from holdfast.checkers.admitted import Admitted
 from holdfast.checkers.exercise import conclude, exercise
 from holdfast.checkers.holds import Attempt, by_id
-from holdfast.checkers.sentences import seconds, who
-from holdfast.checkers.spans import believed
+from holdfast.checkers.sentences import drawn, seconds, who
 from holdfast.harness.case import Case
 from holdfast.harness.verdict import Finding, PropertyVerdict
 
@@ -69,5 +68,5 @@ def _finding(
         witnesses=(old.row, new.row, admitted_row, *sent, request.row),
         lock=lock,
         t_ns=request.from_ns,
-        spans=believed(case, old, new),
+        spans=tuple(drawn(case, a, a.end_ns) for a in (old, new)),
     )
