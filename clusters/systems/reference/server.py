@@ -42,8 +42,9 @@ class PeerLink:
     Messages sent while there is none are lost, which consensus is made for.
     """
 
-    def __init__(self, *, me: str, peer: str, address: str, port: int) -> None:
+    def __init__(self, *, me: str, local: str, peer: str, address: str, port: int) -> None:
         self._me = me
+        self._local = local
         self._peer = peer
         self._host, self._port = endpoint(address, port)
         self._wire: Framed | None = None
@@ -60,7 +61,10 @@ class PeerLink:
         while True:
             try:
                 async with asyncio.timeout(CONNECT_S):
-                    _, wire = await loop.create_connection(self._make, self._host, self._port)
+                    # From our own address, so that a link is known by its two ends.
+                    _, wire = await loop.create_connection(
+                        self._make, self._host, self._port, local_addr=(self._local, 0)
+                    )
             except (OSError, TimeoutError):
                 await asyncio.sleep(RETRY_S)
                 continue
@@ -105,7 +109,9 @@ class Server:
             now_ns=time.monotonic_ns(),
         )
         self._links = {
-            peer: PeerLink(me=self._name, peer=peer, address=address, port=self._port)
+            peer: PeerLink(
+                me=self._name, local=self._address, peer=peer, address=address, port=self._port
+            )
             for peer, address in peers.items()
             if peer != self._name
         }

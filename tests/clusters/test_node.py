@@ -1,0 +1,100 @@
+"""One node between its clients and its log: who is answered, and what a new leader counts."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from holdfast.clusters.systems.reference.messages import NOTHING, Append, Appended, Entry, GiveVote
+from holdfast.clusters.systems.reference.node import Asked, Effects, Heard, LockNode
+from holdfast.clusters.systems.reference.options import Options
+
+SECOND = 1_000_000_000
+
+
+def leader() -> LockNode:
+    """Node n1 of three, leading in term 1 since 1 s, its first entry not yet committed."""
+    node = LockNode(
+        name="n1",
+        peers=["n1", "n2", "n3"],
+        options=Options(),
+        rng=random.Random("n1"),
+        durable=NOTHING,
+        now_ns=0,
+    )
+    node.step(SECOND)
+    votes = [GiveVote(sender="n2", term=1, pre=pre, given=True) for pre in (True, False)]
+    node.step(SECOND, [Heard(message=vote) for vote in votes])
+    return node
+
+
+def asks(op: str, **fields: Any) -> Asked:
+    """A request on connection 5, number 9."""
+    return Asked(connection=5, frame={"id": 9, "op": op, **fields})
+
+
+def commit(node: LockNode, now_ns: int, index: int) -> Effects:
+    """n2 has everything up to `index`."""
+    reply = Appended(sender="n2", term=1, ok=True, index=index)
+    return node.step(now_ns, [Heard(message=reply)])
+
+
+def said(effects: Effects) -> list[tuple[int, Any, str]]:
+    """(connection, number, what) of the replies."""
+    return [(at, frame.get("id"), frame.get("is", "")) for at, frame in effects.replies]
+
+
+def test_a_client_is_answered_only_after_the_commit() -> None:
+    node = leader()
+    assert said(node.step(SECOND, [asks("open", ttl_ns=0)])) == []
+    assert said(commit(node, SECOND, 1)) == []
+    assert said(commit(node, SECOND, 2)) == [(5, 9, "opened")]
+
+
+def test_a_leader_that_is_replaced_does_not_say_what_became_of_a_request() -> None:
+    node = leader()
+    node.step(SECOND, [asks("open", ttl_ns=0)])
+    other = Entry(term=2, command={"op": "open", "ttl_ns": 0})
+    append = Append(
+        sender="n2",
+        term=2,
+        prev_index=0,
+        prev_term=0,
+        entries=(Entry(term=2, command=None), other),
+        commit=2,
+    )
+    assert said(node.step(SECOND, [Heard(message=append)])) == [(5, 9, "deposed")]
+    assert said(node.step(SECOND, [asks("open", ttl_ns=0)])) == [(5, 9, "not-leader")]
+
+
+def test_a_leader_answers_from_memory_only_once_its_first_entry_is_committed() -> None:
+    node = leader()
+    question = asks("ask", session=1, holds=[], waits=[])
+    assert said(node.step(SECOND, [question])) == [(5, 9, "not-leader")]
+    commit(node, SECOND, 1)
+    assert said(node.step(SECOND, [question])) == [(5, 9, "state")]
+
+
+def test_a_malformed_request_is_refused_and_nothing_is_logged() -> None:
+    node = leader()
+    node.step(SECOND)
+    effects = node.step(SECOND, [asks("acquire", lock=7)])
+    assert said(effects) == [(5, 9, "bad-request")]
+    assert effects.saves == ()
+
+
+def test_the_leader_expires_a_lease_at_its_end_through_the_log() -> None:
+    node = leader()
+    node.step(SECOND, [asks("open", ttl_ns=0)])
+    commit(node, SECOND, 2)
+    acquire = {"session": 2, "seq": 1, "done": 0, "lock": "a", "attempt": 1}
+    acquire |= {"ttl_ns": SECOND // 10, "wait_ns": 0, "owner": "c"}
+    node.step(SECOND, [asks("acquire", **acquire)])
+    granted_ns = SECOND + 5
+    assert said(commit(node, granted_ns, 3)) == [(5, 9, "granted")]
+    assert node.step(granted_ns + SECOND // 10 - 1).saves == ()
+    node.step(granted_ns + SECOND // 10)
+    assert node.locks.fate("a", 1) == "held", "not before the log says so"
+    effects = commit(node, granted_ns + SECOND // 10, 4)
+    assert node.locks.fate("a", 1) == "expired"
+    assert [frame.get("event") for _, frame in effects.replies] == ["lost"]
