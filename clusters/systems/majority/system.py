@@ -3,6 +3,10 @@
 Every node runs the lease server of `single`. The promises are those that users of such a vote
 read into it; that they are broken, by a restart, a clock, or tokens of servers that know nothing
 of each other, is what the harness is there to show.
+
+Promises: all that the reference service promises.
+Does not promise: a queue.
+Tested with: partitions, stops, deaths and wall clocks off.
 """
 
 from __future__ import annotations

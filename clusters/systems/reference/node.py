@@ -31,7 +31,7 @@ from holdfast.clusters.systems.reference.tables import (
 )
 from holdfast.clusters.systems.reference.timers import Timers
 
-GONE_NS = 2_000_000_000
+GONE_NS = 3_000_000_000
 """A waiter whose client has no connection for so long leaves the queue."""
 
 

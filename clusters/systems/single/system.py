@@ -2,6 +2,10 @@
 
 However many nodes a run has, clients use the first only. The others run the same server, idle, so
 that a fault can be aimed at a bystander; `leader` is always the first.
+
+Promises: what the reference service does, as long as its one process lives.
+Does not promise: exclusion or ordered tokens across a restart, which forgets every hold.
+Tested with: partitions, stops, deaths and wall clocks off.
 """
 
 from __future__ import annotations
