@@ -313,7 +313,7 @@ def _renewals(log: Log, row: int) -> list[Renewal]:
             row=r,
             inv_ns=log.inv[r],
             ret_ns=log.ret[r],
-            status=log.status[r],
+            status=Status(log.status[r]),
             ttl_ns=log.res[r] if log.status[r] == Status.OK else log.arg[r],
         )
         for r in log.renewals.get(log.attempt[row], ())

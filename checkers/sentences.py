@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from holdfast.checkers.holds import INF, Attempt
+from holdfast.checkers.holds import Attempt
 from holdfast.harness.case import Case
 from holdfast.harness.clock import MILLISECOND, SECOND
 
 
 def seconds(case: Case, t_ns: int) -> str:
     """A moment of the run: "3.214 s" after its start."""
-    return span(t_ns - case.start_ns)
+    return f"{(t_ns - case.start_ns) / SECOND:.3f} s"
 
 
-def span(t_ns: int) -> str:
-    """A length of time in seconds, to the millisecond: "0.900 s"; "ever" where it has no end."""
-    if t_ns >= INF // 2:
-        return "ever"
-    return f"{t_ns / SECOND:.3f} s" if abs(t_ns) >= MILLISECOND else f"{t_ns / SECOND:.6f} s"
+def span(ns: int) -> str:
+    """A length of time: "0.900 s", "0.000150 s" where it is less than a millisecond."""
+    return f"{ns / SECOND:.6f} s" if 0 < ns < MILLISECOND else f"{ns / SECOND:.3f} s"
 
 
 def name(case: Case, process: int) -> str:

@@ -1,0 +1,163 @@
+"""Mutual exclusion: two owners never hold one lock at once.
+
+Claims: a double grant (the service's own answers show two holds at once), a broken lease (it
+granted inside a lease that it had promised), a double holder (two claims at once where nothing but
+a release frees the lock), a dead grant (to an attempt whose loss it had told before)
+Assumes: what the promises say of the service's clock and of what its ok answers prove; that what
+is declared an ordered token is one, unless the tokens of that lock contradict the order of grants
+Blind to: a client that acts on a lease that ran out, which no lock can stop. Such stale beliefs
+are noted, for fencing exists because of them. Leases of exact length without tokens are judged
+pair by pair
+Cost: n log n in the number of attempts, one pass per lock
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from holdfast.checkers.exercise import conclude, exercise
+from holdfast.checkers.holds import Attempt
+from holdfast.checkers.overlaps import (
+    Overlap,
+    granted,
+    in_token_order,
+    inversions,
+    overlaps,
+    overlaps_by_tokens,
+    proof_reach,
+    reach,
+    slack,
+)
+from holdfast.checkers.sentences import drawn, lock_name, name, seconds, span, who
+from holdfast.checkers.stale_belief import stale_beliefs
+from holdfast.harness.case import Case
+from holdfast.harness.events import Op, Status
+from holdfast.harness.verdict import Finding, PropertyVerdict
+
+PROPERTY = "mutual-exclusion"
+NEEDS = ("contention", "judged-holds", "faults")
+MOST_NOTES = 20
+"""stale beliefs are counted all, and the longest told"""
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict, with a finding per grant that fell into another's hold."""
+    findings = [_finding(case, overlap) for overlap in _overlaps(case)]
+    findings += _dead_grants(case)
+    findings.sort(key=lambda finding: finding.t_ns)
+    notes = [belief.told(case) for belief in stale_beliefs(case)[:MOST_NOTES]]
+    return conclude(case, PROPERTY, findings, notes, exercise(case, needs=NEEDS))
+
+
+def _overlaps(case: Case) -> list[Overlap]:
+    """At most one per newer grant; what time alone shows comes before what tokens add."""
+    by_newer: dict[int, Overlap] = {}
+    in_time = chain.from_iterable(overlaps(case).values())
+    in_tokens = chain.from_iterable(overlaps_by_tokens(case).values())
+    for overlap in chain(in_time, in_tokens):
+        by_newer.setdefault(overlap.newer.id, overlap)
+    return list(by_newer.values())
+
+
+def _finding(case: Case, overlap: Overlap) -> Finding:
+    older, newer = overlap.older, overlap.newer
+    if overlap.proved:
+        kind = "double-grant"
+    else:
+        kind = "double-holder" if case.promises.bound == "none" else "broken-lease"
+    sentence = f"{_granted(case, newer)} while {who(case, older)} still held it: "
+    sentence += _reason(case, overlap)
+    if overlap.by_tokens:
+        sentence += f"; its larger token says that {name(case, newer.process)} came later"
+    rows = [older.row, _why_row(case, older, newer.known_ns), newer.row]
+    if newer.inv_ns < older.known_ns and not overlap.by_tokens:
+        rows.append(_why_row(case, newer, older.known_ns))
+    far = reach(case)
+    return Finding(
+        kind=kind,
+        sentence=sentence,
+        witnesses=tuple(dict.fromkeys(row for row in rows if row >= 0)),
+        lock=lock_name(case, older),
+        t_ns=newer.known_ns,
+        spans=(drawn(case, older, far(older)), drawn(case, newer, far(newer))),
+    )
+
+
+def _granted(case: Case, newer: Attempt) -> str:
+    lock, when = lock_name(case, newer), seconds(case, newer.known_ns)
+    token = f" (token {newer.token})" if newer.token >= 0 else ""
+    owner = name(case, newer.process)
+    if newer.status is Status.OK:
+        return f"{owner} was granted '{lock}'{token} at {when}"
+    return f"{owner} held '{lock}'{token} by {when}, though its acquire was never answered,"
+
+
+def _reason(case: Case, overlap: Overlap) -> str:
+    """What shows that the older of the two still held when the newer was granted."""
+    older, now_ns = overlap.older, overlap.newer.known_ns
+    owner, rows = name(case, older.process), case.history.rows
+    if proof_reach(older) > now_ns + slack(case):
+        row = rows[older.proof_row]
+        what = "renewal" if row["f"] == Op.RENEW else "release"
+        said = f"{owner}'s {what}, sent at {seconds(case, int(row['t_inv']))}, was answered ok"
+        since = f", so it had held without a break since {seconds(case, older.known_ns)}"
+        return said + since if older.proved else f"{said}, so it held then"
+    if older.contract is None:
+        end = f"only at {seconds(case, older.end_ns)}" if older.end_why else "at no time"
+        return f"{owner} gave it up {end}, and nothing else frees this lock"
+    left = span(older.contract[1] - now_ns)
+    if older.lease_row < 0:
+        lease = f"lease of {span(older.ttl_ns)}, asked for at {seconds(case, older.inv_ns)}"
+    else:
+        row = rows[older.lease_row]
+        kind = "lease" if row["f"] == Op.RENEW else "session"
+        lease = f"{kind} of {span(int(row['res']))}, renewed at {seconds(case, int(row['t_inv']))}"
+    return f"{owner}'s {lease}, had at least {left} left"
+
+
+def _why_row(case: Case, attempt: Attempt, beyond_ns: int) -> int:
+    """The row by which its hold reaches beyond a moment, -1 where that is the grant itself."""
+    if attempt.proof_ns > beyond_ns + slack(case):
+        return attempt.proof_row
+    return attempt.end_row if case.promises.bound == "none" else attempt.lease_row
+
+
+def _dead_grants(case: Case) -> Iterator[Finding]:
+    """Grants to attempts whose loss had been told before the grant can have been given.
+
+    Only a smaller token granted after the notice shows that: an answer may just have been late.
+    """
+    if case.promises.tokens != "ordered":
+        return
+    for key, found in granted(case).items():
+        ordered = in_token_order(found)
+        if ordered and not inversions(case)[key]:
+            yield from _dead_grants_of(case, ordered)
+
+
+def _dead_grants_of(case: Case, found: Sequence[Attempt]) -> Iterator[Finding]:
+    latest = found[0]
+    for attempt in found[1:]:
+        told = attempt.end_row >= 0 and case.history.rows["f"][attempt.end_row] == Op.LOST
+        after = latest.inv_ns > attempt.end_ns + slack(case) and latest.token < attempt.token
+        if told and after:
+            yield _dead_grant(case, latest, attempt)
+        if attempt.inv_ns > latest.inv_ns:
+            latest = attempt
+
+
+def _dead_grant(case: Case, smaller: Attempt, dead: Attempt) -> Finding:
+    owner, lock = name(case, dead.process), lock_name(case, dead)
+    return Finding(
+        kind="dead-grant",
+        sentence=(
+            f"{owner} was granted '{lock}' (token {dead.token}) although it had been told at"
+            f" {seconds(case, dead.end_ns)} that this attempt was over: the smaller token"
+            f" {smaller.token} was asked for only at {seconds(case, smaller.inv_ns)}"
+        ),
+        witnesses=(dead.end_row, smaller.row, dead.row),
+        lock=lock,
+        t_ns=smaller.inv_ns,
+        spans=(drawn(case, smaller, smaller.end_ns), drawn(case, dead, dead.known_ns)),
+    )

@@ -1,0 +1,124 @@
+"""Fencing tokens: a later grant always carries a larger one, and no two share one.
+
+Claims: of two conflicting grants of one lock, where one was certainly first, the other has the
+larger token; where the system declares it, no token is given twice
+Assumes: nothing of clocks or leases. What is proved of a hold tells the order of grants, unless
+the same lock is seen to be held twice at once: then proofs say nothing of order
+Blind to: the order of grants whose calls overlap, with nothing proved of either
+Cost: n log n in the number of attempts
+Source: the earliest ends in token order, e = max(e before, call, last proof), against each answer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+
+from holdfast.checkers.exercise import Exercise, conclude, exercise
+from holdfast.checkers.holds import Attempt, conflict
+from holdfast.checkers.overlaps import (
+    granted,
+    in_token_order,
+    inversions,
+    meetings,
+    overlaps,
+    proof_reach,
+    slack,
+)
+from holdfast.checkers.sentences import drawn, lock_name, name, seconds
+from holdfast.harness.case import Case
+from holdfast.harness.verdict import Finding, PropertyVerdict
+
+PROPERTY = "token-order"
+NEEDS = ("tokens", "contention", "faults")
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict, with a finding per grant whose token does not fit; UNKNOWN without tokens."""
+    met = exercise(case, needs=NEEDS)
+    if case.promises.tokens == "none":
+        reason = "this system has no fencing tokens"
+        met = Exercise(counts=met.counts, missing=(reason, *met.missing))
+        return conclude(case, PROPERTY, (), (), met)
+    findings = [
+        _inversion(case, first, second)
+        for key, found in granted(case).items()
+        for first, second in inversions(case)[key] or _against_proofs(case, key, found)
+    ]
+    findings += [
+        _repetition(case, first, second)
+        for found in granted(case).values()
+        for first, second in _repeated(case, found)
+    ]
+    findings.sort(key=lambda finding: finding.t_ns)
+    return conclude(case, PROPERTY, findings, (), met)
+
+
+def _against_proofs(
+    case: Case, key: int, found: Sequence[Attempt]
+) -> Iterator[tuple[Attempt, Attempt]]:
+    """(first, second) in the only order in which the two can have held one after the other.
+
+    Nothing where this lock was held twice at once: there a proof does not say who came first.
+    """
+    if overlaps(case)[key]:
+        return
+    seen: set[int] = set()
+    for smaller, larger in meetings(in_token_order(found), proof_reach, slack(case)):
+        if conflict(smaller, larger) and smaller.token < larger.token and smaller.id not in seen:
+            seen.add(smaller.id)
+            yield larger, smaller
+
+
+def _repeated(case: Case, found: Sequence[Attempt]) -> Iterator[tuple[Attempt, Attempt]]:
+    """Two owners' grants with one token. One owner may be let in again with what it has."""
+    for _, same in groupby(in_token_order(found), key=lambda attempt: attempt.token):
+        group = sorted(same, key=lambda attempt: attempt.known_ns)
+        for first, second in pairwise(group):
+            in_order = second.inv_ns > first.known_ns + slack(case) and conflict(first, second)
+            if first.process != second.process and (case.promises.tokens_unique or in_order):
+                yield first, second
+
+
+def _inversion(case: Case, first: Attempt, second: Attempt) -> Finding:
+    owner, lock = name(case, second.process), lock_name(case, second)
+    asked = second.inv_ns > first.known_ns + slack(case)
+    if asked:
+        why = f"asked for at {seconds(case, second.inv_ns)}, after"
+    else:
+        why = f"still held at {seconds(case, second.proof_ns)}, when"
+    rows = (first.row, second.row) if asked else (first.row, second.row, second.proof_row)
+    return Finding(
+        kind="token-inversion",
+        sentence=(
+            f"{owner}'s grant of '{lock}' carries token {second.token} though it was {why}"
+            f" {name(case, first.process)} had been granted it with the larger token"
+            f" {first.token} by {seconds(case, first.known_ns)}"
+        ),
+        witnesses=rows,
+        lock=lock,
+        t_ns=second.known_ns,
+        spans=(
+            drawn(case, first, proof_reach(first)),
+            drawn(case, second, proof_reach(second)),
+        ),
+    )
+
+
+def _repetition(case: Case, first: Attempt, second: Attempt) -> Finding:
+    lock = lock_name(case, second)
+    return Finding(
+        kind="token-repeated",
+        sentence=(
+            f"'{lock}' was granted with token {second.token} to {name(case, first.process)} by"
+            f" {seconds(case, first.known_ns)} and to {name(case, second.process)} by"
+            f" {seconds(case, second.known_ns)}"
+        ),
+        witnesses=(first.row, second.row),
+        lock=lock,
+        t_ns=second.known_ns,
+        spans=(
+            drawn(case, first, proof_reach(first)),
+            drawn(case, second, proof_reach(second)),
+        ),
+    )
