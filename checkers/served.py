@@ -117,7 +117,8 @@ def stale_refused(case: Case) -> Indices:
     found = log(case)
     rows = case.history.rows[found.rows]
     highest = np.where(rows["f"] == Op.SERVED_WRITE, rows["aux"], rows["arg"])
-    return found.rows[(rows["status"] == Status.FAIL) & (rows["token"] < highest)]
+    stale = (rows["status"] == Status.FAIL) & (rows["token"] < highest)
+    return np.compress(stale, found.rows)
 
 
 def _log(case: Case) -> Log:
