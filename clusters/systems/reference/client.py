@@ -18,7 +18,7 @@ from holdfast.clusters.systems.reference.options import read
 from holdfast.clusters.systems.reference.requests import MAX_NS
 from holdfast.clusters.systems.reference.talk import UNANSWERED, Talk
 from holdfast.clusters.systems.reference.wire import Frame
-from holdfast.harness.clock import now_ns
+from holdfast.harness.clock import SECOND
 from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status
 from holdfast.harness.ports import ClientSetup
 from holdfast.harness.seeds import stream
@@ -276,14 +276,15 @@ class ReferenceClient:
         """Keeps a session alive, three times per lease of it."""
         while True:
             session = await self._talk.session(self._until(self._call_s))
-            sent_ns = now_ns()
+            sent_s = asyncio.get_running_loop().time()
             answer = await self._talk.plain(
                 "beat", until_s=self._until(self._call_s), session=session
             )
             if answer["is"] == "alive":
                 # The row is stamped now, and the session's lease began at the latest when the
                 # heartbeat was sent: what has passed since then is taken off.
-                left_ns = max(0, answer["ttl_ns"] - (now_ns() - sent_ns))
+                passed_s = asyncio.get_running_loop().time() - sent_s
+                left_ns = max(0, answer["ttl_ns"] - round(passed_s * SECOND))
                 self._setup.tell(Op.HEARTBEAT, attempt=0, lock="", res=left_ns)
             elif answer["is"] == "no-session" and session:
                 self._talk.lost_session(session)

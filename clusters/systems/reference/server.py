@@ -15,11 +15,11 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from holdfast.clusters.systems.reference.messages import Message, pack, unpack
+from holdfast.clusters.systems.reference.messages import Durable, Message, Save, pack, unpack
 from holdfast.clusters.systems.reference.node import Asked, Effects, Heard, Input, Left, LockNode
 from holdfast.clusters.systems.reference.options import read
 from holdfast.clusters.systems.reference.storage import Corrupt, Storage
@@ -36,17 +36,41 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
+class Disk(Protocol):
+    """What a node keeps things on: `storage.Storage`, or its like in the simulator."""
+
+    cut_bytes: int
+
+    def load(self) -> Durable: ...
+
+    def write(self, save: Save) -> None: ...
+
+    def sync(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class PeerLink:
     """The way to one peer: a connection of our own, opened again whenever it ends.
 
     Messages sent while there is none are lost, which consensus is made for.
     """
 
-    def __init__(self, *, me: str, local: str, peer: str, address: str, port: int) -> None:
+    def __init__(
+        self,
+        *,
+        me: str,
+        local: str,
+        peer: str,
+        address: str,
+        port: int,
+        say: Callable[[str], None] = say,
+    ) -> None:
         self._me = me
         self._local = local
         self._peer = peer
         self._host, self._port = endpoint(address, port)
+        self._say = say
         self._wire: Framed | None = None
         self._closed = asyncio.Event()
 
@@ -68,7 +92,7 @@ class PeerLink:
             except (OSError, TimeoutError):
                 await asyncio.sleep(RETRY_S)
                 continue
-            say(f"peer {self._peer}: connected")
+            self._say(f"peer {self._peer}: connected")
             wire.send({"peer": self._me})
             self._wire = wire
             await self._closed.wait()
@@ -79,15 +103,27 @@ class PeerLink:
 
     def _on_close(self, wire: Framed, reason: str) -> None:
         if self._wire is wire:
-            say(f"peer {self._peer}: {reason}")
+            self._say(f"peer {self._peer}: {reason}")
             self._wire = None
         self._closed.set()
 
 
 class Server:
-    """One node at work. What arrives in one turn of the loop is one step and one sync."""
+    """One node at work. What arrives in one turn of the loop is one step and one sync.
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    disk, now (ns, monotonic) and say are those of the host unless they are given.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        *,
+        disk: Disk | None = None,
+        now: Callable[[], int] = time.monotonic_ns,
+        say: Callable[[str], None] = say,
+    ) -> None:
+        self._now = now
+        self.say = say
         self._name = str(config["name"])
         self._address = str(config["address"])
         self._port = int(config.get("port", DEFAULT_PORT))
@@ -95,10 +131,10 @@ class Server:
         options, wrong = read(config.get("options", {}))
         if wrong:
             raise Corrupt("; ".join(wrong))
-        self._storage = Storage(Path(config["data"]))
+        self._storage = Storage(Path(config["data"])) if disk is None else disk
         durable = self._storage.load()
         if self._storage.cut_bytes:
-            say(f"log: cut off {self._storage.cut_bytes} bytes of an unfinished write")
+            self.say(f"log: cut off {self._storage.cut_bytes} bytes of an unfinished write")
         self._node = LockNode(
             name=self._name,
             peers=list(peers),
@@ -106,11 +142,16 @@ class Server:
             # Patience in elections must differ between nodes, and from one start to the next.
             rng=random.Random(f"{config.get('seed', 0)} {self._name} {durable.ballot.term}"),
             durable=durable,
-            now_ns=time.monotonic_ns(),
+            now_ns=now(),
         )
         self._links = {
             peer: PeerLink(
-                me=self._name, local=self._address, peer=peer, address=address, port=self._port
+                me=self._name,
+                local=self._address,
+                peer=peer,
+                address=address,
+                port=self._port,
+                say=say,
             )
             for peer, address in peers.items()
             if peer != self._name
@@ -129,7 +170,7 @@ class Server:
         listening = await loop.create_server(
             lambda: Connection(self).wire, self._address, self._port, reuse_address=True
         )
-        say(f"{self._name} listens on {self._address}:{self._port}")
+        self.say(f"{self._name} listens on {self._address}:{self._port}")
         tasks = [asyncio.create_task(link.run()) for link in self._links.values()]
         stopping = asyncio.create_task(stop.wait())
         self._turn()
@@ -168,7 +209,7 @@ class Server:
             return
         inputs, self._inbox = self._inbox, []
         try:
-            effects = self._node.step(time.monotonic_ns(), inputs)
+            effects = self._node.step(self._now(), inputs)
             for save in effects.saves:
                 self._storage.write(save)
             self._storage.sync()
@@ -180,7 +221,7 @@ class Server:
         loop = asyncio.get_running_loop()
         if self._timer is not None:
             self._timer.cancel()
-        wait_ns = max(0, effects.due_ns - time.monotonic_ns())
+        wait_ns = max(0, effects.due_ns - self._now())
         self._timer = loop.call_later(wait_ns / 1e9, self._turn)
 
     def _emit(self, effects: Effects) -> None:
@@ -194,7 +235,7 @@ class Server:
         seen = (str(node.role), node.term, node.leader or "")
         if seen != self._seen:
             self._seen = seen
-            say(f"{node.role} in term {node.term}, leader {node.leader or 'unknown'}")
+            self.say(f"{node.role} in term {node.term}, leader {node.leader or 'unknown'}")
 
 
 class Connection:
@@ -222,7 +263,7 @@ class Connection:
         if self._number:
             self._server.leave(self._number)
         who = f"from peer {self._peer:.80}" if self._peer else f"client {wire.peer}"
-        say(f"{who}: {reason:.200}")
+        self._server.say(f"{who}: {reason:.200}")
 
 
 async def serve(config: Mapping[str, Any]) -> None:
