@@ -6,8 +6,8 @@ import random
 from collections.abc import Mapping
 
 from holdfast.harness.clock import SECOND
+from holdfast.harness.durations import duration_ns, duration_text
 from holdfast.harness.errors import UsageError
-from holdfast.nemesis.options import duration_ns, duration_text
 
 EVERY_NS = 5 * SECOND
 LEASE = "2s"

@@ -77,7 +77,7 @@ def carry_out(plan: Plan, out: Path, again: str, *, quiet: bool = False) -> dict
     verdicts = running.judge_run(run)
     report = running.report_run(run, verdicts)
     if not quiet:
-        running.show_verdict(verdicts, run, report)
+        running.show_verdict(verdicts, report)
     click.echo(f"seed {plan.seed}; again: {again}", err=True)
     return verdicts
 
