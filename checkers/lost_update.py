@@ -102,7 +102,7 @@ def _finding(case: Case, lost: served.Request, over: served.Request) -> Finding:
         kind="lost-update",
         sentence=(
             f"{_client(case, over)} {what}; the update of {_client(case, lost)}, accepted as"
-            f" version {lost.version} at {seconds(case, lost.from_ns)}, is lost."
+            f" version {lost.version} at {seconds(case, lost.from_ns)}, is lost"
         ),
         witnesses=(*sent, lost.row, over.row),
         lock=lock,
