@@ -155,7 +155,15 @@ def test_leaving_out_the_last_nemesis_leaves_the_others_alone() -> None:
         faults = draw_all(specs, ENTRIES, 7, 30 * S)
         return [(f.do, f.at_ns, f.target) for f in faults if f.do != "clock"]
 
-    assert bare(ALL) == bare(ALL[:-1])
+    paced = [(name, {**options, "every": "6s"}) for name, options in ALL]
+    assert bare(paced) == bare(paced[:-1])
+
+
+def test_four_nemeses_together_strike_half_as_often_each_as_one_alone() -> None:
+    alone = draw_all(ALL[:1], ENTRIES, 7, 60 * S)
+    together = draw_all(ALL, ENTRIES, 7, 60 * S)
+    assert len(alone) == 12
+    assert 20 <= len(together) <= 24
 
 
 @pytest.mark.parametrize("name", ENTRIES)
