@@ -55,7 +55,7 @@ def _pace(many: int, options: Mapping[str, str], span_ns: int) -> dict[str, str]
     """How often one of so many nemeses strikes; {} where its options say or where it is alone."""
     if many < 3 or {"every", "for"} & set(options):
         return {}
-    least_ns = lease_ns(options) * 5 // 2
+    least_ns = lease_ns(options) * 3
     return {
         "every": duration_text(max(least_ns, EVERY_NS, min(EVERY_NS * many // 2, span_ns // 3)))
     }

@@ -2,7 +2,8 @@
 
 Models
     A long garbage collection, an overloaded or migrated virtual machine, a suspended laptop: every
-    thread of a node stands still (SIGSTOP) for one and a half leases unless `for` says otherwise.
+    thread of a node stands still (SIGSTOP) for two leases unless `for` says otherwise, so that the
+    lock passes to others meanwhile.
     The holder every second time: it goes on in the belief that it still holds.
 Needs
     pause: processes that the fault agent may signal.
@@ -29,7 +30,7 @@ class Pause:
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""
         read.read("pause", options, {"target": str, **TIMING})
-        times = slots("pause", rng, options, span_ns)
+        times = slots("pause", rng, options, span_ns, leases=2)
         return [
             Fault(
                 id=f"pause-{n + 1}",

@@ -159,3 +159,10 @@ def test_a_truncated_segment_is_told(tmp_path: Path, keep: int) -> None:
 def test_a_folder_without_segments_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no \*\.seg"):
         history.load(tmp_path)
+
+
+def test_a_writer_killed_while_it_closes_leaves_a_readable_file(tmp_path: Path) -> None:
+    path = one_row(tmp_path)
+    with path.open("ab") as file:
+        file.write(bytes(5 * segments.ROW_BYTES))
+    assert len(history.load(tmp_path).history.rows) == 1

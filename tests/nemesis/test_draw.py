@@ -77,7 +77,7 @@ def test_a_plan_depends_on_the_seed_alone(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "targets"),
     [
-        ("pause", ["holder", "leader|one", "holder"]),
+        ("pause", ["holder", "leader|one"]),
         ("kill", ["leader|one", "minority|one", "holder"]),
         ("partition", ["leader|one", "holder", "all"]),
         ("clock", ["leader|one", "holder"]),
@@ -92,7 +92,7 @@ def test_the_first_faults_are_the_ones_that_hurt_most(name: str, targets: list[s
 def test_a_paused_holder_outsleeps_its_lease() -> None:
     for lease in ("500ms", "2s", "10s"):
         faults = draw("pause", {"lease": lease}, seconds=120)
-        assert {fault.for_ns for fault in faults} == {duration_ns(lease) * 3 // 2}
+        assert {fault.for_ns for fault in faults} == {duration_ns(lease) * 2}
 
 
 def test_partitions_begin_with_the_leader_then_the_holder_then_halves_then_anything() -> None:
@@ -112,8 +112,8 @@ def test_options_are_obeyed() -> None:
 
 
 def test_a_run_too_short_for_a_period_gets_one_fault_and_a_shorter_one_none() -> None:
-    assert len(draw("pause", {"lease": "2s"}, seconds=4)) == 1
-    assert draw("pause", {"lease": "2s"}, seconds=3) == []
+    assert len(draw("kill", {"lease": "2s"}, seconds=4)) == 1
+    assert draw("kill", {"lease": "2s"}, seconds=3) == []
 
 
 @pytest.mark.parametrize(
