@@ -21,7 +21,7 @@ from holdfast.harness.clock import MILLISECOND
 from holdfast.harness.events import Op, Status
 from holdfast.harness.seeds import stream
 from holdfast.harness.verdict import Verdict
-from tests.checkers.brute.service import World
+from tests.checkers.brute.guarded import World
 
 NEVER_ACCUSED = {
     "no-stale-write": stale_write.check,
