@@ -15,7 +15,9 @@ Times = npt.NDArray[np.int64]
 
 LEAVES_RUNNING = frozenset({"clock"})
 """Kinds of fault under which every node still answers."""
-SPARES_A_QUORUM = frozenset({"holder", "waiter", "client", "resource", "minority"})
+AIMED_AT_CLIENTS = frozenset({"holder", "waiter", "client", "clients", "resource"})
+"""Targets that are no servers."""
+SPARES_A_QUORUM = AIMED_AT_CLIENTS | {"minority"}
 """Targets that leave a majority of the servers alone, however many there are."""
 ONE_SERVER = frozenset({"leader", "follower", "one"})
 """Targets that leave a majority alone where there are at least three servers."""
@@ -134,5 +136,11 @@ def _quorum_left(case: Case, window: Window) -> bool:
         return True
     if roles <= SPARES_A_QUORUM | ONE_SERVER and len(roles & ONE_SERVER) <= 1:
         return servers >= 3
-    struck = {f"n{n}" for n in range(1, servers + 1)} & set(window.nodes)
-    return 2 * len(struck) < servers
+    return 2 * len(servers_struck(case, window)) < servers
+
+
+def servers_struck(case: Case, window: Window) -> list[str]:
+    """The servers among the nodes of a fault, in order."""
+    servers = int(case.options.get("servers", "0"))
+    names = [f"n{n}" for n in range(1, servers + 1)]
+    return [name for name in names if name in window.nodes]

@@ -18,8 +18,7 @@ from __future__ import annotations
 
 from holdfast.checkers.exercise import Exercise, conclude, exercise
 from holdfast.checkers.holds import Attempt, Span, attempts
-from holdfast.checkers.sentences import seconds, who
-from holdfast.checkers.spans import believed
+from holdfast.checkers.sentences import drawn, seconds, who
 from holdfast.checkers.stalls import Stall, answered_span, stalls
 from holdfast.harness.case import Case
 from holdfast.harness.events import Op, Status
@@ -72,10 +71,10 @@ def _finding(case: Case, stall: Stall) -> Finding:
         kind="deadlock",
         sentence=(
             f"from {seconds(case, stall.from_ns)} to {seconds(case, stall.to_ns)} nobody was"
-            f" granted '{lock}', although {named} asked for it and nobody could hold it: {why}."
+            f" granted '{lock}', although {named} asked for it and nobody could hold it: {why}"
         ),
         witnesses=(*(row for row in ends if row >= 0), *(a.row for a in stall.asked[:4])),
         lock=lock,
         t_ns=stall.from_ns,
-        spans=believed(case, *([] if stall.last is None else [stall.last])),
+        spans=() if stall.last is None else (drawn(case, stall.last, stall.last.end_ns),),
     )

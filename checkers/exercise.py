@@ -111,12 +111,12 @@ def _contention(case: Case) -> Met:
     for found in by_lock(case).values():
         plain = [a for a in found if a.op != Op.PROBE]
         asked += len(plain)
-        waited += sum(_contended(plain))
+        waited += sum(contended(plain))
     counts = {"acquires": asked, "contended acquires": waited}
     return counts, [] if waited else [f"no acquire waited: 0 of {asked}"]
 
 
-def _contended(found: Sequence[Attempt]) -> list[bool]:
+def contended(found: Sequence[Attempt]) -> list[bool]:
     """For each attempt of one lock: it was told to wait, or met a conflicting certain hold."""
     everybody = _Held(found)
     exclusive = _Held([a for a in found if a.mode == Mode.EXCLUSIVE])

@@ -23,8 +23,7 @@ from holdfast.checkers.admitted import Admitted
 from holdfast.checkers.ended import Ended, certain_end
 from holdfast.checkers.exercise import conclude, exercise
 from holdfast.checkers.holds import Attempt, by_id
-from holdfast.checkers.sentences import seconds, who
-from holdfast.checkers.spans import believed
+from holdfast.checkers.sentences import drawn, seconds, who
 from holdfast.harness.case import Case
 from holdfast.harness.verdict import Finding, PropertyVerdict
 
@@ -63,10 +62,10 @@ def _finding(case: Case, request: served.Request, attempt: Attempt, end: Ended) 
         sentence=(
             f"the resource accepted a write to '{lock}' from {who(case, attempt)} at"
             f" {seconds(case, request.from_ns)}, although its hold {end.why} by"
-            f" {seconds(case, end.t_ns)}."
+            f" {seconds(case, end.t_ns)}"
         ),
         witnesses=(attempt.row, *proof, *sent, request.row),
         lock=lock,
         t_ns=request.from_ns,
-        spans=believed(case, attempt),
+        spans=(drawn(case, attempt, attempt.end_ns),),
     )

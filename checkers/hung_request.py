@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.checkers.exercise import Exercise, conclude, exercise
-from holdfast.checkers.sentences import seconds
+from holdfast.checkers.sentences import name, seconds, span
 from holdfast.harness.case import Case
 from holdfast.harness.client import GUARD_NS
 from holdfast.harness.clock import SECOND
@@ -92,15 +92,15 @@ def _finding(case: Case, index: int, late_ns: int) -> Finding:
     row = case.history.rows[index]
     process, op = int(row["process"]), Op(int(row["f"]))
     lock = case.history.strings[int(row["key"])]
-    name = case.nodes.get(process, f"client {process}")
     came = "had no answer" if row["status"] == Status.INVOKED else "was answered"
     acquire = op in (Op.ACQUIRE, Op.TRY, Op.PROBE)
-    bound = f" that was to wait {int(row['aux']) / SECOND:.3f} s at most" if acquire else ""
+    at = seconds(case, int(row["t_inv"]))
+    bound = f" that was to wait {span(int(row['aux']))} at most" if acquire else ""
     return Finding(
         kind="hung-request",
         sentence=(
-            f"{name}'s {op.name.lower()} of '{lock}' at {seconds(case, int(row['t_inv']))}{bound}"
-            f" {came} {late_ns / SECOND:.3f} s after its time was over."
+            f"{name(case, process)}'s {op.name.lower()} of '{lock}' at {at}{bound} {came}"
+            f" {span(late_ns)} after its time was over"
         ),
         witnesses=(index,),
         lock=lock,

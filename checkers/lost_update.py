@@ -17,14 +17,12 @@ Cost
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.checkers import served
 from holdfast.checkers.exercise import conclude, exercise
 from holdfast.checkers.holds import by_id
-from holdfast.checkers.sentences import seconds
-from holdfast.checkers.spans import believed
+from holdfast.checkers.sentences import drawn, name, seconds
 from holdfast.harness.case import Case
 from holdfast.harness.verdict import Finding, PropertyVerdict
 
@@ -48,34 +46,52 @@ def lost_updates(case: Case) -> Iterator[Lost]:
         if request.write and request.accepted:
             by_key[request.key].append(request)
     for writes in by_key.values():
-        yield from _fallen_back(writes)
-        yield from _passed_over(writes)
+        at, gone = _fallen_back(writes)
+        chain = _chain(at, writes[-1].version)
+        kept = {write.name for write in chain}
+        for lost, over in (*gone, *_passed_over(at, chain)):
+            if lost.name not in kept:
+                yield lost, over
 
 
-def _fallen_back(writes: Sequence[served.Request]) -> Iterator[Lost]:
-    """Writes whose version a later write of another op took again."""
-    for before, after in zip(writes, writes[1:], strict=False):
-        if after.version <= before.version and after.name != before.name:
-            yield before, after
+def _fallen_back(writes: Sequence[served.Request]) -> tuple[dict[int, served.Request], list[Lost]]:
+    """What the register kept, by version, and what it lost by taking a version again."""
+    at: dict[int, served.Request] = {}
+    lost = []
+    last = -1
+    for write in writes:
+        for version in range(write.version, last + 1):
+            gone = at.pop(version, None)
+            if gone is not None and gone.name != write.name:
+                lost.append((gone, write))
+        at[write.version] = write
+        last = write.version
+    return at, lost
 
 
-def _passed_over(writes: Sequence[served.Request]) -> Iterator[Lost]:
-    """Walk back from the last write; what lies between a write and its predecessor is lost."""
-    at = {write.version: write for write in writes}
-    version = max(at)
-    kept: set[int] = set()
-    steps: list[tuple[served.Request, int, int]] = []
+def _chain(at: Mapping[int, served.Request], last: int) -> list[served.Request]:
+    """The last write, what it builds on, and so back to the first; the oldest comes first."""
+    chain = []
+    version = last
     while version in at:
-        write = at[version]
-        base = write.base if 0 <= write.base < version else version - 1
-        kept.add(write.name)
-        steps.append((write, base, version))
-        version = base
-    for write, base, version in reversed(steps):
-        for between in range(base + 1, version):
-            lost = at.get(between)
-            if lost is not None and lost.name not in kept:
-                yield lost, write
+        chain.append(at[version])
+        version = _predecessor(at[version])
+    return chain[::-1]
+
+
+def _passed_over(
+    at: Mapping[int, served.Request], chain: Sequence[served.Request]
+) -> Iterator[Lost]:
+    """What lies between a write of the chain and the one that it builds on."""
+    for write in chain:
+        for version in range(_predecessor(write) + 1, write.version):
+            if version in at:
+                yield at[version], write
+
+
+def _predecessor(write: served.Request) -> int:
+    """The version that a write builds on; a blind one builds on the version before its own."""
+    return write.base if 0 <= write.base < write.version else write.version - 1
 
 
 def _finding(case: Case, lost: served.Request, over: served.Request) -> Finding:
@@ -92,16 +108,14 @@ def _finding(case: Case, lost: served.Request, over: served.Request) -> Finding:
         kind="lost-update",
         sentence=(
             f"{_client(case, over)} {what}; the update of {_client(case, lost)}, accepted as"
-            f" version {lost.version} at {seconds(case, lost.from_ns)}, is lost."
+            f" version {lost.version} at {seconds(case, lost.from_ns)}, is lost"
         ),
         witnesses=(*sent, lost.row, over.row),
         lock=lock,
         t_ns=over.from_ns,
-        spans=believed(case, *dict.fromkeys(owners)),
+        spans=tuple(drawn(case, a, a.end_ns) for a in dict.fromkeys(owners)),
     )
 
 
 def _client(case: Case, request: served.Request) -> str:
-    row: Any = case.history.rows[request.row]
-    process = int(row["process"])
-    return case.nodes.get(process, f"client {process}")
+    return name(case, int(case.history.rows["process"][request.row]))

@@ -18,11 +18,10 @@ from __future__ import annotations
 from holdfast.checkers.deadlock_freedom import unanswered_probes
 from holdfast.checkers.exercise import Exercise, conclude, exercise
 from holdfast.checkers.holds import Attempt, Span
-from holdfast.checkers.sentences import seconds, who
-from holdfast.checkers.spans import believed
+from holdfast.checkers.sentences import drawn, seconds, who
 from holdfast.checkers.stalls import Stall, answered_span, stalls
 from holdfast.harness.case import Case
-from holdfast.harness.events import Op
+from holdfast.harness.events import Op, Status
 from holdfast.harness.verdict import Finding, PropertyVerdict
 
 PROPERTY = "orphan-freedom"
@@ -38,7 +37,9 @@ def check(case: Case) -> PropertyVerdict:
 
 
 def _refused(case: Case, a: Attempt) -> Span | None:
-    return answered_span(case, a) if a.op in (Op.TRY, Op.PROBE) else None
+    if a.op not in (Op.TRY, Op.PROBE) or a.status is Status.OK:
+        return None
+    return answered_span(case, a)
 
 
 def _finding(case: Case, stall: Stall) -> Finding:
@@ -51,10 +52,10 @@ def _finding(case: Case, stall: Stall) -> Finding:
         kind="orphan",
         sentence=(
             f"'{lock}' was refused {times} from {seconds(case, stall.from_ns)} to"
-            f" {seconds(case, stall.to_ns)}, although nobody could hold it{last}."
+            f" {seconds(case, stall.to_ns)}, although nobody could hold it{last}"
         ),
         witnesses=(*(row for row in ends if row >= 0), *(a.row for a in asked)),
         lock=lock,
         t_ns=stall.from_ns,
-        spans=believed(case, *([] if stall.last is None else [stall.last])),
+        spans=() if stall.last is None else (drawn(case, stall.last, stall.last.end_ns),),
     )

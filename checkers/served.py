@@ -117,7 +117,8 @@ def stale_refused(case: Case) -> Indices:
     found = log(case)
     rows = case.history.rows[found.rows]
     highest = np.where(rows["f"] == Op.SERVED_WRITE, rows["aux"], rows["arg"])
-    return found.rows[(rows["status"] == Status.FAIL) & (rows["token"] < highest)]
+    stale = (rows["status"] == Status.FAIL) & (rows["token"] < highest)
+    return np.compress(stale, found.rows)
 
 
 def _log(case: Case) -> Log:
@@ -139,10 +140,11 @@ def _log(case: Case) -> Log:
 
 def _in_order(rows: Rows, served: Indices) -> Indices:
     """By writer, in the order in which the resource's processes lived, then by row number."""
-    writers = rows["writer"][served]
-    first = {int(w): int(rows["t_inv"][served[writers == w]].min()) for w in np.unique(writers)}
-    lived = np.array([first[int(w)] for w in writers], np.int64)
-    return served[np.lexsort((rows["row"][served], lived))]
+    writers, writer = np.unique(rows["writer"][served], return_inverse=True)
+    first = np.full(len(writers), np.iinfo(np.int64).max)
+    np.minimum.at(first, writer, rows["t_inv"][served])
+    order: Indices = np.lexsort((rows["row"][served], first[writer]))
+    return np.take(served, order)
 
 
 def _look_up(names: npt.NDArray[np.int64], at: Indices, wanted: npt.NDArray[np.int64]) -> Indices:

@@ -20,8 +20,7 @@ from holdfast.checkers import served
 from holdfast.checkers.admitted import Admitted
 from holdfast.checkers.exercise import conclude, exercise
 from holdfast.checkers.holds import Attempt, by_id
-from holdfast.checkers.sentences import seconds, who
-from holdfast.checkers.spans import believed
+from holdfast.checkers.sentences import drawn, seconds, who
 from holdfast.harness.case import Case
 from holdfast.harness.verdict import Finding, PropertyVerdict
 
@@ -64,10 +63,10 @@ def _finding(
         sentence=(
             f"the resource accepted a write to '{lock}' from {who(case, old)} at"
             f" {seconds(case, request.from_ns)}, although it had admitted the newer owner"
-            f" {who(case, new)} at {seconds(case, admitted_ns)}."
+            f" {who(case, new)} at {seconds(case, admitted_ns)}"
         ),
         witnesses=(old.row, new.row, admitted_row, *sent, request.row),
         lock=lock,
         t_ns=request.from_ns,
-        spans=believed(case, old, new),
+        spans=tuple(drawn(case, a, a.end_ns) for a in (old, new)),
     )

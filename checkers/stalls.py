@@ -13,13 +13,18 @@ from dataclasses import dataclass
 from holdfast.checkers.holds import INF, Attempt, Span, by_lock
 from holdfast.harness.case import Case
 from holdfast.harness.clock import SECOND
-from holdfast.harness.events import Op, Status
+from holdfast.harness.events import Status
 
 SLACK_NS = 3 * SECOND
 """A free lock may take so long to be noticed: polls, back-off, a busy host."""
+GAP_NS = SECOND
+"""Requests that follow one another so closely ask for the lock all the time."""
 
 NO_ANSWER = ("never-sent", "unreachable", "unavailable", "ConnectionError", "Connection refused")
 """Words of errors by which no service answered: FAIL because the request never left, say."""
+
+DEATHS = ("killed", "closed")
+"""Ends of a claim after which nobody renews, waits or releases any more."""
 
 Asked = tuple[int, int, Attempt]
 """[from_ns, to_ns] in which an attempt asked and was surely not granted"""
@@ -64,13 +69,12 @@ def stalls(
 def answered_span(case: Case, a: Attempt) -> Span | None:
     """From the call of an ungranted acquire to the last moment at which it surely was not granted.
 
-    A refusal that the service gave; else the last answer that the attempt still waits.
+    Until the refusal that the service gave; else until the last answer that it still waits.
     """
-    rows = case.history.rows
     if a.status is Status.FAIL and not _no_answer(case, a):
         return a.inv_ns, a.ret_ns
-    if a.waitings and a.status is not Status.OK:
-        return a.inv_ns, int(rows["t_inv"][a.waitings[-1]])
+    if a.waitings:
+        return a.inv_ns, int(case.history.rows["t_inv"][a.waitings[-1]])
     return None
 
 
@@ -90,21 +94,46 @@ def _of_lock(
     case: Case, key: int, group: Sequence[Attempt], asked: Sequence[Asked], dead_let_go: bool
 ) -> Iterator[Stall]:
     for from_ns, to_ns in _free(case, group, dead_let_go):
-        inside = [(max(s, from_ns), min(e, to_ns), a) for s, e, a in asked]
-        inside = [(s, e, a) for s, e, a in inside if s < e]
-        if not inside:
+        if to_ns - from_ns < SLACK_NS:
             continue
-        first_ns, last_ns = inside[0][0], max(e for _, e, _ in inside)
-        burn_ns = longest_ns(case) * sum(_unknown(a) and a.inv_ns < last_ns for a in group)
-        if last_ns - first_ns >= SLACK_NS + burn_ns:
-            before = [a for a in group if a.status is Status.OK and a.ret_ns <= from_ns]
+        for run in _runs(from_ns, to_ns, asked):
+            first_ns, last_ns = run[0][0], max(e for _, e, _ in run)
+            burning = sum(_unknown(a) and a.inv_ns < last_ns for a in group)
+            excused_ns = SLACK_NS + burning * (SLACK_NS + longest_ns(case))
+            if last_ns - first_ns < excused_ns:
+                continue
+            before = [a for a in group if a.status is Status.OK and a.ret_ns <= first_ns]
             yield Stall(
                 key=key,
                 from_ns=first_ns,
                 to_ns=last_ns,
-                asked=tuple(a for _, _, a in inside),
+                asked=tuple(a for _, _, a in run),
                 last=max(before, key=lambda a: a.ret_ns, default=None),
             )
+
+
+def _runs(from_ns: int, to_ns: int, asked: Sequence[Asked]) -> Iterator[list[Asked]]:
+    """What was asked within a free span: each request that reaches beyond it by itself, the others
+    in runs that end where nobody asked for longer than GAP_NS.
+
+    A request that lies within is turned down wrongly in any case; one that does not may have been
+    turned down in time, and only its answer was late.
+    """
+    run: list[Asked] = []
+    asked_to_ns = 0
+    for begin_ns, end_ns, a in asked:
+        if begin_ns < from_ns or end_ns > to_ns:
+            clipped = (max(begin_ns, from_ns), min(end_ns, to_ns), a)
+            if clipped[0] < clipped[1]:
+                yield [clipped]
+            continue
+        if run and begin_ns - asked_to_ns > GAP_NS:
+            yield run
+            run = []
+        run.append((begin_ns, end_ns, a))
+        asked_to_ns = max(asked_to_ns, end_ns)
+    if run:
+        yield run
 
 
 def _free(case: Case, group: Sequence[Attempt], dead_let_go: bool) -> Iterator[Span]:
@@ -125,7 +154,7 @@ def _blocks(case: Case, a: Attempt, dead_let_go: bool) -> Span | None:
     """The span in which an attempt may keep others from the lock, None if in none."""
     if _unknown(a):
         burns = case.promises.bound == "lease" or (
-            case.promises.bound != "none" and _process_died(case, a)
+            case.promises.bound != "none" and a.end_why in DEATHS
         )
         return None if burns else (a.inv_ns, INF)
     if a.status is not Status.OK or a.possible is None:
@@ -133,22 +162,13 @@ def _blocks(case: Case, a: Attempt, dead_let_go: bool) -> Span | None:
     begin_ns, over_ns = a.possible
     if a.waitings:
         begin_ns = max(begin_ns, int(case.history.rows["t_inv"][a.waitings[-1]]))
-    if over_ns >= INF and dead_let_go and a.end_why in ("killed", "closed"):
+    if over_ns >= INF and dead_let_go and a.end_why in DEATHS:
         over_ns = a.end_ns
     return begin_ns, over_ns
 
 
 def _unknown(a: Attempt) -> bool:
     return a.status in (Status.INFO, Status.INVOKED)
-
-
-def _process_died(case: Case, a: Attempt) -> bool:
-    """Whether the client of an attempt was killed, or ended all its claims, after asking."""
-    if any(w.do == "kill" and a.node in w.nodes and w.to_ns >= a.inv_ns for w in case.windows):
-        return True
-    ends = case.history.rows[case.history.of(Op.CLOSED)]
-    mine = (ends["process"] == a.process) & (ends["attempt"] == 0) & (ends["t_inv"] >= a.inv_ns)
-    return bool(mine.any())
 
 
 def _no_answer(case: Case, a: Attempt) -> bool:

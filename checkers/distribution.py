@@ -1,0 +1,48 @@
+"""A distribution of spans as a report draws it: quantiles and a histogram of at most 40 bins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+MAX_BINS = 40
+PER_DECADE = 10
+
+
+def dist(values: Sequence[int] | npt.NDArray[np.int64]) -> dict[str, object]:
+    """JSON-ready {n, min, p50, p90, p99, max, mean, histogram} of spans in ns.
+
+    Of an empty one only n and an empty histogram are known. Edges are spaced by logarithm, ten to
+    the decade or as far apart as 40 bins allow; evenly where a span is not positive.
+    """
+    spans = np.asarray(values, np.int64)
+    if not len(spans):
+        nothing = dict.fromkeys(("min", "p50", "p90", "p99", "max", "mean"))
+        return {"n": 0, **nothing, "histogram": {"edges_ns": [], "counts": []}}
+    p50, p90, p99 = (int(q) for q in np.percentile(spans, (50, 90, 99), method="higher"))
+    edges = _edges(int(spans.min()), int(spans.max()))
+    counts, _ = np.histogram(spans, edges)
+    return {
+        "n": len(spans),
+        "min": int(spans.min()),
+        "p50": p50,
+        "p90": p90,
+        "p99": p99,
+        "max": int(spans.max()),
+        "mean": round(float(spans.mean())),
+        "histogram": {"edges_ns": edges.tolist(), "counts": counts.tolist()},
+    }
+
+
+def _edges(low: int, high: int) -> npt.NDArray[np.int64]:
+    """Whole and strictly rising edges; every span lies between the first and the last of them."""
+    if low <= 0:
+        edges = np.linspace(low, high + 1, 21)
+    else:
+        bins = int(np.ceil(PER_DECADE * np.log10((high + 1) / low)))
+        edges = np.geomspace(low, high + 1, min(max(bins, 1), MAX_BINS) + 1)
+    whole = np.unique(np.floor(edges).astype(np.int64))
+    whole[0], whole[-1] = low, high + 1
+    return whole

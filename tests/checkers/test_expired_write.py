@@ -1,0 +1,90 @@
+"""Writes of owners whose hold is over, before anybody newer has come."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.checkers.expired_write import check
+from holdfast.harness.verdict import Verdict
+from tests.checkers.faults import window
+from tests.checkers.shorthand import case
+
+STALE = " 1a?@40 2a?@40.1 1a+8@41 1n?@42 1n!@43 2a+9@44 2w?@45 2S+@46 2w+@47 1w?@48 1S-@49 1w-@50"
+
+
+ENDS = {
+    "release": ("0a? 0a+1 0r? 0r+ 0w? 0S+ 0w+", "had been released by 3.000 s"),
+    "not the owner": ("0a? 0a+1 0n? 0n! 0w? 0S+ 0w+", "was gone, as the service answered"),
+    "notice": ("0a? 0a+1 0L 0w? 0S+ 0w+", "was lost, as the client had been told by 2.000 s"),
+    "operator": ("0a? 0a+1 9f?:db 9f+ 0w? 0S+ 0w+", "had been ended by an operator by 3.000 s"),
+    "lease": ("0a?@0 0a+1@1 0w?@11 0S+@12 0w+@13", "had run out with its lease by 11.000 s"),
+    "successor": (
+        "0a?@0 0a+1/1@1 1a?@1.5 1a+2@3 0w?@4 0S+@5 0w+@6",
+        "had run out with its lease by 2.000 s",
+    ),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_write_after_a_certain_end_is_accused(end: str) -> None:
+    text, words = ENDS[end]
+    verdict = check(case(text))
+    assert verdict.verdict is Verdict.VIOLATED
+    (finding,) = verdict.findings
+    assert finding.kind == "expired-owner-write"
+    assert words in finding.sentence
+    assert 2 <= len(finding.witnesses) <= 6
+
+
+NO_END = {
+    "an unanswered release": "0a? 0a+1 0r? 0r~ 0w? 0S+ 0w+",
+    "a write on its way": "0a? 0a+1 0w? 0r? 0S+ 0r+ 0w+",
+    "a renewal in time": "0a?@0 0a+1@1 0n?@9 0n+@9.5 0w?@11 0S+@12 0w+@13",
+    "a renewal that may have come": "0a?@0 0a+1@1 0n?@9 0n~@9.5 0w?@11 0S+@12 0w+@13",
+    "no lease": "0a?@0 0a+1/0@1 0w?@99 0S+@100 0w+@101",
+}
+
+
+@pytest.mark.parametrize("why", NO_END)
+def test_without_a_certain_end_nobody_is_accused(why: str) -> None:
+    assert not check(case(NO_END[why])).findings
+
+
+def test_a_write_after_a_newer_owners_is_stale_not_expired() -> None:
+    text = "0a? 0a+1 0r? 0r+ 1a? 1a+2 1w? 1S+ 1w+ 0w? 0S+ 0w+"
+    assert not check(case(text)).findings
+
+
+def test_the_next_owners_grant_ends_a_hold_that_was_not_promised_so_long() -> None:
+    text = "0a?@0 0a+1/9@1 0n?@2 0n~@3 1a?@14 1a+2@15 0w?@16 0S+@17 0w+@18"
+    (finding,) = check(case(text)).findings
+    assert "had passed on to the next owner by 15.000 s" in finding.sentence
+
+
+def test_a_grant_inside_a_promised_hold_ends_nothing() -> None:
+    text = "0a?@0 0a+1@1 1a?@2 1a+2@3 0w?@4 0S+@5 0w+@6"
+    assert not check(case(text)).findings
+
+
+def test_a_lease_that_a_faulty_server_may_have_counted_anew_proves_no_end() -> None:
+    text = ENDS["lease"][0]
+    changes = {"options": {"resource": "fenced", "servers": "3"}}
+    assert not check(case(text, windows=(window("pause", "n1", 2, 3),), **changes)).findings
+    assert check(case(text, windows=(window("pause", "c0", 2, 12),), **changes)).findings
+
+
+def test_a_revived_lease_ended_nowhere_before() -> None:
+    text = "0a?@0 0a+1/1@1 0n?@5 0n+/9@6 0w?@7 0S+@8 0w+@9"
+    assert not check(case(text, promises={"renew_proves": False})).findings
+
+
+def test_it_holds_when_a_late_owner_was_refused() -> None:
+    verdict = check(case("0a?@0 0a+1@1 0w?@2 0S+@3 0w+@4 0r?@5 0r+@6" + STALE))
+    assert verdict.verdict is Verdict.HOLDS, verdict
+    assert verdict.exercised["stale requests refused"] == 1
+
+
+def test_it_is_unknown_when_every_owner_was_in_time() -> None:
+    verdict = check(case("0a? 0a+1 1a? 0w? 0S+ 0w+ 0r? 0r+ 1a+2 1w? 1S+ 1w+ 1r? 1r+"))
+    assert verdict.verdict is Verdict.UNKNOWN
+    assert "no stale request" in verdict.reason
