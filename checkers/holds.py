@@ -47,7 +47,8 @@ class Attempt:
     proof_ns     the last moment, up to the end of the claim, at which the service proved that it
                  was owned without a break since the grant; -1: never
     proof_row    the renewal or release that proves it, -1: none
-    lease_row    the renewal or heartbeat that the contract counts from, -1: the grant itself
+    bound_ns     until then, the end of the claim at most, the service had bound itself; -1: never
+    lease_row    the renewal or heartbeat that this counts from, -1: the grant itself
     possible, certain, proved, contract   as in the glossary; None: no such hold
     """
 
@@ -73,6 +74,7 @@ class Attempt:
     known_ns: int = INF
     proof_ns: int = -1
     proof_row: int = -1
+    bound_ns: int = -1
     lease_row: int = -1
     possible: Span | None = None
     certain: Span | None = None
@@ -208,15 +210,16 @@ def _attempt(log: Log, row: int, fate: _Fate) -> Attempt:
     ok = status == Status.OK
     renewals = log.renewals.get(attempt, ())
     certain = proved = contract = None
-    lease_row = -1
+    bound_ns = lease_row = -1
     if ok and fate.end.t_ns >= log.ret[row]:
         certain = (log.ret[row], fate.end.t_ns)
     if fate.known_ns <= fate.proof_ns:
         proved = (fate.known_ns, fate.proof_ns)
-    if certain:
+    if ok:
         until_ns, lease_row = _contract(log, row, fate.end.t_ns)
-        if until_ns >= log.ret[row]:
-            contract = (log.ret[row], min(until_ns, fate.end.t_ns))
+        bound_ns = min(until_ns, fate.end.t_ns)
+    if fate.known_ns <= bound_ns:
+        contract = (fate.known_ns, bound_ns)
     return Attempt(
         id=attempt,
         process=process,
@@ -240,6 +243,7 @@ def _attempt(log: Log, row: int, fate: _Fate) -> Attempt:
         known_ns=fate.known_ns,
         proof_ns=fate.proof_ns,
         proof_row=fate.proof_row,
+        bound_ns=bound_ns,
         lease_row=lease_row,
         possible=_possible(log, row, fate),
         certain=certain,

@@ -92,8 +92,15 @@ def test_a_refusal_with_an_excuse_is_unknown(why: str) -> None:
 
 def test_every_unknown_acquire_may_burn_one_lease_and_no_more() -> None:
     text = HANDED_OVER + " 2a?@7 2a~@8 9p?@20 9p-@{}"
-    assert both(case(text.format("32.9")))[0] is Verdict.UNKNOWN
-    assert both(case(text.format("33.1")))[0] is Verdict.VIOLATED
+    assert both(case(text.format("35.9")))[0] is Verdict.UNKNOWN
+    assert both(case(text.format("36.1")))[0] is Verdict.VIOLATED
+
+
+def test_refusals_around_a_free_span_are_not_added_up() -> None:
+    text = HANDED_OVER + " 2a?@5 2a-@8.5 3a?@8.6 3a-@11.5 9p?@30 9p+3@31"
+    assert both(case(text))[0] is Verdict.HOLDS
+    text = HANDED_OVER + " 2a?@6 2a-@8.5 3a?@8.6 3a-@11.5 9p?@30 9p+3@31"
+    assert both(case(text))[0] is Verdict.VIOLATED
 
 
 def test_a_request_that_never_left_is_no_refusal() -> None:
