@@ -71,7 +71,7 @@ def _finding(case: Case, stall: Stall) -> Finding:
         kind="deadlock",
         sentence=(
             f"from {seconds(case, stall.from_ns)} to {seconds(case, stall.to_ns)} nobody was"
-            f" granted '{lock}', although {named} asked for it and nobody could hold it: {why}."
+            f" granted '{lock}', although {named} asked for it and nobody could hold it: {why}"
         ),
         witnesses=(*(row for row in ends if row >= 0), *(a.row for a in stall.asked[:4])),
         lock=lock,

@@ -15,7 +15,8 @@ from holdfast.checkers.distribution import dist
 from holdfast.checkers.ended import certain_end
 from holdfast.checkers.exercise import contended
 from holdfast.checkers.formulas import lease_margin, utilisation
-from holdfast.checkers.holds import INF, Attempt, attempts, by_id, by_lock, conflict
+from holdfast.checkers.holds import INF, Attempt, attempts, by_id, by_lock
+from holdfast.checkers.stale_belief import stale_beliefs
 from holdfast.checkers.token_log import token_log
 from holdfast.harness.case import Case
 from holdfast.harness.clock import SECOND
@@ -170,11 +171,11 @@ def _expired_owner(case: Case) -> dict[str, object]:
             refused += not request.accepted
     sent = refused + accepted
     if not sent:
-        sentence = "no write came from an owner whose hold had certainly ended."
+        sentence = "no write came from an owner whose hold had certainly ended"
     elif not accepted:
-        sentence = f"of {sent} writes by owners whose hold had ended the resource accepted none."
+        sentence = f"of {sent} writes by owners whose hold had ended the resource accepted none"
     else:
-        sentence = f"of {sent} writes by owners whose hold had ended {accepted} were accepted."
+        sentence = f"of {sent} writes by owners whose hold had ended {accepted} were accepted"
     return {"sent": sent, "refused": refused, "accepted": accepted, "sentence": sentence}
 
 
@@ -263,17 +264,8 @@ def _utilisation(case: Case, hold_mean_ns: object) -> dict[str, float | None]:
 
 
 def _stale_beliefs(case: Case) -> dict[str, int | None]:
-    """Holds believed in beyond what the service owed, while a newer owner held."""
-    longest: dict[int, int] = {}
-    for group in by_lock(case).values():
-        reaching: Attempt | None = None
-        held = [(a.certain, a) for a in group if a.certain is not None]
-        for span, a in sorted(held, key=lambda one: one[0]):
-            if reaching is not None and reaching.certain is not None and conflict(reaching, a):
-                owed_ns = reaching.contract[1] if reaching.contract else reaching.certain[0]
-                over_ns = min(reaching.certain[1], span[1], case.end_ns) - max(span[0], owed_ns)
-                if over_ns > 0:
-                    longest[reaching.id] = max(longest.get(reaching.id, 0), over_ns)
-            if reaching is None or reaching.certain is None or span[1] > reaching.certain[1]:
-                reaching = a
-    return {"count": len(longest), "longest_ns": max(longest.values(), default=None)}
+    beliefs = stale_beliefs(case)
+    return {
+        "count": len({belief.older.id for belief in beliefs}),
+        "longest_ns": max((belief.ns for belief in beliefs), default=None),
+    }

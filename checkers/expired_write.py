@@ -62,7 +62,7 @@ def _finding(case: Case, request: served.Request, attempt: Attempt, end: Ended) 
         sentence=(
             f"the resource accepted a write to '{lock}' from {who(case, attempt)} at"
             f" {seconds(case, request.from_ns)}, although its hold {end.why} by"
-            f" {seconds(case, end.t_ns)}."
+            f" {seconds(case, end.t_ns)}"
         ),
         witnesses=(attempt.row, *proof, *sent, request.row),
         lock=lock,

@@ -47,7 +47,8 @@ class Attempt:
     proof_ns     the last moment, up to the end of the claim, at which the service proved that it
                  was owned without a break since the grant; -1: never
     proof_row    the renewal or release that proves it, -1: none
-    lease_row    the renewal or heartbeat that the contract counts from, -1: the grant itself
+    bound_ns     until then, the end of the claim at most, the service had bound itself; -1: never
+    lease_row    the renewal or heartbeat that this counts from, -1: the grant itself
     possible, certain, proved, contract   as in the glossary; None: no such hold
     """
 
@@ -73,6 +74,7 @@ class Attempt:
     known_ns: int = INF
     proof_ns: int = -1
     proof_row: int = -1
+    bound_ns: int = -1
     lease_row: int = -1
     possible: Span | None = None
     certain: Span | None = None
@@ -130,9 +132,7 @@ _OPEN = _End(INF, -1, "")
 def _derive(case: Case) -> tuple[Attempt, ...]:
     log = Log(case)
     rows = case.history.of(*ASKS).tolist()
-    fates = [_fate(log, row) for row in rows]
-    begun = _begun(log, rows, fates)
-    return tuple(_attempt(log, *each) for each in zip(rows, fates, begun, strict=True))
+    return tuple(_attempt(log, row, _fate(log, row)) for row in rows)
 
 
 class _Fate(NamedTuple):
@@ -205,43 +205,21 @@ def _end_of_claim(log: Log, row: int) -> _End:
     return min(ends)
 
 
-def _begun(log: Log, rows: list[int], fates: list[_Fate]) -> list[int]:
-    """The earliest moment at which each attempt's lease can have begun.
-
-    Its asking, and where tokens are ordered, the end of what is proved of smaller tokens, unless
-    it contradicts the answer; what one process proved says nothing of its own other attempts.
-    """
-    begun = [log.inv[row] for row in rows]
-    if log.promises.tokens != "ordered":
-        return begun
-    highest: dict[int, tuple[int, int]] = {}
-    order = sorted(range(len(rows)), key=lambda n: fates[n].token)
-    for n in order:
-        row, fate = rows[n], fates[n]
-        if fate.token == NO_TOKEN or log.mode[row] != Mode.EXCLUSIVE:
-            continue
-        proof_ns, process = highest.get(log.key[row], (-1, -1))
-        if process != log.process[row] and proof_ns <= log.ret[row]:
-            begun[n] = max(begun[n], proof_ns)
-        if fate.proof_ns > proof_ns:
-            highest[log.key[row]] = (fate.proof_ns, log.process[row])
-    return begun
-
-
-def _attempt(log: Log, row: int, fate: _Fate, begun_ns: int) -> Attempt:
+def _attempt(log: Log, row: int, fate: _Fate) -> Attempt:
     attempt, process, status = log.attempt[row], log.process[row], log.status[row]
     ok = status == Status.OK
     renewals = log.renewals.get(attempt, ())
     certain = proved = contract = None
-    lease_row = -1
+    bound_ns = lease_row = -1
     if ok and fate.end.t_ns >= log.ret[row]:
         certain = (log.ret[row], fate.end.t_ns)
     if fate.known_ns <= fate.proof_ns:
         proved = (fate.known_ns, fate.proof_ns)
-    if certain:
-        until_ns, lease_row = _contract(log, row, begun_ns, fate.end.t_ns)
-        if until_ns >= log.ret[row]:
-            contract = (log.ret[row], min(until_ns, fate.end.t_ns))
+    if ok:
+        until_ns, lease_row = _contract(log, row, fate.end.t_ns)
+        bound_ns = min(until_ns, fate.end.t_ns)
+    if fate.known_ns <= bound_ns:
+        contract = (fate.known_ns, bound_ns)
     return Attempt(
         id=attempt,
         process=process,
@@ -265,6 +243,7 @@ def _attempt(log: Log, row: int, fate: _Fate, begun_ns: int) -> Attempt:
         known_ns=fate.known_ns,
         proof_ns=fate.proof_ns,
         proof_row=fate.proof_row,
+        bound_ns=bound_ns,
         lease_row=lease_row,
         possible=_possible(log, row, fate),
         certain=certain,
@@ -273,11 +252,15 @@ def _attempt(log: Log, row: int, fate: _Fate, begun_ns: int) -> Attempt:
     )
 
 
-def _contract(log: Log, row: int, begun_ns: int, end_ns: int) -> tuple[int, int]:
-    """Until when the service had bound itself, and the row it counts from; -1 where it had not."""
+def _contract(log: Log, row: int, end_ns: int) -> tuple[int, int]:
+    """Until when the service had bound itself, and the row it counts from; -1 where it had not.
+
+    A lease counts from the asking even if the grant had to wait: many services start it there, and
+    a client that waited renews at once.
+    """
     if log.promises.bound == "lease":
         sent = [r for r in _renewals(log, row) if r.inv_ns <= end_ns]
-        return contract_end(begun_ns, log.res[row], sent, log.promises)
+        return contract_end(log.inv[row], log.res[row], sent, log.promises)
     if log.promises.bound == "session":
         beat = _last_beat(log, row, end_ns)
         if beat != -1:

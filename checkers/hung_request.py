@@ -100,7 +100,7 @@ def _finding(case: Case, index: int, late_ns: int) -> Finding:
         kind="hung-request",
         sentence=(
             f"{name(case, process)}'s {op.name.lower()} of '{lock}' at {at}{bound} {came}"
-            f" {span(late_ns)} after its time was over."
+            f" {span(late_ns)} after its time was over"
         ),
         witnesses=(index,),
         lock=lock,

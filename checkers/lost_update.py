@@ -46,9 +46,12 @@ def lost_updates(case: Case) -> Iterator[Lost]:
         if request.write and request.accepted:
             by_key[request.key].append(request)
     for writes in by_key.values():
-        at, lost = _fallen_back(writes)
-        yield from lost
-        yield from _passed_over(at, writes[-1].version)
+        at, gone = _fallen_back(writes)
+        chain = _chain(at, writes[-1].version)
+        kept = {write.name for write in chain}
+        for lost, over in (*gone, *_passed_over(at, chain)):
+            if lost.name not in kept:
+                yield lost, over
 
 
 def _fallen_back(writes: Sequence[served.Request]) -> tuple[dict[int, served.Request], list[Lost]]:
@@ -66,21 +69,24 @@ def _fallen_back(writes: Sequence[served.Request]) -> tuple[dict[int, served.Req
     return at, lost
 
 
-def _passed_over(at: Mapping[int, served.Request], last: int) -> Iterator[Lost]:
-    """Walk back from the last version; what lies between a write and its predecessor is lost."""
+def _chain(at: Mapping[int, served.Request], last: int) -> list[served.Request]:
+    """The last write, what it builds on, and so back to the first; the oldest comes first."""
+    chain = []
     version = last
-    kept: set[int] = set()
-    steps: list[tuple[served.Request, int]] = []
     while version in at:
-        write = at[version]
-        kept.add(write.name)
-        steps.append((write, version))
-        version = _predecessor(write)
-    for write, version in reversed(steps):
-        for between in range(_predecessor(write) + 1, version):
-            lost = at.get(between)
-            if lost is not None and lost.name not in kept:
-                yield lost, write
+        chain.append(at[version])
+        version = _predecessor(at[version])
+    return chain[::-1]
+
+
+def _passed_over(
+    at: Mapping[int, served.Request], chain: Sequence[served.Request]
+) -> Iterator[Lost]:
+    """What lies between a write of the chain and the one that it builds on."""
+    for write in chain:
+        for version in range(_predecessor(write) + 1, write.version):
+            if version in at:
+                yield at[version], write
 
 
 def _predecessor(write: served.Request) -> int:
@@ -102,7 +108,7 @@ def _finding(case: Case, lost: served.Request, over: served.Request) -> Finding:
         kind="lost-update",
         sentence=(
             f"{_client(case, over)} {what}; the update of {_client(case, lost)}, accepted as"
-            f" version {lost.version} at {seconds(case, lost.from_ns)}, is lost."
+            f" version {lost.version} at {seconds(case, lost.from_ns)}, is lost"
         ),
         witnesses=(*sent, lost.row, over.row),
         lock=lock,

@@ -103,10 +103,10 @@ def _reason(case: Case, overlap: Overlap) -> str:
         said = f"{owner}'s {what}, sent at {seconds(case, int(row['t_inv']))}, was answered ok"
         since = f", so it had held without a break since {seconds(case, older.known_ns)}"
         return said + since if older.proved else f"{said}, so it held then"
-    if older.contract is None:
+    if case.promises.bound == "none":
         end = f"only at {seconds(case, older.end_ns)}" if older.end_why else "at no time"
         return f"{owner} gave it up {end}, and nothing else frees this lock"
-    left = span(older.contract[1] - now_ns)
+    left = span(older.bound_ns - now_ns)
     if older.lease_row < 0:
         lease = f"lease of {span(older.ttl_ns)}, asked for at {seconds(case, older.inv_ns)}"
     else:
@@ -126,9 +126,10 @@ def _why_row(case: Case, attempt: Attempt, beyond_ns: int) -> int:
 def _dead_grants(case: Case) -> Iterator[Finding]:
     """Grants to attempts whose loss had been told before the grant can have been given.
 
-    Only a smaller token granted after the notice shows that: an answer may just have been late.
+    Only a smaller token granted after the notice shows that: an answer may just have been late. A
+    client that races asks anew under the same attempt, so there it shows nothing.
     """
-    if case.promises.tokens != "ordered":
+    if case.promises.tokens != "ordered" or case.promises.order != "fifo":
         return
     for key, found in granted(case).items():
         ordered = in_token_order(found)

@@ -52,7 +52,7 @@ def _finding(case: Case, stall: Stall) -> Finding:
         kind="orphan",
         sentence=(
             f"'{lock}' was refused {times} from {seconds(case, stall.from_ns)} to"
-            f" {seconds(case, stall.to_ns)}, although nobody could hold it{last}."
+            f" {seconds(case, stall.to_ns)}, although nobody could hold it{last}"
         ),
         witnesses=(*(row for row in ends if row >= 0), *(a.row for a in asked)),
         lock=lock,

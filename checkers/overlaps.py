@@ -45,8 +45,8 @@ def proof_reach(attempt: Attempt) -> int:
 def reach(case: Case) -> Reach:
     """How far a hold reached if the service did as it had promised."""
     if case.promises.bound == "none":
-        return lambda a: max(proof_reach(a), a.certain[1]) if a.certain else proof_reach(a)
-    return lambda a: max(proof_reach(a), a.contract[1]) if a.contract else proof_reach(a)
+        return lambda a: max(proof_reach(a), a.end_ns) if a.known_ns <= a.end_ns else proof_reach(a)
+    return lambda a: max(proof_reach(a), a.bound_ns)
 
 
 def granted(case: Case) -> dict[int, list[Attempt]]:

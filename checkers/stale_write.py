@@ -63,7 +63,7 @@ def _finding(
         sentence=(
             f"the resource accepted a write to '{lock}' from {who(case, old)} at"
             f" {seconds(case, request.from_ns)}, although it had admitted the newer owner"
-            f" {who(case, new)} at {seconds(case, admitted_ns)}."
+            f" {who(case, new)} at {seconds(case, admitted_ns)}"
         ),
         witnesses=(old.row, new.row, admitted_row, *sent, request.row),
         lock=lock,

@@ -99,7 +99,8 @@ def _of_lock(
         for run in _runs(from_ns, to_ns, asked):
             first_ns, last_ns = run[0][0], max(e for _, e, _ in run)
             burning = sum(_unknown(a) and a.inv_ns < last_ns for a in group)
-            if last_ns - first_ns < SLACK_NS + burning * longest_ns(case):
+            excused_ns = SLACK_NS + burning * (SLACK_NS + longest_ns(case))
+            if last_ns - first_ns < excused_ns:
                 continue
             before = [a for a in group if a.status is Status.OK and a.ret_ns <= first_ns]
             yield Stall(
@@ -112,18 +113,25 @@ def _of_lock(
 
 
 def _runs(from_ns: int, to_ns: int, asked: Sequence[Asked]) -> Iterator[list[Asked]]:
-    """What was asked within a span, parted where nobody asked for longer than GAP_NS."""
+    """What was asked within a free span: each request that reaches beyond it by itself, the others
+    in runs that end where nobody asked for longer than GAP_NS.
+
+    A request that lies within is turned down wrongly in any case; one that does not may have been
+    turned down in time, and only its answer was late.
+    """
     run: list[Asked] = []
     asked_to_ns = 0
-    for begun_ns, over_ns, a in asked:
-        begin_ns, end_ns = max(begun_ns, from_ns), min(over_ns, to_ns)
-        if begin_ns >= end_ns:
+    for begin_ns, end_ns, a in asked:
+        if begin_ns < from_ns or end_ns > to_ns:
+            clipped = (max(begin_ns, from_ns), min(end_ns, to_ns), a)
+            if clipped[0] < clipped[1]:
+                yield [clipped]
             continue
         if run and begin_ns - asked_to_ns > GAP_NS:
             yield run
             run = []
         run.append((begin_ns, end_ns, a))
-        asked_to_ns = max(asked_to_ns, end_ns) if len(run) > 1 else end_ns
+        asked_to_ns = max(asked_to_ns, end_ns)
     if run:
         yield run
 

@@ -7,7 +7,7 @@ import re
 from holdfast.harness.errors import UsageError
 
 UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
-_SPAN = re.compile(r"([+-]?\d+(?:\.\d+)?)(ns|us|ms|s|m)")
+_SPAN = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m)")
 
 
 def duration_ns(text: str) -> int:

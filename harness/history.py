@@ -76,7 +76,7 @@ def read_header(path: Path) -> Header:
 def read_rows(header: Header) -> Rows:
     """All rows of one segment, those never begun included (status EMPTY)."""
     raw = np.fromfile(header.path, np.uint8, offset=HEADER_BYTES)
-    if header.rows is not None and len(raw) != header.rows * ROW_BYTES:
+    if header.rows is not None and len(raw) < header.rows * ROW_BYTES:
         raise UsageError(
             f"{header.path}: holds {len(raw) // ROW_BYTES} of the {header.rows} rows its writer"
             " closed it with; copy the run directory again"

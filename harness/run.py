@@ -21,7 +21,7 @@ from holdfast.harness.agent_link import AgentLink
 from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.cluster import Cluster, Entries
 from holdfast.harness.entry import load
-from holdfast.harness.errors import HoldfastError
+from holdfast.harness.errors import EnvironmentFailed, HoldfastError
 from holdfast.harness.live import Live
 from holdfast.harness.manifest import plan_of
 from holdfast.harness.phase import END, GO, PROBE, STOP, Phase
@@ -148,9 +148,13 @@ class Run:
                 self.problems.append(f"the probe was not done within {within // SECOND} s")
 
     async def _until_states(self, cluster: Cluster, word: str, state: int, within_ns: int) -> None:
-        """Wait until every living client is so far; who is not becomes a problem."""
+        """Wait until every living writer is so far; who is not becomes a problem.
+
+        The resource and the probe have no workload of their own that could become idle.
+        """
         deadline = now_ns() + within_ns
-        for node in cluster.named("client"):
+        roles = ("client",) if state == segments.IDLE else ("client", "resource", "probe")
+        for node in (node for role in roles for node in cluster.named(role)):
             writer = cluster.running[node.name].writer
 
             def there(name: str = node.name, writer: str = writer) -> bool:
@@ -159,7 +163,7 @@ class Run:
             if not await until(there, within_ns=max(0, deadline - now_ns())):
                 self.problems.append(f"{writer} was not {word} within {within_ns // SECOND} s")
             elif state == segments.READY and self._state(writer) < state:
-                raise HoldfastError(f"client {cluster.obituary(node.name)}")
+                raise EnvironmentFailed(cluster.obituary(node.name))
 
     def _idle(self, writer: str) -> bool:
         return self._state(writer) >= segments.IDLE

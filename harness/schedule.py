@@ -67,6 +67,8 @@ class Schedule:
     done: int = 0
     resting: set[str] = field(default_factory=set)
     """nodes whose process a fault has killed and nobody has started again yet"""
+    paused: list[str] = field(default_factory=list)
+    """nodes that a fault holds still, once for each"""
 
     async def run(self, start_ns: int) -> None:
         """All faults of the plan; returns when the last one is healed."""
@@ -90,6 +92,8 @@ class Schedule:
         finally:
             if nodes:
                 await self._heal(fault)
+                if fault.do == "pause":
+                    self.paused = [node for node in self.paused if node not in nodes]
                 self.active -= 1
             self.done += 1
 
@@ -111,6 +115,8 @@ class Schedule:
             aimed = _aimed_at(request.args)
             if request.do == "kill":
                 self.resting.update(aimed)
+            elif request.do == "pause":
+                self.paused += aimed
             answer = await self.cluster.agent.ask(request.do, **request.args)
             nodes += [node for node in aimed if node not in nodes]
             evidence.update(answer["evidence"])
@@ -143,7 +149,10 @@ class Schedule:
         )
 
     def _holders(self) -> list[str]:
-        return list(dict.fromkeys(hold.node for hold in self.live.holds()))
+        """Who holds and runs now: a second fault on a stopped holder would show nothing."""
+        idle = {*self.resting, *self.paused}
+        nodes = dict.fromkeys(hold.node for hold in self.live.holds())
+        return [node for node in nodes if node not in idle]
 
     async def _heal(self, fault: Fault) -> None:
         """Observe, heal, start again what was killed. A failure is noted, never raised."""

@@ -102,11 +102,12 @@ class _Segment:
         self._map[STATE_AT] = state
 
     def close(self, used: int) -> None:
-        struct.pack_into("<Q", self._map, ROWS_AT, used + 1)
         for view in (self.words, self.halves, self.rows):
             view.release()
-        self._map.close()
+        # First cut, then say so: a writer killed in between leaves an open file, not a false one.
         os.truncate(self._path, HEADER_BYTES + used * ROW_BYTES)
+        struct.pack_into("<Q", self._map, ROWS_AT, used + 1)
+        self._map.close()
 
 
 class Recorder:

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.harness.clock import SECOND
+from holdfast.harness.durations import duration_text
 from holdfast.harness.errors import UsageError
 from holdfast.harness.ports import Fault, Nemesis
 from holdfast.harness.seeds import stream
 from holdfast.nemesis.options import unknown
+from holdfast.nemesis.timetable import EVERY_NS, lease_ns
 
 
 def draw_all(
@@ -24,8 +26,8 @@ def draw_all(
     entries  name -> nemesis
 
     Each nemesis begins a little later than the one before, so that they overlap but do not bite as
-    one. Its chance depends on the seed, its place and its name only: leaving out a later one
-    changes nothing for those before it. Errors: UsageError with all mistakes of all nemeses.
+    one; the more there are, the rarer each strikes, or nothing would ever be seen to recover. Its
+    chance depends on the seed, its place and its name only. Errors: UsageError with all mistakes.
     """
     problems: list[str] = []
     drawn: list[Fault] = []
@@ -37,7 +39,8 @@ def draw_all(
         later_ns = index * stagger_ns
         try:
             rng = stream(seed, "nemesis", index, name)
-            faults = entries[name].draw(rng, options, span_ns - later_ns)
+            paced = {**_pace(len(specs), options, span_ns), **options}
+            faults = entries[name].draw(rng, paced, span_ns - later_ns)
         except UsageError as error:
             problems += error.problems
             continue
@@ -46,3 +49,13 @@ def draw_all(
         raise UsageError(*problems)
     drawn.sort(key=lambda fault: (fault.at_ns, fault.do))
     return [replace(fault, id=f"f{n}") for n, fault in enumerate(drawn, 1)]
+
+
+def _pace(many: int, options: Mapping[str, str], span_ns: int) -> dict[str, str]:
+    """How often one of so many nemeses strikes; {} where its options say or where it is alone."""
+    if many < 3 or {"every", "for"} & set(options):
+        return {}
+    least_ns = lease_ns(options) * 3
+    return {
+        "every": duration_text(max(least_ns, EVERY_NS, min(EVERY_NS * many // 2, span_ns // 3)))
+    }

@@ -9,25 +9,7 @@ from fractions import Fraction
 
 from holdfast.harness.errors import UsageError
 
-UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
-DURATION = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m)")
 RATE = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-
-
-def duration_ns(text: str) -> int:
-    """Nanoseconds of "5s", "300ms", "1.5s" or "-2m". Errors: ValueError that says the form."""
-    found = DURATION.fullmatch(text.strip())
-    if not found:
-        raise ValueError(f"{text!r} is no duration; write it like 5s, 300ms or 1.5s")
-    return int(Fraction(found[1]) * UNITS_NS[found[2]])
-
-
-def duration_text(ns: int) -> str:
-    """The shortest whole way to write a duration: what `duration_ns` reads back."""
-    for unit in ("s", "ms", "us"):
-        if ns % UNITS_NS[unit] == 0:
-            return f"{ns // UNITS_NS[unit]}{unit}"
-    return f"{ns}ns"
 
 
 def rate_ppm(text: str) -> int:
@@ -48,7 +30,7 @@ def read(
             continue
         try:
             known[name](text)
-        except ValueError as error:
+        except (ValueError, UsageError) as error:
             problems.append(f"nemesis {nemesis}: option {name}: {error}")
     if problems:
         raise UsageError(*problems)

@@ -6,8 +6,8 @@ import random
 from collections.abc import Mapping
 
 from holdfast.harness.clock import SECOND
+from holdfast.harness.durations import duration_ns, duration_text
 from holdfast.harness.errors import UsageError
-from holdfast.nemesis.options import duration_ns, duration_text
 
 EVERY_NS = 5 * SECOND
 LEASE = "2s"
@@ -22,16 +22,21 @@ def lease_ns(options: Mapping[str, str]) -> int:
 
 
 def slots(
-    nemesis: str, rng: random.Random, options: Mapping[str, str], span_ns: int
+    nemesis: str,
+    rng: random.Random,
+    options: Mapping[str, str],
+    span_ns: int,
+    *,
+    leases: float = 1.5,
 ) -> list[tuple[int, int]]:
     """(at_ns, for_ns) of each fault in a run of `span_ns`, in order; the last heals before its end.
 
-    A fault lasts one and a half leases, so that a holder loses its lock meanwhile, and by default
-    takes at most three fifths of its period; at least a fifth of the rest is quiet before it, and
-    after it. A short run gets one fault, or none where not even one fits. Errors: UsageError.
+    A fault lasts so many `leases`, so that a holder loses its lock meanwhile, and by default takes
+    at most two thirds of its period; at least a fifth of the rest is quiet before it, and after it.
+    A short run gets one fault, or none where not even one fits. Errors: UsageError.
     """
-    for_ns = duration_ns(options.get("for", "0s")) or lease_ns(options) * 3 // 2
-    every_ns = duration_ns(options.get("every", "0s")) or max(EVERY_NS, for_ns * 5 // 3)
+    for_ns = duration_ns(options.get("for", "0s")) or int(lease_ns(options) * leases)
+    every_ns = duration_ns(options.get("every", "0s")) or max(EVERY_NS, for_ns * 3 // 2)
     if for_ns < 0 or every_ns <= for_ns:
         raise UsageError(
             f"nemesis {nemesis}: for={duration_text(for_ns)} leaves no quiet in"

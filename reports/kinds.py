@@ -80,14 +80,14 @@ KINDS: dict[str, Kind] = {
         means="the resource refused the valid token of the current holder",
         remedy="Compare with 'smaller than the largest seen', and persist that largest token.",
     ),
-    "token-regress": Kind(
+    "token-inversion": Kind(
         name="Token went backwards",
         means="a later grant carried a fencing token that is not larger than an earlier one, so a"
         " resource that compares tokens refuses the true owner or lets an outdated one in",
         remedy="Draw tokens from one ordered, durable counter; the largest of several independent"
         " counters is not ordered when servers drop out or restart.",
     ),
-    "token-reuse": Kind(
+    "token-repeated": Kind(
         name="Token used twice",
         means="two grants carried the same fencing token, so the resource cannot tell their"
         " owners apart",

@@ -278,9 +278,10 @@ class Judged:
         if Verdict.UNKNOWN in promised or self.exit_code != 0 or not self.verdicts:
             return Outcome.UNKNOWN
         everything = [one.verdict for one in self.verdicts]
-        if Verdict.UNKNOWN in everything and Verdict.HOLDS not in promised:
-            return Outcome.UNKNOWN
-        return Outcome.LIMIT if Verdict.VIOLATED in everything else Outcome.HOLDS
+        if Verdict.VIOLATED in everything:
+            return Outcome.LIMIT
+        held = Verdict.HOLDS in promised or Verdict.UNKNOWN not in everything
+        return Outcome.HOLDS if held else Outcome.UNKNOWN
 
 
 def read(verdicts: Mapping[str, Any]) -> Judged:

@@ -139,11 +139,14 @@ def held(run: Judged) -> list[str]:
 
 
 def left_open(run: Judged) -> list[str]:
-    """One sentence per property that the run says nothing about, with the reason."""
+    """One sentence per reason why the run says nothing about some properties."""
+    by_reason: dict[str, list[Judgement]] = {}
+    for one in _those(run, Verdict.UNKNOWN):
+        reason = plain(one.reason).rstrip(".") or "no reason was recorded"
+        by_reason.setdefault(reason, []).append(one)
     return [
-        f"Not shown either way: {_names([one])}, because"
-        f" {plain(one.reason).rstrip('.') or 'no reason was recorded'}."
-        for one in _those(run, Verdict.UNKNOWN)
+        f"Not shown either way: {_names(judged)}, because {reason}."
+        for reason, judged in by_reason.items()
     ]
 
 

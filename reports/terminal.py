@@ -24,6 +24,7 @@ STYLES = {
     Outcome.FAILED: "bold magenta",
 }
 FINDINGS_A_PROPERTY = 3
+COUNTS = 3
 WIDE = 100
 """Columns from which on a property shows what its verdict leans on."""
 
@@ -91,18 +92,22 @@ def _properties(run: Judged, *, wide: bool) -> Table:
         ("property", "verdict", "promised", "severity"), "why", *(["leans on"] if wide else [])
     )
     for one in run.verdicts:
-        leans = ", ".join(
-            f"{words.number(n)} {words.plain(name, 40)}" for name, n in one.exercised.items()
-        )
         table.add_row(
             Text(words.plain(one.property, 40)),
             _verdict(one),
             "yes" if one.promised else "no",
             one.severity.value,
             Text(words.plain(one.reason, 160)),
-            *([Text(leans)] if wide else []),
+            *([Text(_leans(one))] if wide else []),
         )
     return table
+
+
+def _leans(one: Judgement) -> str:
+    """The first counts that the verdict leans on; the report has all of them."""
+    counts = [(name, n) for name, n in one.exercised.items() if not name.endswith(" windows")]
+    shown = [f"{words.number(n)} {words.plain(name, 40)}" for name, n in counts[:COUNTS]]
+    return ", ".join(shown)
 
 
 def _verdict(one: Judgement) -> Text:
@@ -134,7 +139,8 @@ def _print_findings(console: Console, run: Judged) -> None:
 def _faults(run: Judged) -> Table:
     table = _table(("fault", "kind", "target", "nodes", "from", "to", "bit"), "evidence")
     for fault in run.faults:
-        evidence = words.evidence(fault.evidence)
+        brief = {name: what for name, what in fault.evidence.items() if name != "links"}
+        evidence = words.evidence(brief)
         if fault.reason:
             evidence += f" ({fault.reason})"
         table.add_row(

@@ -5,25 +5,11 @@ from __future__ import annotations
 import pytest
 
 from holdfast.checkers.expired_write import check
-from holdfast.harness.case import Window
-from holdfast.harness.clock import SECOND
 from holdfast.harness.verdict import Verdict
+from tests.checkers.faults import window
 from tests.checkers.shorthand import case
 
 STALE = " 1a?@40 2a?@40.1 1a+8@41 1n?@42 1n!@43 2a+9@44 2w?@45 2S+@46 2w+@47 1w?@48 1S-@49 1w-@50"
-
-
-def window(node: str, from_s: float, to_s: float) -> Window:
-    return Window(
-        id="f1",
-        do="pause",
-        target="one",
-        nodes=(node,),
-        from_ns=round(from_s * SECOND),
-        to_ns=round(to_s * SECOND),
-        bit=True,
-        evidence={},
-    )
 
 
 ENDS = {
@@ -83,8 +69,8 @@ def test_a_grant_inside_a_promised_hold_ends_nothing() -> None:
 def test_a_lease_that_a_faulty_server_may_have_counted_anew_proves_no_end() -> None:
     text = ENDS["lease"][0]
     changes = {"options": {"resource": "fenced", "servers": "3"}}
-    assert not check(case(text, windows=(window("n1", 2, 3),), **changes)).findings
-    assert check(case(text, windows=(window("c0", 2, 12),), **changes)).findings
+    assert not check(case(text, windows=(window("pause", "n1", 2, 3),), **changes)).findings
+    assert check(case(text, windows=(window("pause", "c0", 2, 12),), **changes)).findings
 
 
 def test_a_revived_lease_ended_nowhere_before() -> None:

@@ -12,12 +12,12 @@ import pytest
 
 from holdfast.harness import history, segments
 from holdfast.harness.errors import UsageError
-from holdfast.harness.events import Op, Status
+from holdfast.harness.events import ROW_BYTES, Op, Status
 
 WRITER = """
 import sys
 from pathlib import Path
-from holdfast.harness.events import Op, Status
+from holdfast.harness.events import ROW_BYTES, Op, Status
 from holdfast.harness.segments import Recorder
 recorder = Recorder(Path(sys.argv[1]), "w", {"node": "c1", "processes": [1]})
 key = recorder.intern("db")
@@ -159,3 +159,10 @@ def test_a_truncated_segment_is_told(tmp_path: Path, keep: int) -> None:
 def test_a_folder_without_segments_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no \*\.seg"):
         history.load(tmp_path)
+
+
+def test_a_writer_killed_while_it_closes_leaves_a_readable_file(tmp_path: Path) -> None:
+    path = one_row(tmp_path)
+    with path.open("ab") as file:
+        file.write(bytes(5 * ROW_BYTES))
+    assert len(history.load(tmp_path).history.rows) == 1

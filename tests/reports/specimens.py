@@ -116,7 +116,7 @@ def limit() -> dict[str, Any]:
 def token_finding() -> dict[str, Any]:
     """A majority of independent counters hands out a smaller token later."""
     return {
-        "kind": "token-regress",
+        "kind": "token-inversion",
         "sentence": "c4 was granted 'db' with token 31 at 13.902 s, after c2 had been granted it"
         " with token 38 at 12.871 s.",
         "lock": "db",

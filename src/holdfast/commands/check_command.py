@@ -36,7 +36,7 @@ def command(paths: tuple[Path, ...], only: tuple[str, ...], as_json: bool) -> in
         judged.append(verdicts)
         worst = max(worst, code, key=lambda c: RANK[c])
         if not as_json:
-            running.show_verdict(verdicts, run, running.report_run(run, verdicts))
+            running.show_verdict(verdicts, running.report_run(run, verdicts))
     if as_json:
         click.echo(json.dumps(judged[0] if len(judged) == 1 else judged))
     return worst

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from holdfast import catalogue
 from holdfast.commands import prepare
 from holdfast.commands.run_command import carry_out
 from holdfast.harness.clock import SECOND
@@ -29,8 +30,8 @@ def command(seed: int, seconds: int) -> int:
 
     Exit code 0 if both came out as they must: the reference service holds, the vote does not.
     """
+    click.echo(f"Two lock services, each {seconds} s under partitions, kills and pauses.")
     held = _tour("reference", seed, seconds)
-    click.echo()
     voted = _tour("majority", seed, seconds)
     return judged(held, voted)
 
@@ -39,22 +40,25 @@ def _tour(system: str, seed: int, seconds: int) -> dict[str, Any]:
     plan = Plan(
         system=system, nodes=0, seed=seed, time_ns=seconds * SECOND, lease_ns=SECOND, nemeses=FAULTS
     )
-    return carry_out(prepare.complete(plan), OUT, prepare.command(plan))
+    from holdfast.reports.story import story
+
+    click.echo(f"\n{system}: {catalogue.SYSTEMS[system].says}")
+    verdicts = carry_out(prepare.complete(plan), OUT, prepare.command(plan), quiet=True)
+    for line in story(verdicts):
+        click.echo(f"  {line}")
+    click.echo(f"  report: {verdicts['report']}")
+    return verdicts
 
 
 def judged(held: dict[str, Any], voted: dict[str, Any]) -> int:
     """The last lines of the tour, and its exit code."""
     by_name = {row["property"]: row["verdict"] for row in held["verdicts"]}
     holds = all(by_name.get(prop) == "HOLDS" for prop in MUST_HOLD)
-    click.echo()
-    click.echo(f"reference: {held['verdict']}  ({', '.join(MUST_HOLD)})")
-    click.echo(f"majority:  {voted['verdict']}")
-    for row in voted["verdicts"]:
-        if row["findings"]:
-            click.echo(f"  {row['property']}: {row['findings'][0]['sentence']}")
-            break
+    click.echo(f"\nreference  {held['verdict']}: {', '.join(MUST_HOLD)}")
+    broken = [row["property"] for row in voted["verdicts"] if row["verdict"] == "VIOLATED"]
+    click.echo(f"majority   {voted['verdict']}: {', '.join(broken) or 'nothing was seen to break'}")
     if holds and voted["verdict"] == "VIOLATED":
-        click.echo("as expected: consensus keeps what a vote among strangers cannot")
+        click.echo("As expected: a consensus keeps what a vote of strangers cannot.")
         return 0
-    click.echo("not as expected; look at the reports above", err=True)
+    click.echo("Not as expected; look at the reports above.", err=True)
     return 1

@@ -203,13 +203,13 @@ def _plain(promises: Promises) -> dict[str, Any]:
 def command(plan: Plan) -> str:
     """The command line that shows this run again."""
     words = ["holdfast", "run", "--system", plan.system, "--backend", plan.backend]
-    words += ["--workload", plan.workload, "--resource", plan.resource]
-    if plan.nodes:
-        words += ["--nodes", str(plan.nodes)]
+    words += ["--workload", plan.workload]
+    words += ["--resource", plan.resource] if plan.resource else []
+    words += ["--nodes", str(plan.nodes)] if plan.nodes else []
     words += ["--clients", str(plan.clients), "--locks", str(plan.locks)]
     words += ["--time", duration_text(plan.time_ns), "--lease", duration_text(plan.lease_ns)]
-    for name, options in plan.nemeses:
-        words += ["--nemesis", _nemesis_text(name, options)]
+    if plan.nemeses:
+        words += ["--nemesis", ",".join(_nemesis_text(*nemesis) for nemesis in plan.nemeses)]
     for name, value in plan.options.items():
         words += ["--set", f"{name}={value}"]
     return shlex.join([*words, "--seed", str(plan.seed)])

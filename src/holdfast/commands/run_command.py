@@ -56,7 +56,7 @@ def command(
     out = Path(str(settings["out"].value))
     verdicts = carry_out(full, out, again, quiet=as_json)
     if as_json:
-        click.echo(json.dumps({**verdicts}))
+        click.echo(json.dumps(verdicts))
     return int(verdicts["exit_code"])
 
 
@@ -77,9 +77,8 @@ def carry_out(plan: Plan, out: Path, again: str, *, quiet: bool = False) -> dict
     verdicts = running.judge_run(run)
     report = running.report_run(run, verdicts)
     if not quiet:
-        running.show_verdict(verdicts, run, report)
-    click.echo(f"seed {plan.seed}; again: {again}", err=True)
-    return verdicts
+        running.show_verdict(verdicts, report)
+    return {**verdicts, "report": report}
 
 
 def _replaced(plan: Plan, **changes: Any) -> Plan:

@@ -167,11 +167,10 @@ class Shown:
             self._bar.stop()
 
 
-def show_verdict(verdicts: Mapping[str, Any], run: RunDir, report: str) -> None:
+def show_verdict(verdicts: Mapping[str, Any], report: str) -> None:
     """The verdict for a person, on standard output."""
     from holdfast.reports.terminal import render
 
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size((100, 24)).columns
-    click.echo(render(dict(verdicts), width=width, colour=colour))
-    click.echo(f"report: {report}")
+    click.echo(render({**verdicts, "report": report}, width=width, colour=colour))

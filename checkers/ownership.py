@@ -1,0 +1,130 @@
+"""Ownership: only the holder can release or renew.
+
+Claims: a renewal or release was answered ok although its attempt had surely lost the lock to a
+later grant, had given it back before, or was never granted it
+Assumes: that an ok means what the promises say. Where it is declared to mean little, only an ok
+amid another's proved or promised hold counts
+Blind to: a release that was answered ok, did nothing and came from nobody's holder, where the
+system declares that such an answer may be given
+Cost: n log n in the number of attempts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.checkers.exercise import conclude, exercise
+from holdfast.checkers.holds import INF, Attempt, by_lock
+from holdfast.checkers.overlaps import reach, slack
+from holdfast.checkers.sentences import drawn, lock_name, name, seconds, who
+from holdfast.checkers.succession import Succession
+from holdfast.harness.case import Case
+from holdfast.harness.events import Op, Status
+from holdfast.harness.verdict import Finding, PropertyVerdict
+
+PROPERTY = "ownership"
+NEEDS = ("stale-releases", "faults")
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict, with at most one finding per attempt: its first ok that cannot be right."""
+    findings = []
+    for key, found in by_lock(case).items():
+        succession = Succession(case, key)
+        for attempt in found:
+            finding = next(_findings(case, attempt, succession), None)
+            if finding is not None:
+                findings.append(finding)
+    findings.sort(key=lambda finding: finding.t_ns)
+    return conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
+
+
+def _findings(case: Case, attempt: Attempt, succession: Succession) -> Iterator[Finding]:
+    rows = case.history.rows
+    for row in sorted((*attempt.renewals, *attempt.releases)):
+        if rows["status"][row] != Status.OK:
+            continue
+        is_release = rows["f"][row] == Op.RELEASE
+        if is_release and not _release_says_owned(case):
+            continue
+        if is_release or case.promises.renew_proves:
+            if attempt.status is Status.FAIL:
+                yield _never_granted(case, attempt, row)
+            given_back = _given_back(case, attempt, row)
+            if attempt.status is Status.OK and given_back >= 0:
+                yield _after_release(case, attempt, row, given_back)
+        other = _holder_instead(case, attempt, row, succession)
+        if other is not None:
+            yield _foreign(case, attempt, row, other)
+
+
+def _release_says_owned(case: Case) -> bool:
+    return case.promises.release_once or case.promises.release_proves
+
+
+def _given_back(case: Case, attempt: Attempt, row: int) -> int:
+    """An earlier release of the attempt that had been answered ok before `row` was sent, or -1."""
+    rows = case.history.rows
+    for release in attempt.releases:
+        done = rows["status"][release] == Status.OK
+        if done and rows["t_ret"][release] < rows["t_inv"][row]:
+            return release
+    return -1
+
+
+def _holder_instead(
+    case: Case, attempt: Attempt, row: int, succession: Succession
+) -> Attempt | None:
+    """Another attempt that had the lock when `row` was answered ok, so that this one had not."""
+    begun_ns, done_ns = (int(case.history.rows[edge][row]) for edge in ("t_inv", "t_ret"))
+    if attempt.known_ns < INF and case.promises.renew_proves:
+        return next(succession.successors(attempt, begun_ns), None)
+    far, slack_ns = reach(case), slack(case)
+    for other in succession.successors(attempt, begun_ns):
+        if far(other) > done_ns + slack_ns:
+            return other
+    return None
+
+
+def _never_granted(case: Case, attempt: Attempt, row: int) -> Finding:
+    why = f"its acquire had been refused at {seconds(case, attempt.ret_ns)}"
+    return _told(case, attempt, row, why, (attempt.row, row), ())
+
+
+def _after_release(case: Case, attempt: Attempt, row: int, release: int) -> Finding:
+    released_ns = int(case.history.rows["t_ret"][release])
+    why = f"its release had been answered ok at {seconds(case, released_ns)}"
+    spans = (drawn(case, attempt, released_ns),)
+    return _told(case, attempt, row, why, (attempt.row, release, row), spans)
+
+
+def _foreign(case: Case, attempt: Attempt, row: int, other: Attempt) -> Finding:
+    why = f"{who(case, other)} had been granted it by {seconds(case, other.known_ns)}"
+    sent_ns = int(case.history.rows["t_inv"][row])
+    spans = (drawn(case, attempt, sent_ns), drawn(case, other, reach(case)(other)))
+    return _told(case, attempt, row, why, (attempt.row, other.row, row), spans)
+
+
+def _told(
+    case: Case,
+    attempt: Attempt,
+    row: int,
+    why: str,
+    witnesses: tuple[int, ...],
+    spans: tuple[tuple[int, int, str, int], ...],
+) -> Finding:
+    rows = case.history.rows
+    what = "release" if rows["f"][row] == Op.RELEASE else "renewal"
+    lock, sent_ns = lock_name(case, attempt), int(rows["t_inv"][row])
+    token = f" (token {attempt.token})" if attempt.token >= 0 else ""
+    return Finding(
+        kind=f"foreign-{what}",
+        sentence=(
+            f"{name(case, attempt.process)}'s {what} of '{lock}'{token}, sent at"
+            f" {seconds(case, sent_ns)}, was answered ok although {why}"
+        ),
+        witnesses=witnesses,
+        lock=lock,
+        t_ns=sent_ns,
+        spans=spans,
+    )

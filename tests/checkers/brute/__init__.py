@@ -1,0 +1,1 @@
+"""Slow judges and correct services that the checkers are held against."""

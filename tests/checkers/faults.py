@@ -1,0 +1,23 @@
+"""Fault windows for tests, in seconds of the run."""
+
+from __future__ import annotations
+
+from holdfast.harness.case import Window
+from holdfast.harness.clock import SECOND
+
+
+def window(
+    do: str, node: str, from_s: float, to_s: float, *, target: str = "one", bit: bool = True
+) -> Window:
+    """A fault on one node; `node` may join several with "+"."""
+    return Window(
+        id=f"{do}-{from_s}",
+        do=do,
+        target=target,
+        nodes=tuple(node.split("+")),
+        from_ns=round(from_s * SECOND),
+        to_ns=round(to_s * SECOND),
+        bit=bit,
+        evidence={},
+        holder=node if target == "holder" else "",
+    )

@@ -1,0 +1,171 @@
+"""The numbers of a run, by hand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from holdfast.checkers.evidence import evidence
+from holdfast.harness.case import Case
+from holdfast.harness.clock import SECOND
+from tests.checkers.faults import window
+from tests.checkers.shorthand import case
+
+KEYS = [
+    "acquire",
+    "latency_ns",
+    "wait_ns",
+    "hold_ns",
+    "renewal_margin_ns",
+    "queue_depth",
+    "timeouts",
+    "retry_rate",
+    "tokens",
+    "rejected",
+    "expired_owner",
+    "failovers",
+    "lease_margin",
+    "utilisation",
+    "stale_beliefs",
+]
+
+RUN = (
+    "0a?@0 0a+1@1 1a?@2 0n?@3 0n+@3.5 2t?@4 2t-@4.5 0n?@6 0n+@6.5 0w?@7 0S+@7.1 0w+@7.2"
+    " 0r?@8 0r+@8.5 1a+2@9 1w?@9.1 1S+@9.2 1w+@9.3 0.1w?@9.4 0S-@9.5 0.1w-@9.6"
+    " 1r?@10 1r~@11 2a?@11 2a~@13"
+)
+
+
+def numbers(told: str | Case, **changes: Any) -> dict[str, Any]:
+    found = evidence(case(told, **changes) if isinstance(told, str) else told)
+    assert json.loads(json.dumps(found)) == found, "as it will be after a trip through JSON"
+    return found
+
+
+def test_a_run_has_exactly_the_numbers_that_reports_show() -> None:
+    assert list(numbers(RUN)) == KEYS
+    assert list(numbers("")) == KEYS
+
+
+def test_acquires_are_counted_by_their_outcome() -> None:
+    found = numbers(RUN + " 9p?@20 9p+3@21")
+    assert found["acquire"] == {"asked": 4, "granted": 2, "refused": 1, "unknown": 1}
+    assert found["retry_rate"] == 2.0
+    assert found["timeouts"] == 2
+
+
+def test_latency_is_that_of_calls_answered_ok() -> None:
+    latency = numbers(RUN)["latency_ns"]
+    assert sorted(latency) == ["acquire", "release", "renew", "write"]
+    assert latency["acquire"]["n"] == 2 and latency["acquire"]["max"] == 7 * SECOND
+    assert latency["release"]["n"] == 1
+
+
+def test_wait_hold_and_margin() -> None:
+    found = numbers(RUN)
+    assert found["wait_ns"]["n"] == 1 and found["wait_ns"]["min"] == 7 * SECOND
+    assert (found["hold_ns"]["min"], found["hold_ns"]["max"]) == (SECOND, 7 * SECOND)
+    margin = found["renewal_margin_ns"]
+    assert (margin["min"], margin["max"]) == (int(6.5 * SECOND), int(6.5 * SECOND))
+    assert margin["n"] == 2
+
+
+def test_queue_depth_is_the_mean_over_time_and_the_most_at_once() -> None:
+    text = "0a?@0 0a+1@1 1a?@2 2a?@4 0r?@6 0r+@7 1a+2@8 1r?@9 1r+@9.5 2a+3@10"
+    assert numbers(text)["queue_depth"] == {"mean": 1.2, "max": 2}
+
+
+def test_tokens_stand_in_the_order_of_their_grants() -> None:
+    tokens = numbers(RUN)["tokens"]
+    assert tokens["log"] == [[SECOND, "db", 1, 0], [9 * SECOND, "db", 2, 1]]
+    assert (tokens["grants"], tokens["first"], tokens["last"]) == (2, 1, 2)
+    assert tokens["steps_down"] == 0
+
+
+def test_a_smaller_token_after_a_larger_one_is_a_step_down() -> None:
+    tokens = numbers("0a? 0a+5 0r? 0r+ 1a? 1a+2 1r? 1r+")["tokens"]
+    assert tokens["steps_down"] == 1
+
+
+def test_a_late_answer_is_no_step_down() -> None:
+    tokens = numbers("0a?@0 1a?@1 1a+2@2 0a+1@3 2a?@4 2a+3@5")["tokens"]
+    assert tokens["steps_down"] == 0
+    assert [row[2] for row in tokens["log"]] == [1, 2, 3]
+
+
+def test_a_long_token_log_is_thinned_and_keeps_the_sides_of_a_step_down() -> None:
+    words = []
+    for n in range(600):
+        token = n if n < 301 else n - 100
+        words.append(f"0a?@{n} 0a+{token}@{n + 0.1} 0r?@{n + 0.2} 0r+@{n + 0.3}")
+    tokens = numbers(" ".join(words))["tokens"]
+    assert tokens["grants"] == 600 and tokens["steps_down"] == 1
+    assert len(tokens["log"]) == 200
+    shown = [row[2] for row in tokens["log"]]
+    assert shown[0] == 0 and shown[-1] == 499
+    at = shown.index(300)
+    assert shown[at + 1] == 201
+
+
+def test_what_the_resource_refused_is_listed() -> None:
+    found = numbers(RUN)["rejected"]
+    assert (found["total"], found["stale"]) == (1, 1)
+    refusal = {"t_ns": int(9.5 * SECOND), "lock": "db", "process": 0, "token": 1, "highest": 2}
+    assert found["log"] == [refusal]
+
+
+def test_an_expired_owner_could_not_change_the_resource() -> None:
+    owner = numbers(RUN)["expired_owner"]
+    assert (owner["sent"], owner["refused"], owner["accepted"]) == (1, 1, 0)
+    assert "of 1 writes" in owner["sentence"] and "accepted none" in owner["sentence"]
+    owner = numbers(RUN.replace("0S-@9.5", "0S+@9.5"))["expired_owner"]
+    assert (owner["sent"], owner["refused"], owner["accepted"]) == (1, 0, 1)
+    assert numbers("0a? 0a+1")["expired_owner"]["sent"] == 0
+
+
+def test_a_failover_lasts_until_the_next_grant() -> None:
+    struck = window("kill", "n1", 2, 5, target="leader")
+    client = window("partition", "c0+n1+n2+n3", 2, 5, target="holder")
+    later = window("pause", "n2", 10, 11)
+    changes = {"options": {"servers": "3"}, "windows": (struck, client, later)}
+    found = numbers(RUN, **changes)["failovers"]
+    assert [(one["fault"], one["nodes"], one["gap_ns"]) for one in found] == [
+        ("kill-2", ["n1"], 7 * SECOND),
+        ("pause-10", ["n2"], None),
+    ]
+
+
+def test_the_lease_margin_is_made_of_what_was_measured() -> None:
+    pause = window("pause", "c0", 2, 4.5, target="holder")
+    margin = numbers(RUN, windows=(pause,), error_ns=SECOND // 10)["lease_margin"]
+    assert margin == {
+        "lease_ns": 10 * SECOND,
+        "renewal_interval_ns": 3 * SECOND,
+        "clock_uncertainty_ns": SECOND // 10,
+        "network_ns": SECOND // 2,
+        "pause_ns": int(2.5 * SECOND),
+        "margin_ns": int(3.8 * SECOND),
+        "note": "",
+    }
+
+
+def test_a_margin_says_what_it_stands_on() -> None:
+    margin = numbers("0a?@0 0a+1@1 0r?@5 0r+@6", windows=(window("pause", "c0", 2, 14),))
+    margin = margin["lease_margin"]
+    assert margin["renewal_interval_ns"] == 4 * SECOND
+    assert "the 99th percentile of the holds stands for T_r" in margin["note"]
+    assert "longer than the lease" in margin["note"]
+    assert margin["margin_ns"] == -6 * SECOND
+    none = numbers(RUN, promises={"bound": "connection"})["lease_margin"]
+    assert none["margin_ns"] is None and none["note"] == "no lease bounds a hold"
+
+
+def test_utilisation_counts_those_that_wait_and_not_refused_tries() -> None:
+    found = numbers(RUN, stop_ns=10 * SECOND)["utilisation"]
+    assert found == {"arrivals_per_s": 0.3, "hold_mean_ns": 4 * SECOND, "rho": 1.2}
+
+
+def test_a_belief_beyond_the_lease_while_another_holds_is_counted() -> None:
+    text = "0a?@0 0a+1/3@1 1a?@4 1a+2@5 0r?@7 0r!@8 1r?@9 1r+@10"
+    assert numbers(text)["stale_beliefs"] == {"count": 1, "longest_ns": 2 * SECOND}
+    assert numbers(RUN)["stale_beliefs"] == {"count": 0, "longest_ns": None}

@@ -1,0 +1,190 @@
+"""What a run must have met: each need alone, and the one place where verdicts are made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from holdfast.checkers.exercise import NEEDS, Exercise, conclude, exercise
+from holdfast.harness.case import Case
+from holdfast.harness.verdict import Finding, Verdict
+from tests.checkers.faults import window
+from tests.checkers.shorthand import case, history
+
+ALONE = "0a? 0a+1 0r? 0r+ 1a? 1a+2 1r? 1r+"
+CONTENDED = "0a? 0a+1 1a? 0r? 0r+ 1a+2 1r? 1r+"
+
+
+def missing(told: str | Case, *needs: str) -> list[str]:
+    judged = case(told) if isinstance(told, str) else told
+    return list(exercise(judged, needs=needs).missing)
+
+
+def test_every_need_says_what_it_demands() -> None:
+    for demand, _ in NEEDS.values():
+        assert len(demand) > 10
+
+
+def test_an_unknown_need_is_a_mistake() -> None:
+    with pytest.raises(KeyError):
+        exercise(case(ALONE), needs=("luck",))
+
+
+def test_an_acquire_that_met_a_held_lock_is_contended() -> None:
+    assert missing(ALONE, "contention") == ["no acquire waited: 0 of 2"]
+    assert not missing(CONTENDED, "contention")
+    assert exercise(case(CONTENDED), needs=("contention",)).counts == {
+        "acquires": 2,
+        "contended acquires": 1,
+    }
+
+
+def test_an_acquire_that_was_told_to_wait_is_contended() -> None:
+    assert not missing("0a? 0Q 0a+1 0r? 0r+", "contention")
+
+
+def test_a_refused_try_met_a_held_lock() -> None:
+    assert not missing("0a? 0a+1 1t? 1t- 0r? 0r+", "contention")
+
+
+def test_a_probe_is_no_contention() -> None:
+    assert missing("0a? 0a+1 9p? 9p-", "contention") == ["no acquire waited: 0 of 1"]
+
+
+def test_a_lock_without_lease_is_judged_by_certain_holds_and_a_lease_lock_is_not() -> None:
+    late = "0a?@0 0a+1@50 0r?@51 0r~@52"
+    assert missing(late, "judged-holds") == ["no grant has a hold that can be judged: 0 of 1"]
+    assert not missing(case(late, promises={"bound": "none"}), "judged-holds")
+
+
+def test_one_owner_alone_shows_nothing_of_the_resource() -> None:
+    assert missing("0a? 0a+1 0w? 0S+ 0w+", "requests") == [
+        "the resource was asked by 1 attempt only"
+    ]
+
+
+def test_every_lock_is_to_be_probed() -> None:
+    text = "0a?:x 0a+1 0a?:y 0a+1 9p?:x 9p+2"
+    assert missing(text, "probes") == ["never probed after the run: y"]
+    assert missing("", "probes") == ["no lock was ever asked for"]
+
+
+def test_turned_down_releases_losses_and_tokens_are_counted() -> None:
+    assert missing(ALONE, "stale-releases") == ["nobody but the holder released or renewed: 0 of 2"]
+    assert missing(ALONE, "losses") == ["no holder lost its lock"]
+    assert not missing("0a? 0a+1 0n? 0n!", "stale-releases", "losses", "tokens")
+    assert missing("0a? 0a+", "tokens") == ["no grant carried a token: 0 of 1"]
+
+
+UNDER_FAULT = "0a?@0 0a+1@1 1a?@2 0r?@4 0r+@5 1a+2@6 1r?@7 1r+@8 0a?@20 0a+3@21"
+
+
+def under(*windows: Any, **changes: Any) -> Case:
+    """UNDER_FAULT on three servers, with a pause planned."""
+    options = {"resource": "fenced", "servers": "3"}
+    fields = {"kinds": ("pause",), "options": options, **changes}
+    return case(UNDER_FAULT, windows=windows, **fields)
+
+
+def test_a_fault_with_work_inside_around_and_after_it_counts() -> None:
+    assert not missing(under(window("pause", "n1", 3, 7)), "faults")
+
+
+NOT_EXERCISED = {
+    "never injected": ((), "no pause was seen to bite: 0 of 0"),
+    "no effect": ((window("pause", "n1", 3, 7, bit=False),), "no pause was seen to bite: 0 of 1"),
+    "another kind": ((window("kill", "n1", 3, 7),), "no pause was seen to bite: 0 of 0"),
+    "idle time": (
+        (window("pause", "n1", 10, 12),),
+        "no acquire was in flight during a pause: 0 in 1 windows",
+    ),
+    "no grant": (
+        (window("pause", "n1", 3, 5),),
+        "no grant during a pause, though a majority of the servers was left alone: 0 in 1 windows",
+    ),
+    "the end": ((window("pause", "n1", 3, 30),), "no grant after the last pause had healed"),
+    "not the holder": (
+        (window("pause", "c1", 3, 7, target="holder"),),
+        "no pause of the holder found it holding: 0 of 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("why", NOT_EXERCISED)
+def test_a_fault_that_met_nothing_says_so(why: str) -> None:
+    windows, reason = NOT_EXERCISED[why]
+    assert reason in missing(under(*windows), "faults")
+
+
+def test_a_hold_across_an_edge_is_needed() -> None:
+    text = "0a?@0 1t?@0.5 0a+1@1 0r?@2 0r+@3 1t-@6 0a?@6.5 0a+2@7 0r?@7.1 0r+@7.2 0a?@20 0a+3@21"
+    judged = case(text, windows=(window("pause", "n1", 4, 8),), kinds=("pause",))
+    assert missing(judged, "faults") == [
+        "no hold was open when a pause began or ended: 0 of 1 windows"
+    ]
+
+
+def test_a_fault_of_the_holder_that_held_counts() -> None:
+    assert not missing(under(window("pause", "c0", 3, 7, target="holder")), "faults")
+
+
+def test_one_window_of_a_kind_may_make_up_for_another() -> None:
+    short, idle = window("pause", "n1", 3, 5), window("pause", "n1", 5.5, 7)
+    assert not missing(under(short, idle), "faults")
+
+
+def test_no_grant_is_asked_for_where_no_quorum_was_left() -> None:
+    assert not missing(under(window("pause", "n1+n2", 3, 5, target="majority")), "faults")
+
+
+def test_no_grant_is_asked_for_where_a_hold_cannot_expire() -> None:
+    held = under(window("pause", "c0", 3, 3.5, target="holder"))
+    assert missing(held, "faults")
+    promises = replace(held.promises, bound="connection")
+    assert not missing(replace(held, promises=promises, memo={}), "faults")
+
+
+def test_every_planned_kind_is_to_be_met() -> None:
+    judged = under(window("pause", "n1", 3, 7), kinds=("pause", "kill"))
+    assert missing(judged, "faults") == ["no kill was seen to bite: 0 of 0"]
+
+
+def finding(kind: str) -> Finding:
+    return Finding(kind=kind, sentence="it went wrong", witnesses=(0, 1), lock="db", t_ns=1)
+
+
+ENOUGH = Exercise(counts={"grants": 7}, missing=())
+LACKING = Exercise(counts={}, missing=("no acquire waited: 0 of 2", "no holder lost its lock"))
+ROWS_LOST = "writer c0: rows 4 to 9 are missing"
+LATE = "c0 was not idle within 30 s"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "problem", "met", "expected"),
+    [
+        ((), "", ENOUGH, Verdict.HOLDS),
+        ((), "", LACKING, Verdict.UNKNOWN),
+        ((), ROWS_LOST, ENOUGH, Verdict.UNKNOWN),
+        ((), LATE, ENOUGH, Verdict.UNKNOWN),
+        (("double-grant",), "", LACKING, Verdict.VIOLATED),
+        (("double-grant",), ROWS_LOST, LACKING, Verdict.VIOLATED),
+        (("double-holder",), ROWS_LOST, ENOUGH, Verdict.UNKNOWN),
+        (("double-holder",), LATE, ENOUGH, Verdict.VIOLATED),
+        (("double-holder", "double-grant"), ROWS_LOST, ENOUGH, Verdict.VIOLATED),
+    ],
+)
+def test_a_violation_outranks_a_lack_and_a_lack_outranks_a_pass(
+    kinds: tuple[str, ...], problem: str, met: Exercise, expected: Verdict
+) -> None:
+    told = history(ALONE, problems=[problem] if problem else [])
+    verdict = conclude(case(told), "mutual-exclusion", [finding(k) for k in kinds], (), met)
+    assert verdict.verdict is expected
+    assert len(verdict.findings) == len(kinds)
+    assert problem in verdict.reason or verdict.verdict is Verdict.VIOLATED
+
+
+def test_all_lacks_are_told_at_once() -> None:
+    verdict = conclude(case(ALONE), "ownership", (), (), LACKING)
+    assert verdict.reason == "no acquire waited: 0 of 2; no holder lost its lock"
