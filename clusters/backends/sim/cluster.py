@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import inspect
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -98,7 +100,7 @@ class SimCluster:
     problems: list[str] = field(default_factory=list)
     resting: Callable[[], set[str]] = set
     phase: int = PREPARE
-    _graves: list[Any] = field(default_factory=list)
+    _graves: list[asyncio.Task[Any]] = field(default_factory=list)
     _agent: SimAgent | None = None
 
     @property
@@ -159,7 +161,6 @@ class SimCluster:
 
     def _main(self, host: Host, loop: NodeLoop, work: Coroutine[Any, Any, None]) -> None:
         task = loop.create_task(work)
-        self._graves.append(task)
 
         def ended(task: asyncio.Task[None]) -> None:
             error = None if task.cancelled() else task.exception()
@@ -181,10 +182,20 @@ class SimCluster:
         host.loop = None
         loop.dead = True
         # What dies is kept until the run is over: to tear up its coroutines would run their code.
-        self._graves += (loop, list(loop.parked))
+        self._graves += asyncio.all_tasks(loop)  # type: ignore[arg-type]
         if host.recorder is not None and host.node.role != "resource":
             host.recorder.dead = True
         self.network.crash(name)
+
+    def bury(self) -> None:
+        """When all is over and on record: end every coroutine there is, dead or alive."""
+        for name in self.hosts:
+            self.crash(name)
+        for recorder in self.recorders:
+            recorder.dead = True
+        for task in self._graves:
+            quietly_end(task.get_coro())
+        self._graves.clear()
 
     def to_phase(self, phase: int) -> None:
         """Tell every client how far the run is."""
@@ -296,6 +307,13 @@ class SimCluster:
         )
         self.recorders.append(recorder)
         return recorder
+
+
+def quietly_end(work: Any) -> None:
+    """Close a coroutine, also one that still awaits something on its way out."""
+    while inspect.getcoroutinestate(work) != inspect.CORO_CLOSED:
+        with contextlib.suppress(RuntimeError):
+            work.close()
 
 
 def _sync_ns(chance: Callable[[], float], knobs: Knobs) -> int:

@@ -104,11 +104,8 @@ class SimRun:
             events=self.engine.events,
             virtual_ns=self.engine.now_ns - begun_ns,
         )
-        for host in self.cluster.hosts.values():
-            self.cluster.crash(host.node.name)
-        for recorder in self.cluster.recorders:
-            recorder.dead = True
         self.loop.dead = True
+        self.cluster.bury()
         work[0].result()
         return simulated
 
