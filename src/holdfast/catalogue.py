@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One entry: "module:attr", and what it is in one sentence."""
+    """One entry: "module:attr", and what it is in one sentence.
+
+    `only` is the one backend that can do it, "" for all.
+    """
 
     entry: str
     says: str
+    only: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,7 +135,7 @@ WORKLOADS: dict[str, Row] = {
 PROBE = f"{_W}.probe:client"
 RESOURCE_MAIN = f"{_W}.resource"
 RESOURCE_CLIENT = f"{_W}.resource_client:connect"
-RESOURCE_STORE = f"{_W}.resource:Store"
+RESOURCE_STORE = f"{_W}.resource:store_type"
 RESOURCE_SERVER = f"{_W}.resource:Server"
 RESOURCES: dict[str, str] = {
     "fenced": "admits a token that is not smaller than the highest it has admitted",
@@ -145,6 +149,11 @@ NEMESES: dict[str, Row] = {
     "pause": Row(entry=f"{_N}.pause:NEMESIS", says="processes are stopped and later resumed"),
     "kill": Row(entry=f"{_N}.kill:NEMESIS", says="processes are killed and started again"),
     "clock": Row(entry=f"{_N}.clock:NEMESIS", says="a process's wall clock steps, drifts, strobes"),
+    "freeze": Row(
+        entry=f"{_N}.freeze:NEMESIS",
+        says="processes stop in the middle of a send, which leaves late (simulator only)",
+        only="sim",
+    ),
 }
 
 _C = "holdfast.checkers"

@@ -67,6 +67,10 @@ class Host:
         """The node's monotonic clock."""
         return self.clock.mono_ns(self.engine.now_ns)
 
+    def wall_ns(self) -> int:
+        """The node's wall clock."""
+        return self.clock.wall_ns(self.engine.now_ns)
+
     def say(self, text: str) -> None:
         """One line of the process's log; the last one is kept."""
         self.last_words = text
@@ -223,7 +227,8 @@ class SimCluster:
         if host.recorder is None:
             host.recorder = self._recorder(host, [])
         if host.kept is None:
-            host.kept = load(self.entries["resource_store"])(self.plan.resource)
+            kind = load(self.entries["resource_store"])(self.options["resource"].get("mutant", ""))
+            host.kept = kind(self.plan.resource)
         server = load(self.entries["resource_server"])(host.kept, host.recorder)
         return serve_resource(server.decide, host.node.address)
 

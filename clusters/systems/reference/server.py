@@ -36,6 +36,23 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
+CLOCKS: Mapping[str, Callable[[], int]] = {
+    "monotonic": time.monotonic_ns,
+    "wall": time.time_ns,
+}
+
+
+def node_type(mutant: str) -> type[LockNode]:
+    """The node itself, or one with a planted bug. Raises Corrupt for a bug that is not known."""
+    if not mutant:
+        return LockNode
+    from holdfast.clusters.systems.reference.mutants import NODES
+
+    if mutant not in NODES:
+        raise Corrupt(f"no mutant {mutant!r} of this service; there are: {', '.join(NODES)}")
+    return NODES[mutant]
+
+
 class Disk(Protocol):
     """What a node keeps things on: `storage.Storage`, or its like in the simulator."""
 
@@ -111,7 +128,7 @@ class PeerLink:
 class Server:
     """One node at work. What arrives in one turn of the loop is one step and one sync.
 
-    disk, now (ns, monotonic) and say are those of the host unless they are given.
+    disk, clocks (by the name of LockNode.clock, ns) and say are those of the host unless given.
     """
 
     def __init__(
@@ -119,10 +136,9 @@ class Server:
         config: Mapping[str, Any],
         *,
         disk: Disk | None = None,
-        now: Callable[[], int] = time.monotonic_ns,
+        clocks: Mapping[str, Callable[[], int]] = CLOCKS,
         say: Callable[[str], None] = say,
     ) -> None:
-        self._now = now
         self.say = say
         self._name = str(config["name"])
         self._address = str(config["address"])
@@ -135,14 +151,16 @@ class Server:
         durable = self._storage.load()
         if self._storage.cut_bytes:
             self.say(f"log: cut off {self._storage.cut_bytes} bytes of an unfinished write")
-        self._node = LockNode(
+        node = node_type(options.mutant)
+        self._now = clocks[node.clock]
+        self._node = node(
             name=self._name,
             peers=list(peers),
             options=options,
             # Patience in elections must differ between nodes, and from one start to the next.
             rng=random.Random(f"{config.get('seed', 0)} {self._name} {durable.ballot.term}"),
             durable=durable,
-            now_ns=now(),
+            now_ns=self._now(),
         )
         self._links = {
             peer: PeerLink(

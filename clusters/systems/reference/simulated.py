@@ -29,6 +29,8 @@ class Host(Protocol):
 
     def mono_ns(self) -> int: ...
 
+    def wall_ns(self) -> int: ...
+
     def say(self, text: str) -> None: ...
 
     def sync(self, keep: Callable[[], None]) -> None: ...
@@ -89,5 +91,6 @@ class MemoryDisk:
 
 async def serve(config: Mapping[str, Any], host: Host) -> None:
     """One node, until its process ends. Raises what made it impossible to go on."""
-    server = Server(config, disk=MemoryDisk(host), now=host.mono_ns, say=host.say)
+    clocks = {"monotonic": host.mono_ns, "wall": host.wall_ns}
+    server = Server(config, disk=MemoryDisk(host), clocks=clocks, say=host.say)
     await server.run(asyncio.Event())

@@ -22,7 +22,8 @@ from holdfast.harness.durations import duration_text
 from holdfast.harness.entry import load
 from holdfast.harness.errors import UsageError
 from holdfast.harness.manifest import plan_table
-from holdfast.harness.plan import Known, Plan, to_toml
+from holdfast.harness.mutants import MUTANTS
+from holdfast.harness.plan import Known, Plan, suggest, to_toml
 from holdfast.harness.ports import System
 from holdfast.harness.store import RunDir
 from holdfast.harness.verdict import Promises
@@ -64,6 +65,11 @@ def complete(plan: Plan) -> Plan:
     for name, value in (workload_options(plan) | backend_options(plan)).items():
         if not value.isdigit():
             problems.append(f"option {name}={value} must be a whole number")
+    problems += wrong_mutant(plan)
+    for name in dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]):
+        only = catalogue.NEMESES[name].only
+        if only and only != plan.backend:
+            problems.append(f"nemesis {name} runs on --backend {only} only, not on {plan.backend}")
     drawn: Sequence[Any] = ()
     try:
         drawn = draw(plan)
@@ -102,7 +108,7 @@ def promises_of(plan: Plan) -> Promises:
 
 
 def system_options(plan: Plan) -> dict[str, str]:
-    others = WORKLOAD_OPTIONS | backend_options(plan)
+    others = WORKLOAD_OPTIONS | backend_options(plan) | resource_options(plan)
     return {k: v for k, v in plan.options.items() if k not in others}
 
 
@@ -114,6 +120,25 @@ def backend_options(plan: Plan) -> dict[str, str]:
     """The knobs of the simulated world; on other backends there are none."""
     known = load(catalogue.SIM_OPTIONS) if plan.backend == "sim" else {}
     return {k: v for k, v in plan.options.items() if k in known}
+
+
+def resource_options(plan: Plan) -> dict[str, str]:
+    """The bug to plant in the protected resource, if it is one of its own."""
+    mutant = MUTANTS.get(plan.options.get("mutant", ""))
+    return {"mutant": plan.options["mutant"]} if mutant and mutant.part == "resource" else {}
+
+
+def wrong_mutant(plan: Plan) -> list[str]:
+    """Why the bug that a plan asks for cannot be planted, one line each."""
+    name = plan.options.get("mutant")
+    if name is None:
+        return []
+    if name not in MUTANTS:
+        return [suggest(name, MUTANTS, "mutant")]
+    part = MUTANTS[name].part
+    if part not in (plan.system, "resource"):
+        return [f"mutant {name} is one of {part}, not of {plan.system}"]
+    return []
 
 
 def asks(plan: Plan, promises: Promises) -> list[str]:
@@ -167,6 +192,7 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
             "system": system_options(plan),
             "workload": workload,
             "backend": backend_options(plan),
+            "resource": resource_options(plan),
         },
         "ready_ns": READY_NS,
         "longest_hold_ns": longest_ns,

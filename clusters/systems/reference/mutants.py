@@ -1,0 +1,259 @@
+"""The planted bugs of the service: each is the node with one thing done wrong, and no more.
+
+`harness.mutants` says of each what it breaks. None of this is loaded unless a run asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from holdfast.clusters.systems.reference.consensus import Consensus, Effects
+from holdfast.clusters.systems.reference.locks import Locks
+from holdfast.clusters.systems.reference.messages import AskVote, Ballot, Save
+from holdfast.clusters.systems.reference.node import LockNode
+from holdfast.clusters.systems.reference.tables import Answer, Event, Hold, Lock, Started
+
+# The locks
+
+
+class ReleaseByLock(Locks):
+    """Asks only for the name of the lock."""
+
+    def _held(self, command: Mapping[str, Any]) -> Hold | None:
+        lock = self.locks.get(command["lock"])
+        return lock.hold if lock else None
+
+
+class ExpireRenewed(Locks):
+    """Does not look whether the lease was renewed since it was seen to run out."""
+
+    def _expire(self, index: int, command: Mapping[str, Any]) -> Answer:
+        lock = self.locks.get(command["lock"])
+        hold = lock.hold if lock else None
+        if hold is None or hold.token != command["token"]:
+            return {"is": "overtaken"}
+        self._end(index, hold, "expired")
+        return {"is": "expired"}
+
+
+class ExpireAny(Locks):
+    """Does not look whose lease it was."""
+
+    def _expire(self, index: int, command: Mapping[str, Any]) -> Answer:
+        lock = self.locks.get(command["lock"])
+        if lock is None or lock.hold is None:
+            return {"is": "overtaken"}
+        self._end(index, lock.hold, "expired")
+        return {"is": "expired"}
+
+
+class Revive(Locks):
+    """Takes a renewal of an ended hold for a new one under the old token."""
+
+    def _renew(self, index: int, command: Mapping[str, Any]) -> Answer:
+        name, token = command["lock"], command["token"]
+        expired = self.ended.get((name, token)) == "expired"
+        if not expired or name in self.locks:
+            return super()._renew(index, command)
+        hold = Hold(
+            lock=name,
+            session=command["session"],
+            attempt=command["attempt"],
+            owner="",
+            token=token,
+            ttl_ns=command["ttl_ns"],
+            granted=index,
+            renewal=index,
+            renewals=0,
+        )
+        self.sessions[hold.session].busy += 1
+        self.locks[name] = Lock(hold=hold)
+        self._events.append(Started(hold=hold))
+        return {"is": "renewed", "token": token, "ttl_ns": hold.ttl_ns}
+
+
+class ZombieWaiter(Locks):
+    """Tells who waits that its wait is over, and leaves it in the queue."""
+
+    def _cancel(self, index: int, command: Mapping[str, Any]) -> Answer:
+        session = self.sessions[command["session"]]
+        target = command["target"]
+        known = session.answers.get(target)
+        if known is None or known["is"] != "queued":
+            return super()._cancel(index, command)
+        return {"is": "cancelled"}
+
+
+class LostWakeUp(Locks):
+    """Grants to the next in the queue after a release only."""
+
+    def _end(self, index: int, hold: Hold, reason: str) -> None:
+        if reason != "expired":
+            super()._end(index, hold, reason)
+            return
+        lock = self.locks[hold.lock]
+        queue, lock.queue = lock.queue, []
+        super()._end(index, hold, reason)
+        if queue:
+            self.locks[hold.lock] = Lock(queue=queue)
+
+
+class TokenReset(Locks):
+    """Leaves the counter of tokens out of what it restores."""
+
+    @classmethod
+    def load(cls, state: Mapping[str, Any]) -> Locks:
+        locks = super().load(state)
+        locks.token = 0
+        return locks
+
+
+class ForgottenHolder(Locks):
+    """Leaves the holders out of what it restores."""
+
+    @classmethod
+    def load(cls, state: Mapping[str, Any]) -> Locks:
+        locks = super().load(state)
+        locks.locks = {name: lock for name, lock in locks.locks.items() if lock.queue}
+        for lock in locks.locks.values():
+            lock.hold = None
+        return locks
+
+
+class SilentLoss(Locks):
+    """Says of every hold that it is still held."""
+
+    def fate(self, lock: str, token: int) -> str:
+        return "held"
+
+
+# Agreement
+
+
+class LoneCommit(Consensus):
+    """Takes what it has appended itself for committed."""
+
+    def _advance(self) -> None:
+        self.commit = self.log.last
+
+
+class SmallQuorum(Consensus):
+    """Counts to half of the nodes."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.quorum = max(1, (len(self.peers) + 1) // 2)
+
+
+class BlindVote(Consensus):
+    """Believes every candidate that its log is as good."""
+
+    def _on_ask_vote(self, now_ns: int, ask: AskVote) -> None:
+        last = self.log.last
+        longest = replace(ask, last_index=max(ask.last_index, last), last_term=1 << 40)
+        super()._on_ask_vote(now_ns, longest)
+
+
+class ForgottenVote(Consensus):
+    """Keeps the term but not the vote."""
+
+    def take(self, now_ns: int) -> Effects:
+        effects = super().take(now_ns)
+        saves = [replace(s, vote="") if isinstance(s, Ballot) else s for s in effects.saves]
+        return replace(effects, saves=tuple(saves))
+
+
+class LateDisk(Consensus):
+    """Hands out what is to be saved one turn after what is to be said."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._late: tuple[Save, ...] = ()
+
+    def take(self, now_ns: int) -> Effects:
+        effects = super().take(now_ns)
+        late, self._late = self._late, effects.saves
+        return replace(effects, saves=late)
+
+
+# The leader's clocks and connections
+
+
+class EarlyExpiry(LockNode):
+    """Sets the timer of a lease a fifth too early."""
+
+    def _on_event(self, now_ns: int, event: Event) -> None:
+        super()._on_event(now_ns, event)
+        if isinstance(event, Started):
+            hold = event.hold
+            seen = {"op": "expire", "lock": hold.lock, "token": hold.token}
+            seen["renewal"] = hold.renewal
+            self._timers.set(("hold", hold.lock), now_ns + hold.ttl_ns * 4 // 5, seen)
+
+
+class ImpatientLeader(LockNode):
+    """Takes every lease for expired when it begins to lead."""
+
+    def _reign(self, now_ns: int) -> None:
+        super()._reign(now_ns)
+        for lock in self.locks.locks.values():
+            if lock.hold is not None and self.serving:
+                self._on_due(
+                    {
+                        "op": "expire",
+                        "lock": lock.hold.lock,
+                        "token": lock.hold.token,
+                        "renewal": lock.hold.renewal,
+                    }
+                )
+
+
+class DisconnectFrees(LockNode):
+    """Forces the locks of a client open whose connection has ended."""
+
+    def _on_left(self, now_ns: int, connection: int) -> None:
+        gone = [session for session, c in self._connections.items() if c == connection]
+        super()._on_left(now_ns, connection)
+        for lock in list(self.locks.locks.values()):
+            if lock.hold is not None and lock.hold.session in gone:
+                force = {"op": "force", "lock": lock.hold.lock, "token": lock.hold.token}
+                self.consensus.propose(force)
+
+
+class WallClock(LockNode):
+    """Counts on the clock that shows the time of day."""
+
+    clock = "wall"
+
+
+def _locks(kind: type[Locks]) -> type[LockNode]:
+    return type(kind.__name__, (LockNode,), {"locks_type": kind})
+
+
+def _agreeing(kind: type[Consensus]) -> type[LockNode]:
+    return type(kind.__name__, (LockNode,), {"consensus_type": kind})
+
+
+NODES: dict[str, type[LockNode]] = {
+    "release-by-lock": _locks(ReleaseByLock),
+    "expire-renewed": _locks(ExpireRenewed),
+    "expire-any": _locks(ExpireAny),
+    "revive": _locks(Revive),
+    "zombie-waiter": _locks(ZombieWaiter),
+    "lost-wake-up": _locks(LostWakeUp),
+    "token-reset": _locks(TokenReset),
+    "forgotten-holder": _locks(ForgottenHolder),
+    "silent-loss": _locks(SilentLoss),
+    "wall-clock": WallClock,
+    "early-expiry": EarlyExpiry,
+    "impatient-leader": ImpatientLeader,
+    "disconnect-frees": DisconnectFrees,
+    "lone-commit": _agreeing(LoneCommit),
+    "small-quorum": _agreeing(SmallQuorum),
+    "blind-vote": _agreeing(BlindVote),
+    "forgotten-vote": _agreeing(ForgottenVote),
+    "late-disk": _agreeing(LateDisk),
+}
+"""name -> the node with that bug"""

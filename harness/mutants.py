@@ -1,0 +1,151 @@
+"""Bugs that can be planted, to see that they are found: off unless a run asks for one by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mutant:
+    """One planted bug.
+
+    part    what it is planted in: the name of a system, or "resource"
+    says    what is wrong, in one sentence
+    breaks  the property whose checker must find it
+    seeds   the simulator finds it within so many seeds of its swarm
+    """
+
+    part: str
+    says: str
+    breaks: str
+    seeds: int
+
+
+MUTANTS: dict[str, Mutant] = {
+    "release-by-lock": Mutant(
+        part="reference",
+        says="a release or renewal counts for whoever holds the lock, not for who asked",
+        breaks="ownership",
+        seeds=100,
+    ),
+    "expire-renewed": Mutant(
+        part="reference",
+        says="an expiry that a renewal has overtaken in the log still ends the lease",
+        breaks="mutual-exclusion",
+        seeds=1000,
+    ),
+    "expire-any": Mutant(
+        part="reference",
+        says="an expiry ends whatever hold there is, also that of the next owner",
+        breaks="mutual-exclusion",
+        seeds=1000,
+    ),
+    "revive": Mutant(
+        part="reference",
+        says="a renewal brings back a lease that has run out, if the lock is free",
+        breaks="mutual-exclusion",
+        seeds=200,
+    ),
+    "zombie-waiter": Mutant(
+        part="reference",
+        says="a wait that was cancelled or has timed out stays in the queue and is granted",
+        breaks="orphan-freedom",
+        seeds=200,
+    ),
+    "lost-wake-up": Mutant(
+        part="reference",
+        says="when a lease runs out, nobody tells the first of the queue",
+        breaks="deadlock-freedom",
+        seeds=100,
+    ),
+    "token-reset": Mutant(
+        part="reference",
+        says="the token counter is not in the snapshot: a restart begins at 1 again",
+        breaks="token-order",
+        seeds=100,
+    ),
+    "forgotten-holder": Mutant(
+        part="reference",
+        says="who holds is not in the snapshot: a restart finds every lock free",
+        breaks="mutual-exclusion",
+        seeds=100,
+    ),
+    "silent-loss": Mutant(
+        part="reference",
+        says="a holder whose lease has run out is told that it still holds",
+        breaks="loss-notice",
+        seeds=100,
+    ),
+    "wall-clock": Mutant(
+        part="reference",
+        says="leases are counted on the wall clock, which can be set",
+        breaks="mutual-exclusion",
+        seeds=100,
+    ),
+    "early-expiry": Mutant(
+        part="reference",
+        says="a lease ends a fifth earlier than was granted",
+        breaks="mutual-exclusion",
+        seeds=200,
+    ),
+    "impatient-leader": Mutant(
+        part="reference",
+        says="a new leader ends every lease it finds, as if all had run out meanwhile",
+        breaks="mutual-exclusion",
+        seeds=100,
+    ),
+    "disconnect-frees": Mutant(
+        part="reference",
+        says="a connection that ends takes the locks of its client with it",
+        breaks="mutual-exclusion",
+        seeds=100,
+    ),
+    "lone-commit": Mutant(
+        part="reference",
+        says="a leader answers what no majority has on disk yet",
+        breaks="mutual-exclusion",
+        seeds=200,
+    ),
+    "small-quorum": Mutant(
+        part="reference",
+        says="half of the nodes, rounded down, count as a majority",
+        breaks="mutual-exclusion",
+        seeds=200,
+    ),
+    "blind-vote": Mutant(
+        part="reference",
+        says="a vote is given to a candidate whose log lacks what was committed",
+        breaks="mutual-exclusion",
+        seeds=1000,
+    ),
+    "forgotten-vote": Mutant(
+        part="reference",
+        says="a vote is not on disk: after a restart a node votes again in the same term",
+        breaks="mutual-exclusion",
+        seeds=5000,
+    ),
+    "late-disk": Mutant(
+        part="reference",
+        says="a grant is answered before the node has it on disk",
+        breaks="mutual-exclusion",
+        seeds=2000,
+    ),
+    "tokens-as-text": Mutant(
+        part="resource",
+        says="the resource compares tokens as text, where 9 is more than 10",
+        breaks="no-stale-write",
+        seeds=200,
+    ),
+    "unchecked-tokens": Mutant(
+        part="resource",
+        says="the resource looks at no token",
+        breaks="no-stale-write",
+        seeds=50,
+    ),
+    "tolerant-tokens": Mutant(
+        part="resource",
+        says="the resource admits a token that is older by one than the newest it has seen",
+        breaks="no-stale-write",
+        seeds=200,
+    ),
+}
