@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from holdfast import catalogue, swarm
 from holdfast.commands import prepare
@@ -164,8 +163,9 @@ def _in_pool(
     while more or waiting:
         while more and len(waiting) < most:
             seed = next(seeds, None)
-            more = seed is not None and not enough()
-            if more:
+            if seed is None or enough():
+                more = False
+            else:
                 waiting.add(pool.submit(act, seed))
         done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
         for future in sorted(done, key=lambda future: future.result().seed):
