@@ -289,6 +289,11 @@ class Context:
             answer = await asyncio.wait_for(waiting, guard_ns / SECOND)
         except TimeoutError:
             answer = Answer(outcome=Status.INFO, error="no answer: given up by the harness")
+        except asyncio.CancelledError:
+            # Whoever asked no longer wants the answer. That is no request left hanging.
+            if row is not None:
+                self._complete(row, Answer(outcome=Status.INFO, error="cancelled by its caller"))
+            raise
         if row is not None:
             self._complete(row, answer)
         return answer

@@ -81,12 +81,15 @@ def _reference(rng: random.Random) -> dict[str, str]:
 def _faults(rng: random.Random, lease_ns: int) -> tuple[tuple[str, dict[str, str]], ...]:
     """One to four kinds, each with a pace of its own."""
     kinds = rng.sample(FAULTS, rng.randint(1, 4))
-    return tuple((kind, _timing(rng, lease_ns)) for kind in kinds)
+    return tuple((kind, _timing(rng, kind, lease_ns)) for kind in kinds)
 
 
-def _timing(rng: random.Random, lease_ns: int) -> dict[str, str]:
-    """From a blink to two leases, with as much or more quiet around it."""
-    for_ns = rng.choice((20 * MILLISECOND, 150 * MILLISECOND, lease_ns // 2, lease_ns * 3 // 2))
-    for_ns = for_ns // MILLISECOND * MILLISECOND
+def _timing(rng: random.Random, kind: str, lease_ns: int) -> dict[str, str]:
+    """From part of a lease to more than one, with as much or more quiet around it.
+
+    Processes are also started again at once: what they forgot shows best while nobody waited.
+    """
+    spans = [150 * MILLISECOND, lease_ns // 2, lease_ns, lease_ns * 3 // 2]
+    for_ns = rng.choice([20 * MILLISECOND, *spans] if kind == "kill" else spans)
     every_ns = max(for_ns * rng.choice((2, 3)), 600 * MILLISECOND)
     return {"for": duration_text(for_ns), "every": duration_text(every_ns)}
