@@ -286,7 +286,8 @@ class Context:
 
     async def _guarded(self, waiting: Awaitable[Answer], row: int | None, guard_ns: int) -> Answer:
         try:
-            answer = await asyncio.wait_for(waiting, guard_ns / SECOND)
+            async with asyncio.timeout(guard_ns / SECOND):
+                answer = await waiting
         except TimeoutError:
             answer = Answer(outcome=Status.INFO, error="no answer: given up by the harness")
         except asyncio.CancelledError:

@@ -73,9 +73,11 @@ class End:
         protocol.connection_made(self)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """ "frames": how to send a whole frame; "peername": the other node."""
+        """ "frames": how to send a whole frame; "objects": it may hold any value; "peername"."""
         if name == "frames":
             return self.send
+        if name == "objects":
+            return not self._network.weather.marshal
         return self.peer.loop.node if name == "peername" else default
 
     def is_closing(self) -> bool:
@@ -125,7 +127,7 @@ class End:
         self._arrive_at(arrival_ns, frame)
 
     def _arrive_at(self, t_ns: int, frame: Any) -> None:
-        self._engine.at(t_ns, Handle(self.peer.loop, self._arrive, (frame,), None))
+        self._engine.at(t_ns, Handle(self.peer.loop, self._arrive, (frame,)))
 
     def _arrive(self, frame: Any) -> None:
         """Runs on the other node's loop."""
@@ -153,7 +155,7 @@ class End:
 
     def _retry_later(self) -> None:
         at_ns = self._engine.now_ns + self._retry_ns
-        self._engine.at(at_ns, Handle(self.peer.loop, self._retry, (), None))
+        self._engine.at(at_ns, Handle(self.peer.loop, self._retry, ()))
         self._retry_ns *= 2
 
     def _retry(self) -> None:
@@ -171,9 +173,7 @@ class End:
         """Something is unacknowledged: in a second this end gives up, if the cut is still there."""
         if not self._stalled:
             self._stalled = True
-            self._engine.at(
-                self._engine.now_ns + STALL_NS, Handle(self.loop, self._stall_over, (), None)
-            )
+            self._engine.at(self._engine.now_ns + STALL_NS, Handle(self.loop, self._stall_over, ()))
 
     def _stall_over(self) -> None:
         self._stalled = False
@@ -214,8 +214,8 @@ class End:
             cut = self._link.cuts or self._back.cuts
             if cut and self._engine.now_ns - since_ns < KEEPALIVE_NS:
                 again_ns = self._engine.now_ns + STALL_NS // 2
-                self._engine.at(again_ns, Handle(peer.loop, reset, (), None))
+                self._engine.at(again_ns, Handle(peer.loop, reset, ()))
                 return
             peer._end(ConnectionResetError("reset by the other end"))
 
-        self._engine.at(at_ns, Handle(peer.loop, reset, (), None))
+        self._engine.at(at_ns, Handle(peer.loop, reset, ()))

@@ -11,7 +11,6 @@ import heapq
 from asyncio import events
 from collections import deque
 from collections.abc import Callable
-from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,22 +21,23 @@ START_NS = 1_000_000_000_000
 
 
 class Handle:
-    """One callback to come. Cancelled, or of a dead loop, it is passed over without a trace."""
+    """One callback to come. Cancelled, or of a dead loop, it is passed over without a trace.
 
-    __slots__ = ("args", "callback", "context", "dead", "loop", "when_s")
+    Contexts are not entered: nothing that runs in the simulator has context variables.
+    """
+
+    __slots__ = ("args", "callback", "dead", "loop", "when_s")
 
     def __init__(
         self,
         loop: NodeLoop | World,
         callback: Callable[..., object],
         args: tuple[Any, ...],
-        context: Context | None,
         when_s: float = 0.0,
     ) -> None:
         self.loop = loop
         self.callback = callback
         self.args = args
-        self.context = context
         self.when_s = when_s
         self.dead = False
 
@@ -59,7 +59,10 @@ class World:
 
     dead = False
     stopped = 0
-    parked: deque[Handle]
+
+    def park(self, handle: Handle) -> None:
+        """Never asked."""
+        raise AssertionError("nobody stops the world")
 
 
 class Engine:
@@ -88,7 +91,7 @@ class Engine:
 
     def later(self, wait_ns: int, act: Callable[[], None]) -> None:
         """Do something to a node after a while, whatever state it is in."""
-        self.at(self.now_ns + wait_ns, Handle(self._world, act, (), None))
+        self.at(self.now_ns + wait_ns, Handle(self._world, act, ()))
 
     def run(self, done: Callable[[], bool], until_ns: int) -> bool:
         """Let time pass until `done`, asked after each instant; False if `until_ns` came first."""
@@ -133,14 +136,11 @@ class Engine:
             if handle.dead or loop.dead:
                 continue
             if loop.stopped:
-                loop.parked.append(handle)
+                loop.park(handle)
                 continue
             if loop is not running:
                 running = loop
                 set_running(None)
                 set_running(loop)
             self.events += 1
-            if handle.context is None:
-                handle.callback(*handle.args)
-            else:
-                handle.context.run(handle.callback, *handle.args)
+            handle.callback(*handle.args)

@@ -38,7 +38,8 @@ class NodeLoop:
         self.dead = False
         self.stopped = 0
         self.frozen = False
-        self.parked: deque[Handle] = deque()
+        self._parked: deque[Handle] = deque()
+        self._due: deque[Handle] = deque()
         self.held: list[tuple[End, Any]] | None = None
         self.failed: list[str] = []
         self._armed = False
@@ -59,7 +60,7 @@ class NodeLoop:
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Handle:
         """As asyncio."""
-        handle = Handle(self, callback, args, context)
+        handle = Handle(self, callback, args)
         self._engine.soon(handle)
         return handle
 
@@ -73,7 +74,7 @@ class NodeLoop:
         context: Context | None = None,
     ) -> Handle:
         """As asyncio; `when` is on this node's clock."""
-        handle = Handle(self, callback, args, context, when)
+        handle = Handle(self, callback, args, when)
         self._engine.at(self.clock.true_ns(round(when * 1e9)), handle)
         return handle
 
@@ -119,6 +120,10 @@ class NodeLoop:
 
     # Standing still
 
+    def park(self, handle: Handle) -> None:
+        """Something is ready, or due, and has to wait until the node goes on."""
+        (self._due if handle.when_s else self._parked).append(handle)
+
     def stop(self) -> None:
         """What becomes ready from now on waits, until it `goes` as often as it was stopped."""
         self.stopped += 1
@@ -131,8 +136,10 @@ class NodeLoop:
         held, self.held = self.held, [] if self._armed else None
         for end, frame in held or ():
             end.transmit(frame)
-        while self.parked:
-            self._engine.soon(self.parked.popleft())
+        # As asyncio after a stop: what has come is looked at before what is due.
+        for waiting in (self._parked, self._due):
+            while waiting:
+                self._engine.soon(waiting.popleft())
 
     def stall(self, for_ns: int, then: Callable[[], None]) -> None:
         """Stand still in the middle of this callback, as in a write to a disk."""

@@ -187,7 +187,7 @@ class Network:
         return self.link(node, other), self.link(other, node)
 
     def _later(self, wait_ns: int, loop: NodeLoop, act: Callable[[], None]) -> None:
-        self.engine.at(self.engine.now_ns + wait_ns, Handle(loop, act, (), None))
+        self.engine.at(self.engine.now_ns + wait_ns, Handle(loop, act, ()))
 
     # The end of a node's process
 

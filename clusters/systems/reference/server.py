@@ -94,7 +94,7 @@ class PeerLink:
     def send(self, message: Message) -> None:
         """Sends if the peer can take it now."""
         if self._wire is not None:
-            self._wire.send(pack(message))
+            self._wire.send({"message": message} if self._wire.objects else pack(message))
 
     async def run(self) -> None:
         """Keeps the connection open, until cancelled."""
@@ -179,6 +179,7 @@ class Server:
         self._inbox: list[Input] = []
         self._turn_due: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_ns = 0
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._seen = ("", 0, "")
 
@@ -236,11 +237,22 @@ class Server:
             self._failed.set_exception(error)
             return
         self._emit(effects)
-        loop = asyncio.get_running_loop()
+        self._wake(effects.due_ns)
+
+    def _wake(self, due_ns: int) -> None:
+        """Takes a turn then, at the latest. A timer that is set for earlier stays: deadlines that
+        every message puts off would else cost a timer each."""
+        if self._timer is not None and self._timer_ns <= due_ns:
+            return
         if self._timer is not None:
             self._timer.cancel()
-        wait_ns = max(0, effects.due_ns - self._now())
-        self._timer = loop.call_later(wait_ns / 1e9, self._turn)
+        self._timer_ns = due_ns
+        wait_ns = max(0, due_ns - self._now())
+        self._timer = asyncio.get_running_loop().call_later(wait_ns / 1e9, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._turn()
 
     def _emit(self, effects: Effects) -> None:
         for peer, message in effects.sends:
@@ -266,7 +278,9 @@ class Connection:
         self.wire = Framed(self._on_frame, self._on_close)
 
     def _on_frame(self, wire: Framed, frame: Frame) -> None:
-        if self._peer:
+        if self._peer and wire.objects:
+            self._server.put(Heard(message=frame["message"]))
+        elif self._peer:
             try:
                 self._server.put(Heard(message=unpack(frame)))
             except ValueError as error:

@@ -130,6 +130,8 @@ class Talk:
         return {"op": op, "session": session, "seq": seq, "done": done, **fields}
 
     async def _in_session(self, until_s: float) -> int:
+        if self._session:
+            return self._session
         try:
             async with asyncio.timeout_at(until_s), self._opening:
                 if not self._session:
@@ -166,6 +168,8 @@ class Talk:
         return answer
 
     async def _connect(self, until_s: float) -> None:
+        if self._link.open:
+            return
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout_at(until_s), self._connecting:

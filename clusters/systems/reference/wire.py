@@ -89,7 +89,8 @@ class Framed(asyncio.Protocol):
 
     on_frame(connection, frame) and on_close(connection, reason) are called on the loop; on_close
     exactly once, and nothing after it. A transport inside this process, which says so by the extra
-    "frames", is given frames as they are and hands them to `frame_received`.
+    "frames", is given frames as they are and hands them to `frame_received`; by the extra "objects"
+    it says that what a frame holds need not be JSON.
     """
 
     def __init__(
@@ -103,11 +104,13 @@ class Framed(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._hand_over: Callable[[Frame], None] | None = None
         self._reason = ""
+        self.objects = False
         self.peer = "?"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._hand_over = transport.get_extra_info("frames")
+        self.objects = bool(transport.get_extra_info("objects"))
         self.peer = str(transport.get_extra_info("peername"))
         sock = transport.get_extra_info("socket")
         if sock is not None:
