@@ -106,12 +106,6 @@ MUTANTS: dict[str, Mutant] = {
         breaks="mutual-exclusion",
         seeds=200,
     ),
-    "small-quorum": Mutant(
-        part="reference",
-        says="half of the nodes, rounded down, count as a majority",
-        breaks="mutual-exclusion",
-        seeds=200,
-    ),
     "blind-vote": Mutant(
         part="reference",
         says="a vote is given to a candidate whose log lacks what was committed",

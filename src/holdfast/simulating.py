@@ -14,6 +14,7 @@ from holdfast import catalogue, swarm
 from holdfast.commands import prepare
 from holdfast.harness import history, judge
 from holdfast.harness.entry import load
+from holdfast.harness.errors import EnvironmentFailed
 from holdfast.harness.plan import Plan
 
 
@@ -31,17 +32,17 @@ class Seed:
 
     seed: int
     command: str
-    verdicts: Mapping[str, str]
-    alarms: tuple[tuple[str, str], ...]
-    limits: tuple[str, ...]
-    problems: tuple[str, ...]
-    digest: str
-    ops: int
-    events: int
-    virtual_ns: int
-    cpu_ns: int
-    judge_ns: int
-    faults: Mapping[str, int]
+    verdicts: Mapping[str, str] = field(default_factory=dict)
+    alarms: tuple[tuple[str, str], ...] = ()
+    limits: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    digest: str = ""
+    ops: int = 0
+    events: int = 0
+    virtual_ns: int = 0
+    cpu_ns: int = 0
+    judge_ns: int = 0
+    faults: Mapping[str, int] = field(default_factory=dict)
 
 
 def one_seed(seed: int, system: str, given: Mapping[str, str]) -> Seed:
@@ -54,7 +55,10 @@ def one_plan(plan: Plan, command: str) -> Seed:
     """Run and judge one complete plan in memory."""
     manifest = prepare.manifest(plan, f"sim-{plan.seed}", command)
     begun = time.process_time_ns()
-    simulated = load(manifest["entries"]["backend"])(manifest)
+    try:
+        simulated = load(manifest["entries"]["backend"])(manifest)
+    except EnvironmentFailed as error:
+        return Seed(seed=plan.seed, command=command, problems=(str(error),))
     ran = time.process_time_ns()
     recording = history.merge(load(catalogue.SIM_WRITTEN)(simulated))
     case = judge.case_of(manifest, recording, simulated.marks, simulated.faults)

@@ -97,7 +97,7 @@ class Pause:
             name: "gone" if loop.dead else "T" if loop.stopped else "S"
             for name, loop in self._loops.items()
         }
-        seen = set(states.values())
+        seen = list(states.values())
         return {"bit": "T" in seen and "S" not in seen, "states": states}
 
     def heal(self, others: list[Any]) -> Evidence:

@@ -139,14 +139,6 @@ class LoneCommit(Consensus):
         self.commit = self.log.last
 
 
-class SmallQuorum(Consensus):
-    """Counts to half of the nodes."""
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self.quorum = max(1, (len(self.peers) + 1) // 2)
-
-
 class BlindVote(Consensus):
     """Believes every candidate that its log is as good."""
 
@@ -251,7 +243,6 @@ NODES: dict[str, type[LockNode]] = {
     "impatient-leader": ImpatientLeader,
     "disconnect-frees": DisconnectFrees,
     "lone-commit": _agreeing(LoneCommit),
-    "small-quorum": _agreeing(SmallQuorum),
     "blind-vote": _agreeing(BlindVote),
     "forgotten-vote": _agreeing(ForgottenVote),
     "late-disk": _agreeing(LateDisk),
