@@ -124,12 +124,6 @@ MUTANTS: dict[str, Mutant] = {
         breaks="mutual-exclusion",
         seeds=2000,
     ),
-    "tokens-as-text": Mutant(
-        part="resource",
-        says="the resource compares tokens as text, where 9 is more than 10",
-        breaks="no-stale-write",
-        seeds=200,
-    ),
     "unchecked-tokens": Mutant(
         part="resource",
         says="the resource looks at no token",

@@ -8,17 +8,6 @@ from __future__ import annotations
 from holdfast.workloads.resource import Register, Store
 
 
-class TokensAsText(Store):
-    """Compares what should be numbers as they are written."""
-
-    def admit(self, key: str, attempt: int, token: int) -> tuple[bool, Register]:
-        register = self.registers.setdefault(key, Register())
-        if str(token) < str(register.highest):
-            return False, register
-        register.highest, register.attempt = token, attempt
-        return True, register
-
-
 class UncheckedTokens(Store):
     """Admits everybody, whatever it was told to be."""
 
@@ -40,7 +29,6 @@ class TolerantTokens(Store):
 
 
 STORES: dict[str, type[Store]] = {
-    "tokens-as-text": TokensAsText,
     "unchecked-tokens": UncheckedTokens,
     "tolerant-tokens": TolerantTokens,
 }

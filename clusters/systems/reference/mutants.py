@@ -122,13 +122,6 @@ class ForgottenHolder(Locks):
         return locks
 
 
-class SilentLoss(Locks):
-    """Says of every hold that it is still held."""
-
-    def fate(self, lock: str, token: int) -> str:
-        return "held"
-
-
 # Agreement
 
 
@@ -214,6 +207,23 @@ class DisconnectFrees(LockNode):
                 self.consensus.propose(force)
 
 
+class AlwaysHeld(Locks):
+    """Says of every hold that it is still held."""
+
+    def fate(self, lock: str, token: int) -> str:
+        return "held"
+
+
+class SilentLoss(LockNode):
+    """Tells nobody that a hold is over, nor when asked."""
+
+    locks_type = AlwaysHeld
+
+    def _tell(self, session: int, event: Mapping[str, Any]) -> None:
+        if event["event"] != "lost":
+            super()._tell(session, event)
+
+
 class WallClock(LockNode):
     """Counts on the clock that shows the time of day."""
 
@@ -237,7 +247,7 @@ NODES: dict[str, type[LockNode]] = {
     "lost-wake-up": _locks(LostWakeUp),
     "token-reset": _locks(TokenReset),
     "forgotten-holder": _locks(ForgottenHolder),
-    "silent-loss": _locks(SilentLoss),
+    "silent-loss": SilentLoss,
     "wall-clock": WallClock,
     "early-expiry": EarlyExpiry,
     "impatient-leader": ImpatientLeader,
