@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+ASSERTION = "a node's own assertion"
+"""Found by a node that ends by itself, because it met what its own code rules out."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mutant:
     """One planted bug.
 
     part    what it is planted in: the name of a system, or "resource"
     says    what is wrong, in one sentence
-    breaks  the property whose checker must find it
+    breaks  the property whose checker must find it, or ASSERTION
     seeds   the simulator finds it within so many seeds of its swarm
     """
 

@@ -108,7 +108,10 @@ def promises_of(plan: Plan) -> Promises:
 
 
 def system_options(plan: Plan) -> dict[str, str]:
-    others = WORKLOAD_OPTIONS | backend_options(plan) | resource_options(plan)
+    mutant = MUTANTS.get(plan.options.get("mutant", ""))
+    others = dict.fromkeys([*WORKLOAD_OPTIONS, *backend_options(plan)])
+    if mutant is None or mutant.part != plan.system:
+        others["mutant"] = None
     return {k: v for k, v in plan.options.items() if k not in others}
 
 

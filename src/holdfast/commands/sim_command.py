@@ -50,7 +50,7 @@ def command(
     tally = Tally()
 
     def enough() -> bool:
-        return time.monotonic() >= over_s or bool(mutant and tally.alarms)
+        return time.monotonic() >= over_s or bool(mutant and (tally.alarms or tally.problems))
 
     numbers = (
         itertools.count(first_seed)
