@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 ASSERTION = "a node's own assertion"
 """Found by a node that ends by itself, because it met what its own code rules out."""
 
