@@ -133,6 +133,18 @@ class Tally:
         return 3 if self.problems or self.unexercised() or not self.seeds else 0
 
 
+def warm() -> None:
+    """Import all that a seed needs, and keep the collector from walking it after each of them."""
+    for entry in (*catalogue.CHECKERS.values(), catalogue.BACKENDS["sim"].entry):
+        load(entry)
+    for row in catalogue.SYSTEMS.values():
+        if row.simulated:
+            load(row.simulated)
+            load(load(row.entry).client)
+    gc.collect()
+    gc.freeze()
+
+
 def explore(
     seeds: Iterator[int],
     system: str,
@@ -142,15 +154,14 @@ def explore(
 ) -> Iterator[Seed]:
     """Seeds as they are done, until there are no more or it is `enough`."""
     act = partial(one_seed, system=system, given=given)
-    gc.collect()
-    gc.freeze()
     if processes == 1:
+        warm()
         for seed in seeds:
             yield act(seed)
             if enough():
                 return
         return
-    with ProcessPoolExecutor(processes) as pool:
+    with ProcessPoolExecutor(processes, initializer=warm) as pool:
         yield from _in_pool(pool, seeds, act, 2 * processes, enough)
 
 

@@ -70,7 +70,7 @@ def _reference(rng: random.Random) -> dict[str, str]:
     """The knobs of the reference service."""
     options = {
         "queue": rng.choice(("fifo", "fifo", "racing")),
-        "election_ms": str(rng.choice((100, 200, 400))),
+        "election_ms": str(rng.choice((150, 300, 600))),
         "snapshot_every": str(rng.choice((10, 40, 200, 4000))),
     }
     if rng.random() < 0.2:

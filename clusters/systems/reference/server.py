@@ -181,7 +181,7 @@ class Server:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ns = 0
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._seen = ("", 0, "")
+        self._seen: tuple[str, int, str | None] = ("", 0, None)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop` is set. Raises what made it impossible to go on."""
@@ -262,7 +262,7 @@ class Server:
             if wire is not None and not wire.send(frame):
                 wire.drop("it does not read what it is sent")
         node = self._node.consensus
-        seen = (str(node.role), node.term, node.leader or "")
+        seen = (node.role, node.term, node.leader)
         if seen != self._seen:
             self._seen = seen
             self.say(f"{node.role} in term {node.term}, leader {node.leader or 'unknown'}")
