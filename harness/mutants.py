@@ -49,12 +49,6 @@ MUTANTS: dict[str, Mutant] = {
         breaks="mutual-exclusion",
         seeds=200,
     ),
-    "zombie-waiter": Mutant(
-        part="reference",
-        says="a wait that was cancelled or has timed out stays in the queue and is granted",
-        breaks="orphan-freedom",
-        seeds=200,
-    ),
     "lost-wake-up": Mutant(
         part="reference",
         says="when a lease runs out, nobody tells the first of the queue",

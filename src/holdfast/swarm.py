@@ -44,7 +44,7 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str]) -> Plan:
 def _pace(rng: random.Random) -> dict[str, str]:
     """How clients go about it: few slow holds, or many quick ones."""
     return {
-        "writes": str(rng.randint(1, 4)),
+        "writes": str(rng.choice((1, 2, 4, 6))),
         "gap_ms": str(rng.choice((5, 20, 60, 150, 900))),
         "think_ms": str(rng.choice((4, 40, 200))),
         "wait_ms": str(rng.choice((300, 1000, 5000))),

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from holdfast.clusters.systems.reference.locks import Locks
 from holdfast.clusters.systems.reference.messages import AskVote, Ballot, Save
 from holdfast.clusters.systems.reference.node import LockNode
 from holdfast.clusters.systems.reference.tables import Answer, Event, Hold, Lock, Started
+from holdfast.clusters.systems.reference.timers import Timers
 
 # The locks
 
@@ -72,18 +73,6 @@ class Revive(Locks):
         self.locks[name] = Lock(hold=hold)
         self._events.append(Started(hold=hold))
         return {"is": "renewed", "token": token, "ttl_ns": hold.ttl_ns}
-
-
-class ZombieWaiter(Locks):
-    """Tells who waits that its wait is over, and leaves it in the queue."""
-
-    def _cancel(self, index: int, command: Mapping[str, Any]) -> Answer:
-        session = self.sessions[command["session"]]
-        target = command["target"]
-        known = session.answers.get(target)
-        if known is None or known["is"] != "queued":
-            return super()._cancel(index, command)
-        return {"is": "cancelled"}
 
 
 class LostWakeUp(Locks):
@@ -225,9 +214,33 @@ class SilentLoss(LockNode):
 
 
 class WallClock(LockNode):
-    """Counts on the clock that shows the time of day."""
+    """Counts leases, waits and sessions on the clock that shows the time of day."""
 
-    clock = "wall"
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._timers = WallTimers(self)
+
+    def ahead_ns(self) -> int:
+        """By how much the wall clock is ahead of the monotonic one."""
+        return self.clocks["wall"]() - self.clocks["monotonic"]()
+
+
+class WallTimers(Timers):
+    """Deadlines on the wall clock, for who gives and takes them on the monotonic one."""
+
+    def __init__(self, node: WallClock) -> None:
+        super().__init__()
+        self._node = node
+
+    def set(self, name: Hashable, due_ns: int, what: Any) -> None:
+        super().set(name, due_ns + self._node.ahead_ns(), what)
+
+    def due(self, now_ns: int) -> list[Any]:
+        return super().due(now_ns + self._node.ahead_ns())
+
+    def next_ns(self) -> int | None:
+        next_ns = super().next_ns()
+        return None if next_ns is None else next_ns - self._node.ahead_ns()
 
 
 def _locks(kind: type[Locks]) -> type[LockNode]:
@@ -243,7 +256,6 @@ NODES: dict[str, type[LockNode]] = {
     "expire-renewed": _locks(ExpireRenewed),
     "expire-any": _locks(ExpireAny),
     "revive": _locks(Revive),
-    "zombie-waiter": _locks(ZombieWaiter),
     "lost-wake-up": _locks(LostWakeUp),
     "token-reset": _locks(TokenReset),
     "forgotten-holder": _locks(ForgottenHolder),

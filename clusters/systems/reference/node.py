@@ -9,7 +9,7 @@ longer by a change of leader, never shorter. That one of them has run out goes t
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,8 @@ class Left:
     connection: int
 
 
+CLOCKLESS: Mapping[str, Callable[[], int]] = {}
+
 Input = Heard | Asked | Left
 
 
@@ -73,12 +75,12 @@ class Effects:
 class LockNode:
     """State of one node. Connections are numbers that the shell gives out and never reuses.
 
-    The class attributes are what `mutants` exchanges. clock: "monotonic", the one to step it on.
+    The class attributes are what `mutants` exchanges. clocks: only they look at any.
     """
 
     locks_type = Locks
     consensus_type = Consensus
-    clock = "monotonic"
+    clocks: Mapping[str, Callable[[], int]] = CLOCKLESS
 
     def __init__(
         self,

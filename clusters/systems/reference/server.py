@@ -128,7 +128,7 @@ class PeerLink:
 class Server:
     """One node at work. What arrives in one turn of the loop is one step and one sync.
 
-    disk, clocks (by the name of LockNode.clock, ns) and say are those of the host unless given.
+    disk, clocks ("monotonic" and "wall", ns) and say are those of the host unless given.
     """
 
     def __init__(
@@ -151,9 +151,8 @@ class Server:
         durable = self._storage.load()
         if self._storage.cut_bytes:
             self.say(f"log: cut off {self._storage.cut_bytes} bytes of an unfinished write")
-        node = node_type(options.mutant)
-        self._now = clocks[node.clock]
-        self._node = node(
+        self._now = clocks["monotonic"]
+        self._node = node_type(options.mutant)(
             name=self._name,
             peers=list(peers),
             options=options,
@@ -162,6 +161,8 @@ class Server:
             durable=durable,
             now_ns=self._now(),
         )
+        if options.mutant:
+            self._node.clocks = clocks
         self._links = {
             peer: PeerLink(
                 me=self._name,
