@@ -64,7 +64,7 @@ MUTANTS: dict[str, Mutant] = {
     "forgotten-holder": Mutant(
         part="reference",
         says="who holds is not in the snapshot: a restart finds every lock free",
-        breaks="mutual-exclusion",
+        breaks="token-order",
         seeds=100,
     ),
     "silent-loss": Mutant(
@@ -91,23 +91,17 @@ MUTANTS: dict[str, Mutant] = {
         breaks="mutual-exclusion",
         seeds=100,
     ),
-    "disconnect-frees": Mutant(
-        part="reference",
-        says="a connection that ends takes the locks of its client with it",
-        breaks="mutual-exclusion",
-        seeds=100,
-    ),
     "lone-commit": Mutant(
         part="reference",
         says="a leader answers what no majority has on disk yet",
-        breaks="mutual-exclusion",
-        seeds=200,
+        breaks="token-order",
+        seeds=100,
     ),
     "blind-vote": Mutant(
         part="reference",
         says="a vote is given to a candidate whose log lacks what was committed",
-        breaks="mutual-exclusion",
-        seeds=1000,
+        breaks=ASSERTION,
+        seeds=100,
     ),
     "forgotten-vote": Mutant(
         part="reference",

@@ -184,18 +184,6 @@ class ImpatientLeader(LockNode):
                 )
 
 
-class DisconnectFrees(LockNode):
-    """Forces the locks of a client open whose connection has ended."""
-
-    def _on_left(self, now_ns: int, connection: int) -> None:
-        gone = [session for session, c in self._connections.items() if c == connection]
-        super()._on_left(now_ns, connection)
-        for lock in list(self.locks.locks.values()):
-            if lock.hold is not None and lock.hold.session in gone:
-                force = {"op": "force", "lock": lock.hold.lock, "token": lock.hold.token}
-                self.consensus.propose(force)
-
-
 class AlwaysHeld(Locks):
     """Says of every hold that it is still held."""
 
@@ -263,7 +251,6 @@ NODES: dict[str, type[LockNode]] = {
     "wall-clock": WallClock,
     "early-expiry": EarlyExpiry,
     "impatient-leader": ImpatientLeader,
-    "disconnect-frees": DisconnectFrees,
     "lone-commit": _agreeing(LoneCommit),
     "blind-vote": _agreeing(BlindVote),
     "forgotten-vote": _agreeing(ForgottenVote),
