@@ -31,23 +31,11 @@ MUTANTS: dict[str, Mutant] = {
         breaks="ownership",
         seeds=100,
     ),
-    "expire-renewed": Mutant(
-        part="reference",
-        says="an expiry that a renewal has overtaken in the log still ends the lease",
-        breaks="mutual-exclusion",
-        seeds=1000,
-    ),
     "expire-any": Mutant(
         part="reference",
         says="an expiry ends whatever hold there is, also that of the next owner",
         breaks="mutual-exclusion",
         seeds=1000,
-    ),
-    "revive": Mutant(
-        part="reference",
-        says="a renewal brings back a lease that has run out, if the lock is free",
-        breaks="mutual-exclusion",
-        seeds=200,
     ),
     "lost-wake-up": Mutant(
         part="reference",
@@ -102,12 +90,6 @@ MUTANTS: dict[str, Mutant] = {
         says="a vote is given to a candidate whose log lacks what was committed",
         breaks=ASSERTION,
         seeds=100,
-    ),
-    "forgotten-vote": Mutant(
-        part="reference",
-        says="a vote is not on disk: after a restart a node votes again in the same term",
-        breaks="mutual-exclusion",
-        seeds=5000,
     ),
     "late-disk": Mutant(
         part="reference",

@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.clusters.systems.reference.consensus import Consensus, Effects
 from holdfast.clusters.systems.reference.locks import Locks
-from holdfast.clusters.systems.reference.messages import AskVote, Ballot, Save
+from holdfast.clusters.systems.reference.messages import AskVote, Save
 from holdfast.clusters.systems.reference.node import LockNode
 from holdfast.clusters.systems.reference.tables import Answer, Event, Hold, Lock, Started
 from holdfast.clusters.systems.reference.timers import Timers
@@ -27,18 +27,6 @@ class ReleaseByLock(Locks):
         return lock.hold if lock else None
 
 
-class ExpireRenewed(Locks):
-    """Does not look whether the lease was renewed since it was seen to run out."""
-
-    def _expire(self, index: int, command: Mapping[str, Any]) -> Answer:
-        lock = self.locks.get(command["lock"])
-        hold = lock.hold if lock else None
-        if hold is None or hold.token != command["token"]:
-            return {"is": "overtaken"}
-        self._end(index, hold, "expired")
-        return {"is": "expired"}
-
-
 class ExpireAny(Locks):
     """Does not look whose lease it was."""
 
@@ -48,31 +36,6 @@ class ExpireAny(Locks):
             return {"is": "overtaken"}
         self._end(index, lock.hold, "expired")
         return {"is": "expired"}
-
-
-class Revive(Locks):
-    """Takes a renewal of an ended hold for a new one under the old token."""
-
-    def _renew(self, index: int, command: Mapping[str, Any]) -> Answer:
-        name, token = command["lock"], command["token"]
-        expired = self.ended.get((name, token)) == "expired"
-        if not expired or name in self.locks:
-            return super()._renew(index, command)
-        hold = Hold(
-            lock=name,
-            session=command["session"],
-            attempt=command["attempt"],
-            owner="",
-            token=token,
-            ttl_ns=command["ttl_ns"],
-            granted=index,
-            renewal=index,
-            renewals=0,
-        )
-        self.sessions[hold.session].busy += 1
-        self.locks[name] = Lock(hold=hold)
-        self._events.append(Started(hold=hold))
-        return {"is": "renewed", "token": token, "ttl_ns": hold.ttl_ns}
 
 
 class LostWakeUp(Locks):
@@ -128,15 +91,6 @@ class BlindVote(Consensus):
         last = self.log.last
         longest = replace(ask, last_index=max(ask.last_index, last), last_term=1 << 40)
         super()._on_ask_vote(now_ns, longest)
-
-
-class ForgottenVote(Consensus):
-    """Keeps the term but not the vote."""
-
-    def take(self, now_ns: int) -> Effects:
-        effects = super().take(now_ns)
-        saves = [replace(s, vote="") if isinstance(s, Ballot) else s for s in effects.saves]
-        return replace(effects, saves=tuple(saves))
 
 
 class LateDisk(Consensus):
@@ -241,9 +195,7 @@ def _agreeing(kind: type[Consensus]) -> type[LockNode]:
 
 NODES: dict[str, type[LockNode]] = {
     "release-by-lock": _locks(ReleaseByLock),
-    "expire-renewed": _locks(ExpireRenewed),
     "expire-any": _locks(ExpireAny),
-    "revive": _locks(Revive),
     "lost-wake-up": _locks(LostWakeUp),
     "token-reset": _locks(TokenReset),
     "forgotten-holder": _locks(ForgottenHolder),
@@ -253,7 +205,6 @@ NODES: dict[str, type[LockNode]] = {
     "impatient-leader": ImpatientLeader,
     "lone-commit": _agreeing(LoneCommit),
     "blind-vote": _agreeing(BlindVote),
-    "forgotten-vote": _agreeing(ForgottenVote),
     "late-disk": _agreeing(LateDisk),
 }
 """name -> the node with that bug"""
