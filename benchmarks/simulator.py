@@ -36,7 +36,8 @@ def busy() -> str:
     done = load(catalogue.BACKENDS["sim"].entry)(prepare.manifest(plan, "benchmark", ""))
     cpu_s = time.process_time() - begun
     rows = sum(len(recorder.rows) for recorder in done.recorders)
-    return f"busy: {done.virtual_ns / SECOND / cpu_s:.0f} simulated s per CPU s, {rows / cpu_s:,.0f} rows/s"
+    speed = done.virtual_ns / SECOND / cpu_s
+    return f"busy: {speed:.0f} simulated s per CPU s, {rows / cpu_s:,.0f} rows/s"
 
 
 if __name__ == "__main__":

@@ -13,12 +13,12 @@ from holdfast.commands import prepare
 from holdfast.harness.entry import load
 from holdfast.simulating import one_seed
 
-SEEDS = (3, 6, 9)
+SEEDS = (3, 9)
 SCRIPT = """
 from holdfast.simulating import one_seed
 print(*(one_seed(seed, system, {}).digest for system, seed in %r))
 """
-CASES = [("reference", 3), ("reference", 6), ("single", 4), ("majority", 5)]
+CASES = [("reference", 3), ("reference", 9), ("majority", 5)]
 
 
 def digests() -> list[str]:

@@ -12,9 +12,9 @@ from holdfast.workloads.mutants import STORES
 
 QUICK = {
     "early-expiry": 10,
-    "impatient-leader": 20,
-    "release-by-lock": 20,
     "unchecked-tokens": 20,
+    "tolerant-tokens": 20,
+    "release-by-lock": 20,
     "token-reset": 30,
 }
 """One of each class of bug that `make test` looks for, and within how many seeds."""
@@ -53,7 +53,7 @@ def test_a_classic_bug_is_found_at_once(name: str) -> None:
 
 
 def test_a_few_seeds_of_the_correct_service_raise_no_alarm() -> None:
-    for number in range(101, 113):
+    for number in range(101, 107):
         seed = one_seed(number, "reference", {})
         assert not seed.alarms, seed
         assert not seed.problems, seed
