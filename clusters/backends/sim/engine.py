@@ -13,11 +13,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from holdfast.harness.errors import EnvironmentFailed
+
 if TYPE_CHECKING:
     from holdfast.clusters.backends.sim.loop import NodeLoop
 
 START_NS = 1_000_000_000_000
 """True time at the beginning: not 0, which is how a history writes "never"."""
+
+
+MOST_EVENTS = 20_000_000
+"""A run that needs more is one that does not end."""
 
 
 class Handle:
@@ -102,6 +108,10 @@ class Engine:
                 if not self._ready and not self._advance(until_ns):
                     return False
                 self._drain()
+                if self.events > MOST_EVENTS:
+                    raise EnvironmentFailed(
+                        f"simulator: {self.events} events and no end; something runs in circles"
+                    )
             return True
         finally:
             events._set_running_loop(None)

@@ -75,7 +75,13 @@ class NodeLoop:
     ) -> Handle:
         """As asyncio; `when` is on this node's clock."""
         handle = Handle(self, callback, args, when)
-        self._engine.at(self.clock.true_ns(round(when * 1e9)), handle)
+        # A timer never fires before its time, not even by the rounding of a float: who looks at
+        # the clock, sees that it is too early and sleeps again would never get on.
+        now_ns = self.mono_ns()
+        due_ns = int(when * 1e9) + 1
+        if due_ns <= now_ns < when * 1e9:
+            due_ns = now_ns + 1
+        self._engine.at(self.clock.true_ns(due_ns), handle)
         return handle
 
     def call_later(

@@ -94,9 +94,13 @@ class SimRun:
         work: list[asyncio.Task[None]] = []
         self.loop.call_soon(lambda: work.append(self.loop.create_task(self._stages())))
         begun_ns = self.engine.now_ns
-        over = self.engine.run(lambda: bool(work) and work[0].done(), begun_ns + BEYOND_NS)
-        if not over:
-            raise EnvironmentFailed("simulator: the run was not over within an hour of its time")
+        try:
+            over = self.engine.run(lambda: bool(work) and work[0].done(), begun_ns + BEYOND_NS)
+            if not over:
+                raise EnvironmentFailed("simulator: the run was not over in an hour of its time")
+        except EnvironmentFailed:
+            self.cluster.bury()
+            raise
         simulated = Simulated(
             recorders=tuple(self.cluster.recorders),
             marks=self.marks,
