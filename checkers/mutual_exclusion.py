@@ -126,9 +126,10 @@ def _why_row(case: Case, attempt: Attempt, beyond_ns: int) -> int:
 def _dead_grants(case: Case) -> Iterator[Finding]:
     """Grants to attempts whose loss had been told before the grant can have been given.
 
-    Only a smaller token granted after the notice shows that: an answer may just have been late.
+    Only a smaller token granted after the notice shows that: an answer may just have been late. A
+    client that races asks anew under the same attempt, so there it shows nothing.
     """
-    if case.promises.tokens != "ordered":
+    if case.promises.tokens != "ordered" or case.promises.order != "fifo":
         return
     for key, found in granted(case).items():
         ordered = in_token_order(found)

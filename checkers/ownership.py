@@ -51,7 +51,7 @@ def _findings(case: Case, attempt: Attempt, succession: Succession) -> Iterator[
             if attempt.status is Status.FAIL:
                 yield _never_granted(case, attempt, row)
             given_back = _given_back(case, attempt, row)
-            if given_back >= 0:
+            if attempt.status is Status.OK and given_back >= 0:
                 yield _after_release(case, attempt, row, given_back)
         other = _holder_instead(case, attempt, row, succession)
         if other is not None:

@@ -1,0 +1,86 @@
+"""No correct service is ever accused, and a service with a bug in it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from holdfast.checkers import loss_notice, mutual_exclusion, ownership, token_order
+from holdfast.harness.case import Case
+from holdfast.harness.verdict import PropertyVerdict
+from tests.checkers.brute.clients import run
+from tests.checkers.brute.service import Kind
+
+CHECKERS: dict[str, Callable[[Case], PropertyVerdict]] = {
+    "mutual-exclusion": mutual_exclusion.check,
+    "token-order": token_order.check,
+    "ownership": ownership.check,
+    "loss-notice": loss_notice.check,
+}
+LEASE = Kind(bound="lease")
+KINDS = {
+    "leases": LEASE,
+    "leases whose clock runs ahead": replace(LEASE, slip=3),
+    "leases without tokens": replace(LEASE, tokens=False),
+    "leases that run while their owner waits": replace(LEASE, lease_from="asking"),
+    "leases that a renewal takes anew": replace(LEASE, renew="upsert"),
+    "leases whose releases say little": replace(LEASE, release="always"),
+    "leases that are polled for": replace(LEASE, order="racing"),
+    "leases polled for that say little": replace(LEASE, order="racing", release="always"),
+    "leases that say little": replace(LEASE, release="always", renew="upsert", tokens=False),
+    "sessions": Kind(bound="session", slip=1),
+    "connections": Kind(bound="connection"),
+    "connections without tokens": Kind(bound="connection", tokens=False, release="always"),
+    "only a release frees": Kind(bound="none"),
+    "sessions polled for": Kind(bound="session", order="racing"),
+    "only a release frees, and says little": Kind(bound="none", release="always", tokens=False),
+}
+MUTANTS = {
+    "double": (LEASE, "mutual-exclusion"),
+    "early": (LEASE, "mutual-exclusion"),
+    "reset": (LEASE, "token-order"),
+    "revive": (LEASE, "ownership"),
+    "anyone": (LEASE, "ownership"),
+    "silent": (LEASE, "loss-notice"),
+}
+
+
+def accusations(kind: Kind, seeds: range) -> Counter[str]:
+    """How many runs each property is accused in."""
+    found: Counter[str] = Counter()
+    for seed in seeds:
+        told = run(seed, kind)
+        for name, check in CHECKERS.items():
+            verdict = check(told)
+            found[name] += bool(verdict.findings)
+            found["stale beliefs"] += bool(verdict.notes)
+    return found
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_correct_service_is_never_accused(name: str) -> None:
+    for seed in range(150):
+        told = run(seed, KINDS[name])
+        for prop, check in CHECKERS.items():
+            findings = check(told).findings
+            assert not findings, f"seed {seed}: {prop}: {findings[0]}"
+
+
+@pytest.mark.power
+@pytest.mark.parametrize("name", KINDS)
+def test_power_a_correct_service_is_never_accused(name: str) -> None:
+    for seed in range(1_000, 11_000):
+        told = run(seed, KINDS[name])
+        for prop, check in CHECKERS.items():
+            findings = check(told).findings
+            assert not findings, f"seed {seed}: {prop}: {findings[0]}"
+
+
+@pytest.mark.parametrize("fault", MUTANTS)
+def test_a_mutant_is_caught(fault: str) -> None:
+    kind, prop = MUTANTS[fault]
+    found = accusations(replace(kind, fault=fault), range(60))
+    assert found[prop] >= 6, found
