@@ -181,8 +181,8 @@ def test_a_paused_holder_of_redis_writes_late_in_containers(
 ) -> None:
     needs.engine()
     words = ("--backend", "docker", "--system", "redis", "--set", f"tokens={tokens}")
-    words += ("--resource", resource, "--nemesis", HOLDER_PAUSES, "--lease", "1s")
-    ran = run(tmp_path, *words, "--time", "12s")
+    faults = ("--resource", resource, "--nemesis", HOLDER_PAUSES, "--lease", "1s")
+    ran = run(tmp_path, *words, *faults, "--time", "12s")
     assert ran.verdict("no-stale-write") == stale
     assert ran.verdict("mutual-exclusion") == "HOLDS"
 
