@@ -88,6 +88,13 @@ def test_every_workload_says_what_it_asks_and_catches(name: str) -> None:
     assert all(word in text for word in ("Asks:", "Catches:", "Checkers:"))
 
 
+@pytest.mark.parametrize("name", list(catalogue.SYSTEMS))
+def test_every_system_says_what_it_promises_and_what_not(name: str) -> None:
+    module = catalogue.SYSTEMS[name].entry.partition(":")[0].removeprefix("holdfast.")
+    text = headings(ROOT / (module.replace(".", "/") + ".py"))
+    assert all(word in text for word in ("Promises:", "Does not promise:", "Tested with:"))
+
+
 @pytest.mark.parametrize("prop", list(catalogue.CHECKERS))
 def test_every_checker_says_what_it_claims_and_is_blind_to(prop: str) -> None:
     module = catalogue.CHECKERS[prop].partition(":")[0].removeprefix("holdfast.")
