@@ -66,7 +66,10 @@ class Log:
         return aimed and until_ns >= self.inv[row]
 
     def revivable(self, attempt: int) -> bool:
-        """Whether a renewal of unknown outcome could bring the attempt back after its end."""
+        """Whether a renewal of unknown outcome could bring the attempt back after its end.
+
+        Then even a release that is ok only once may be ok twice.
+        """
         renewals = self.renewals.get(attempt, ())
         unknown = any(self.status[renewal] in UNKNOWN for renewal in renewals)
         return unknown and not self.promises.renew_proves

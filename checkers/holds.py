@@ -183,7 +183,8 @@ def _end_of_claim(log: Log, row: int) -> _End:
     releases = log.releases.get(attempt, ())
     if releases:
         owned = [r for r in releases if log.status[r] == Status.OK]
-        first = owned[0] if owned and log.promises.release_once else releases[0]
+        once = log.promises.release_once and not log.revivable(attempt)
+        first = owned[0] if owned and once else releases[0]
         ends.append(_End(log.inv[first], first, "release"))
     for renewal in log.renewals.get(attempt, ()):
         if log.status[renewal] == Status.NOT_OWNER:
@@ -275,18 +276,22 @@ def _last_beat(log: Log, row: int, end_ns: int) -> int:
     A session of a process ends where it is told closed, and where another session's beats begin.
     """
     process, inv_ns = log.process[row], log.inv[row]
-    closed = log.closed.get(process, ())
-    at = bisect_left(closed, inv_ns, key=log.inv.__getitem__)
-    from_ns = log.inv[closed[at - 1]] if at else -1
+    closed = [log.inv[told] for told in log.closed.get(process, ())]
+    at = bisect_left(closed, inv_ns)
+    from_ns = closed[at - 1] if at else -1
+    to_ns = closed[at] if at < len(closed) else INF
     beats = log.beats.get(process, ())
-    at = bisect_right(beats, end_ns, key=log.inv.__getitem__)
     known = bisect_right(beats, inv_ns, key=log.inv.__getitem__) - 1
-    if known < 0 or log.inv[beats[known]] < from_ns:
+    if known < 0 or log.inv[beats[known]] <= from_ns:
         known += 1
-    while at > known:
-        at -= 1
-        if log.arg[beats[at]] == log.arg[beats[known]]:
-            return beats[at]
+    last = min(
+        bisect_right(beats, end_ns, key=log.inv.__getitem__),
+        bisect_left(beats, to_ns, key=log.inv.__getitem__),
+    )
+    while last > known:
+        last -= 1
+        if log.arg[beats[last]] == log.arg[beats[known]]:
+            return beats[last]
     return -1
 
 

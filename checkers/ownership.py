@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from holdfast.checkers.columns import UNKNOWN
 from holdfast.checkers.exercise import conclude, exercise
 from holdfast.checkers.holds import INF, Attempt, by_lock
 from holdfast.checkers.overlaps import reach, slack
@@ -51,7 +52,7 @@ def _findings(case: Case, attempt: Attempt, succession: Succession) -> Iterator[
             if attempt.status is Status.FAIL:
                 yield _never_granted(case, attempt, row)
             given_back = _given_back(case, attempt, row)
-            if attempt.status is Status.OK and given_back >= 0:
+            if given_back >= 0:
                 yield _after_release(case, attempt, row, given_back)
         other = _holder_instead(case, attempt, row, succession)
         if other is not None:
@@ -63,8 +64,14 @@ def _release_says_owned(case: Case) -> bool:
 
 
 def _given_back(case: Case, attempt: Attempt, row: int) -> int:
-    """An earlier release of the attempt that had been answered ok before `row` was sent, or -1."""
+    """An earlier release of the attempt that had been answered ok before `row` was sent, or -1.
+
+    Nothing where a renewal of unknown outcome may have taken the lock anew after it.
+    """
     rows = case.history.rows
+    unknown = any(rows["status"][r] in UNKNOWN for r in attempt.renewals)
+    if attempt.status is not Status.OK or (unknown and not case.promises.renew_proves):
+        return -1
     for release in attempt.releases:
         done = rows["status"][release] == Status.OK
         if done and rows["t_ret"][release] < rows["t_inv"][row]:

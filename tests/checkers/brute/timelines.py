@@ -198,7 +198,7 @@ def _client(rng: random.Random, process: int, rules: Rules, horizon: int) -> Ite
         inv, ret = now, now + rng.randrange(4)
         status = rng.choices((Status.OK, Status.INFO, Status.FAIL), (7, 2, 1))[0]
         now = ret + rng.randrange(2)
-        calls = []
+        calls: list[Call] = []
         wanted = [Op.RENEW] * rng.choice((0, 1, 1)) + [Op.RELEASE] * rng.choice((0, 1, 1, 1, 2))
         if status is Status.INFO and rules.bound == "lease":
             wanted = [op for op in wanted if op is not Op.RENEW]
