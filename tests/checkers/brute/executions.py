@@ -86,12 +86,10 @@ def _end(ask: Ask, start: int, effects: Sequence[int | None], order: Sequence[in
             return None
         if call.status is Status.NOT_OWNER and tick < min(until, released):
             return None
-        if call.status is Status.NOT_OWNER or not held:
-            continue
-        if call.op is Op.RENEW:
+        if call.status is Status.NOT_OWNER or (held and call.op is Op.RELEASE):
+            released = min(tick, released)
+        elif held:
             until = tick + call.ttl
-        else:
-            released = tick
     return min(until, released)
 
 
