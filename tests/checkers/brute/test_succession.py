@@ -57,7 +57,7 @@ def test_an_ok_is_wrong_exactly_where_its_owner_cannot_have_been_the_last_one_gr
     name: str,
 ) -> None:
     rules, rng, seen = REGIMES[name], random.Random(name), Counter[bool]()
-    for n in range(2_000):
+    for n in range(1_000):
         asked = draw(rng, rules, HORIZON)
         told = case_of(asked, rules)
         accused = bool(ownership.check(told).findings)
@@ -67,7 +67,7 @@ def test_an_ok_is_wrong_exactly_where_its_owner_cannot_have_been_the_last_one_gr
         exact = rules.ordered and not any(inversions(told).values())
         assert not exact or accused or possible, where
         seen[accused] += 1
-    assert min(seen.values()) >= (400 if rules.ordered else 100), seen
+    assert min(seen.values()) >= (200 if rules.ordered else 50), seen
 
 
 def told_in_time(told: Case, a: Attempt) -> bool:
