@@ -110,6 +110,15 @@ def test_without_a_lock_updates_are_lost_and_nothing_was_promised(tmp_path: Path
     assert not any(row["promised"] for row in ran.verdicts["verdicts"])
 
 
+def test_the_plan_of_a_run_can_be_run_again(tmp_path: Path) -> None:
+    needs.namespaces()
+    run(tmp_path, "--system", "none", "--nemesis", "pause:target=client,for=1s", "--time", "3s")
+    first = tmp_path / "runs" / "latest" / "plan.toml"
+    words = ("run", str(first.resolve()), "--out", "again")
+    assert holdfast(tmp_path, *words)[0] == 0
+    assert (tmp_path / "again" / "latest" / "plan.toml").read_text() == first.read_text()
+
+
 def test_an_untroubled_run_proves_nothing_about_stale_writes(tmp_path: Path) -> None:
     needs.namespaces()
     ran = run(tmp_path, "--system", "reference", "--time", "3s", codes=(3,))
