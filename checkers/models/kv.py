@@ -20,7 +20,6 @@ from holdfast.harness.errors import UsageError
 from holdfast.harness.events import Status
 from holdfast.harness.foreign.ops import ForeignOp
 
-
 UNSEEN = ("unseen",)
 """The state of a text that nobody got and that begins none that was."""
 
@@ -64,7 +63,7 @@ class Store:
 
     def reads(self, command: Hashable) -> bool:
         assert isinstance(command, tuple)
-        return command[0] == "get"
+        return bool(command[0] == "get")
 
 
 def kv(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:

@@ -58,9 +58,7 @@ class Specification(Protocol):
     def reads(self, command: Hashable) -> bool: ...
 
 
-def linearizable(
-    ops: Sequence[ForeignOp], spec: Specification, budget: int = BUDGET
-) -> Judgement:
+def linearizable(ops: Sequence[ForeignOp], spec: Specification, budget: int = BUDGET) -> Judgement:
     """Judge a history key by key. The budget is for all keys together."""
     parts, spent = [], 0
     for group in by_key(ops).values():
@@ -262,9 +260,7 @@ class _Search:
         )
 
 
-def _bits(
-    edges: Sequence[tuple[int, int, int]], unknown: Sequence[bool]
-) -> tuple[list[int], int]:
+def _bits(edges: Sequence[tuple[int, int, int]], unknown: Sequence[bool]) -> tuple[list[int], int]:
     """A bit for each operation, and how many bits those that end need."""
     bits, free, low = [-1] * len(unknown), list[int](), 0
     for _, ends, n in edges:

@@ -121,10 +121,10 @@ def _porcupine(file: BinaryIO) -> Iterator[Event]:
         if len(words) < 4 or words[2] != b"-":
             raise Malformed(line, "not `INFO jepsen.util - process type f value`: cut off?")
         try:
-            values = [form for _, form in forms(BytesIO(words[3]))]
+            values = [_frozen(form) for _, form in forms(BytesIO(words[3]))]
         except Malformed as error:
             raise Malformed(line, error.reason) from error
-        if len(values) != 4 or isinstance(values[3], dict):
+        if len(values) != 4:
             raise Malformed(line, f"{len(values)} of the four: process, type, f, value")
         event = event_of(dict(zip(("process", "type", "f", "value"), values, strict=True)), line)
         if event is not None:
