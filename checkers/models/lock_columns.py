@@ -85,15 +85,17 @@ class _Pairs:
         if op.f == "acquire":
             if held:
                 self.strange.append(op)
-            held.append(self._new(op))
+            held.append(self._new())
             return held[-1]
         if not held:
             self.strange.append(op)
-            return self._new(op)
+            return self._new()
         return held.pop()
 
-    def _new(self, op: ForeignOp) -> int:
-        return self.numbers.setdefault(op.begin, len(self.numbers))
+    def _new(self) -> int:
+        number = len(self.numbers)
+        self.numbers["unnamed", number] = number
+        return number
 
     def _named(self, op: ForeignOp) -> int:
         name = (op.key, "attempt", op.attempt)
