@@ -113,6 +113,8 @@ def paired(ops: Sequence[ForeignOp]) -> Paired:
     """Columns of a lock history. UsageError where an operation is none of a lock's."""
     kept = []
     for op in ops:
+        if op.f == "renew":
+            continue
         if op.f not in FS:
             raise UsageError(
                 f"line {op.line}: {op.f!r} is nothing a lock knows ({', '.join(FS)});"

@@ -7,7 +7,8 @@ Claims: HOLDS iff the operations can be put in an order that the lock allows. `m
 Assumes: a failed operation had no effect; a release that the service refused as "not held" is one
     of those: it ends a lease's hold and never proves that it lasted until then. An owner is the
     attempt where the history names one, else the process.
-Blind to: tokens of grants that were never answered; order between locks.
+Blind to: tokens of grants that were never answered; what renewals prove, for they are left out;
+    order between locks.
 Cost: O(n) in order of invocation for the three with owners, unknown outcomes included. A search
     where one process goes on after an outcome that it never learned, or where holds have no owner
     and releases do not follow acquires; operations that ask the same are interchangeable there,

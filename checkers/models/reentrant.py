@@ -39,7 +39,7 @@ def _outermost(ops: Sequence[ForeignOp]) -> list[ForeignOp]:
     depth: dict[Hashable, int] = {}
     kept = []
     for op in ops:
-        if op.status not in (Status.OK, Status.INFO):
+        if op.status not in (Status.OK, Status.INFO) or op.f == "renew":
             continue
         who = (op.process, op.key)
         now = depth.get(who, 0)

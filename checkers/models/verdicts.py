@@ -51,9 +51,11 @@ def counted(ops: Sequence[ForeignOp]) -> dict[str, int]:
 
 def joined(parts: Sequence[Judgement], ops: Sequence[ForeignOp], holds: str) -> Judgement:
     """The judgement of a history from those of its keys; `holds` is the reason if all hold."""
-    verdict = worst(part.verdict for part in parts) if parts else Verdict.UNKNOWN
+    verdict = worst(part.verdict for part in parts)
     reasons = [part.reason for part in parts if part.verdict is verdict and part.reason]
     exercised = counted(ops)
+    if not exercised["ok"]:
+        verdict, reasons = Verdict.UNKNOWN, ["no operation was answered ok"]
     for part in parts:
         for name, count in part.exercised.items():
             exercised[name] = exercised.get(name, 0) + count
@@ -81,5 +83,7 @@ def said(op: ForeignOp) -> str:
 
 def shown(value: Hashable, most: int = 60) -> str:
     """A value in words, its middle left out where it is long."""
+    if isinstance(value, tuple) and len(value) == 1:
+        value = value[0]
     text = "nil" if value is None else str(value) if isinstance(value, str) else repr(value)
     return text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 2 :]}"

@@ -38,6 +38,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+N?\Z")
 _DECIMAL = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?M?\Z")
 _PAIRS = {"(": ")", "[": "]", "{": "}", "#{": "}"}
 _WORDS: dict[str, Hashable] = {"nil": None, "true": True, "false": False}
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 Form = Hashable | dict[Hashable, Hashable]
@@ -193,9 +194,14 @@ def _map(frame: _Frame, line: int) -> dict[Hashable, Hashable]:
     return pairs
 
 
+def _escaped(found: re.Match[str]) -> str:
+    word = found[1]
+    return chr(int(word[1:], 16)) if len(word) > 1 else _ESCAPES.get(word, word)
+
+
 def _scalar(line: int, kind: str, text: str) -> Hashable:
     if kind == "string":
-        return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text[1:-1], flags=re.DOTALL)
+        return _ESCAPE.sub(_escaped, text[1:-1])
     if kind == "char":
         return text[1:]
     if text in _WORDS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 
 from holdfast.harness.events import Status
-from holdfast.harness.foreign.ops import OPEN, ForeignOp
+from holdfast.harness.foreign.ops import ForeignOp
 
 Step = Callable[[Hashable, ForeignOp], Hashable | None]
 
@@ -16,9 +16,7 @@ def explained(ops: Sequence[ForeignOp], initial: Hashable, step: Step) -> bool:
     return _place(frozenset(range(len(acts))), initial, acts, step)
 
 
-def _place(
-    left: frozenset[int], state: Hashable, acts: Sequence[ForeignOp], step: Step
-) -> bool:
+def _place(left: frozenset[int], state: Hashable, acts: Sequence[ForeignOp], step: Step) -> bool:
     sure = [n for n in left if acts[n].status is Status.OK]
     if not sure:
         return True

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from holdfast.harness.events import NO_TOKEN, Status
 from holdfast.harness.foreign.ops import OPEN, ForeignOp
-
 from tests.checkers.models import brute
 
 STEP = 10
@@ -47,10 +46,26 @@ class Clients:
             self._next += 1
 
 
-def call(process: int, f: str, at: int, status: Status, **more: Hashable) -> ForeignOp:
+def call(
+    process: int,
+    f: str,
+    at: int,
+    status: Status,
+    value: Hashable = None,
+    result: Hashable = None,
+) -> ForeignOp:
     """A call that took effect, if it did, at a moment."""
-    fields = {"key": None, "value": None, "result": None, "told_value": False, **more}
-    return ForeignOp(process=process, f=f, begin=at, end=at, status=status, **fields)  # type: ignore[arg-type]
+    return ForeignOp(
+        process=process,
+        f=f,
+        key=None,
+        value=value,
+        result=result,
+        begin=at,
+        end=at,
+        status=status,
+        told_value=result is not None,
+    )
 
 
 def locks(
@@ -71,11 +86,8 @@ def locks(
             named: int | None = None
             if clients.names == "attempt":
                 named = held[0] if f == "release" else clients.attempts
-            op = call(
-                clients.process[client],
-                f,
-                at,
-                Status.OK,
+            op = replace(
+                call(clients.process[client], f, at, Status.OK),
                 attempt=named,
                 shared=shared and f == "acquire" and rng.random() < 0.6,
                 token=token + 1 if tokens and f == "acquire" else NO_TOKEN,
@@ -117,14 +129,12 @@ def registers(rng: random.Random, clients: Clients, *, cas: bool = True) -> list
         answer: Hashable = asked
         if f == "read":
             answer = value
-        elif f == "write":
-            value = new if takes else value
-        elif value == old:
+        elif f == "write" or value == old:
             value = new if takes else value
         elif status is Status.OK:
             answer = False
-        known = {"result": answer, "told_value": True} if status is Status.OK else {}
-        ops.append(call(clients.process[client], f, n * STEP, status, value=asked, **known))
+        told = answer if status is Status.OK else None
+        ops.append(call(clients.process[client], f, n * STEP, status, asked, told))
         if status is Status.INFO:
             clients.lost(client)
     return ops
@@ -141,8 +151,8 @@ def stores(rng: random.Random, clients: Clients) -> list[ForeignOp]:
         asked = None if f == "get" else rng.choice("abc")
         if asked and takes:
             text = asked if f == "put" else text + asked
-        known = {"result": text, "told_value": True} if status is Status.OK else {}
-        ops.append(call(clients.process[client], f, n * STEP, status, value=asked, **known))
+        told = text if status is Status.OK else None
+        ops.append(call(clients.process[client], f, n * STEP, status, asked, told))
         if status is Status.INFO:
             clients.lost(client)
     return ops
