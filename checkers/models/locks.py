@@ -23,7 +23,7 @@ from holdfast.checkers.models.exact import Conflict, Rule, conflicts
 from holdfast.checkers.models.lock_columns import LockColumns, Paired, paired
 from holdfast.checkers.models.search import linearizable
 from holdfast.checkers.models.specifications import LeaseMutex, Mutex, OwnerMutex
-from holdfast.checkers.models.verdicts import BUDGET, Judgement, counted, said
+from holdfast.checkers.models.verdicts import BUDGET, NOTHING, Judgement, counted, said
 from holdfast.harness.errors import UsageError
 from holdfast.harness.events import NO_TOKEN, Status
 from holdfast.harness.foreign.ops import ForeignOp
@@ -78,8 +78,8 @@ def exactly(pairs: Paired, ops: Sequence[ForeignOp], rule: Rule, holds: str) -> 
     reason = findings[0].sentence if findings else holds
     if len(findings) > 1:
         reason += f"; and {len(findings) - 1} more"
-    if not exercised["grants"] and not findings:
-        verdict, reason = Verdict.UNKNOWN, "no acquire was granted"
+    if not exercised["ok"]:
+        reason = NOTHING
     return Judgement(verdict=verdict, reason=reason, exercised=exercised, findings=findings)
 
 

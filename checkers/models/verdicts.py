@@ -10,6 +10,7 @@ from holdfast.harness.events import Status
 from holdfast.harness.foreign.ops import ForeignOp
 from holdfast.harness.verdict import Finding, Verdict, worst
 
+NOTHING = "no operation was answered ok, so nothing had to be explained"
 BUDGET = 1_000_000
 """Configurations that a search may visit: some ten seconds, and 300 MB at most."""
 
@@ -55,7 +56,7 @@ def joined(parts: Sequence[Judgement], ops: Sequence[ForeignOp], holds: str) -> 
     reasons = [part.reason for part in parts if part.verdict is verdict and part.reason]
     exercised = counted(ops)
     if not exercised["ok"]:
-        verdict, reasons = Verdict.UNKNOWN, ["no operation was answered ok"]
+        holds = NOTHING
     for part in parts:
         for name, count in part.exercised.items():
             exercised[name] = exercised.get(name, 0) + count
@@ -77,7 +78,9 @@ def said(op: ForeignOp) -> str:
         answer = ", never answered" if op.end_line == 0 else ", outcome unknown"
     elif op.told_value and op.result != op.value:
         answer = f" -> {shown(op.result)}"
-    lines = f"line {op.line}" if not op.end_line else f"lines {op.line} to {op.end_line}"
+    lines = (
+        f"line {op.line}" if op.end_line in (0, op.line) else f"lines {op.line} to {op.end_line}"
+    )
     return f"{op.f}{about}{value}{answer} by process {op.process} ({lines})"
 
 

@@ -81,7 +81,7 @@ def _restrict(verdicts: dict[str, object], only: tuple[str, ...]) -> tuple[dict[
     missing = [prop for prop in only if prop not in asked]
     if missing:
         raise UsageError(
-            f"--property {', '.join(missing)}: this history was not asked for it ({', '.join(asked)})"
+            f"--property {', '.join(missing)}: not judged here, but ({', '.join(asked)})"
         )
     kept = [row for row in rows if row["property"] in only]
     problems = verdicts["problems"]
