@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
-from pathlib import Path
+from io import BytesIO
 
 import pytest
 
@@ -12,11 +13,11 @@ from holdfast import catalogue
 from holdfast.checkers.models.verdicts import Judgement
 from holdfast.harness.entry import load
 from holdfast.harness.errors import UsageError
-from holdfast.harness.foreign.read import FORMATS, read_history
+from holdfast.harness.foreign.read import FORMATS, read_from
 from holdfast.harness.seeds import stream
 from holdfast.harness.verdict import Verdict
 
-SUITE, POWER = 4000, 100_000
+SUITE, POWER = 6000, 100_000
 BUDGET = 500
 
 BASES: dict[str, tuple[str, bytes]] = {
@@ -65,13 +66,13 @@ PIECES = (
 
 
 def damaged(rng: random.Random, text: bytes) -> bytes:
-    """The text with one to four injuries: cut, flipped, doubled, moved or filled."""
+    """The text with one to three injuries: cut, flipped, doubled, moved or filled."""
     data = bytearray(text)
-    for _ in range(rng.randint(1, 4)):
+    for _ in range(rng.choice((1, 1, 2, 3))):
         if not data:
             break
         at, to = sorted((rng.randrange(len(data)), rng.randrange(len(data))))
-        kind = rng.randrange(7)
+        kind = rng.randrange(9)
         if kind == 0:
             del data[at:]
         elif kind == 1:
@@ -84,8 +85,15 @@ def damaged(rng: random.Random, text: bytes) -> bytes:
             data[at : at + rng.randrange(3)] = rng.choice(PIECES)
         elif kind == 5:
             lines = data.split(b"\n")
-            rng.shuffle(lines)
+            n = rng.randrange(len(lines))
+            lines.insert(rng.randrange(len(lines)), lines.pop(n))
             data = bytearray(b"\n".join(lines))
+        elif kind == 6:
+            digits = [n for n, byte in enumerate(data) if 48 <= byte < 58]
+            for n in digits[:1] and rng.sample(digits, min(2, len(digits))):
+                data[n] = rng.randrange(48, 58)
+        elif kind == 7:
+            data = bytearray(re.sub(rb"ok", rng.choice((b"info", b"fail")), bytes(data), count=1))
         else:
             words = bytes(data).split(b" ")
             words[rng.randrange(len(words))] = rng.choice(PIECES)
@@ -93,10 +101,10 @@ def damaged(rng: random.Random, text: bytes) -> bytes:
     return bytes(data)
 
 
-def outcome(path: Path, form: str, model: str) -> Verdict | UsageError:
+def outcome(data: bytes, form: str, model: str) -> Verdict | UsageError:
     """What becomes of a file: a verdict, or the refusal that the user sees."""
     try:
-        history = read_history(path, form)
+        history = read_from(BytesIO(data), "history", form)
         found = load(catalogue.MODELS[model].entry)(history.ops, BUDGET)
         assert isinstance(found, Judgement)
         return found.verdict
@@ -104,10 +112,9 @@ def outcome(path: Path, form: str, model: str) -> Verdict | UsageError:
         return refusal
 
 
-def survive(folder: Path, count: int) -> None:
+def survive(count: int) -> None:
     """Read and judge `count` damaged histories; both outcomes must occur."""
     said: Counter[str] = Counter()
-    path = folder / "history"
     names = list(BASES)
     models = [name for name in catalogue.MODELS if ":" not in name]
     for n in range(count):
@@ -115,10 +122,11 @@ def survive(folder: Path, count: int) -> None:
         name = names[n % len(names)]
         form, text = BASES[name]
         data = damaged(rng, text)
-        path.write_bytes(data)
-        chosen = "auto" if rng.random() < 0.5 else rng.choice([form, form, *FORMATS])
+        chosen = "auto" if rng.random() < 0.5 else form
+        if rng.random() < 0.1:
+            chosen = rng.choice(list(FORMATS))
         model = name if rng.random() < 0.8 else rng.choice(models)
-        came = outcome(path, chosen, model)
+        came = outcome(data, chosen, model)
         if isinstance(came, UsageError):
             assert len(came.problems) == 1 and "\n" not in str(came), data
             assert "line " in str(came) or "--model" in str(came), data
@@ -126,13 +134,20 @@ def survive(folder: Path, count: int) -> None:
         else:
             said[came] += 1
     assert said["refused"] > 0.3 * count
-    assert said[Verdict.HOLDS] + said[Verdict.VIOLATED] > 0.1 * count, said
+    assert said[Verdict.HOLDS] + said[Verdict.VIOLATED] > 0.05 * count, said
 
 
-def test_no_damaged_file_ends_in_a_traceback(tmp_path: Path) -> None:
-    survive(tmp_path, SUITE)
+@pytest.mark.parametrize("model", BASES)
+def test_what_is_damaged_below_is_sound_before(model: str) -> None:
+    form, data = BASES[model]
+    assert isinstance(outcome(data, form, model), Verdict)
+    assert isinstance(outcome(data, "auto", model), Verdict)
+
+
+def test_no_damaged_file_ends_in_a_traceback() -> None:
+    survive(SUITE)
 
 
 @pytest.mark.power
-def test_no_damaged_file_of_many_ends_in_a_traceback(tmp_path: Path) -> None:
-    survive(tmp_path, POWER)
+def test_no_damaged_file_of_many_ends_in_a_traceback() -> None:
+    survive(POWER)
