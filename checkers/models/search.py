@@ -36,6 +36,7 @@ from holdfast.harness.foreign.ops import OPEN, ForeignOp
 from holdfast.harness.verdict import Finding, Verdict
 
 STATES_SHOWN = 4
+COMPARED = 16
 
 
 class Specification(Protocol):
@@ -99,6 +100,8 @@ class _Search:
         self._numbers: dict[Hashable, int] = {}
         self._after: dict[tuple[int, int], int] = {}
         self._low = 0
+        self._entered: set[tuple[int, int, int]] = set()
+        self._least: dict[tuple[int, int, int], list[int]] = {}
         self._steps = self._plan(ops)
         self.visited = 0
         self._furthest = 0
@@ -161,8 +164,6 @@ class _Search:
     def judge(self) -> Judgement:
         start = (0, 0, self._number(self._spec.initial))
         frames: list[Iterator[tuple[int, int, int]]] = [iter((start,))]
-        seen: dict[tuple[int, int, int], list[int]] = {}
-        low = (1 << self._low) - 1
         while frames:
             config = next(frames[-1], None)
             if config is None:
@@ -171,17 +172,31 @@ class _Search:
             at, used, state = self._settled(*config)
             if at == len(self._steps):
                 return self._holds()
-            used_unknown = used >> self._low
-            before = seen.setdefault((at, used & low, state), [])
-            if any(used_unknown | fewer == used_unknown for fewer in before):
-                continue
-            before.append(used_unknown)
             if self.visited >= self._budget:
                 return self._unknown()
             self.visited += 1
+            if self._known(at, used, state):
+                continue
             self._reach(at, state)
             frames.append(self._choices(at, used, state))
         return self._violated()
+
+    def _known(self, at: int, used: int, state: int) -> bool:
+        """Whether this configuration, or one that can do all that it can, was entered before.
+
+        Only the first few of equal rank are compared: those of a search that goes straight on
+        used the fewest unknown operations.
+        """
+        if (at, used, state) in self._entered:
+            return True
+        self._entered.add((at, used, state))
+        unknown = used >> self._low
+        ranks = self._least.setdefault((at, used & ((1 << self._low) - 1), state), [])
+        if any(unknown | fewer == unknown for fewer in ranks):
+            return True
+        if len(ranks) < COMPARED:
+            ranks.append(unknown)
+        return False
 
     def _settled(self, at: int, used: int, state: int) -> tuple[int, int, int]:
         """The same configuration after all that needs no choice."""
