@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -124,6 +125,11 @@ def test_an_untroubled_run_proves_nothing_about_stale_writes(tmp_path: Path) -> 
     ran = run(tmp_path, "--system", "reference", "--time", "3s", codes=(3,))
     assert ran.verdict("no-stale-write") == "UNKNOWN"
     assert "no stale request to refuse" in ran.row("no-stale-write")["reason"]
+    words = ("check", str(ran.run_dir), "--junit", "junit.xml")
+    assert holdfast(tmp_path, *words)[0] == 3
+    cases = list(ElementTree.parse(tmp_path / "junit.xml").iter("testcase"))
+    assert len(cases) == 1
+    assert len(list(cases[0].iter("error"))) == 1, "inconclusive must not look like passed"
 
 
 def test_owners_that_die_holding_are_replaced_and_leave_no_orphans(tmp_path: Path) -> None:
