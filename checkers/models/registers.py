@@ -11,14 +11,15 @@ Cost: that of the search; see `search.py`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.checkers.models.search import linearizable
-from holdfast.checkers.models.verdicts import BUDGET, Judgement
+from holdfast.checkers.models.verdicts import BUDGET, Judgement, counted, said
 from holdfast.harness.errors import UsageError
 from holdfast.harness.events import Status
-from holdfast.harness.foreign.ops import ForeignOp
+from holdfast.harness.foreign.ops import OPEN, ForeignOp
+from holdfast.harness.verdict import Finding, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +67,44 @@ class Register:
 
 def register(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
     """Judge reads and writes."""
-    return linearizable(ops, Register(("read", "write")), budget)
+    return _judged(ops, Register(("read", "write")), budget)
 
 
 def cas_register(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
     """Judge reads, writes and compare-and-set."""
-    return linearizable(ops, Register(("read", "write", "cas")), budget)
+    return _judged(ops, Register(("read", "write", "cas")), budget)
+
+
+def _judged(ops: Sequence[ForeignOp], spec: Register, budget: int) -> Judgement:
+    early = tuple(_from_nowhere(ops, spec))
+    if not early:
+        return linearizable(ops, spec, budget)
+    return Judgement(
+        verdict=Verdict.VIOLATED,
+        reason=early[0].sentence,
+        exercised=counted(ops),
+        findings=early,
+    )
+
+
+def _from_nowhere(ops: Sequence[ForeignOp], spec: Register) -> Iterator[Finding]:
+    """Reads of a value that nobody had begun to write when they ended: no search is needed."""
+    first: dict[Hashable, int] = {}
+    reads = []
+    for op in ops:
+        if op.status not in (Status.OK, Status.INFO):
+            continue
+        command = spec.command(op)
+        if isinstance(command, tuple) and command[0] == "read" and command[1] is not None:
+            reads.append((op, (op.key, command[1])))
+        elif isinstance(command, tuple) and command[0] in ("write", "cas"):
+            first.setdefault((op.key, command[-1]), op.begin)
+    for op, value in reads:
+        if first.get(value, OPEN) > op.end:
+            yield Finding(
+                kind="not-linearizable",
+                sentence=f"{said(op)} was answered before anybody began to write that value",
+                witnesses=(op.line,),
+                lock="" if op.key is None else str(op.key),
+                t_ns=op.end,
+            )

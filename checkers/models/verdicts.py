@@ -12,7 +12,7 @@ from holdfast.harness.verdict import Finding, Verdict, worst
 
 NOTHING = "no operation was answered ok, so nothing had to be explained"
 BUDGET = 1_000_000
-"""Configurations that a search may visit: some ten seconds, and 300 MB at most."""
+"""Configurations that a search may look at: some seven seconds of CPU."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -46,7 +46,9 @@ def test_json_has_one_object_for_one_file_and_an_array_for_two(
     assert (one["schema"], one["verdict"], one["exit_code"]) == ("holdfast-verdict/1", "HOLDS", 0)
     assert one["verdicts"][0]["property"] == "mutual-exclusion"
     said = holdfast(capsys, "check", history, history, "--model", "mutex", "--json")
-    assert [each["verdict"] for each in json.loads(said.out)] == ["VIOLATED", "VIOLATED"]
+    both = json.loads(said.out)
+    assert [each["verdict"] for each in both] == ["VIOLATED", "VIOLATED"]
+    assert both[0]["verdicts"][0]["findings"][0]["witnesses"] == [{"line": 2}, {"line": 1}]
     assert said.code == 1
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from holdfast import catalogue
 from holdfast.harness.entry import load
 from holdfast.harness.errors import UsageError
 from holdfast.harness.plan import suggest
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.verdict import Finding, Verdict
 
 EXIT = {Verdict.HOLDS: 0, Verdict.VIOLATED: 1, Verdict.UNKNOWN: 3}
 MOST_SHOWN = 5
@@ -53,8 +52,8 @@ def judge_file(path: Path, form: str, model: str | None) -> dict[str, Any]:
         "severity": "critical",
         "reason": judgement.reason,
         "exercised": judgement.exercised,
-        "findings": [asdict(finding) for finding in judgement.findings],
-        "notes": [asdict(note) for note in judgement.notes],
+        "findings": [_finding_row(finding) for finding in judgement.findings],
+        "notes": [_finding_row(note) for note in judgement.notes],
     }
     return {
         "schema": "holdfast-verdict/1",
@@ -65,6 +64,16 @@ def judge_file(path: Path, form: str, model: str | None) -> dict[str, Any]:
         "exit_code": EXIT[judgement.verdict],
         "problems": [],
         "verdicts": [row],
+    }
+
+
+def _finding_row(finding: Finding) -> dict[str, Any]:
+    """A finding in JSON; its witnesses are lines, for such a history has no clock of ours."""
+    return {
+        "kind": finding.kind,
+        "sentence": finding.sentence,
+        "lock": finding.lock,
+        "witnesses": [{"line": line} for line in finding.witnesses],
     }
 
 

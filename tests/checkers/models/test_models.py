@@ -138,6 +138,13 @@ def test_a_register_reads_what_was_written_last() -> None:
     assert "could only be b" in judged.reason
 
 
+def test_a_value_is_not_read_before_anybody_writes_it() -> None:
+    ops = drawn("1 read->a |[--]", "2 write=a |     [--]", "3 read->z |         [-]")
+    judged = registers.register(ops)
+    assert judged.verdict is VIOLATED
+    assert [finding.witnesses for finding in judged.findings] == [(1,), (3,)]
+
+
 def test_an_empty_register_reads_nil() -> None:
     read = "3 read->nil |          [---]"
     assert registers.register(drawn(read)).verdict is HOLDS
