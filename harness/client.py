@@ -18,7 +18,6 @@ from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status, attempt_id
 from holdfast.harness.phase import GO
 from holdfast.harness.ports import BlockingLockClient, LockClient
-from holdfast.harness.segments import Recorder
 
 GUARD_NS = 10 * SECOND
 """A call that is so much over its own bound is given up here and judged as a hung request."""
@@ -41,19 +40,44 @@ class Reply:
     error: str = ""
 
 
+class Rows(Protocol):
+    """Where a Context records: `segments.Recorder` on a host, rows in memory in the simulator."""
+
+    def intern(self, text: str) -> int: ...
+
+    def invoke(
+        self,
+        f: Op,
+        process: int,
+        key: int,
+        *,
+        attempt: int = 0,
+        token: int = NO_TOKEN,
+        arg: int = 0,
+        aux: int = 0,
+        op: int = 0,
+        mode: int = 0,
+    ) -> int: ...
+
+    def complete(
+        self, number: int, status: Status, *, token: int | None = None, res: int = 0, err: int = 0
+    ) -> int: ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parts:
-    """What a Context stands on."""
+    """What a Context stands on. `now` is the clock of the run, ns."""
 
     lock_client: LockClient | BlockingLockClient
     resource: Resource
-    recorder: Recorder
+    recorder: Rows
     process: int
     lease_ns: int
     rng: random.Random
     options: Mapping[str, str]
     phase: Callable[[], int]
     die: Callable[[], None]
+    now: Callable[[], int] = now_ns
 
 
 class Context:
@@ -62,6 +86,7 @@ class Context:
     locks     names of the locks of the run
     lease_ns  the lease that acquires ask for
     rng       this client's own stream of chance
+    now_ns    the clock of the run
     """
 
     def __init__(self, parts: Parts, locks: tuple[str, ...]) -> None:
@@ -70,6 +95,7 @@ class Context:
         self.rng = parts.rng
         self.options = parts.options
         self.process = parts.process
+        self.now_ns = parts.now
         self._parts = parts
         self._recorder = parts.recorder
         self._attempts = 0
@@ -134,7 +160,7 @@ class Context:
             attempt=attempt,
             token=answer.token,
             ttl_ns=answer.ttl_ns,
-            granted_at_ns=now_ns(),
+            granted_at_ns=self.now_ns(),
         )
 
     async def try_acquire(self, lock: str, *, ttl_ns: int | None = None) -> Grant | None:
@@ -260,9 +286,15 @@ class Context:
 
     async def _guarded(self, waiting: Awaitable[Answer], row: int | None, guard_ns: int) -> Answer:
         try:
-            answer = await asyncio.wait_for(waiting, guard_ns / SECOND)
+            async with asyncio.timeout(guard_ns / SECOND):
+                answer = await waiting
         except TimeoutError:
             answer = Answer(outcome=Status.INFO, error="no answer: given up by the harness")
+        except asyncio.CancelledError:
+            # Whoever asked no longer wants the answer. That is no request left hanging.
+            if row is not None:
+                self._complete(row, Answer(outcome=Status.INFO, error="cancelled by its caller"))
+            raise
         if row is not None:
             self._complete(row, answer)
         return answer

@@ -207,6 +207,7 @@ class Cluster:
         if node.role == "resource":
             earlier = [node.name if g == 0 else f"{node.name}.{g}" for g in range(generation)]
             mode = {"mode": self.plan.resource, "earlier": earlier, "address": node.address}
+            mode |= self.options["resource"]
             return {**common, **mode}
         resource = next(other for other in seen if other.role == "resource")
         probe = node.role == "probe"

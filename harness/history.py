@@ -97,26 +97,61 @@ def load(directory: Path) -> Recording:
     if not by_writer:
         raise UsageError(f"{directory}: no *.seg in it; give a run directory of Holdfast")
     table = _Strings()
-    parts, nodes, states, problems = [], {}, {}, []
+    parts, metas, states, problems = [], {}, {}, []
     for number, (writer, headers) in enumerate(by_writer.items()):
         headers.sort(key=lambda header: header.first_row)
         problems += _gaps(writer, headers)
         numbers = table.add(_read_strings(directory / f"{writer}.strings"))
         for header in headers:
             parts.append(_merge_form(header, read_rows(header), number, numbers))
-        nodes.update(
-            {
-                int(p): str(headers[0].meta.get("node", writer))
-                for p in headers[0].meta.get("processes", ())
-            }
-        )
+        metas[writer] = headers[0].meta
         states[writer] = headers[0].state
+    return _recording(parts, table, metas, states, problems)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Written:
+    """What one writer wrote, in memory: `rows` packed as `events.ROW_FORMAT`, its strings."""
+
+    meta: Mapping[str, Any]
+    strings: Sequence[str]
+    rows: bytes
+
+
+def merge(writers: Sequence[Written]) -> Recording:
+    """The same as `load` for writers that kept everything in memory. UsageError if damaged."""
+    table = _Strings()
+    parts, metas = [], {}
+    for number, written in enumerate(sorted(writers, key=lambda one: str(one.meta["writer"]))):
+        writer = str(written.meta["writer"])
+        metas[writer] = written.meta
+        header = Header(
+            path=Path(writer), writer=writer, first_row=0, state=0, rows=None, meta=written.meta
+        )
+        rows = np.frombuffer(written.rows, ROW_DTYPE)
+        parts.append(_merge_form(header, rows, number, table.add(written.strings[1:])))
+    return _recording(parts, table, metas, dict.fromkeys(metas, 0), [])
+
+
+def _recording(
+    parts: Sequence[Rows],
+    table: _Strings,
+    metas: Mapping[str, Mapping[str, Any]],
+    states: Mapping[str, int],
+    problems: Sequence[str],
+) -> Recording:
+    """The history of all writers, in order of t_inv."""
+    nodes = {
+        int(process): str(meta.get("node", writer))
+        for writer, meta in metas.items()
+        for process in meta.get("processes", ())
+    }
     rows = np.concatenate(parts)
     order = np.lexsort((rows["row"], rows["writer"], rows["t_inv"]))
     history = History(
         rows=rows[order],
         strings=table.strings,
-        writers=tuple(by_writer),
+        writers=tuple(metas),
         problems=tuple(problems),
     )
     return Recording(history=history, nodes=nodes, states=states)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from holdfast.harness import store
@@ -32,8 +31,15 @@ def judge(run: RunDir, checkers: Mapping[str, Checker], evidence: Evidence) -> d
     `checkers` holds one per property; those that the run asks for are called.
     """
     manifest = run.read_manifest()
-    recording = load(run.history)
-    case = _case(run, manifest, recording)
+    marks, faults = store.read_lines(run.times), store.read_lines(run.faults)
+    case = case_of(manifest, load(run.history), marks, faults)
+    return {**judge_case(manifest, case, checkers), "evidence": evidence(case)}
+
+
+def judge_case(
+    manifest: Mapping[str, Any], case: Case, checkers: Mapping[str, Checker]
+) -> dict[str, Any]:
+    """The verdict of a run whose history is in memory, without its evidence."""
     verdicts = [_one(prop, checkers[prop], case) for prop in case.asked]
     kinds = sorted({window.do for window in case.windows if window.bit})
     rows = [_verdict_row(verdict, case, kinds) for verdict in verdicts]
@@ -55,13 +61,18 @@ def judge(run: RunDir, checkers: Mapping[str, Checker], evidence: Evidence) -> d
         "verdicts": rows,
         "faults": [asdict(window) for window in case.windows],
         "promises": manifest["promises"],
-        "evidence": evidence(case),
     }
 
 
-def _case(run: RunDir, manifest: Mapping[str, Any], recording: Recording) -> Case:
+def case_of(
+    manifest: Mapping[str, Any],
+    recording: Recording,
+    times: Iterable[Mapping[str, Any]],
+    faults: Iterable[Mapping[str, Any]],
+) -> Case:
+    """What checkers are given. times, faults: the rows of times.jsonl and faults.jsonl."""
     history = recording.history
-    marks = {row["mark"]: row for row in store.read_lines(run.times)}
+    marks = {row["mark"]: row for row in times}
     problems = [*history.problems, *_problems(marks)]
     stamps = history.rows["t_inv"]
     last_ns = int(max(stamps.max(), history.rows["t_ret"].max())) if len(stamps) else 0
@@ -76,7 +87,7 @@ def _case(run: RunDir, manifest: Mapping[str, Any], recording: Recording) -> Cas
             problems=tuple(problems),
         ),
         promises=Promises(**manifest["promises"]),
-        windows=_windows(run.faults, end_ns),
+        windows=_windows(faults, end_ns),
         asked=tuple(manifest["asks"]),
         start_ns=marks.get("start", {}).get("t_ns", first_ns),
         stop_ns=stop_ns,
@@ -101,10 +112,10 @@ def _problems(marks: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return list(marks["end"]["problems"])
 
 
-def _windows(path: Path, end_ns: int) -> list[Window]:
+def _windows(rows: Iterable[Mapping[str, Any]], end_ns: int) -> list[Window]:
     """The faults of a run as they were observed, in order of their beginning."""
-    steps: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in store.read_lines(path):
+    steps: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for row in rows:
         steps.setdefault(row["id"], {})[row["event"]] = row
     windows = [_window(ident, events, end_ns) for ident, events in steps.items()]
     return sorted((w for w in windows if w is not None), key=lambda w: (w.from_ns, w.id))

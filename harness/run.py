@@ -81,7 +81,14 @@ class Run:
             over_ns=self.plan.time_ns + self._settle_ns() + 60 * SECOND,
         )
         nemeses = {name: load(entry) for name, entry in entries["nemeses"].items()}
-        schedule = Schedule(self.plan.faults, nemeses, cluster, self._live)
+        schedule = Schedule(
+            faults=self.plan.faults,
+            nemeses=nemeses,
+            seed=self.plan.seed,
+            cluster=cluster,
+            live=self._live,
+            note=partial(store.append, self.run_dir.faults),
+        )
         try:
             await self._stages(cluster, schedule, phase)
         finally:

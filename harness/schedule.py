@@ -7,30 +7,61 @@ each with the time that the agent saw it and the evidence it measured.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from holdfast.harness import store
 from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
-from holdfast.harness.cluster import Cluster
 from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.live import Live
-from holdfast.harness.ports import Fault, Nemesis, View
+from holdfast.harness.live import Hold
+from holdfast.harness.ports import Fault, Nemesis, Node, View
 from holdfast.harness.seeds import stream
 from holdfast.harness.waiting import sleep_until
 
 HOLDER_WITHIN_NS = 3 * SECOND
 
 
+class Agent(Protocol):
+    """Answers requests as `nemesis/agent` documents them: {"t_ns", "evidence"}."""
+
+    async def ask(self, do: str, **args: Any) -> dict[str, Any]: ...
+
+
+class Stage(Protocol):
+    """What faults are done to: the nodes, what acts on them, and who leads."""
+
+    @property
+    def nodes(self) -> Sequence[Node]: ...
+
+    @property
+    def agent(self) -> Agent: ...
+
+    async def leader(self) -> str | None: ...
+
+    async def start(self, name: str) -> None: ...
+
+
+class Holders(Protocol):
+    """Knows who holds now, the most recently granted first."""
+
+    def holds(self) -> Sequence[Hold]: ...
+
+
 @dataclass(slots=True)
 class Schedule:
-    """The faults of one run. `active` counts those that bite now."""
+    """The faults of one run. `active` counts those that bite now.
+
+    note  takes each row about a fault
+    now   the clock of the run, ns
+    """
 
     faults: Sequence[Fault]
     nemeses: Mapping[str, Nemesis]
-    cluster: Cluster
-    live: Live
+    seed: int
+    cluster: Stage
+    live: Holders
+    note: Callable[[Mapping[str, Any]], None]
+    now: Callable[[], int] = now_ns
     start_ns: int = 0
     active: int = 0
     done: int = 0
@@ -49,15 +80,15 @@ class Schedule:
         await asyncio.gather(*(self._one(fault) for fault in self.faults))
 
     async def _one(self, fault: Fault) -> None:
-        await sleep_until(self.start_ns + fault.at_ns)
+        await sleep_until(self.start_ns + fault.at_ns, self.now)
         nodes: list[str] = []
         try:
             nodes = await self._inject(fault)
             if nodes:
                 self.active += 1
-                await sleep_until(self.start_ns + fault.at_ns + fault.for_ns)
+                await sleep_until(self.start_ns + fault.at_ns + fault.for_ns, self.now)
         except EnvironmentFailed as error:
-            self._note(fault, "failed", t_ns=now_ns(), reason=str(error))
+            self._note(fault, "failed", t_ns=self.now(), reason=str(error))
         finally:
             if nodes:
                 await self._heal(fault)
@@ -69,17 +100,17 @@ class Schedule:
     async def _inject(self, fault: Fault) -> list[str]:
         """Resolve the target and ask the agent; [] where it could not be resolved."""
         nemesis = self.nemeses[fault.do]
-        rng = stream(self.cluster.plan.seed, "fault", fault.id)
+        rng = stream(self.seed, "fault", fault.id)
         view = await self._view(fault)
         try:
             requests = nemesis.requests(fault, view, rng)
         except LookupError as error:
-            self._note(fault, "skipped", t_ns=now_ns(), reason=str(error))
+            self._note(fault, "skipped", t_ns=self.now(), reason=str(error))
             return []
         nodes: list[str] = []
         evidence: dict[str, Any] = {}
         t_ns = 0
-        before_ns = now_ns()
+        before_ns = self.now()
         for request in requests:
             aimed = _aimed_at(request.args)
             if request.do == "kill":
@@ -109,8 +140,8 @@ class Schedule:
             leader = await self.cluster.leader()
         holders = self._holders()
         if fault.target.startswith("holder"):
-            deadline = now_ns() + HOLDER_WITHIN_NS
-            while not holders and now_ns() < deadline:
+            deadline = self.now() + HOLDER_WITHIN_NS
+            while not holders and self.now() < deadline:
                 await asyncio.sleep(2 * MILLISECOND / SECOND)
                 holders = self._holders()
         return View(
@@ -135,16 +166,15 @@ class Schedule:
             self._note(
                 fault,
                 "healed",
-                t_ns=now_ns(),
+                t_ns=self.now(),
                 evidence=evidence,
                 bit=bool(evidence.pop("bit", False)),
             )
         except EnvironmentFailed as error:
-            self._note(fault, "failed", t_ns=now_ns(), reason=str(error))
+            self._note(fault, "failed", t_ns=self.now(), reason=str(error))
 
     def _note(self, fault: Fault, event: str, **rest: Any) -> None:
-        row = {"id": fault.id, "event": event, "do": fault.do, "target": fault.target, **rest}
-        store.append(self.cluster.run.faults, row)
+        self.note({"id": fault.id, "event": event, "do": fault.do, "target": fault.target, **rest})
 
 
 def _aimed_at(args: Mapping[str, Any]) -> list[str]:

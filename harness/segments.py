@@ -13,7 +13,7 @@ import mmap
 import os
 import struct
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import CLOCK_BOOTTIME, clock_gettime_ns
 from types import TracebackType
@@ -47,6 +47,29 @@ _SHARED_AND_PRESENT = mmap.MAP_SHARED | mmap.MAP_POPULATE
 def segment_path(directory: Path, writer: str, part: int) -> Path:
     """Where the part-th segment of a writer lies: `c1.seg`, `c1+1.seg`, `c1+2.seg` ..."""
     return directory / (f"{writer}.seg" if part == 0 else f"{writer}+{part}.seg")
+
+
+def write_closed(
+    directory: Path, meta: Mapping[str, Any], strings: Sequence[str], rows: bytes
+) -> None:
+    """The segments of a writer that kept its rows in memory, as if it had closed them here.
+
+    meta["writer"] names it; `strings` begin with the empty one; `rows` are packed as
+    `events.ROW_FORMAT` has them.
+    """
+    writer = str(meta["writer"])
+    lines = b"".join(json.dumps(text).encode() + b"\n" for text in strings[1:])
+    (directory / f"{writer}.strings").write_bytes(lines)
+    described = json.dumps(dict(meta)).encode()
+    part_bytes = SEGMENT_ROWS * ROW_BYTES
+    for part in range(max(1, -(-len(rows) // part_bytes))):
+        kept = rows[part * part_bytes : (part + 1) * part_bytes]
+        head = bytearray(HEADER_BYTES)
+        _HEAD.pack_into(head, 0, MAGIC, SCHEMA, ROW_BYTES, SEGMENT_ROWS, part * SEGMENT_ROWS)
+        head[STATE_AT] = DONE
+        struct.pack_into("<Q", head, ROWS_AT, len(kept) // ROW_BYTES + 1)
+        head[META_AT : META_AT + len(described)] = described
+        segment_path(directory, writer, part).write_bytes(bytes(head) + kept)
 
 
 class _Segment:

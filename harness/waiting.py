@@ -1,4 +1,4 @@
-"""Waiting for a condition, always with a bound."""
+"""Waiting for a condition, always with a bound. `now` is the clock that the bound is on."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
 
 
 async def until(
-    condition: Callable[[], bool], *, within_ns: int, every_ns: int = 10 * MILLISECOND
+    condition: Callable[[], bool],
+    *,
+    within_ns: int,
+    every_ns: int = 10 * MILLISECOND,
+    now: Callable[[], int] = now_ns,
 ) -> bool:
     """Look every `every_ns` until the condition holds; False if it did not within the bound."""
-    deadline = now_ns() + within_ns
+    deadline = now() + within_ns
     while not condition():
-        if now_ns() >= deadline:
+        if now() >= deadline:
             return False
         await asyncio.sleep(every_ns / SECOND)
     return True
@@ -25,16 +29,17 @@ async def until_answer(
     *,
     within_ns: int,
     every_ns: int = 30 * MILLISECOND,
+    now: Callable[[], int] = now_ns,
 ) -> bool:
     """The same for a condition that has to ask somebody."""
-    deadline = now_ns() + within_ns
+    deadline = now() + within_ns
     while not await condition():
-        if now_ns() >= deadline:
+        if now() >= deadline:
             return False
         await asyncio.sleep(every_ns / SECOND)
     return True
 
 
-async def sleep_until(t_ns: int) -> None:
+async def sleep_until(t_ns: int, now: Callable[[], int] = now_ns) -> None:
     """Return at a moment of the run's clock, or at once if it has passed."""
-    await asyncio.sleep(max(0, t_ns - now_ns()) / SECOND)
+    await asyncio.sleep(max(0, t_ns - now()) / SECOND)

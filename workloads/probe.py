@@ -11,7 +11,7 @@ from holdfast.harness.waiting import until
 
 async def client(ctx: Context) -> None:
     """Waits for its turn, then for each lock at most as long as the run's options say."""
-    await until(lambda: ctx.reached(PROBE), within_ns=int(ctx.options["over_ns"]))
+    await until(lambda: ctx.reached(PROBE), within_ns=int(ctx.options["over_ns"]), now=ctx.now_ns)
     for lock in ctx.locks:
         wait_ns = int(ctx.options.get("probe_ns", 10 * SECOND))
         grant = await ctx.acquire(lock, wait_ns=wait_ns, op=Op.PROBE)

@@ -8,7 +8,6 @@ Checkers: every one but lost updates
 from __future__ import annotations
 
 from holdfast.harness.client import Context
-from holdfast.harness.clock import now_ns
 from holdfast.workloads.critical_section import ASKS as CRITICAL_SECTION_ASKS
 from holdfast.workloads.shape import Shape
 
@@ -21,9 +20,9 @@ async def client(ctx: Context) -> None:
     while ctx.running:
         grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)
         if grant is not None:
-            over = now_ns() + shape.hold_leases * ctx.lease_ns
+            over = ctx.now_ns() + shape.hold_leases * ctx.lease_ns
             async with ctx.renewing(grant):
-                while now_ns() < over and ctx.running and not ctx.lost(grant):
+                while ctx.now_ns() < over and ctx.running and not ctx.lost(grant):
                     await ctx.sleep(max(shape.gap_ns, ctx.lease_ns // 20))
                     await ctx.write(grant)
             await ctx.release(grant)

@@ -110,6 +110,15 @@ class Server:
         writer.close()
 
 
+def store_type(mutant: str) -> type[Store]:
+    """The store itself, or one with a planted bug; KeyError for a bug that is not known."""
+    if not mutant:
+        return Store
+    from holdfast.workloads.mutants import STORES
+
+    return STORES[mutant]
+
+
 def replay(directory: Path, writer: str, store: Store) -> None:
     """Bring a store to where the rows of an earlier process of this resource left it."""
     row = struct.Struct(ROW_FORMAT)
@@ -143,7 +152,7 @@ async def _serve(config: dict[str, Any], store: Store, recorder: segments.Record
 def main(argv: list[str]) -> int:
     """Serve until the run ends. A restarted resource records under a new writer's name."""
     config = json.loads(Path(argv[1]).read_text())
-    store = Store(config["mode"])
+    store = store_type(config.get("mutant", ""))(config["mode"])
     directory = Path(config["history"])
     for earlier in config["earlier"]:
         replay(directory, earlier, store)

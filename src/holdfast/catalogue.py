@@ -7,20 +7,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One entry: "module:attr", and what it is in one sentence."""
+    """One entry: "module:attr", and what it is in one sentence.
+
+    `only` is the one backend that can do it, "" for all.
+    """
 
     entry: str
     says: str
+    only: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SystemRow:
-    """A lock service: the entry, how many servers it has by default, and at most."""
+    """A lock service: the entry, how many servers it has by default, and at most.
+
+    `simulated` names what runs as one of its servers in the simulator, "" if nothing can.
+    """
 
     entry: str
     says: str
     nodes: int
     most: int
+    simulated: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,18 +53,21 @@ SYSTEMS: dict[str, SystemRow] = {
         says="replicated by consensus; leases, FIFO queue, fencing tokens, loss notices",
         nodes=3,
         most=9,
+        simulated=f"{_S}.reference.simulated:serve",
     ),
     "single": SystemRow(
         entry=f"{_S}.single.system:SYSTEM",
         says="one lease server in memory: a single point of failure on purpose",
         nodes=1,
         most=1,
+        simulated=f"{_S}.single.simulated:serve",
     ),
     "majority": SystemRow(
         entry=f"{_S}.majority.system:SYSTEM",
         says="a vote over independent lease servers without consensus: broken by design",
         nodes=3,
         most=9,
+        simulated=f"{_S}.single.simulated:serve",
     ),
     "redis": SystemRow(
         entry=f"{_S}.redis.system:SYSTEM",
@@ -95,6 +106,13 @@ BACKENDS: dict[str, BackendRow] = {
         prefix="",
         instead="",
     ),
+    "sim": BackendRow(
+        entry=f"{_B}.sim.run:simulate",
+        says="one process on virtual time: the same seed gives the same history, bit for bit",
+        precheck=f"{_B}.sim.run:precheck",
+        prefix="",
+        instead="",
+    ),
 }
 
 _W = "holdfast.workloads"
@@ -117,6 +135,8 @@ WORKLOADS: dict[str, Row] = {
 PROBE = f"{_W}.probe:client"
 RESOURCE_MAIN = f"{_W}.resource"
 RESOURCE_CLIENT = f"{_W}.resource_client:connect"
+RESOURCE_STORE = f"{_W}.resource:store_type"
+RESOURCE_SERVER = f"{_W}.resource:Server"
 RESOURCES: dict[str, str] = {
     "fenced": "admits a token that is not smaller than the highest it has admitted",
     "strict": "refuses besides a second attempt with an equal token",
@@ -129,6 +149,11 @@ NEMESES: dict[str, Row] = {
     "pause": Row(entry=f"{_N}.pause:NEMESIS", says="processes are stopped and later resumed"),
     "kill": Row(entry=f"{_N}.kill:NEMESIS", says="processes are killed and started again"),
     "clock": Row(entry=f"{_N}.clock:NEMESIS", says="a process's wall clock steps, drifts, strobes"),
+    "freeze": Row(
+        entry=f"{_N}.freeze:NEMESIS",
+        says="processes stop in the middle of a send, which leaves late (simulator only)",
+        only="sim",
+    ),
 }
 
 _C = "holdfast.checkers"
@@ -144,6 +169,9 @@ CHECKERS: dict[str, str] = {
     "orphan-freedom": f"{_C}.orphan_freedom:check",
     "no-hung-request": f"{_C}.hung_request:check",
 }
+SIM_OPTIONS = f"{_B}.sim.options:DEFAULTS"
+SIM_KEEP = f"{_B}.sim.run:keep"
+SIM_WRITTEN = f"{_B}.sim.run:written"
 EVIDENCE = f"{_C}.evidence:evidence"
 
 _M = f"{_C}.models"

@@ -235,3 +235,19 @@ def test_a_write_names_itself_by_process_and_row(tmp_path: Path) -> None:
     row = found.rows[write]
     assert resource.names == [3 << 32 | int(row["row"])]
     assert (row["arg"], row["res"], row["token"], row["status"]) == (8, 9, 4, Status.FAIL)
+
+
+def test_a_call_that_its_caller_cancels_is_over_and_unknown(tmp_path: Path) -> None:
+    async def never() -> Answer:
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("nobody answers")
+
+    async def story(ctx: Context) -> None:
+        task = asyncio.ensure_future(ctx.acquire("db", wait_ns=SECOND))
+        while not task.done():
+            await asyncio.wait([task], timeout=0.01)
+            task.cancel()
+
+    (acquire,) = record(tmp_path, Lock(never), story).rows
+    assert Status(int(acquire["status"])) is Status.INFO
+    assert acquire["t_ret"] > acquire["t_inv"]

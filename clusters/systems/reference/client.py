@@ -18,7 +18,7 @@ from holdfast.clusters.systems.reference.options import read
 from holdfast.clusters.systems.reference.requests import MAX_NS
 from holdfast.clusters.systems.reference.talk import UNANSWERED, Talk
 from holdfast.clusters.systems.reference.wire import Frame
-from holdfast.harness.clock import now_ns
+from holdfast.harness.clock import SECOND
 from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status
 from holdfast.harness.ports import ClientSetup
 from holdfast.harness.seeds import stream
@@ -74,6 +74,7 @@ class ReferenceClient:
             rng=self._rng,
             session_ns=self._session_ns,
             on_event=self._on_event,
+            on_lost=self._on_session_lost,
         )
 
     async def open(self) -> None:
@@ -217,6 +218,12 @@ class ReferenceClient:
             lock, token = held
             self._setup.tell(Op.LOST, attempt=attempt, lock=lock, text=reason, token=token)
 
+    def _on_session_lost(self) -> None:
+        """All that was held in it is lost. Where holds are pure leases a session is only a name."""
+        if self._session_ns:
+            self._holds.clear()
+            self._setup.tell(Op.CLOSED, attempt=0, lock="", text="session")
+
     def _decide(self, seq: int, answer: Frame) -> None:
         wait = self._waits.get(seq)
         if wait is not None and not wait.decided.done():
@@ -276,18 +283,20 @@ class ReferenceClient:
         """Keeps a session alive, three times per lease of it."""
         while True:
             session = await self._talk.session(self._until(self._call_s))
-            sent_ns = now_ns()
+            sent_s = asyncio.get_running_loop().time()
             answer = await self._talk.plain(
                 "beat", until_s=self._until(self._call_s), session=session
             )
             if answer["is"] == "alive":
                 # The row is stamped now, and the session's lease began at the latest when the
-                # heartbeat was sent: what has passed since then is taken off.
-                left_ns = max(0, answer["ttl_ns"] - (now_ns() - sent_ns))
-                self._setup.tell(Op.HEARTBEAT, attempt=0, lock="", res=left_ns)
-            elif answer["is"] == "no-session" and session:
+                # heartbeat was sent: what has passed since then is taken off. Where nothing is
+                # left, as after a stop of this process, it says nothing about now.
+                passed_s = asyncio.get_running_loop().time() - sent_s
+                left_ns = answer["ttl_ns"] - round(passed_s * SECOND)
+                if left_ns > 0:
+                    self._setup.tell(Op.HEARTBEAT, attempt=0, lock="", res=left_ns)
+            elif answer["is"] == "no-session":
                 self._talk.lost_session(session)
-                self._setup.tell(Op.CLOSED, attempt=0, lock="", text="session")
             await asyncio.sleep(self._session_ns / 3e9)
 
     # Small change

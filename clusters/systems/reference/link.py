@@ -19,6 +19,11 @@ class NoAnswer(Exception):
     """The question may have arrived; whether it took effect is unknown."""
 
 
+def _give_up(answer: asyncio.Future[Frame], after_s: float) -> None:
+    if not answer.done():
+        answer.set_exception(NoAnswer(f"no answer within {after_s:.3f} s"))
+
+
 class Link:
     """One connection to one server. `on_event` gets what the server says unasked."""
 
@@ -53,15 +58,14 @@ class Link:
             raise NotSent("the connection is closed")
         answer: asyncio.Future[Frame] = loop.create_future()
         self._waiting[number] = answer
+        # After a stop of this process both are there at once; loops look at what has come before
+        # they look at what is due, so that the answer counts.
+        timer = loop.call_later(within_s, _give_up, answer, within_s)
         try:
-            # Not a timeout around the answer: after a stop of this process both are there at once,
-            # and the answer counts.
-            await asyncio.wait([answer], timeout=within_s)
+            return await answer
         finally:
+            timer.cancel()
             self._waiting.pop(number, None)
-        if not answer.done():
-            raise NoAnswer(f"no answer within {within_s:.3f} s")
-        return answer.result()
 
     def close(self, reason: str) -> None:
         """Ends the connection; whoever still waits for an answer gets NoAnswer."""

@@ -34,7 +34,7 @@ MAX_OPEN = 1024
 MAX_ENDED = 4096
 """holds whose end is remembered, so that a holder who was away can be told why"""
 
-Handler = Callable[["Locks", int, Mapping[str, Any]], Answer]
+Handler = Callable[[int, Mapping[str, Any]], Answer]
 
 
 class Locks:
@@ -61,10 +61,11 @@ class Locks:
         if command is None:
             return {"is": "noop"}, []
         op = str(command["op"])
+        handler: Handler = getattr(self, _HANDLERS[op])
         if op in _ONCE:
-            answer = self._once(index, command, _ONCE[op])
+            answer = self._once(index, command, handler)
         else:
-            answer = _PLAIN[op](self, index, command)
+            answer = handler(index, command)
         return answer, self._events
 
     # Requests that a client may send again under the same number
@@ -84,7 +85,7 @@ class Locks:
             return self._again(index, command, known)
         if len(session.answers) >= MAX_OPEN:
             return {"is": "too-many-requests"}
-        session.answers[seq] = handler(self, index, command)
+        session.answers[seq] = handler(index, command)
         return session.answers[seq]
 
     def _again(self, index: int, command: Mapping[str, Any], known: Answer) -> Answer:
@@ -369,19 +370,15 @@ class Locks:
         return locks
 
 
-_ONCE: dict[str, Handler] = {
-    "acquire": Locks._acquire,
-    "renew": Locks._renew,
-    "release": Locks._release,
-    "cancel": Locks._cancel,
-}
-_PLAIN: dict[str, Handler] = {
-    "open": Locks._open,
-    "beat": Locks._beat,
-    "close": Locks._close,
-    "expire": Locks._expire,
-    "drop": Locks._drop,
-    "expire-session": Locks._expire_session,
-    "force": Locks._force,
-    "holder": Locks._holder,
+_ONCE = ("acquire", "renew", "release", "cancel")
+_HANDLERS = {
+    **{op: f"_{op}" for op in _ONCE},
+    "open": "_open",
+    "beat": "_beat",
+    "close": "_close",
+    "expire": "_expire",
+    "drop": "_drop",
+    "expire-session": "_expire_session",
+    "force": "_force",
+    "holder": "_holder",
 }

@@ -121,6 +121,7 @@ _KINDS: dict[str, type[Message]] = {
     "appended": Appended,
     "install": Install,
 }
+_FIELDS = {kind: tuple(field.name for field in fields(kind)) for kind in _KINDS.values()}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 _SCALARS = {"sender": str, "term": int, "index": int, "commit": int, "pre": bool, "given": bool}
 _SCALARS |= {"ok": bool, "last_index": int, "last_term": int, "prev_index": int, "prev_term": int}
@@ -129,13 +130,13 @@ _SCALARS |= {"ok": bool, "last_index": int, "last_term": int, "prev_index": int,
 def pack(message: Message) -> dict[str, Any]:
     """The message as a JSON object."""
     packed: dict[str, Any] = {"kind": _NAMES[type(message)]}
-    for field in fields(message):
-        value = getattr(message, field.name)
-        if field.name == "entries":
+    for name in _FIELDS[type(message)]:
+        value = getattr(message, name)
+        if name == "entries":
             value = [[entry.term, entry.command] for entry in value]
-        elif field.name == "snapshot":
+        elif name == "snapshot":
             value = [value.index, value.term, value.state]
-        packed[field.name] = value
+        packed[name] = value
     return packed
 
 
@@ -145,15 +146,15 @@ def unpack(frame: Mapping[str, Any]) -> Message:
     if kind is None:
         raise ValueError(f"no such message: {frame.get('kind')!r}")
     values: dict[str, Any] = {}
-    for field in fields(kind):
-        value = frame.get(field.name)
-        if field.name == "entries":
+    for name in _FIELDS[kind]:
+        value = frame.get(name)
+        if name == "entries":
             value = _entries(value)
-        elif field.name == "snapshot":
+        elif name == "snapshot":
             value = _snapshot(value)
-        elif type(value) is not _SCALARS[field.name]:
-            raise ValueError(f"{frame['kind']}: {field.name} is {value!r}")
-        values[field.name] = value
+        elif type(value) is not _SCALARS[name]:
+            raise ValueError(f"{frame['kind']}: {name} is {value!r}")
+        values[name] = value
     return kind(**values)
 
 

@@ -9,7 +9,7 @@ longer by a change of leader, never shorter. That one of them has run out goes t
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,8 @@ class Left:
     connection: int
 
 
+CLOCKLESS: Mapping[str, Callable[[], int]] = {}
+
 Input = Heard | Asked | Left
 
 
@@ -71,7 +73,14 @@ class Effects:
 
 
 class LockNode:
-    """State of one node. Connections are numbers that the shell gives out and never reuses."""
+    """State of one node. Connections are numbers that the shell gives out and never reuses.
+
+    The class attributes are what `mutants` exchanges. clocks: only they look at any.
+    """
+
+    locks_type = Locks
+    consensus_type = Consensus
+    clocks: Mapping[str, Callable[[], int]] = CLOCKLESS
 
     def __init__(
         self,
@@ -84,12 +93,12 @@ class LockNode:
         now_ns: int,
     ) -> None:
         timing = Timing(election_ns=options.election_ns, heartbeat_ns=options.heartbeat_ns)
-        self.consensus = Consensus(
+        self.consensus = self.consensus_type(
             name=name, peers=peers, timing=timing, rng=rng, durable=durable, now_ns=now_ns
         )
-        self.locks = Locks(racing=options.racing)
+        self.locks = self.locks_type(racing=options.racing)
         if durable.snapshot.index:
-            self.locks = Locks.load(durable.snapshot.state)
+            self.locks = self.locks_type.load(durable.snapshot.state)
         self.serving = False
         self._every = options.snapshot_every
         self._pending: dict[int, tuple[int, int, Any]] = {}
@@ -203,7 +212,7 @@ class LockNode:
 
     def _apply(self, now_ns: int, ready: tuple[int, Entry] | Snapshot) -> None:
         if isinstance(ready, Snapshot):
-            self.locks = Locks.load(ready.state)
+            self.locks = self.locks_type.load(ready.state)
             return
         index, entry = ready
         answer, events = self.locks.apply(index, entry.command)

@@ -13,6 +13,7 @@ KNOWN: dict[str, str] = {
     "session_ms": "0 (default): pure leases; else clients keep a session alive by heartbeats and"
     " lose all their locks when it has been silent for so long",
     "snapshot_every": "10 to 1000000, default 4000: log entries between two snapshots",
+    "mutant": "a planted bug by name, to see that it is found; none by default",
 }
 """option -> its values and what it does"""
 
@@ -31,6 +32,7 @@ class Options:
     election_ns: int = 400 * MILLISECOND
     session_ns: int = 0
     snapshot_every: int = 4000
+    mutant: str = ""
 
     @property
     def heartbeat_ns(self) -> int:
@@ -59,5 +61,6 @@ def read(given: Mapping[str, str]) -> tuple[Options, list[str]]:
         election_ns=numbers.get("election_ms", default.election_ns // MILLISECOND) * MILLISECOND,
         session_ns=numbers.get("session_ms", 0) * MILLISECOND,
         snapshot_every=numbers.get("snapshot_every", default.snapshot_every),
+        mutant=given.get("mutant", ""),
     )
     return options, wrong

@@ -15,11 +15,11 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from holdfast.clusters.systems.reference.messages import Message, pack, unpack
+from holdfast.clusters.systems.reference.messages import Durable, Message, Save, pack, unpack
 from holdfast.clusters.systems.reference.node import Asked, Effects, Heard, Input, Left, LockNode
 from holdfast.clusters.systems.reference.options import read
 from holdfast.clusters.systems.reference.storage import Corrupt, Storage
@@ -36,24 +36,65 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
+CLOCKS: Mapping[str, Callable[[], int]] = {
+    "monotonic": time.monotonic_ns,
+    "wall": time.time_ns,
+}
+
+
+def node_type(mutant: str) -> type[LockNode]:
+    """The node itself, or one with a planted bug. Raises Corrupt for a bug that is not known."""
+    if not mutant:
+        return LockNode
+    from holdfast.clusters.systems.reference.mutants import NODES
+
+    if mutant not in NODES:
+        raise Corrupt(f"no mutant {mutant!r} of this service; there are: {', '.join(NODES)}")
+    return NODES[mutant]
+
+
+class Disk(Protocol):
+    """What a node keeps things on: `storage.Storage`, or its like in the simulator."""
+
+    cut_bytes: int
+
+    def load(self) -> Durable: ...
+
+    def write(self, save: Save) -> None: ...
+
+    def sync(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class PeerLink:
     """The way to one peer: a connection of our own, opened again whenever it ends.
 
     Messages sent while there is none are lost, which consensus is made for.
     """
 
-    def __init__(self, *, me: str, local: str, peer: str, address: str, port: int) -> None:
+    def __init__(
+        self,
+        *,
+        me: str,
+        local: str,
+        peer: str,
+        address: str,
+        port: int,
+        say: Callable[[str], None] = say,
+    ) -> None:
         self._me = me
         self._local = local
         self._peer = peer
         self._host, self._port = endpoint(address, port)
+        self._say = say
         self._wire: Framed | None = None
         self._closed = asyncio.Event()
 
     def send(self, message: Message) -> None:
         """Sends if the peer can take it now."""
         if self._wire is not None:
-            self._wire.send(pack(message))
+            self._wire.send({"message": message} if self._wire.objects else pack(message))
 
     async def run(self) -> None:
         """Keeps the connection open, until cancelled."""
@@ -68,7 +109,7 @@ class PeerLink:
             except (OSError, TimeoutError):
                 await asyncio.sleep(RETRY_S)
                 continue
-            say(f"peer {self._peer}: connected")
+            self._say(f"peer {self._peer}: connected")
             wire.send({"peer": self._me})
             self._wire = wire
             await self._closed.wait()
@@ -79,15 +120,26 @@ class PeerLink:
 
     def _on_close(self, wire: Framed, reason: str) -> None:
         if self._wire is wire:
-            say(f"peer {self._peer}: {reason}")
+            self._say(f"peer {self._peer}: {reason}")
             self._wire = None
         self._closed.set()
 
 
 class Server:
-    """One node at work. What arrives in one turn of the loop is one step and one sync."""
+    """One node at work. What arrives in one turn of the loop is one step and one sync.
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    disk, clocks ("monotonic" and "wall", ns) and say are those of the host unless given.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        *,
+        disk: Disk | None = None,
+        clocks: Mapping[str, Callable[[], int]] = CLOCKS,
+        say: Callable[[str], None] = say,
+    ) -> None:
+        self.say = say
         self._name = str(config["name"])
         self._address = str(config["address"])
         self._port = int(config.get("port", DEFAULT_PORT))
@@ -95,22 +147,30 @@ class Server:
         options, wrong = read(config.get("options", {}))
         if wrong:
             raise Corrupt("; ".join(wrong))
-        self._storage = Storage(Path(config["data"]))
+        self._storage = Storage(Path(config["data"])) if disk is None else disk
         durable = self._storage.load()
         if self._storage.cut_bytes:
-            say(f"log: cut off {self._storage.cut_bytes} bytes of an unfinished write")
-        self._node = LockNode(
+            self.say(f"log: cut off {self._storage.cut_bytes} bytes of an unfinished write")
+        self._now = clocks["monotonic"]
+        self._node = node_type(options.mutant)(
             name=self._name,
             peers=list(peers),
             options=options,
             # Patience in elections must differ between nodes, and from one start to the next.
             rng=random.Random(f"{config.get('seed', 0)} {self._name} {durable.ballot.term}"),
             durable=durable,
-            now_ns=time.monotonic_ns(),
+            now_ns=self._now(),
         )
+        if options.mutant:
+            self._node.clocks = clocks
         self._links = {
             peer: PeerLink(
-                me=self._name, local=self._address, peer=peer, address=address, port=self._port
+                me=self._name,
+                local=self._address,
+                peer=peer,
+                address=address,
+                port=self._port,
+                say=say,
             )
             for peer, address in peers.items()
             if peer != self._name
@@ -120,8 +180,9 @@ class Server:
         self._inbox: list[Input] = []
         self._turn_due: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_ns = 0
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._seen = ("", 0, "")
+        self._seen: tuple[str, int, str | None] = ("", 0, None)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop` is set. Raises what made it impossible to go on."""
@@ -129,7 +190,7 @@ class Server:
         listening = await loop.create_server(
             lambda: Connection(self).wire, self._address, self._port, reuse_address=True
         )
-        say(f"{self._name} listens on {self._address}:{self._port}")
+        self.say(f"{self._name} listens on {self._address}:{self._port}")
         tasks = [asyncio.create_task(link.run()) for link in self._links.values()]
         stopping = asyncio.create_task(stop.wait())
         self._turn()
@@ -168,7 +229,7 @@ class Server:
             return
         inputs, self._inbox = self._inbox, []
         try:
-            effects = self._node.step(time.monotonic_ns(), inputs)
+            effects = self._node.step(self._now(), inputs)
             for save in effects.saves:
                 self._storage.write(save)
             self._storage.sync()
@@ -177,11 +238,22 @@ class Server:
             self._failed.set_exception(error)
             return
         self._emit(effects)
-        loop = asyncio.get_running_loop()
+        self._wake(effects.due_ns)
+
+    def _wake(self, due_ns: int) -> None:
+        """Takes a turn then, at the latest. A timer that is set for earlier stays: deadlines that
+        every message puts off would else cost a timer each."""
+        if self._timer is not None and self._timer_ns <= due_ns:
+            return
         if self._timer is not None:
             self._timer.cancel()
-        wait_ns = max(0, effects.due_ns - time.monotonic_ns())
-        self._timer = loop.call_later(wait_ns / 1e9, self._turn)
+        self._timer_ns = due_ns
+        wait_ns = max(0, due_ns - self._now())
+        self._timer = asyncio.get_running_loop().call_later(wait_ns / 1e9, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._turn()
 
     def _emit(self, effects: Effects) -> None:
         for peer, message in effects.sends:
@@ -191,10 +263,10 @@ class Server:
             if wire is not None and not wire.send(frame):
                 wire.drop("it does not read what it is sent")
         node = self._node.consensus
-        seen = (str(node.role), node.term, node.leader or "")
+        seen = (node.role, node.term, node.leader)
         if seen != self._seen:
             self._seen = seen
-            say(f"{node.role} in term {node.term}, leader {node.leader or 'unknown'}")
+            self.say(f"{node.role} in term {node.term}, leader {node.leader or 'unknown'}")
 
 
 class Connection:
@@ -207,7 +279,9 @@ class Connection:
         self.wire = Framed(self._on_frame, self._on_close)
 
     def _on_frame(self, wire: Framed, frame: Frame) -> None:
-        if self._peer:
+        if self._peer and wire.objects:
+            self._server.put(Heard(message=frame["message"]))
+        elif self._peer:
             try:
                 self._server.put(Heard(message=unpack(frame)))
             except ValueError as error:
@@ -222,7 +296,7 @@ class Connection:
         if self._number:
             self._server.leave(self._number)
         who = f"from peer {self._peer:.80}" if self._peer else f"client {wire.peer}"
-        say(f"{who}: {reason:.200}")
+        self._server.say(f"{who}: {reason:.200}")
 
 
 async def serve(config: Mapping[str, Any]) -> None:

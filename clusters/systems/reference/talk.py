@@ -25,7 +25,11 @@ NEVER_SENT: Frame = {"is": "never-sent"}
 
 
 class Talk:
-    """One client and its session. Times `until_s` are on the clock of the running loop."""
+    """One client and its session. Times `until_s` are on the clock of the running loop.
+
+    on_event gets what the service says unasked; on_lost is called when it does not know the session
+    any more, whoever learned it, before another one is opened.
+    """
 
     def __init__(
         self,
@@ -34,7 +38,9 @@ class Talk:
         rng: random.Random,
         session_ns: int,
         on_event: Callable[[Frame], None],
+        on_lost: Callable[[], None],
     ) -> None:
+        self._on_lost = on_lost
         self._servers = list(servers)
         self._rng = rng
         self._session_ns = session_ns
@@ -130,6 +136,8 @@ class Talk:
         return {"op": op, "session": session, "seq": seq, "done": done, **fields}
 
     async def _in_session(self, until_s: float) -> int:
+        if self._session:
+            return self._session
         try:
             async with asyncio.timeout_at(until_s), self._opening:
                 if not self._session:
@@ -148,6 +156,7 @@ class Talk:
     def _forget(self, session: int) -> None:
         if session == self._session:
             self._session = 0
+            self._on_lost()
 
     async def _ask(self, question: dict[str, Any], until_s: float) -> Frame:
         loop = asyncio.get_running_loop()
@@ -166,6 +175,8 @@ class Talk:
         return answer
 
     async def _connect(self, until_s: float) -> None:
+        if self._link.open:
+            return
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout_at(until_s), self._connecting:

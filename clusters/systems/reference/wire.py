@@ -88,7 +88,9 @@ class Framed(asyncio.Protocol):
     """One connection that speaks frames.
 
     on_frame(connection, frame) and on_close(connection, reason) are called on the loop; on_close
-    exactly once, and nothing after it.
+    exactly once, and nothing after it. A transport inside this process, which says so by the extra
+    "frames", is given frames as they are and hands them to `frame_received`; by the extra "objects"
+    it says that what a frame holds need not be JSON.
     """
 
     def __init__(
@@ -100,11 +102,15 @@ class Framed(asyncio.Protocol):
         self._on_close = on_close
         self._decoder = Decoder()
         self._transport: asyncio.Transport | None = None
+        self._hand_over: Callable[[Frame], None] | None = None
         self._reason = ""
+        self.objects = False
         self.peer = "?"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._hand_over = transport.get_extra_info("frames")
+        self.objects = bool(transport.get_extra_info("objects"))
         self.peer = str(transport.get_extra_info("peername"))
         sock = transport.get_extra_info("socket")
         if sock is not None:
@@ -127,6 +133,10 @@ class Framed(asyncio.Protocol):
                 return
             self._on_frame(self, frame)
 
+    def frame_received(self, frame: Frame) -> None:
+        """A whole frame, from a transport inside this process."""
+        self._on_frame(self, frame)
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         half = self._decoder.half()
@@ -140,6 +150,9 @@ class Framed(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return False
+        if self._hand_over is not None:
+            self._hand_over(message)
+            return True
         if transport.get_write_buffer_size() > MAX_BUFFER:
             return False
         transport.write(encode(message))

@@ -12,7 +12,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.clusters.systems.reference.server import say
@@ -20,9 +20,11 @@ from holdfast.clusters.systems.reference.wire import DEFAULT_PORT, Frame, Framed
 from holdfast.clusters.systems.single.table import Table
 
 
-def answer(table: Table, wire: Framed, frame: Frame) -> None:
+def answer(
+    table: Table, wire: Framed, frame: Frame, now: Callable[[], int] = time.monotonic_ns
+) -> None:
     """Answers one frame on its connection; the lease clock is the monotonic one."""
-    said = table.answer(time.monotonic_ns(), frame)
+    said = table.answer(now(), frame)
     if not wire.send({"id": frame.get("id"), **said}):
         wire.drop("it does not read what it is sent")
 

@@ -9,6 +9,7 @@ import click
 
 from holdfast import catalogue
 from holdfast.harness.errors import UsageError
+from holdfast.harness.mutants import MUTANTS
 from holdfast.harness.plan import suggest
 from holdfast.harness.verdict import PROPERTIES
 
@@ -27,14 +28,19 @@ KINDS: dict[str, Callable[[], Table]] = {
     "backends": lambda: {name: row.says for name, row in catalogue.BACKENDS.items()},
     "models": lambda: {name: row.says for name, row in catalogue.MODELS.items()},
     "resources": lambda: dict(catalogue.RESOURCES),
+    "mutants": lambda: {
+        name: f"{row.says} ({row.part}; breaks {row.breaks})" for name, row in MUTANTS.items()
+    },
 }
 
 
-@click.command(short_help="What there is: systems, workloads, nemeses, checkers, backends.")
+@click.command(
+    short_help="What there is: systems, workloads, nemeses, checkers, backends, mutants."
+)
 @click.argument("kind", metavar="KIND")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: name -> sentence.")
 def command(kind: str, as_json: bool) -> int:
-    """KIND is one of systems, workloads, nemeses, checkers, backends, models, resources."""
+    """KIND: systems, workloads, nemeses, checkers, backends, models, resources or mutants."""
     if kind not in KINDS:
         raise UsageError(suggest(kind, list(KINDS), "kind"))
     table = KINDS[kind]()

@@ -22,7 +22,8 @@ from holdfast.harness.durations import duration_text
 from holdfast.harness.entry import load
 from holdfast.harness.errors import UsageError
 from holdfast.harness.manifest import plan_table
-from holdfast.harness.plan import Known, Plan, to_toml
+from holdfast.harness.mutants import MUTANTS
+from holdfast.harness.plan import Known, Plan, suggest, to_toml
 from holdfast.harness.ports import System
 from holdfast.harness.store import RunDir
 from holdfast.harness.verdict import Promises
@@ -58,9 +59,17 @@ def complete(plan: Plan) -> Plan:
             f"{plan.system} gives no fencing tokens, so a {resource} resource would refuse nobody"
             f" (--resource unfenced{hint if plan.system == 'redis' else ''})"
         )
-    for name, value in workload_options(plan).items():
+    if plan.backend == "sim" and row.most and not row.simulated:
+        able = ", ".join(name for name, row in catalogue.SYSTEMS.items() if row.simulated)
+        problems.append(f"{plan.system} cannot run in the simulator; these can: {able}")
+    for name, value in (workload_options(plan) | backend_options(plan)).items():
         if not value.isdigit():
             problems.append(f"option {name}={value} must be a whole number")
+    problems += wrong_mutant(plan)
+    for name in dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]):
+        only = catalogue.NEMESES[name].only
+        if only and only != plan.backend:
+            problems.append(f"nemesis {name} runs on --backend {only} only, not on {plan.backend}")
     drawn: Sequence[Any] = ()
     try:
         drawn = draw(plan)
@@ -99,11 +108,40 @@ def promises_of(plan: Plan) -> Promises:
 
 
 def system_options(plan: Plan) -> dict[str, str]:
-    return {k: v for k, v in plan.options.items() if k not in WORKLOAD_OPTIONS}
+    mutant = MUTANTS.get(plan.options.get("mutant", ""))
+    others = dict.fromkeys([*WORKLOAD_OPTIONS, *backend_options(plan)])
+    if mutant is None or mutant.part != plan.system:
+        others["mutant"] = None
+    return {k: v for k, v in plan.options.items() if k not in others}
 
 
 def workload_options(plan: Plan) -> dict[str, str]:
     return {k: v for k, v in plan.options.items() if k in WORKLOAD_OPTIONS}
+
+
+def backend_options(plan: Plan) -> dict[str, str]:
+    """The knobs of the simulated world; on other backends there are none."""
+    known = load(catalogue.SIM_OPTIONS) if plan.backend == "sim" else {}
+    return {k: v for k, v in plan.options.items() if k in known}
+
+
+def resource_options(plan: Plan) -> dict[str, str]:
+    """The bug to plant in the protected resource, if it is one of its own."""
+    mutant = MUTANTS.get(plan.options.get("mutant", ""))
+    return {"mutant": plan.options["mutant"]} if mutant and mutant.part == "resource" else {}
+
+
+def wrong_mutant(plan: Plan) -> list[str]:
+    """Why the bug that a plan asks for cannot be planted, one line each."""
+    name = plan.options.get("mutant")
+    if name is None:
+        return []
+    if name not in MUTANTS:
+        return [suggest(name, MUTANTS, "mutant")]
+    part = MUTANTS[name].part
+    if part not in (plan.system, "resource"):
+        return [f"mutant {name} is one of {part}, not of {plan.system}"]
+    return []
 
 
 def asks(plan: Plan, promises: Promises) -> list[str]:
@@ -124,7 +162,7 @@ def create(plan: Plan, out: Path, again: str) -> RunDir:
     fetched = _libraries(plan)
     run.plan.write_text(to_toml(plan, exact=True))
     store.pack_code(Path(holdfast.__file__).parent, run.code)
-    store.write_json(run.manifest, _manifest(plan, name, again, fetched))
+    store.write_json(run.manifest, manifest(plan, name, again, fetched))
     return run
 
 
@@ -133,7 +171,8 @@ def _libraries(plan: Plan) -> list[str]:
     return [str(libraries.fetch(pins))] if pins else []
 
 
-def _manifest(plan: Plan, name: str, again: str, fetched: Sequence[str]) -> dict[str, Any]:
+def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> dict[str, Any]:
+    """Everything that is decided about a complete plan before it runs."""
     promises = promises_of(plan)
     longest_ns = max(
         plan.lease_ns, int(workload_options(plan).get("hold_leases", 3)) * plan.lease_ns
@@ -152,7 +191,12 @@ def _manifest(plan: Plan, name: str, again: str, fetched: Sequence[str]) -> dict
         "plan": plan_table(plan),
         "promises": _plain(promises),
         "asks": asks(plan, promises),
-        "options": {"system": system_options(plan), "workload": workload},
+        "options": {
+            "system": system_options(plan),
+            "workload": workload,
+            "backend": backend_options(plan),
+            "resource": resource_options(plan),
+        },
         "ready_ns": READY_NS,
         "longest_hold_ns": longest_ns,
         "pins": list(system_of(plan).libraries),
@@ -163,6 +207,9 @@ def _manifest(plan: Plan, name: str, again: str, fetched: Sequence[str]) -> dict
             "workload": f"{row.entry}:client",
             "probe": catalogue.PROBE,
             "resource_main": catalogue.RESOURCE_MAIN,
+            "simulated": catalogue.SYSTEMS[plan.system].simulated,
+            "resource_store": catalogue.RESOURCE_STORE,
+            "resource_server": catalogue.RESOURCE_SERVER,
             "resource_client": catalogue.RESOURCE_CLIENT,
             "resource_port": load(f"{catalogue.RESOURCE_MAIN}:PORT"),
             "nemeses": {

@@ -20,7 +20,7 @@ from holdfast.harness.plan import Plan, parse, parse_nemesis, to_toml
 @click.command(short_help="One run: deploy, drive clients under faults, judge, report.")
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
 @click.option("--system", help="Lock service under test (holdfast list systems).")
-@click.option("--backend", help="Where the nodes live: local or docker.")
+@click.option("--backend", help="Where the nodes live: local, docker or sim.")
 @click.option("--workload", help="What the clients do (holdfast list workloads).")
 @click.option(
     "--nemesis", multiple=True, help="Faults: partition,kill or pause:target=holder,for=3s."
@@ -33,11 +33,17 @@ from holdfast.harness.plan import Plan, parse, parse_nemesis, to_toml
 @click.option("--lease", help="The lease that acquires ask for, e.g. 2s.")
 @click.option("--seed", type=int, help="Where all chance comes from; a new one if not given.")
 @click.option("--set", "options", multiple=True, help="An option of the system or workload: k=v.")
+@click.option("--mutant", help="Plant a bug, to see that it is found (holdfast list mutants).")
 @click.option("--out", help="Folder for run directories.")
 @click.option("--dry-run", is_flag=True, help="Print the whole plan, every fault exact, and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object.")
 def command(
-    plan_file: Path | None, options: tuple[str, ...], dry_run: bool, as_json: bool, **given: Any
+    plan_file: Path | None,
+    options: tuple[str, ...],
+    mutant: str | None,
+    dry_run: bool,
+    as_json: bool,
+    **given: Any,
 ) -> int:
     """Deploy a lock service, run clients while faults bite, judge the history, write a report.
 
@@ -46,6 +52,8 @@ def command(
     nemeses = given.pop("nemesis")
     settings = resolve({**given, "nemesis": ",".join(nemeses) or None})
     plan = _from_file(plan_file, settings) if plan_file else _from_settings(settings, options)
+    if mutant is not None:
+        plan = _replaced(plan, options={**plan.options, "mutant": mutant})
     if plan.seed < 0:
         plan = _replaced(plan, seed=secrets.randbelow(1 << 31))
     full = prepare.complete(plan)

@@ -51,7 +51,7 @@ def precheck(manifest: Mapping[str, Any]) -> None:
     """EnvironmentFailed, with the reason, if this machine cannot do what the run needs."""
     backend = manifest["plan"]["backend"]
     reason = load(catalogue.BACKENDS[backend].precheck)()
-    if reason is None and backend != "docker":
+    if reason is None and backend not in ("docker", "sim"):
         look = getattr(load(manifest["entries"]["system"]), "precheck", None)
         reason = look() if look is not None else None
     if reason is not None:
@@ -65,6 +65,9 @@ def execute(run: RunDir, show: Show) -> None:
     """
     manifest = run.read_manifest()
     precheck(manifest)
+    if manifest["plan"]["backend"] == "sim":
+        load(catalogue.SIM_KEEP)(load(manifest["entries"]["backend"])(manifest), run)
+        return
     row = catalogue.BACKENDS[manifest["plan"]["backend"]]
     prefix = load(row.prefix)() if row.prefix else []
     argv = [*prefix, sys.executable, "-m", "holdfast.harness.run", str(run.path)]

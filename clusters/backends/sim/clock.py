@@ -1,0 +1,71 @@
+"""The clocks of a node: a monotonic one that drifts, and a wall clock that faults move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Skew:
+    """How one fault moves a wall clock from `since_ns` (true time) on.
+
+    strobe_ns   0: all the time; else the step comes and goes every so often
+    """
+
+    since_ns: int
+    step_ns: int
+    ppm: int
+    strobe_ns: int
+
+    def offset_ns(self, true_ns: int) -> int:
+        """By how much it is ahead now."""
+        passed_ns = true_ns - self.since_ns
+        if self.strobe_ns and passed_ns // self.strobe_ns % 2:
+            return 0
+        return self.step_ns + passed_ns * self.ppm // MILLION
+
+
+class NodeClock:
+    """Outlives the boots of its node.
+
+    offset_ns   what the monotonic clock shows at true time 0
+    drift_ppm   by how many parts per million it is fast
+    """
+
+    def __init__(self, offset_ns: int, drift_ppm: int) -> None:
+        self._offset_ns = offset_ns
+        self._rate = MILLION + drift_ppm
+        self._exact = drift_ppm == 0
+        self._skews: dict[str, Skew] = {}
+
+    def mono_ns(self, true_ns: int) -> int:
+        """The monotonic clock at a true time."""
+        if self._exact:
+            return true_ns + self._offset_ns
+        return true_ns * self._rate // MILLION + self._offset_ns
+
+    def true_ns(self, mono_ns: int) -> int:
+        """The first true time at which the monotonic clock shows so much."""
+        if self._exact:
+            return mono_ns - self._offset_ns
+        return -((self._offset_ns - mono_ns) * MILLION // self._rate)
+
+    def wall_ns(self, true_ns: int) -> int:
+        """The wall clock at a true time: the monotonic one, moved by the active faults."""
+        moved = sum(skew.offset_ns(true_ns) for skew in self._skews.values())
+        return self.mono_ns(true_ns) + moved
+
+    def skew(self, fault: str, skew: Skew) -> None:
+        """A fault begins to move the wall clock."""
+        self._skews[fault] = skew
+
+    def restore(self, fault: str) -> None:
+        """A fault's part is taken off the wall clock."""
+        self._skews.pop(fault, None)
+
+    def skews(self) -> Mapping[str, Skew]:
+        """The active faults."""
+        return self._skews

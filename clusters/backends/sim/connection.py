@@ -1,0 +1,221 @@
+"""A connection of the simulated network: two ends that hand frames to each other."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from holdfast.clusters.backends.sim.engine import Handle
+from holdfast.harness.clock import MILLISECOND, SECOND
+
+if TYPE_CHECKING:
+    from holdfast.clusters.backends.sim.loop import NodeLoop
+    from holdfast.clusters.backends.sim.network import Link, Network
+
+RETRANSMIT_NS = 200 * MILLISECOND
+STALL_NS = SECOND
+KEEPALIVE_NS = 5 * SECOND
+
+
+def pair(
+    network: Network, loops: tuple[NodeLoop, NodeLoop], way: tuple[Link, Link]
+) -> tuple[End, End]:
+    """The two ends of a new connection. way: the links from the first to the second, and back."""
+    there, back = way
+    ours = End(network, loops[0], there, back)
+    theirs = End(network, loops[1], back, there)
+    ours.peer, theirs.peer = theirs, ours
+    network.ends[loops[0].node][ours] = None
+    network.ends[loops[1].node][theirs] = None
+    return ours, theirs
+
+
+class End:
+    """One end: what a protocol knows as its transport."""
+
+    __slots__ = (
+        "_back",
+        "_closed",
+        "_engine",
+        "_last_ns",
+        "_link",
+        "_network",
+        "_protocol",
+        "_retry_ns",
+        "_sent",
+        "_stalled",
+        "_waiting",
+        "loop",
+        "peer",
+    )
+
+    def __init__(self, network: Network, loop: NodeLoop, link: Link, back: Link) -> None:
+        self.loop = loop
+        self.peer: End
+        self._network = network
+        self._engine = network.engine
+        self._link = link
+        self._back = back
+        self._protocol: Any = None
+        self._closed = False
+        self._last_ns = 0
+        self._sent = 0
+        self._waiting: deque[Any] = deque()
+        self._retry_ns = 0
+        self._stalled = False
+
+    # What a protocol may ask of its transport
+
+    def begin(self, protocol: Any) -> None:
+        """The connection is made, as far as this end knows."""
+        self._protocol = protocol
+        protocol.connection_made(self)
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """ "frames": how to send a whole frame; "objects": it may hold any value; "peername"."""
+        if name == "frames":
+            return self.send
+        if name == "objects":
+            return not self._network.weather.marshal
+        return self.peer.loop.node if name == "peername" else default
+
+    def is_closing(self) -> bool:
+        """Whether it can no longer send."""
+        return self._closed
+
+    def get_write_buffer_size(self) -> int:
+        """Nothing is ever queued here."""
+        return 0
+
+    def abort(self) -> None:
+        """Ends it here at once, there when that gets through."""
+        if not self._closed:
+            self._end(None)
+            self._tell_peer()
+
+    close = abort
+
+    def send(self, frame: Any) -> None:
+        """One frame on its way; held back where its node is stopped in the middle of a send."""
+        if self.loop.held is None:
+            self.transmit(frame)
+        else:
+            self.loop.hold(self, frame)
+
+    # On the way
+
+    def transmit(self, frame: Any) -> None:
+        """Puts a frame on the link."""
+        if self._closed:
+            return
+        network, link = self._network, self._link
+        if network.weather.marshal:
+            frame = json.loads(json.dumps(frame))
+        arrival_ns = self._engine.now_ns + network.delay_ns(link)
+        self._sent += 1
+        if link.loose and self._sent > 1:
+            chance = link.random()
+            if chance < network.weather.loss:
+                return
+            if chance > 1 - network.weather.double:
+                self._arrive_at(arrival_ns + network.delay_ns(link), frame)
+        elif arrival_ns < self._last_ns:
+            arrival_ns = self._last_ns
+        else:
+            self._last_ns = arrival_ns
+        self._arrive_at(arrival_ns, frame)
+
+    def _arrive_at(self, t_ns: int, frame: Any) -> None:
+        self._engine.at(t_ns, Handle(self.peer.loop, self._arrive, (frame,)))
+
+    def _arrive(self, frame: Any) -> None:
+        """Runs on the other node's loop."""
+        peer, link = self.peer, self._link
+        if link.cuts:
+            link.dropped += 1
+            if not link.loose:
+                self._block(frame)
+        elif self._waiting:
+            self._waiting.append(frame)
+        elif not peer._closed:
+            peer._protocol.frame_received(frame)
+            if self._back.cuts:
+                self._back.dropped += 1
+                self._stall()
+        elif not self._closed:
+            peer._tell_peer()
+
+    def _block(self, frame: Any) -> None:
+        self._waiting.append(frame)
+        if len(self._waiting) == 1:
+            self._retry_ns = RETRANSMIT_NS
+            self._retry_later()
+            self._stall()
+
+    def _retry_later(self) -> None:
+        at_ns = self._engine.now_ns + self._retry_ns
+        self._engine.at(at_ns, Handle(self.peer.loop, self._retry, ()))
+        self._retry_ns *= 2
+
+    def _retry(self) -> None:
+        if self._closed:
+            return
+        if self._link.cuts:
+            self._link.dropped += 1
+            self._retry_later()
+            return
+        waiting, self._waiting = self._waiting, deque()
+        for frame in waiting:
+            self._arrive(frame)
+
+    def _stall(self) -> None:
+        """Something is unacknowledged: in a second this end gives up, if the cut is still there."""
+        if not self._stalled:
+            self._stalled = True
+            self._engine.at(self._engine.now_ns + STALL_NS, Handle(self.loop, self._stall_over, ()))
+
+    def _stall_over(self) -> None:
+        self._stalled = False
+        if not self._closed and (self._link.cuts or self._back.cuts):
+            self._end(TimeoutError("not acknowledged in time"))
+            self._tell_peer()
+
+    # The end
+
+    def vanish(self) -> None:
+        """This end's process is gone; its protocol learns nothing."""
+        if not self._closed:
+            self._closed = True
+            self._forget()
+            self._tell_peer()
+
+    def _end(self, error: Exception | None) -> None:
+        self._closed = True
+        self._forget()
+        if self._protocol is not None:
+            self.loop.call_soon(self._protocol.connection_lost, error)
+
+    def _forget(self) -> None:
+        self._network.ends[self.loop.node].pop(self, None)
+
+    def _tell_peer(self, since_ns: int = 0) -> None:
+        """The other end gets a reset, as soon as one gets through, or its keepalive fails."""
+        peer = self.peer
+        if peer._closed:
+            return
+        now_ns = self._engine.now_ns
+        since_ns = since_ns or now_ns
+        at_ns = max(self._last_ns, now_ns + self._network.delay_ns(self._link))
+
+        def reset() -> None:
+            if peer._closed:
+                return
+            cut = self._link.cuts or self._back.cuts
+            if cut and self._engine.now_ns - since_ns < KEEPALIVE_NS:
+                again_ns = self._engine.now_ns + STALL_NS // 2
+                self._engine.at(again_ns, Handle(peer.loop, reset, ()))
+                return
+            peer._end(ConnectionResetError("reset by the other end"))
+
+        self._engine.at(at_ns, Handle(peer.loop, reset, ()))

@@ -1,0 +1,192 @@
+"""One event loop per boot of a node: stock asyncio tasks run on it and know whose they are.
+
+Its `time()` is the node's own monotonic clock, with its offset and its drift. A stopped loop parks
+what becomes ready and goes on with it in the order of arrival; a dead one never runs again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from holdfast.clusters.backends.sim.clock import NodeClock
+from holdfast.clusters.backends.sim.engine import Engine, Handle
+from holdfast.clusters.backends.sim.network import Listener, Network
+
+if TYPE_CHECKING:
+    from holdfast.clusters.backends.sim.connection import End
+
+T = TypeVar("T")
+
+
+class NodeLoop:
+    """What tasks, futures, timeouts and connections need of asyncio's AbstractEventLoop.
+
+    node     whose loop it is
+    stopped  by how many faults it stands still
+    frozen   whether one of them stopped it in the middle of a send
+    held     None, or what it has sent since it was to stop in the middle of a send
+    failed   what was raised where nobody could catch it, one line each
+    """
+
+    def __init__(self, node: str, engine: Engine, clock: NodeClock, network: Network) -> None:
+        self.node = node
+        self.clock = clock
+        self.dead = False
+        self.stopped = 0
+        self.frozen = False
+        self._parked: deque[Handle] = deque()
+        self._due: deque[Handle] = deque()
+        self.held: list[tuple[End, Any]] | None = None
+        self.failed: list[str] = []
+        self._armed = False
+        self._engine = engine
+        self._network = network
+
+    # Time and callbacks
+
+    def time(self) -> float:
+        """The node's monotonic clock, s."""
+        return self.clock.mono_ns(self._engine.now_ns) / 1e9
+
+    def mono_ns(self) -> int:
+        """The node's monotonic clock, ns."""
+        return self.clock.mono_ns(self._engine.now_ns)
+
+    def call_soon(
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> Handle:
+        """As asyncio."""
+        handle = Handle(self, callback, args)
+        self._engine.soon(handle)
+        return handle
+
+    call_soon_threadsafe = call_soon
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> Handle:
+        """As asyncio; `when` is on this node's clock."""
+        handle = Handle(self, callback, args, when)
+        self._engine.at(self.clock.true_ns(round(when * 1e9)), handle)
+        return handle
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> Handle:
+        """As asyncio."""
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    # Futures and tasks
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """As asyncio."""
+        return asyncio.Future(loop=self)  # type: ignore[arg-type]
+
+    def create_task(
+        self, work: Coroutine[Any, Any, T], *, name: str = "task", context: Context | None = None
+    ) -> asyncio.Task[T]:
+        """As asyncio; names of tasks are not counted, for a count would outlive the run."""
+        return asyncio.Task(work, loop=self, name=name, context=context)  # type: ignore[arg-type]
+
+    def is_running(self) -> bool:
+        """A task may be made whenever this loop is the running one."""
+        return not self.dead
+
+    def is_closed(self) -> bool:
+        """A dead node's loop is closed."""
+        return self.dead
+
+    def get_debug(self) -> bool:
+        """Never: it would make tasks remember where they were made."""
+        return False
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Notes what nobody caught; what a crash tore up is no news."""
+        error = context.get("exception")
+        if not self.dead and error is not None:
+            self.failed.append(f"{type(error).__name__}: {error}")
+
+    # Standing still
+
+    def park(self, handle: Handle) -> None:
+        """Something is ready, or due, and has to wait until the node goes on."""
+        (self._due if handle.when_s else self._parked).append(handle)
+
+    def stop(self) -> None:
+        """What becomes ready from now on waits, until it `goes` as often as it was stopped."""
+        self.stopped += 1
+
+    def go(self) -> None:
+        """Goes on: first leaves what was held back in a send, then runs what became ready."""
+        self.stopped -= 1
+        if self.stopped:
+            return
+        held, self.held = self.held, [] if self._armed else None
+        for end, frame in held or ():
+            end.transmit(frame)
+        # As asyncio after a stop: what has come is looked at before what is due.
+        for waiting in (self._parked, self._due):
+            while waiting:
+                self._engine.soon(waiting.popleft())
+
+    def stall(self, for_ns: int, then: Callable[[], None]) -> None:
+        """Stand still in the middle of this callback, as in a write to a disk."""
+        if self.held is None:
+            self.held = []
+        self.stop()
+
+        def over() -> None:
+            if not self.dead:
+                then()
+                self.go()
+
+        self._engine.later(for_ns, over)
+
+    def freeze(self) -> None:
+        """Stop in the middle of the next send, which leaves when the node goes on."""
+        self._armed = True
+        if self.held is None:
+            self.held = []
+
+    def thaw(self) -> None:
+        """Go on, or send as before where no send came."""
+        armed, self._armed = self._armed, False
+        if self.frozen:
+            self.frozen = False
+            self.go()
+        elif armed and not self.stopped:
+            self.held = None
+
+    def hold(self, end: End, frame: Any) -> None:
+        """A send in which the node stands still, or one after it in the same callback."""
+        assert self.held is not None, "only a node that stands still holds back"
+        self.held.append((end, frame))
+        if self._armed:
+            self._armed, self.frozen = False, True
+            self.stop()
+
+    # Connections
+
+    async def create_server(
+        self, factory: Callable[[], Any], host: str, port: int, **options: Any
+    ) -> Listener:
+        """As asyncio: listens on an address of this node."""
+        return self._network.listen(self, host, port, factory)
+
+    async def create_connection(
+        self, factory: Callable[[], Any], host: str, port: int, **options: Any
+    ) -> tuple[Any, Any]:
+        """As asyncio. Raises ConnectionRefusedError where nobody listens; a cut waits for ever."""
+        return await self._network.connect(self, factory, host, port)

@@ -1,0 +1,199 @@
+"""The network: directed links with latency and cuts, connections over them, in memory.
+
+A connection behaves like TCP with our own timeouts (`wire.STALL_MS`, its keepalive): frames arrive
+in order; a cut delays them until a retransmission gets through, and ends the connection of a sender
+who hears no acknowledgement for a second; the other end learns of it when it next gets through, or
+by its keepalive. Links between servers may instead lose, double and reorder frames, which
+consensus is made for. Every directed link has chance of its own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from holdfast.clusters.backends.sim.connection import End, pair
+from holdfast.clusters.backends.sim.engine import Engine, Handle
+from holdfast.harness.clock import MILLISECOND, SECOND
+from holdfast.harness.seeds import stream
+
+if TYPE_CHECKING:
+    from holdfast.clusters.backends.sim.loop import NodeLoop
+
+SYN_RETRY_NS = SECOND
+SPIKE_ONE_IN = 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Weather:
+    """What a network is like when no fault is active.
+
+    fast_ns, slow_ns   a frame takes between these, mostly near the first
+    spike_ns           one frame in SPIKE_ONE_IN takes up to so much longer
+    loose              links between servers lose, double and reorder frames
+    loss, double       how often, 0 to 1, where they are loose
+    marshal            frames go through JSON, which must change nothing
+    """
+
+    fast_ns: int = 100_000
+    slow_ns: int = 2 * MILLISECOND
+    spike_ns: int = 20 * MILLISECOND
+    loose: bool = False
+    loss: float = 0.0
+    double: float = 0.0
+    marshal: bool = False
+
+
+class Link:
+    """One direction between two nodes. cuts: how many faults cut it; dropped: frames stopped."""
+
+    __slots__ = ("cuts", "dropped", "loose", "random")
+
+    def __init__(self, rng: random.Random, loose: bool) -> None:
+        self.random = rng.random
+        self.loose = loose
+        self.cuts = 0
+        self.dropped = 0
+
+
+class Listener:
+    """An open port of a node."""
+
+    def __init__(self, network: Network, place: tuple[str, int], loop: NodeLoop) -> None:
+        self._network = network
+        self._place = place
+        self.loop = loop
+
+    def close(self) -> None:
+        """Nobody connects here any more."""
+        self._network.deaf(self._place)
+
+
+class Network:
+    """All nodes' addresses, links and open connections."""
+
+    def __init__(self, engine: Engine, seed: int, weather: Weather) -> None:
+        self.engine = engine
+        self.weather = weather
+        self._seed = seed
+        self._names: dict[str, str] = {}
+        self._servers: dict[str, None] = {}
+        self._links: dict[tuple[str, str], Link] = {}
+        self._listening: dict[tuple[str, int], tuple[Listener, Callable[[], Any]]] = {}
+        self.ends: dict[str, dict[End, None]] = {}
+
+    def place(self, node: str, address: str, *, server: bool) -> None:
+        """A node has an address."""
+        self._names[address] = node
+        self.ends[node] = {}
+        if server:
+            self._servers[node] = None
+
+    def name(self, address: str) -> str:
+        """Whose address it is."""
+        return self._names[address]
+
+    def link(self, source: str, target: str) -> Link:
+        """The link from one node to another."""
+        link = self._links.get((source, target))
+        if link is None:
+            both = source in self._servers and target in self._servers
+            rng = stream(self._seed, "link", source, target)
+            link = Link(rng, self.weather.loose and both)
+            self._links[source, target] = link
+        return link
+
+    def delay_ns(self, link: Link) -> int:
+        """How long the next frame takes: near the least mostly, seldom much longer."""
+        weather = self.weather
+        u = link.random()
+        delay = weather.fast_ns + int((weather.slow_ns - weather.fast_ns) * u * u * u)
+        if u * SPIKE_ONE_IN < 1.0:
+            delay += int(weather.spike_ns * link.random())
+        return delay
+
+    # Opening connections
+
+    def listen(
+        self, loop: NodeLoop, address: str, port: int, factory: Callable[[], Any]
+    ) -> Listener:
+        """Opens a port; OSError where it is open already."""
+        place = (address, port)
+        if place in self._listening:
+            raise OSError(f"{address}:{port} is in use")
+        listener = Listener(self, place, loop)
+        self._listening[place] = (listener, factory)
+        return listener
+
+    def deaf(self, place: tuple[str, int]) -> None:
+        """Closes a port."""
+        self._listening.pop(place, None)
+
+    async def connect(
+        self, loop: NodeLoop, factory: Callable[[], Any], address: str, port: int
+    ) -> tuple[Any, Any]:
+        """A connection; waits through cuts for ever, ConnectionRefusedError if nobody listens."""
+        opened = loop.create_future()
+        there, back = self._way(loop.node, address)
+
+        def knock() -> None:
+            if opened.done():
+                return
+            cut = there if there.cuts else back
+            if cut.cuts:
+                cut.dropped += 1
+                self._later(SYN_RETRY_NS, loop, knock)
+                return
+            entry = self._listening.get((address, port))
+            if entry is None:
+                self._later(self.delay_ns(back), loop, refuse)
+                return
+            self._accept(loop, entry, (there, back), opened, factory)
+
+        def refuse() -> None:
+            if not opened.done():
+                opened.set_exception(ConnectionRefusedError(f"nobody listens on port {port}"))
+
+        self._later(self.delay_ns(there), loop, knock)
+        made: tuple[Any, Any] = await opened
+        return made
+
+    def _accept(
+        self,
+        loop: NodeLoop,
+        entry: tuple[Listener, Callable[[], Any]],
+        way: tuple[Link, Link],
+        opened: Any,
+        factory: Callable[[], Any],
+    ) -> None:
+        listener, answering = entry
+        ours, theirs = pair(self, (loop, listener.loop), way)
+
+        def connected() -> None:
+            if opened.done():
+                ours.abort()
+                return
+            protocol = factory()
+            ours.begin(protocol)
+            opened.set_result((ours, protocol))
+
+        listener.loop.call_soon(lambda: theirs.begin(answering()))
+        self._later(self.delay_ns(way[1]), loop, connected)
+
+    def _way(self, node: str, address: str) -> tuple[Link, Link]:
+        other = self._names[address]
+        return self.link(node, other), self.link(other, node)
+
+    def _later(self, wait_ns: int, loop: NodeLoop, act: Callable[[], None]) -> None:
+        self.engine.at(self.engine.now_ns + wait_ns, Handle(loop, act, ()))
+
+    # The end of a node's process
+
+    def crash(self, node: str) -> None:
+        """The process of a node is gone: its ports close, its connections are reset."""
+        for place in [p for p, (_, _) in self._listening.items() if self._names[p[0]] == node]:
+            self.deaf(place)
+        for end in list(self.ends[node]):
+            end.vanish()

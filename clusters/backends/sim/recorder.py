@@ -1,0 +1,116 @@
+"""Rows in memory: what `harness.segments.Recorder` is on a host, on virtual time."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from holdfast.harness.events import NO_TOKEN, ROW_FORMAT, Op, Status
+from holdfast.harness.live import Hold
+
+_ROW = struct.Struct(ROW_FORMAT)
+_GRANTS = (Op.ACQUIRE, Op.TRY)
+_ENDS = (Op.RELEASE, Op.LOST, Op.FORCE_UNLOCK)
+T_RET, ATTEMPT, TOKEN, RES, PROCESS, ERR, KIND, STATUS = 1, 2, 3, 5, 10, 12, 14, 17
+
+
+class Holding:
+    """Who holds now, as far as the rows of all writers say."""
+
+    def __init__(self) -> None:
+        self._holds: dict[int, Hold] = {}
+        self.grants = 0
+
+    def grant(self, process: int, node: str, attempt: int, since_ns: int) -> None:
+        """An acquire was answered ok."""
+        self.grants += 1
+        self._holds[attempt] = Hold(process=process, node=node, attempt=attempt, since_ns=since_ns)
+
+    def end(self, attempt: int) -> None:
+        """A release was sent, or the holder was told of a loss."""
+        self._holds.pop(attempt, None)
+
+    def close(self, process: int) -> None:
+        """All holds of a client ended with its session."""
+        for hold in [h for h in self._holds.values() if h.process == process]:
+            del self._holds[hold.attempt]
+
+    def holds(self) -> list[Hold]:
+        """Current holds, the most recently granted first."""
+        return sorted(self._holds.values(), key=lambda hold: -hold.since_ns)
+
+
+class MemoryRecorder:
+    """The rows of one writer. `dead`: its process is gone, nothing is recorded any more."""
+
+    def __init__(
+        self, writer: str, meta: Mapping[str, Any], now: Callable[[], int], holding: Holding
+    ) -> None:
+        self.writer = writer
+        self.meta = {"writer": writer, **meta}
+        self.strings = [""]
+        self.rows: list[list[int]] = []
+        self.dead = False
+        self._numbers = {"": 0}
+        self._node = str(meta["node"])
+        self._now = now
+        self._holding = holding
+
+    def intern(self, text: str) -> int:
+        """The number of a string."""
+        number = self._numbers.get(text)
+        if number is None:
+            number = self._numbers[text] = len(self.strings)
+            self.strings.append(text[:4096])
+        return number
+
+    def invoke(
+        self,
+        f: Op,
+        process: int,
+        key: int,
+        *,
+        attempt: int = 0,
+        token: int = NO_TOKEN,
+        arg: int = 0,
+        aux: int = 0,
+        op: int = 0,
+        mode: int = 0,
+    ) -> int:
+        """The call edge; the row number is its identity."""
+        if self.dead:
+            return -1
+        row = [self._now(), 0, attempt, token, arg, 0, aux, op, 0, 0, process, key, 0, 0, int(f)]
+        row += (0, mode, 1)
+        self.rows.append(row)
+        if f in _ENDS:
+            self._holding.end(attempt)
+        elif f is Op.CLOSED:
+            self._holding.close(process)
+        return len(self.rows) - 1
+
+    def complete(
+        self, number: int, status: Status, *, token: int | None = None, res: int = 0, err: int = 0
+    ) -> int:
+        """The return edge; the stamp."""
+        t_ns = self._now()
+        if self.dead:
+            return t_ns
+        row = self.rows[number]
+        row[T_RET] = t_ns
+        if token is not None:
+            row[TOKEN] = token
+        if res:
+            row[RES] = res
+        if err:
+            row[ERR] = err
+        row[STATUS] = int(status)
+        if status is Status.OK and row[KIND] in _GRANTS:
+            self._holding.grant(row[PROCESS], self._node, row[ATTEMPT], t_ns)
+        return t_ns
+
+    def packed(self) -> bytes:
+        """All rows as `events.ROW_FORMAT` has them."""
+        pack = _ROW.pack
+        return b"".join([pack(*row) for row in self.rows])

@@ -1,0 +1,61 @@
+"""The protected resource in the simulator: its own rules of admission behind a simulated port."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from holdfast.clusters.systems.reference.link import Link, NoAnswer, NotSent
+from holdfast.clusters.systems.reference.wire import Frame, Framed
+from holdfast.harness.client import Reply
+from holdfast.harness.events import Status
+
+PORT = 7300
+TIMEOUT_S = 2.0
+
+
+async def serve(decide: Callable[[dict[str, Any]], Mapping[str, Any]], address: str) -> None:
+    """Answers until its process ends. `decide` is that of the real resource."""
+
+    def on_frame(wire: Framed, frame: Frame) -> None:
+        wire.send({"id": frame["id"], **decide(dict(frame))})
+
+    loop = asyncio.get_running_loop()
+    await loop.create_server(lambda: Framed(on_frame, lambda wire, reason: None), address, PORT)
+    await loop.create_future()
+
+
+class ResourceLink:
+    """A client's way to the resource: one request at a time, as on a host."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._link = Link(lambda event: None)
+        self._turn = asyncio.Lock()
+
+    async def read(self, key: str, *, op: int, attempt: int, token: int) -> Reply:
+        """Ask for the version of a key."""
+        return await self._ask("read", key, op, attempt, token, -1)
+
+    async def write(self, key: str, *, op: int, attempt: int, token: int, base: int) -> Reply:
+        """Ask for a write that builds on version `base` (-1: on whatever is there)."""
+        return await self._ask("write", key, op, attempt, token, base)
+
+    async def _ask(self, do: str, key: str, op: int, attempt: int, token: int, base: int) -> Reply:
+        asked = {"do": do, "key": key, "op": op, "attempt": attempt, "token": token, "base": base}
+        async with self._turn:
+            try:
+                if not self._link.open:
+                    await self._link.connect(self._address, TIMEOUT_S, PORT)
+                answer = await self._link.ask(asked, TIMEOUT_S)
+            except NotSent as error:
+                return Reply(outcome=Status.FAIL, error=str(error))
+            except NoAnswer as error:
+                self._link.close(str(error))
+                return Reply(outcome=Status.INFO, error=str(error))
+            return Reply(
+                outcome=Status.OK if answer["ok"] else Status.FAIL,
+                version=int(answer["version"]),
+                error=str(answer["error"]),
+            )

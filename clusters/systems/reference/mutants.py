@@ -1,0 +1,210 @@
+"""The planted bugs of the service: each is the node with one thing done wrong, and no more.
+
+`harness.mutants` says of each what it breaks. None of this is loaded unless a run asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from holdfast.clusters.systems.reference.consensus import Consensus, Effects
+from holdfast.clusters.systems.reference.locks import Locks
+from holdfast.clusters.systems.reference.messages import AskVote, Save
+from holdfast.clusters.systems.reference.node import LockNode
+from holdfast.clusters.systems.reference.tables import Answer, Event, Hold, Lock, Started
+from holdfast.clusters.systems.reference.timers import Timers
+
+# The locks
+
+
+class ReleaseByLock(Locks):
+    """Asks only for the name of the lock."""
+
+    def _held(self, command: Mapping[str, Any]) -> Hold | None:
+        lock = self.locks.get(command["lock"])
+        return lock.hold if lock else None
+
+
+class ExpireAny(Locks):
+    """Does not look whose lease it was."""
+
+    def _expire(self, index: int, command: Mapping[str, Any]) -> Answer:
+        lock = self.locks.get(command["lock"])
+        if lock is None or lock.hold is None:
+            return {"is": "overtaken"}
+        self._end(index, lock.hold, "expired")
+        return {"is": "expired"}
+
+
+class LostWakeUp(Locks):
+    """Grants to the next in the queue after a release only."""
+
+    def _end(self, index: int, hold: Hold, reason: str) -> None:
+        if reason != "expired":
+            super()._end(index, hold, reason)
+            return
+        lock = self.locks[hold.lock]
+        queue, lock.queue = lock.queue, []
+        super()._end(index, hold, reason)
+        if queue:
+            self.locks[hold.lock] = Lock(queue=queue)
+
+
+class TokenReset(Locks):
+    """Leaves the counter of tokens out of what it restores."""
+
+    @classmethod
+    def load(cls, state: Mapping[str, Any]) -> Locks:
+        locks = super().load(state)
+        locks.token = 0
+        return locks
+
+
+class ForgottenHolder(Locks):
+    """Leaves the holders out of what it restores."""
+
+    @classmethod
+    def load(cls, state: Mapping[str, Any]) -> Locks:
+        locks = super().load(state)
+        locks.locks = {name: lock for name, lock in locks.locks.items() if lock.queue}
+        for lock in locks.locks.values():
+            lock.hold = None
+        return locks
+
+
+# Agreement
+
+
+class LoneCommit(Consensus):
+    """Takes what it has appended itself for committed."""
+
+    def _advance(self) -> None:
+        self.commit = self.log.last
+
+
+class BlindVote(Consensus):
+    """Believes every candidate that its log is as good."""
+
+    def _on_ask_vote(self, now_ns: int, ask: AskVote) -> None:
+        last = self.log.last
+        longest = replace(ask, last_index=max(ask.last_index, last), last_term=1 << 40)
+        super()._on_ask_vote(now_ns, longest)
+
+
+class LateDisk(Consensus):
+    """Hands out what is to be saved one turn after what is to be said."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._late: tuple[Save, ...] = ()
+
+    def take(self, now_ns: int) -> Effects:
+        effects = super().take(now_ns)
+        late, self._late = self._late, effects.saves
+        return replace(effects, saves=late)
+
+
+# The leader's clocks and connections
+
+
+class EarlyExpiry(LockNode):
+    """Sets the timer of a lease a fifth too early."""
+
+    def _on_event(self, now_ns: int, event: Event) -> None:
+        super()._on_event(now_ns, event)
+        if isinstance(event, Started):
+            hold = event.hold
+            seen = {"op": "expire", "lock": hold.lock, "token": hold.token}
+            seen["renewal"] = hold.renewal
+            self._timers.set(("hold", hold.lock), now_ns + hold.ttl_ns * 4 // 5, seen)
+
+
+class ImpatientLeader(LockNode):
+    """Takes every lease for expired when it begins to lead."""
+
+    def _reign(self, now_ns: int) -> None:
+        super()._reign(now_ns)
+        for lock in self.locks.locks.values():
+            if lock.hold is not None and self.serving:
+                self._on_due(
+                    {
+                        "op": "expire",
+                        "lock": lock.hold.lock,
+                        "token": lock.hold.token,
+                        "renewal": lock.hold.renewal,
+                    }
+                )
+
+
+class AlwaysHeld(Locks):
+    """Says of every hold that it is still held."""
+
+    def fate(self, lock: str, token: int) -> str:
+        return "held"
+
+
+class SilentLoss(LockNode):
+    """Tells nobody that a hold is over, nor when asked."""
+
+    locks_type = AlwaysHeld
+
+    def _tell(self, session: int, event: Mapping[str, Any]) -> None:
+        if event["event"] != "lost":
+            super()._tell(session, event)
+
+
+class WallClock(LockNode):
+    """Counts leases, waits and sessions on the clock that shows the time of day."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._timers = WallTimers(self)
+
+    def ahead_ns(self) -> int:
+        """By how much the wall clock is ahead of the monotonic one."""
+        return self.clocks["wall"]() - self.clocks["monotonic"]()
+
+
+class WallTimers(Timers):
+    """Deadlines on the wall clock, for who gives and takes them on the monotonic one."""
+
+    def __init__(self, node: WallClock) -> None:
+        super().__init__()
+        self._node = node
+
+    def set(self, name: Hashable, due_ns: int, what: Any) -> None:
+        super().set(name, due_ns + self._node.ahead_ns(), what)
+
+    def due(self, now_ns: int) -> list[Any]:
+        return super().due(now_ns + self._node.ahead_ns())
+
+    def next_ns(self) -> int | None:
+        next_ns = super().next_ns()
+        return None if next_ns is None else next_ns - self._node.ahead_ns()
+
+
+def _locks(kind: type[Locks]) -> type[LockNode]:
+    return type(kind.__name__, (LockNode,), {"locks_type": kind})
+
+
+def _agreeing(kind: type[Consensus]) -> type[LockNode]:
+    return type(kind.__name__, (LockNode,), {"consensus_type": kind})
+
+
+NODES: dict[str, type[LockNode]] = {
+    "release-by-lock": _locks(ReleaseByLock),
+    "expire-any": _locks(ExpireAny),
+    "lost-wake-up": _locks(LostWakeUp),
+    "token-reset": _locks(TokenReset),
+    "forgotten-holder": _locks(ForgottenHolder),
+    "silent-loss": SilentLoss,
+    "wall-clock": WallClock,
+    "early-expiry": EarlyExpiry,
+    "impatient-leader": ImpatientLeader,
+    "lone-commit": _agreeing(LoneCommit),
+    "blind-vote": _agreeing(BlindVote),
+    "late-disk": _agreeing(LateDisk),
+}
+"""name -> the node with that bug"""

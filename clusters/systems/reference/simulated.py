@@ -1,0 +1,96 @@
+"""A node of the service in the simulator: the same `server.Server`, on a disk in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from holdfast.clusters.systems.reference.messages import (
+    NOTHING,
+    Ballot,
+    Durable,
+    Entry,
+    Save,
+    Tail,
+)
+from holdfast.clusters.systems.reference.server import Server
+
+
+class Host(Protocol):
+    """What the simulator gives a node: a place on its disk, its clock, its log.
+
+    kept    what is durable, None on a new disk
+    sync    makes something durable: calls it back, after as long as that takes, unless the node
+            crashes first; it sends nothing meanwhile
+    """
+
+    kept: Any
+
+    def mono_ns(self) -> int: ...
+
+    def wall_ns(self) -> int: ...
+
+    def say(self, text: str) -> None: ...
+
+    def sync(self, keep: Callable[[], None]) -> None: ...
+
+
+class Kept:
+    """What is on a disk."""
+
+    def __init__(self) -> None:
+        self.ballot = NOTHING.ballot
+        self.snapshot = NOTHING.snapshot
+        self.entries: list[Entry] = []
+
+    def take(self, saves: Iterable[Save]) -> None:
+        """The disk after some saves."""
+        for save in saves:
+            self._take(save)
+
+    def _take(self, save: Save) -> None:
+        if isinstance(save, Ballot):
+            self.ballot = save
+        elif isinstance(save, Tail):
+            self.entries[save.first - self.snapshot.index - 1 :] = save.entries
+        else:
+            self.ballot, self.snapshot = save.ballot, save.snapshot
+            self.entries = list(save.entries)
+
+
+class MemoryDisk:
+    """What is written is lost in a crash until it is synced."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        if host.kept is None:
+            host.kept = Kept()
+        self._kept: Kept = host.kept
+        self._unsynced: list[Save] = []
+        self.cut_bytes = 0
+
+    def load(self) -> Durable:
+        """All that was kept."""
+        kept = self._kept
+        return Durable(ballot=kept.ballot, snapshot=kept.snapshot, entries=tuple(kept.entries))
+
+    def write(self, save: Save) -> None:
+        """Kept once `sync` returns."""
+        self._unsynced.append(save)
+
+    def sync(self) -> None:
+        """Makes all that was written durable."""
+        saves, self._unsynced = self._unsynced, []
+        if saves:
+            self._host.sync(lambda: self._kept.take(saves))
+
+    def close(self) -> None:
+        """Nothing to let go."""
+
+
+async def serve(config: Mapping[str, Any], host: Host) -> None:
+    """One node, until its process ends. Raises what made it impossible to go on."""
+    clocks = {"monotonic": host.mono_ns, "wall": host.wall_ns}
+    server = Server(config, disk=MemoryDisk(host), clocks=clocks, say=host.say)
+    await server.run(asyncio.Event())

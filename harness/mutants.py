@@ -1,0 +1,112 @@
+"""Bugs that can be planted, to see that they are found: off unless a run asks for one by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ASSERTION = "a node's own assertion"
+"""Found by a node that ends by itself, because it met what its own code rules out."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mutant:
+    """One planted bug.
+
+    part    what it is planted in: the name of a system, or "resource"
+    says    what is wrong, in one sentence
+    breaks  the property whose checker must find it, or ASSERTION
+    seeds   the simulator finds it within so many seeds of its swarm
+    """
+
+    part: str
+    says: str
+    breaks: str
+    seeds: int
+
+
+MUTANTS: dict[str, Mutant] = {
+    "release-by-lock": Mutant(
+        part="reference",
+        says="a release or renewal counts for whoever holds the lock, not for who asked",
+        breaks="ownership",
+        seeds=100,
+    ),
+    "expire-any": Mutant(
+        part="reference",
+        says="an expiry ends whatever hold there is, also that of the next owner",
+        breaks="mutual-exclusion",
+        seeds=1000,
+    ),
+    "lost-wake-up": Mutant(
+        part="reference",
+        says="when a lease runs out, nobody tells the first of the queue",
+        breaks="deadlock-freedom",
+        seeds=100,
+    ),
+    "token-reset": Mutant(
+        part="reference",
+        says="the token counter is not in the snapshot: a restart begins at 1 again",
+        breaks="token-order",
+        seeds=100,
+    ),
+    "forgotten-holder": Mutant(
+        part="reference",
+        says="who holds is not in the snapshot: a restart finds every lock free",
+        breaks="token-order",
+        seeds=100,
+    ),
+    "silent-loss": Mutant(
+        part="reference",
+        says="a holder whose lease has run out is told that it still holds",
+        breaks="loss-notice",
+        seeds=100,
+    ),
+    "wall-clock": Mutant(
+        part="reference",
+        says="leases are counted on the wall clock, which can be set",
+        breaks="mutual-exclusion",
+        seeds=100,
+    ),
+    "early-expiry": Mutant(
+        part="reference",
+        says="a lease ends a fifth earlier than was granted",
+        breaks="mutual-exclusion",
+        seeds=200,
+    ),
+    "impatient-leader": Mutant(
+        part="reference",
+        says="a new leader ends every lease it finds, as if all had run out meanwhile",
+        breaks="mutual-exclusion",
+        seeds=100,
+    ),
+    "lone-commit": Mutant(
+        part="reference",
+        says="a leader answers what no majority has on disk yet",
+        breaks="token-order",
+        seeds=100,
+    ),
+    "blind-vote": Mutant(
+        part="reference",
+        says="a vote is given to a candidate whose log lacks what was committed",
+        breaks=ASSERTION,
+        seeds=100,
+    ),
+    "late-disk": Mutant(
+        part="reference",
+        says="a grant is answered before the node has it on disk",
+        breaks="mutual-exclusion",
+        seeds=2000,
+    ),
+    "unchecked-tokens": Mutant(
+        part="resource",
+        says="the resource looks at no token",
+        breaks="no-stale-write",
+        seeds=50,
+    ),
+    "tolerant-tokens": Mutant(
+        part="resource",
+        says="the resource admits a token that is older by one than the newest it has seen",
+        breaks="no-stale-write",
+        seeds=200,
+    ),
+}

@@ -1,0 +1,142 @@
+"""`holdfast sim`: many seeds in the simulator, every knob drawn from each."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import time
+from typing import Any
+
+import click
+
+from holdfast import catalogue
+from holdfast.harness.clock import SECOND
+from holdfast.harness.durations import duration_ns
+from holdfast.harness.errors import UsageError
+from holdfast.harness.mutants import MUTANTS
+from holdfast.harness.plan import suggest
+from holdfast.simulating import Seed, Tally, explore
+
+SHOWN = 5
+TELL_NS = 5 * SECOND
+
+
+@click.command(short_help="Many seeds in the simulator, every knob drawn from each.")
+@click.option("--system", default="reference", show_default=True, help="Lock service under test.")
+@click.option("--seeds", type=click.IntRange(min=1), help="How many seeds; 100 if nothing is said.")
+@click.option("--budget", help="As many seeds as fit in so much time, e.g. 60s.")
+@click.option("--first-seed", type=click.IntRange(min=0), default=1, show_default=True)
+@click.option("--mutant", help="Plant a bug (holdfast list mutants) and stop when it is found.")
+@click.option("-j", "processes", type=click.IntRange(min=1), help="Processes; one per core.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(
+    system: str,
+    seeds: int | None,
+    budget: str | None,
+    first_seed: int,
+    mutant: str | None,
+    processes: int | None,
+    as_json: bool,
+) -> int:
+    """Each seed is a run of its own: service, workload, faults, network, disks and clocks are drawn
+    from it, it ends with all faults healed and every lock probed, and it is judged like any run.
+    """
+    _check(system, mutant)
+    if seeds is None and budget is None:
+        seeds = 100
+    given = {"mutant": mutant} if mutant else {}
+    over_s = time.monotonic() + duration_ns(budget) / SECOND if budget else float("inf")
+    tally = Tally()
+
+    def enough() -> bool:
+        return time.monotonic() >= over_s or bool(mutant and (tally.alarms or tally.problems))
+
+    numbers = (
+        itertools.count(first_seed)
+        if seeds is None
+        else iter(range(first_seed, first_seed + seeds))
+    )
+    click.echo(f"{system} in the simulator, from seed {first_seed}", err=True)
+    told = time.monotonic()
+    cores = processes or len(os.sched_getaffinity(0))
+    for seed in explore(numbers, system, given, cores, enough):
+        tally.add(seed)
+        if time.monotonic() - told >= TELL_NS / SECOND:
+            told = time.monotonic()
+            click.echo(f"  {tally.seeds} seeds, {len(tally.alarms)} alarms", err=True)
+    if as_json:
+        click.echo(json.dumps(_table(tally, system, first_seed, mutant)))
+    else:
+        _show(tally)
+    return tally.exit_code()
+
+
+def _check(system: str, mutant: str | None) -> None:
+    able = [name for name, row in catalogue.SYSTEMS.items() if row.simulated]
+    if system not in able:
+        raise UsageError(suggest(system, able, "simulated system"))
+    if mutant is not None and mutant not in MUTANTS:
+        raise UsageError(suggest(mutant, MUTANTS, "mutant"))
+
+
+def _show(tally: Tally) -> None:
+    for seed in tally.alarms[:SHOWN]:
+        for prop, sentence in seed.alarms:
+            click.echo(f"seed {seed.seed}: {prop}: {sentence}")
+        click.echo(f"  again: {seed.command}")
+    for seed in tally.problems[:SHOWN]:
+        click.echo(f"seed {seed.seed}: {seed.problems[0]}")
+        click.echo(f"  again: {seed.command}")
+    width = max((len(prop) for prop in tally.verdicts), default=0)
+    for prop, found in sorted(tally.verdicts.items()):
+        counts = ", ".join(f"{found[word]} {word}" for word in sorted(found))
+        click.echo(f"{prop:<{width}}  {counts}")
+    if tally.limits:
+        never = ", ".join(f"{prop} ({n})" for prop, n in sorted(tally.limits.items()))
+        click.echo(f"violated and never promised: {never}")
+    if tally.unexercised():
+        click.echo(f"exercised in no seed: {', '.join(tally.unexercised())}")
+    click.echo(_speed(tally))
+
+
+def _speed(tally: Tally) -> str:
+    hours, cpu_s = tally.virtual_ns / SECOND / 3600, tally.cpu_ns / SECOND
+    bites = sum(tally.faults.values())
+    return (
+        f"{tally.seeds} seeds, {len(tally.alarms)} alarms, {len(tally.problems)} incomplete;"
+        f" {hours:.2f} simulated hours, {tally.ops} rows, {bites} faults that bit;"
+        f" {cpu_s:.1f} s CPU to run, {tally.judge_ns / SECOND:.1f} s to judge"
+    )
+
+
+def _table(tally: Tally, system: str, first_seed: int, mutant: str | None) -> dict[str, Any]:
+    return {
+        "schema": "holdfast-sim/1",
+        "system": system,
+        "mutant": mutant,
+        "first_seed": first_seed,
+        "exit_code": tally.exit_code(),
+        "seeds": tally.seeds,
+        "virtual_ns": tally.virtual_ns,
+        "cpu_ns": tally.cpu_ns,
+        "judge_ns": tally.judge_ns,
+        "rows": tally.ops,
+        "events": tally.events,
+        "faults": dict(tally.faults),
+        "verdicts": {prop: dict(found) for prop, found in sorted(tally.verdicts.items())},
+        "limits": dict(tally.limits),
+        "unexercised": tally.unexercised(),
+        "alarms": [_row(seed) for seed in tally.alarms],
+        "problems": [_row(seed) for seed in tally.problems],
+    }
+
+
+def _row(seed: Seed) -> dict[str, Any]:
+    return {
+        "seed": seed.seed,
+        "digest": seed.digest,
+        "command": seed.command,
+        "alarms": [{"property": prop, "sentence": says} for prop, says in seed.alarms],
+        "problems": list(seed.problems),
+    }

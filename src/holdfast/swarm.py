@@ -1,0 +1,96 @@
+"""The swarm: one plan per seed, every knob of service, workload, faults and world drawn from it.
+
+One distribution for everything: correct services and planted bugs meet the same chance. Faults are
+dense and runs are short, for that finds more in the same time than long runs do.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from holdfast.harness.clock import MILLISECOND, SECOND
+from holdfast.harness.durations import duration_text
+from holdfast.harness.plan import Plan
+from holdfast.harness.seeds import stream
+
+FAULTS = ("partition", "pause", "kill", "clock", "freeze")
+WORKLOADS = ("critical-section", "critical-section", "lost-update", "renewal", "try-lock")
+LEASES_NS = tuple(ms * MILLISECOND for ms in (400, 700, 1000, 2000))
+
+
+def draw(seed: int, system: str, nodes: int, given: Mapping[str, str]) -> Plan:
+    """The plan of one seed. nodes: how many servers the system has; `given` options stay."""
+    rng = stream(seed, "swarm")
+    lease_ns = rng.choice(LEASES_NS)
+    workload = rng.choice((*WORKLOADS, "abandoned"))
+    options = {**_pace(rng), **_world(rng), **(_reference(rng) if system == "reference" else {})}
+    return Plan(
+        system=system,
+        backend="sim",
+        workload=workload,
+        resource=rng.choice(("fenced", "fenced", "strict")),
+        seed=seed,
+        time_ns=rng.choice((6, 8, 10, 14)) * SECOND,
+        lease_ns=lease_ns,
+        nodes=rng.choice((3, 3, 3, 5)) if nodes > 1 else nodes,
+        clients=rng.randint(2, 6),
+        locks=rng.choice((1, 1, 1, 2, 3)),
+        options={**options, **given},
+        nemeses=_faults(rng, lease_ns),
+    )
+
+
+def _pace(rng: random.Random) -> dict[str, str]:
+    """How clients go about it: few slow holds, or many quick ones."""
+    return {
+        "writes": str(rng.choice((1, 2, 4, 6))),
+        "gap_ms": str(rng.choice((5, 20, 60, 150, 900))),
+        "think_ms": str(rng.choice((4, 40, 200))),
+        "wait_ms": str(rng.choice((300, 1000, 5000))),
+        "hold_leases": str(rng.choice((1, 2, 3))),
+    }
+
+
+def _world(rng: random.Random) -> dict[str, str]:
+    """What network, disks and clocks are like."""
+    options = {
+        "sim_slow_us": str(rng.choice((500, 2000, 10_000, 40_000))),
+        "sim_spike_us": str(rng.choice((0, 20_000, 200_000))),
+        "sim_sync_us": str(rng.choice((0, 2000, 30_000))),
+        "sim_drift_ppm": str(rng.choice((0, 100, 450))),
+    }
+    if rng.random() < 0.5:
+        options["sim_loss_ppm"] = str(rng.choice((1000, 20_000, 100_000)))
+        options["sim_double_ppm"] = str(rng.choice((1000, 20_000, 100_000)))
+    return options
+
+
+def _reference(rng: random.Random) -> dict[str, str]:
+    """The knobs of the reference service."""
+    options = {
+        "queue": rng.choice(("fifo", "fifo", "racing")),
+        "election_ms": str(rng.choice((150, 300, 600))),
+        "snapshot_every": str(rng.choice((10, 40, 200, 4000))),
+    }
+    if rng.random() < 0.2:
+        options["session_ms"] = str(rng.choice((600, 1500)))
+    return options
+
+
+def _faults(rng: random.Random, lease_ns: int) -> tuple[tuple[str, dict[str, str]], ...]:
+    """Up to four kinds, each with a pace of its own; now and then none, for some promises are
+    judged in calm only."""
+    kinds = rng.sample(FAULTS, rng.choice((0, 1, 1, 2, 2, 3, 3, 4)))
+    return tuple((kind, _timing(rng, kind, lease_ns)) for kind in kinds)
+
+
+def _timing(rng: random.Random, kind: str, lease_ns: int) -> dict[str, str]:
+    """From part of a lease to more than one, with as much or more quiet around it.
+
+    Processes are also started again at once: what they forgot shows best while nobody waited.
+    """
+    spans = [150 * MILLISECOND, lease_ns // 2, lease_ns, lease_ns * 3 // 2]
+    for_ns = rng.choice([20 * MILLISECOND, *spans] if kind == "kill" else spans)
+    every_ns = max(for_ns * rng.choice((2, 3)), 600 * MILLISECOND)
+    return {"for": duration_text(for_ns), "every": duration_text(every_ns)}

@@ -1,0 +1,134 @@
+"""A simulated run leaves what a run on hosts leaves, and is judged by the same call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import catalogue
+from holdfast.commands import prepare, running
+from holdfast.harness import history, judge, store
+from holdfast.harness.clock import SECOND
+from holdfast.harness.entry import load
+from holdfast.harness.errors import UsageError
+from holdfast.harness.plan import Plan
+from holdfast.harness.ports import Fault
+
+MS = 1_000_000
+FAULTS: tuple[tuple[str, dict[str, str]], ...] = (("partition", {}), ("kill", {}), ("pause", {}))
+
+
+def plan(**given: Any) -> Plan:
+    usual = {"system": "reference", "backend": "sim", "nodes": 0, "seed": 7}
+    return prepare.complete(Plan(**{**usual, "lease_ns": SECOND, "time_ns": 12 * SECOND, **given}))
+
+
+def simulate(chosen: Plan) -> tuple[Any, dict[str, Any]]:
+    manifest = prepare.manifest(chosen, "test", "again")
+    return load(manifest["entries"]["backend"])(manifest), manifest
+
+
+def judged(chosen: Plan) -> dict[str, Any]:
+    simulated, manifest = simulate(chosen)
+    recording = history.merge(load(catalogue.SIM_WRITTEN)(simulated))
+    case = judge.case_of(manifest, recording, simulated.marks, simulated.faults)
+    checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest["asks"]}
+    return judge.judge_case(manifest, case, checkers)
+
+
+def verdicts(found: dict[str, Any]) -> dict[str, str]:
+    return {row["property"]: row["verdict"] for row in found["verdicts"]}
+
+
+def fault(do: str, target: str, at_ms: int, for_ms: int, **params: str) -> Fault:
+    return Fault(
+        id=f"{do}-{at_ms}",
+        do=do,
+        target=target,
+        at_ns=at_ms * MS,
+        for_ns=for_ms * MS,
+        params=params,
+    )
+
+
+def test_what_is_judged_in_memory_is_judged_the_same_from_files(tmp_path: Path) -> None:
+    chosen = plan(nemeses=FAULTS)
+    run = prepare.create(chosen, tmp_path, "again")
+    running.execute(run, lambda row: None)
+    from_files = running.judge_run(run)
+    in_memory = judged(chosen)
+    for name in ("verdicts", "faults", "start_ns", "stop_ns", "end_ns", "verdict"):
+        assert from_files[name] == in_memory[name], name
+    states = history.load(run.history).states
+    assert "c1" in states and "resource" in states
+    assert [row["mark"] for row in store.read_lines(run.times)][-1] == "end"
+
+
+def test_every_fault_that_can_bite_is_seen_to_bite() -> None:
+    chosen = plan(
+        faults=[
+            fault("partition", "leader", 1000, 1500, shape="isolate"),
+            fault("pause", "leader", 4000, 1500),
+            fault("kill", "leader", 7000, 1000),
+            fault("clock", "leader", 9500, 500, step="5s"),
+            fault("freeze", "holder", 10_500, 1200),
+        ]
+    )
+    windows = judged(chosen)["faults"]
+    assert [(window["do"], window["bit"]) for window in windows] == [
+        ("partition", True),
+        ("pause", True),
+        ("kill", True),
+        ("clock", True),
+        ("freeze", True),
+    ]
+    assert windows[0]["evidence"]["dropped"] > 0
+
+
+def test_the_majority_vote_is_caught_where_its_servers_forget() -> None:
+    found = judged(plan(system="majority", nemeses=(("kill", {}), ("partition", {}))))
+    assert found["verdict"] == "VIOLATED"
+
+
+@pytest.mark.parametrize("system", ["reference", "single"])
+def test_a_calm_run_holds_what_it_exercises(system: str) -> None:
+    found = judged(plan(system=system))
+    assert found["problems"] == []
+    assert verdicts(found)["mutual-exclusion"] == "HOLDS"
+    assert "VIOLATED" not in verdicts(found).values()
+
+
+def frozen_holder(resource: str) -> dict[str, str]:
+    """The famous case: the holder stands still inside a write until its lease is over."""
+    faults = [fault("freeze", "holder", at, 1500) for at in (1000, 4000, 7000)]
+    chosen = plan(workload="lost-update", resource=resource, faults=faults, time_ns=10 * SECOND)
+    return verdicts(judged(chosen))
+
+
+def test_a_holder_that_is_frozen_in_a_write_loses_an_update_where_nobody_looks_at_tokens() -> None:
+    found = frozen_holder("unfenced")
+    assert found["no-lost-update"] == "VIOLATED"
+    assert found["mutual-exclusion"] == "HOLDS", "the lock was not to blame"
+
+
+def test_the_same_write_is_refused_where_tokens_are_looked_at() -> None:
+    found = frozen_holder("fenced")
+    assert found["no-stale-write"] == "HOLDS", "a stale request was there, and refused"
+    assert found["no-lost-update"] == "HOLDS"
+
+
+def test_a_freeze_is_refused_on_hosts_before_anything_starts() -> None:
+    with pytest.raises(UsageError, match="freeze runs on --backend sim only"):
+        plan(backend="local", nemeses=(("freeze", {}),))
+
+
+def test_a_system_that_cannot_be_simulated_is_refused_with_those_that_can() -> None:
+    with pytest.raises(UsageError, match="redis cannot run in the simulator; these can: reference"):
+        plan(system="redis")
+
+
+def test_a_planted_bug_of_another_system_is_refused() -> None:
+    with pytest.raises(UsageError, match="mutant lost-wake-up is one of reference, not of single"):
+        plan(system="single", options={"mutant": "lost-wake-up"})

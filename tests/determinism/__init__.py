@@ -1,0 +1,1 @@
+"""One seed, one history."""

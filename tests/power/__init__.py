@@ -1,0 +1,1 @@
+"""Every planted bug is found; no correct service is accused."""

@@ -1,0 +1,74 @@
+"""Planted bugs are found by the one swarm that also finds nothing in the correct service."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.clusters.systems.reference.mutants import NODES
+from holdfast.harness.mutants import ASSERTION, MUTANTS
+from holdfast.harness.verdict import PROPERTIES
+from holdfast.simulating import Seed, one_seed
+from holdfast.workloads.mutants import STORES
+
+QUICK = {
+    "early-expiry": 10,
+    "unchecked-tokens": 20,
+    "tolerant-tokens": 20,
+    "release-by-lock": 20,
+    "token-reset": 30,
+}
+"""One of each class of bug that `make test` looks for, and within how many seeds."""
+
+
+def caught(seed: Seed, breaks: str) -> bool:
+    """Whether a seed shows the bug as it has to be shown."""
+    if breaks == ASSERTION:
+        return any("ended by itself: AssertionError" in problem for problem in seed.problems)
+    return breaks in [prop for prop, _ in seed.alarms]
+
+
+def search(name: str, seeds: int) -> int:
+    """The first seed that shows a planted bug; 0 for none."""
+    for number in range(1, seeds + 1):
+        if caught(one_seed(number, "reference", {"mutant": name}), MUTANTS[name].breaks):
+            return number
+    return 0
+
+
+def test_every_planted_bug_is_described_and_every_description_planted() -> None:
+    parts = {
+        "reference": list(NODES),
+        "resource": list(STORES),
+    }
+    assert {name: row.part for name, row in MUTANTS.items()} == {
+        name: part for part, names in parts.items() for name in names
+    }
+    for row in MUTANTS.values():
+        assert row.breaks in PROPERTIES or row.breaks == ASSERTION
+
+
+@pytest.mark.parametrize("name", list(QUICK))
+def test_a_classic_bug_is_found_at_once(name: str) -> None:
+    assert search(name, QUICK[name])
+
+
+def test_a_few_seeds_of_the_correct_service_raise_no_alarm() -> None:
+    for number in range(101, 107):
+        seed = one_seed(number, "reference", {})
+        assert not seed.alarms, seed
+        assert not seed.problems, seed
+
+
+@pytest.mark.power
+@pytest.mark.parametrize("name", list(MUTANTS))
+def test_a_planted_bug_is_found_within_its_budget(name: str) -> None:
+    assert search(name, MUTANTS[name].seeds)
+
+
+@pytest.mark.power
+@pytest.mark.parametrize("system", ["reference", "single"])
+def test_many_seeds_raise_no_alarm(system: str) -> None:
+    for number in range(10_000, 10_500):
+        seed = one_seed(number, system, {})
+        assert not seed.alarms, seed
+        assert not seed.problems, seed

@@ -1,0 +1,35 @@
+"""The planted bugs of the protected resource: its rule of admission with one thing done wrong.
+
+`harness.mutants` says of each what it breaks. None of this is loaded unless a run asks for it.
+"""
+
+from __future__ import annotations
+
+from holdfast.workloads.resource import Register, Store
+
+
+class UncheckedTokens(Store):
+    """Admits everybody, whatever it was told to be."""
+
+    def admit(self, key: str, attempt: int, token: int) -> tuple[bool, Register]:
+        register = self.registers.setdefault(key, Register())
+        register.highest = max(register.highest, token)
+        return True, register
+
+
+class TolerantTokens(Store):
+    """Admits a token that is older by one, and goes back to it."""
+
+    def admit(self, key: str, attempt: int, token: int) -> tuple[bool, Register]:
+        register = self.registers.setdefault(key, Register())
+        if token + 1 < register.highest:
+            return False, register
+        register.highest, register.attempt = token, attempt
+        return True, register
+
+
+STORES: dict[str, type[Store]] = {
+    "unchecked-tokens": UncheckedTokens,
+    "tolerant-tokens": TolerantTokens,
+}
+"""name -> the store with that bug"""
