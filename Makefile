@@ -18,7 +18,7 @@ demo: $(VENV)/ready
 venv: $(VENV)/ready
 
 test: $(VENV)/ready
-	$(BIN)/pytest -m "not docker and not power"
+	$(BIN)/pytest -m "not docker and not real_server and not power"
 
 # Needs a container engine; make docker-image first.
 test-docker: $(VENV)/ready

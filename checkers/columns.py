@@ -11,6 +11,8 @@ from holdfast.harness.case import Case
 from holdfast.harness.events import NO_TOKEN, Op, Status
 
 UNKNOWN = (Status.INFO, Status.INVOKED)
+STATUSES = tuple(Status)
+"""by value: a table is ten times faster than asking the enumeration"""
 
 
 class Log:
@@ -28,7 +30,7 @@ class Log:
         self.case = case
         self.promises = case.promises
         self.kind = rows["f"].tolist()
-        self.status = rows["status"].tolist()
+        self.status = [STATUSES[status] for status in rows["status"].tolist()]
         self.inv = rows["t_inv"].tolist()
         self.ret = np.where(rows["t_ret"] == 0, INF, rows["t_ret"]).tolist()
         self.attempt = rows["attempt"].tolist()
@@ -46,7 +48,7 @@ class Log:
         told_all = [row for row in self.told.pop(0, []) if self.kind[row] == Op.CLOSED]
         self.closed = _grouped(told_all, self.process)
         self.forced = self._group(self.key, Op.FORCE_UNLOCK)
-        beats = [r for r in case.history.of(Op.HEARTBEAT).tolist() if self.status[r] == Status.OK]
+        beats = [r for r in case.history.of(Op.HEARTBEAT).tolist() if self.status[r] is Status.OK]
         self.beats = _grouped(beats, self.process)
         self.kills: dict[str, list[int]] = defaultdict(list)
         for window in sorted(case.windows, key=lambda window: window.from_ns):
@@ -66,7 +68,10 @@ class Log:
         return aimed and until_ns >= self.inv[row]
 
     def revivable(self, attempt: int) -> bool:
-        """Whether a renewal of unknown outcome could bring the attempt back after its end."""
+        """Whether a renewal of unknown outcome could bring the attempt back after its end.
+
+        Then even a release that is ok only once may be ok twice.
+        """
         renewals = self.renewals.get(attempt, ())
         unknown = any(self.status[renewal] in UNKNOWN for renewal in renewals)
         return unknown and not self.promises.renew_proves

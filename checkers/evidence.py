@@ -33,6 +33,7 @@ CALLS = (
     Op.WRITE,
 )
 SHOWN_REFUSALS = 50
+GRANT_BINS = 120
 
 
 def evidence(case: Case) -> dict[str, object]:
@@ -47,6 +48,7 @@ def evidence(case: Case) -> dict[str, object]:
     asked, granted = acquire["asked"], acquire["granted"]
     return {
         "acquire": acquire,
+        "grants": _grants(case),
         "latency_ns": _latency(case),
         "wait_ns": dist([a.ret_ns - a.inv_ns for a in waited if a.status is Status.OK]),
         "hold_ns": hold_ns,
@@ -74,6 +76,16 @@ def _acquire(case: Case) -> dict[str, int]:
         "refused": len(statuses) - granted - unknown,
         "unknown": unknown,
     }
+
+
+def _grants(case: Case) -> dict[str, list[int]]:
+    """How many grants were answered when, in GRANT_BINS equal bins from start to end."""
+    asked = (a for a in attempts(case) if a.op != Op.PROBE)
+    answered = [a.ret_ns for a in asked if a.status is Status.OK]
+    span_ns = max(case.end_ns - case.start_ns, GRANT_BINS)
+    edges = case.start_ns + np.arange(GRANT_BINS + 1, dtype=np.int64) * span_ns // GRANT_BINS
+    counts, _ = np.histogram(np.array(answered, np.int64), edges)
+    return {"edges_ns": edges.tolist(), "counts": counts.tolist()}
 
 
 def _latency(case: Case) -> dict[str, object]:

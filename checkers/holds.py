@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -146,12 +147,12 @@ class _Fate(NamedTuple):
 
 
 def _fate(log: Log, row: int) -> _Fate:
-    token = log.token[row] if log.status[row] == Status.OK else NO_TOKEN
+    token = log.token[row] if log.status[row] is Status.OK else NO_TOKEN
     if log.status[row] in (Status.FAIL, Status.NOT_OWNER):
         return _Fate(token, _OPEN, INF, -1, -1)
     end = _end_of_claim(log, row)
     proofs = [proof for proof in _proofs(log, row) if log.inv[proof] <= end.t_ns]
-    if log.status[row] == Status.OK:
+    if log.status[row] is Status.OK:
         known_ns = log.ret[row]
     else:
         known_ns = min((log.ret[proof] for proof in proofs), default=INF)
@@ -173,7 +174,7 @@ def _proofs(log: Log, row: int) -> list[int]:
     proofs = list(log.renewals.get(attempt, ())) if promises.renew_proves else []
     if ended:
         proofs += log.releases.get(attempt, ())
-    return [proof for proof in proofs if log.status[proof] == Status.OK]
+    return [proof for proof in proofs if log.status[proof] is Status.OK]
 
 
 def _end_of_claim(log: Log, row: int) -> _End:
@@ -182,11 +183,12 @@ def _end_of_claim(log: Log, row: int) -> _End:
     ends = [_OPEN]
     releases = log.releases.get(attempt, ())
     if releases:
-        owned = [r for r in releases if log.status[r] == Status.OK]
-        first = owned[0] if owned and log.promises.release_once else releases[0]
+        owned = [r for r in releases if log.status[r] is Status.OK]
+        once = log.promises.release_once and not log.revivable(attempt)
+        first = owned[0] if owned and once else releases[0]
         ends.append(_End(log.inv[first], first, "release"))
     for renewal in log.renewals.get(attempt, ()):
-        if log.status[renewal] == Status.NOT_OWNER:
+        if log.status[renewal] is Status.NOT_OWNER:
             ends.append(_End(log.ret[renewal], renewal, "lost"))
     for told in log.told.get(attempt, ()):
         why = "lost" if log.kind[told] == Op.LOST else "closed"
@@ -207,8 +209,8 @@ def _end_of_claim(log: Log, row: int) -> _End:
 
 def _attempt(log: Log, row: int, fate: _Fate) -> Attempt:
     attempt, process, status = log.attempt[row], log.process[row], log.status[row]
-    ok = status == Status.OK
-    renewals = log.renewals.get(attempt, ())
+    ok = status is Status.OK
+    renewals = _renewals(log, row)
     certain = proved = contract = None
     bound_ns = lease_row = -1
     if ok and fate.end.t_ns >= log.ret[row]:
@@ -216,7 +218,7 @@ def _attempt(log: Log, row: int, fate: _Fate) -> Attempt:
     if fate.known_ns <= fate.proof_ns:
         proved = (fate.known_ns, fate.proof_ns)
     if ok:
-        until_ns, lease_row = _contract(log, row, fate.end.t_ns)
+        until_ns, lease_row = _contract(log, row, renewals, fate.end.t_ns)
         bound_ns = min(until_ns, fate.end.t_ns)
     if fate.known_ns <= bound_ns:
         contract = (fate.known_ns, bound_ns)
@@ -230,11 +232,11 @@ def _attempt(log: Log, row: int, fate: _Fate) -> Attempt:
         row=row,
         inv_ns=log.inv[row],
         ret_ns=log.ret[row],
-        status=Status(status),
+        status=status,
         token=fate.token,
         ttl_ns=log.res[row] if ok else log.arg[row],
         wait_ns=log.aux[row],
-        renewals=tuple(renewals),
+        renewals=tuple(log.renewals.get(attempt, ())),
         releases=tuple(log.releases.get(attempt, ())),
         waitings=tuple(log.waitings.get(attempt, ())),
         end_ns=fate.end.t_ns,
@@ -245,21 +247,21 @@ def _attempt(log: Log, row: int, fate: _Fate) -> Attempt:
         proof_row=fate.proof_row,
         bound_ns=bound_ns,
         lease_row=lease_row,
-        possible=_possible(log, row, fate),
+        possible=_possible(log, row, renewals, fate),
         certain=certain,
         proved=proved,
         contract=contract,
     )
 
 
-def _contract(log: Log, row: int, end_ns: int) -> tuple[int, int]:
+def _contract(log: Log, row: int, renewals: Sequence[Renewal], end_ns: int) -> tuple[int, int]:
     """Until when the service had bound itself, and the row it counts from; -1 where it had not.
 
     A lease counts from the asking even if the grant had to wait: many services start it there, and
     a client that waited renews at once.
     """
     if log.promises.bound == "lease":
-        sent = [r for r in _renewals(log, row) if r.inv_ns <= end_ns]
+        sent = [renewal for renewal in renewals if renewal.inv_ns <= end_ns]
         return contract_end(log.inv[row], log.res[row], sent, log.promises)
     if log.promises.bound == "session":
         beat = _last_beat(log, row, end_ns)
@@ -275,18 +277,22 @@ def _last_beat(log: Log, row: int, end_ns: int) -> int:
     A session of a process ends where it is told closed, and where another session's beats begin.
     """
     process, inv_ns = log.process[row], log.inv[row]
-    closed = log.closed.get(process, ())
-    at = bisect_left(closed, inv_ns, key=log.inv.__getitem__)
-    from_ns = log.inv[closed[at - 1]] if at else -1
+    closed = [log.inv[told] for told in log.closed.get(process, ())]
+    at = bisect_left(closed, inv_ns)
+    from_ns = closed[at - 1] if at else -1
+    to_ns = closed[at] if at < len(closed) else INF
     beats = log.beats.get(process, ())
-    at = bisect_right(beats, end_ns, key=log.inv.__getitem__)
     known = bisect_right(beats, inv_ns, key=log.inv.__getitem__) - 1
-    if known < 0 or log.inv[beats[known]] < from_ns:
+    if known < 0 or log.inv[beats[known]] <= from_ns:
         known += 1
-    while at > known:
-        at -= 1
-        if log.arg[beats[at]] == log.arg[beats[known]]:
-            return beats[at]
+    last = min(
+        bisect_right(beats, end_ns, key=log.inv.__getitem__),
+        bisect_left(beats, to_ns, key=log.inv.__getitem__),
+    )
+    while last > known:
+        last -= 1
+        if log.arg[beats[last]] == log.arg[beats[known]]:
+            return beats[last]
     return -1
 
 
@@ -296,14 +302,14 @@ def _renewals(log: Log, row: int) -> list[Renewal]:
             row=r,
             inv_ns=log.inv[r],
             ret_ns=log.ret[r],
-            status=Status(log.status[r]),
-            ttl_ns=log.res[r] if log.status[r] == Status.OK else log.arg[r],
+            status=log.status[r],
+            ttl_ns=log.res[r] if log.status[r] is Status.OK else log.arg[r],
         )
         for r in log.renewals.get(log.attempt[row], ())
     ]
 
 
-def _possible(log: Log, row: int, fate: _Fate) -> Span | None:
+def _possible(log: Log, row: int, renewals: Sequence[Renewal], fate: _Fate) -> Span | None:
     """From its asking until the service has surely let go of it."""
     status, promises = log.status[row], log.promises
     if status in (Status.FAIL, Status.NOT_OWNER):
@@ -312,16 +318,16 @@ def _possible(log: Log, row: int, fate: _Fate) -> Span | None:
     unknown = status in UNKNOWN
     for release in log.releases.get(attempt, ()):
         said = log.status[release]
-        let_go = said == Status.OK and (promises.release_once or not unknown)
-        if let_go or (said == Status.NOT_OWNER and not unknown):
+        let_go = said is Status.OK and (promises.release_once or not unknown)
+        if let_go or (said is Status.NOT_OWNER and not unknown):
             ended.append(log.ret[release])
     if unknown:
         return (log.inv[row], min(ended))
-    for renewal in log.renewals.get(attempt, ()):
-        if log.status[renewal] == Status.NOT_OWNER:
-            ended.append(log.ret[renewal])
+    for renewal in renewals:
+        if renewal.status is Status.NOT_OWNER:
+            ended.append(renewal.ret_ns)
     if promises.bound == "lease":
-        lease_ns = possible_end(log.ret[row], log.res[row], _renewals(log, row), promises)
+        lease_ns = possible_end(log.ret[row], log.res[row], renewals, promises)
         ended = [INF] if lease_ns == INF and log.revivable(attempt) else [*ended, lease_ns]
     elif fate.end.why in ("closed", "killed"):
         if promises.bound == "session":

@@ -47,23 +47,24 @@ def contract_end(
     renewals  in order of their sending, none after the end of the claim
 
     An ok renewal counts from its sending. One of unknown outcome may take effect at any time after
-    it, also after a later ok one. Where ok does not mean "owned without a break" a renewal counts
-    only if it was answered before the lease could lapse.
+    it, also after a later ok one. Where ok does not mean "owned without a break" a renewal is worth
+    no more than an unknown one, unless it was answered before the lease could lapse.
     """
     row, end_ns = -1, begun_ns + shortest(ttl_ns, promises)
     unsettled_ns, last_ret_ns, last_ttl_ns = INF, -INF, 0
     for n, renewal in enumerate(renewals):
+        if renewal.status in (Status.FAIL, Status.NOT_OWNER):
+            continue
         ttl = shortest(renewal.ttl_ns, promises)
-        if renewal.status in (Status.INFO, Status.INVOKED):
-            unsettled_ns = min(unsettled_ns, ttl)
-            end_ns = min(end_ns, renewal.inv_ns + ttl)
-        elif renewal.status is Status.OK:
-            if not promises.renew_proves and _may_revive(renewals, n, end_ns - promises.slip_ns):
-                break
+        in_time = promises.renew_proves or not _may_revive(renewals, n, end_ns - promises.slip_ns)
+        if renewal.status is Status.OK and in_time:
             if last_ret_ns >= renewal.inv_ns:
                 unsettled_ns = min(unsettled_ns, last_ttl_ns)
             row, end_ns = renewal.row, renewal.inv_ns + min(ttl, unsettled_ns)
             last_ret_ns, last_ttl_ns = renewal.ret_ns, ttl
+        else:
+            unsettled_ns = min(unsettled_ns, ttl)
+            end_ns = min(end_ns, renewal.inv_ns + ttl)
     return end_ns - promises.slip_ns, row
 
 

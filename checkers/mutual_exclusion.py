@@ -138,11 +138,10 @@ def _dead_grants(case: Case) -> Iterator[Finding]:
 
 
 def _dead_grants_of(case: Case, found: Sequence[Attempt]) -> Iterator[Finding]:
-    latest = found[0]
+    latest, rows = found[0], case.history.rows
     for attempt in found[1:]:
-        told = attempt.end_row >= 0 and case.history.rows["f"][attempt.end_row] == Op.LOST
         after = latest.inv_ns > attempt.end_ns + slack(case) and latest.token < attempt.token
-        if told and after:
+        if after and attempt.end_why == "lost" and rows["f"][attempt.end_row] == Op.LOST:
             yield _dead_grant(case, latest, attempt)
         if attempt.inv_ns > latest.inv_ns:
             latest = attempt

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from holdfast.checkers.columns import UNKNOWN
 from holdfast.checkers.exercise import conclude, exercise
 from holdfast.checkers.holds import INF, Attempt, by_lock
 from holdfast.checkers.overlaps import reach, slack
@@ -28,60 +29,71 @@ NEEDS = ("stale-releases", "faults")
 
 def check(case: Case) -> PropertyVerdict:
     """The verdict, with at most one finding per attempt: its first ok that cannot be right."""
-    findings = []
+    findings, answers = [], _Answers(case)
     for key, found in by_lock(case).items():
         succession = Succession(case, key)
         for attempt in found:
-            finding = next(_findings(case, attempt, succession), None)
+            finding = next(_findings(case, answers, attempt, succession), None)
             if finding is not None:
                 findings.append(finding)
     findings.sort(key=lambda finding: finding.t_ns)
     return conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
 
 
-def _findings(case: Case, attempt: Attempt, succession: Succession) -> Iterator[Finding]:
-    rows = case.history.rows
+class _Answers:
+    """The columns that are looked at once per renewal and release."""
+
+    def __init__(self, case: Case) -> None:
+        rows = case.history.rows
+        self.ok = (rows["status"] == Status.OK).tolist()
+        self.is_release = (rows["f"] == Op.RELEASE).tolist()
+        self.inv = rows["t_inv"].tolist()
+        self.ret = rows["t_ret"].tolist()
+
+
+def _findings(
+    case: Case, answers: _Answers, attempt: Attempt, succession: Succession
+) -> Iterator[Finding]:
+    promises = case.promises
+    release_says_owned = promises.release_once or promises.release_proves
+    given_back = _given_back(case, answers, attempt)
     for row in sorted((*attempt.renewals, *attempt.releases)):
-        if rows["status"][row] != Status.OK:
+        if not answers.ok[row] or (answers.is_release[row] and not release_says_owned):
             continue
-        is_release = rows["f"][row] == Op.RELEASE
-        if is_release and not _release_says_owned(case):
-            continue
-        if is_release or case.promises.renew_proves:
+        if answers.is_release[row] or promises.renew_proves:
             if attempt.status is Status.FAIL:
                 yield _never_granted(case, attempt, row)
-            given_back = _given_back(case, attempt, row)
-            if attempt.status is Status.OK and given_back >= 0:
+            if given_back >= 0 and answers.ret[given_back] < answers.inv[row]:
                 yield _after_release(case, attempt, row, given_back)
-        other = _holder_instead(case, attempt, row, succession)
+        other = _holder_instead(case, answers, attempt, row, succession)
         if other is not None:
             yield _foreign(case, attempt, row, other)
 
 
-def _release_says_owned(case: Case) -> bool:
-    return case.promises.release_once or case.promises.release_proves
+def _given_back(case: Case, answers: _Answers, attempt: Attempt) -> int:
+    """The release of the attempt that was answered ok first, or -1.
 
-
-def _given_back(case: Case, attempt: Attempt, row: int) -> int:
-    """An earlier release of the attempt that had been answered ok before `row` was sent, or -1."""
-    rows = case.history.rows
-    for release in attempt.releases:
-        done = rows["status"][release] == Status.OK
-        if done and rows["t_ret"][release] < rows["t_inv"][row]:
-            return release
-    return -1
+    Nothing where a renewal of unknown outcome may have taken the lock anew after it.
+    """
+    done = [release for release in attempt.releases if answers.ok[release]]
+    if not done or attempt.status is not Status.OK:
+        return -1
+    if not case.promises.renew_proves:
+        statuses = case.history.rows["status"]
+        if any(statuses[renewal] in UNKNOWN for renewal in attempt.renewals):
+            return -1
+    return min(done, key=answers.ret.__getitem__)
 
 
 def _holder_instead(
-    case: Case, attempt: Attempt, row: int, succession: Succession
+    case: Case, answers: _Answers, attempt: Attempt, row: int, succession: Succession
 ) -> Attempt | None:
     """Another attempt that had the lock when `row` was answered ok, so that this one had not."""
-    begun_ns, done_ns = (int(case.history.rows[edge][row]) for edge in ("t_inv", "t_ret"))
     if attempt.known_ns < INF and case.promises.renew_proves:
-        return next(succession.successors(attempt, begun_ns), None)
-    far, slack_ns = reach(case), slack(case)
-    for other in succession.successors(attempt, begun_ns):
-        if far(other) > done_ns + slack_ns:
+        return next(succession.successors(attempt, answers.inv[row]), None)
+    far, done_ns = reach(case), answers.ret[row] + slack(case)
+    for other in succession.successors(attempt, answers.inv[row]):
+        if far(other) > done_ns:
             return other
     return None
 

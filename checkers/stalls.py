@@ -7,6 +7,7 @@ may yet burn.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -93,12 +94,11 @@ def longest_ns(case: Case) -> int:
 def _of_lock(
     case: Case, key: int, group: Sequence[Attempt], asked: Sequence[Asked], dead_let_go: bool
 ) -> Iterator[Stall]:
-    for from_ns, to_ns in _free(case, group, dead_let_go):
-        if to_ns - from_ns < SLACK_NS:
-            continue
-        for run in _runs(from_ns, to_ns, asked):
+    unknown = [a.inv_ns for a in group if _unknown(a)]
+    for from_ns, to_ns, within in _overlapping(_free(case, group, dead_let_go), asked):
+        for run in _runs(from_ns, to_ns, within):
             first_ns, last_ns = run[0][0], max(e for _, e, _ in run)
-            burning = sum(_unknown(a) and a.inv_ns < last_ns for a in group)
+            burning = bisect_left(unknown, last_ns)
             excused_ns = SLACK_NS + burning * (SLACK_NS + longest_ns(case))
             if last_ns - first_ns < excused_ns:
                 continue
@@ -112,6 +112,22 @@ def _of_lock(
             )
 
 
+def _overlapping(
+    free: Iterator[Span], asked: Sequence[Asked]
+) -> Iterator[tuple[int, int, list[Asked]]]:
+    """Each free span that is long enough to matter, with what was asked in it; one pass."""
+    n = 0
+    going_on: list[Asked] = []
+    for from_ns, to_ns in free:
+        if to_ns - from_ns < SLACK_NS:
+            continue
+        while n < len(asked) and asked[n][0] < to_ns:
+            going_on.append(asked[n])
+            n += 1
+        going_on = [one for one in going_on if one[1] > from_ns]
+        yield from_ns, to_ns, going_on
+
+
 def _runs(from_ns: int, to_ns: int, asked: Sequence[Asked]) -> Iterator[list[Asked]]:
     """What was asked within a free span: each request that reaches beyond it by itself, the others
     in runs that end where nobody asked for longer than GAP_NS.
@@ -123,9 +139,7 @@ def _runs(from_ns: int, to_ns: int, asked: Sequence[Asked]) -> Iterator[list[Ask
     asked_to_ns = 0
     for begin_ns, end_ns, a in asked:
         if begin_ns < from_ns or end_ns > to_ns:
-            clipped = (max(begin_ns, from_ns), min(end_ns, to_ns), a)
-            if clipped[0] < clipped[1]:
-                yield [clipped]
+            yield [(max(begin_ns, from_ns), min(end_ns, to_ns), a)]
             continue
         if run and begin_ns - asked_to_ns > GAP_NS:
             yield run

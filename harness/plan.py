@@ -233,7 +233,9 @@ def to_toml(plan: Plan, *, exact: bool) -> str:
     for name in ("system", "backend", "workload", "resource"):
         lines.append(f"{name} = {json.dumps(getattr(plan, name))}")
     for name in ("seed", "nodes", "clients", "locks"):
-        lines.append(f"{name} = {getattr(plan, name)}")
+        value = getattr(plan, name)
+        # A system without servers has no number of nodes to ask for.
+        lines += [f"{name} = {value}"] if value or name == "seed" else []
     lines.append(f"time = {json.dumps(duration_text(plan.time_ns))}")
     lines.append(f"lease = {json.dumps(duration_text(plan.lease_ns))}")
     lines += _table("[options]", plan.options) if plan.options else []

@@ -207,21 +207,35 @@ class Run:
         self._progress({"stage": stage, **rest})
 
 
-async def _until_input_ends(work: asyncio.Task[None]) -> None:
-    """Cancel the work when whoever started this process is gone."""
+class _Stop:
+    """Asks the work to stop, once: a second ^C must not interrupt the healing."""
+
+    def __init__(self, work: asyncio.Task[None]) -> None:
+        self._work = work
+        self._asked = False
+
+    def __call__(self) -> None:
+        if not self._asked:
+            self._asked = True
+            self._work.cancel()
+
+
+async def _until_input_ends(stop: _Stop) -> None:
+    """Stop the work when whoever started this process is gone."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     await reader.read()
-    work.cancel()
+    stop()
 
 
 async def _main(execute: Callable[[], Awaitable[None]]) -> None:
     work = asyncio.ensure_future(_as_coroutine(execute))
+    stop = _Stop(work)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, work.cancel)
-    orphaned = asyncio.ensure_future(_until_input_ends(work))
+        loop.add_signal_handler(number, stop)
+    orphaned = asyncio.ensure_future(_until_input_ends(stop))
     try:
         await work
     finally:

@@ -132,6 +132,12 @@ KINDS: dict[str, Kind] = {
         means="a lock that nobody can hold any more was still refused to those who asked for it",
         remedy="Give every lock an owner that can die: a lease or a session that expires.",
     ),
+    "not-linearizable": Kind(
+        name="Not linearizable",
+        means="no order of the operations, each taking effect between its call and its return, is"
+        " one that the object allows",
+        remedy="Look at the operation named first, and at those that were running with it.",
+    ),
     "hung-request": Kind(
         name="Hung request",
         means="a request was neither granted nor refused within its timeout",

@@ -84,8 +84,10 @@ def _phases(root: ET.Element, run: Judged, scale: Scale, top: float, bottom: flo
     add(root, "rect", **box, y=top, height=bottom - top, class_="settle")
     place = spot(root, start, top)
     add(place, "line", x1=0, x2=0, y1=0, y2=bottom - top, class_="settle-edge")
-    words = "last heal, then probes" if start < 0.8 else "probes"
-    add(place, "text", words, x=6, y=11, class_="caption")
+    if start < 0.8:
+        add(place, "text", "last heal, then probes", x=6, y=11, class_="caption")
+    else:
+        add(place, "text", "probes", x=-6, y=11, class_="caption", text_anchor="end")
 
 
 def _fault_row(root: ET.Element, do: str, faults: Sequence[Struck], scale: Scale, y: float) -> None:

@@ -17,6 +17,8 @@ RUN_LABEL, NODES_LABEL, DRIVER_LABEL = "holdfast.run", "holdfast.label", "holdfa
 DEFAULT_URL = "unix:///var/run/docker.sock"
 HINT = "start dockerd, or use --backend local"
 TIMEOUT_S = 60
+END_S = 10
+"""A killed container ends within this time, or something is wrong with the engine."""
 Result = TypeVar("Result")
 
 
@@ -105,8 +107,15 @@ def labelled(engine: Engine, wanted: Mapping[str, str]) -> tuple[list[Any], list
 
 
 def remove_container(engine: Engine, found: Mapping[str, Any]) -> None:
-    """Ends and removes a container; one that is gone or going is no error."""
-    _unless_gone(lambda: engine.api.remove_container(found["Id"], force=True, v=True))
+    """Ends and removes a container; one that is gone or going is no error.
+
+    It has to have ended before it is removed: the engine miscounts the ends of a network, and never
+    lets it go, where a container ends by itself while it is removed by force.
+    """
+    name = found["Id"]
+    _unless_gone(lambda: engine.api.kill(name))
+    _unless_gone(lambda: engine.api.wait(name, timeout=END_S))
+    _unless_gone(lambda: engine.api.remove_container(name, v=True))
 
 
 def remove_network(engine: Engine, found: Mapping[str, Any]) -> None:
@@ -141,7 +150,7 @@ def _unless_gone(act: Callable[[], object]) -> None:
     except NotFound:
         return
     except APIError as error:
-        if "already in progress" not in _said(error):
+        if not any(words in _said(error) for words in ("already in progress", "is not running")):
             raise
 
 

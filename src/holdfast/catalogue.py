@@ -173,3 +173,27 @@ SIM_OPTIONS = f"{_B}.sim.options:DEFAULTS"
 SIM_KEEP = f"{_B}.sim.run:keep"
 SIM_WRITTEN = f"{_B}.sim.run:written"
 EVIDENCE = f"{_C}.evidence:evidence"
+
+_M = f"{_C}.models"
+MODELS: dict[str, Row] = {
+    "mutex": Row(entry=f"{_M}.locks:mutex", says="a lock that anybody may free"),
+    "owner-mutex": Row(entry=f"{_M}.locks:owner_mutex", says="a lock that its holder alone frees"),
+    "lease-mutex": Row(
+        entry=f"{_M}.locks:lease_mutex",
+        says="a lock whose holds may run out; an ok release says that its hold had not",
+    ),
+    "reentrant": Row(
+        entry=f"{_M}.reentrant:reentrant", says="a lock that lets its holder in again"
+    ),
+    "fenced": Row(
+        entry=f"{_M}.locks:fenced", says="an owner-mutex whose grants carry growing tokens"
+    ),
+    "semaphore:N": Row(entry=f"{_M}.semaphore:semaphore", says="N permits, as in semaphore:3"),
+    "rw": Row(entry=f"{_M}.read_write:read_write", says="readers go together, a writer goes alone"),
+    "register": Row(entry=f"{_M}.registers:register", says="one value, read and written"),
+    "cas-register": Row(
+        entry=f"{_M}.registers:cas_register", says="a register with compare-and-set"
+    ),
+    "kv": Row(entry=f"{_M}.kv:kv", says="texts by key: put, append, get"),
+}
+"""What a history from elsewhere can be judged as."""

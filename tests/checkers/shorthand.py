@@ -156,7 +156,7 @@ class _Reader:
         if found["token"]:
             row["token"] = int(found["token"])
         if op in (*ASKS, Op.RENEW, Op.HEARTBEAT) and status is Status.OK:
-            row["res"] = self._lease(found, row["arg"] / SECOND if row["arg"] else self.lease)
+            row["res"] = self._lease(found, row.get("arg", 0) / SECOND or self.lease)
         if op in (Op.WRITE, Op.READ):
             row["res"] = int(found["version"] or -1)
 

@@ -13,6 +13,7 @@ from tests.checkers.shorthand import case
 
 KEYS = [
     "acquire",
+    "grants",
     "latency_ns",
     "wait_ns",
     "hold_ns",
@@ -50,6 +51,8 @@ def test_a_run_has_exactly_the_numbers_that_reports_show() -> None:
 def test_acquires_are_counted_by_their_outcome() -> None:
     found = numbers(RUN + " 9p?@20 9p+3@21")
     assert found["acquire"] == {"asked": 4, "granted": 2, "refused": 1, "unknown": 1}
+    assert sum(found["grants"]["counts"]) == 2
+    assert len(found["grants"]["edges_ns"]) == len(found["grants"]["counts"]) + 1
     assert found["retry_rate"] == 2.0
     assert found["timeouts"] == 2
 

@@ -1,4 +1,9 @@
-"""The control without a lock, as the driver sees it: no server, no promise."""
+"""The control without a lock, as the driver sees it: no server, no promise.
+
+Promises: nothing
+Does not promise: anything
+Tested with: nothing but the harness
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from holdfast.harness.verdict import Promises
 
 
 class NoSystem:
-    """Promises: nothing. Does not promise: anything. Tested with: nothing."""
+    """A System without servers; `SYSTEM` is the one."""
 
     client = "holdfast.clusters.systems.none.client:client"
     libraries: Sequence[str] = ()

@@ -18,9 +18,10 @@ COMMANDS: dict[str, str] = {
     "demo": "The tour: the reference service holds, the majority vote is violated.",
     "run": "One run: deploy, drive clients under faults, judge, report.",
     "sim": "Many seeds in the simulator, every knob drawn from each.",
-    "check": "Judge a run directory again; the verdict is the exit code.",
+    "check": "Judge a run or a foreign history; the verdict is the exit code.",
     "report": "Write the HTML report of a judged run.",
-    "list": "What there is: systems, workloads, nemeses, checkers, backends, mutants.",
+    "export": "Write a run's operations for other tools: JSON lines, EDN, CSV.",
+    "list": "What there is: systems, workloads, nemeses, checkers, backends, models, mutants.",
     "doctor": "What this machine can run and why not; --clean removes leftovers.",
     "config": "Every setting and where it came from.",
 }

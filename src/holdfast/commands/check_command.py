@@ -1,13 +1,13 @@
-"""`holdfast check`: judge a run directory again; the verdict is the exit code."""
+"""`holdfast check`: judge a run, or a foreign history; the verdict is the exit code."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from holdfast.commands import running
+from holdfast import catalogue
+from holdfast.commands import judging, running
 from holdfast.harness.errors import UsageError
 from holdfast.harness.store import RunDir
 
@@ -15,30 +15,72 @@ RANK = {0: 0, 3: 1, 4: 2, 1: 3}
 """Of several runs the worst exit code counts: 1 before 4 before 3."""
 
 
-@click.command(short_help="Judge a run directory again; the verdict is the exit code.")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+FORMATS = ("auto", "holdfast", "jsonl", "edn", "porcupine")
+
+
+@click.command(short_help="Judge a run or a foreign history; the verdict is the exit code.")
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="auto",
+    show_default=True,
+    help="auto: a directory is a run of Holdfast, of a file the first bytes decide.",
+)
+@click.option(
+    "--model",
+    metavar="NAME",
+    help=f"What a foreign history is one of: {', '.join(catalogue.MODELS)}.",
+)
 @click.option("--property", "only", multiple=True, help="Show and count only these properties.")
+@click.option(
+    "--junit", type=click.Path(path_type=Path), help="Write a JUnit report of judged runs there."
+)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object, an array for several."
 )
-def command(paths: tuple[Path, ...], only: tuple[str, ...], as_json: bool) -> int:
-    """Read the history of a run and judge it by the same call that judged it first.
+def command(
+    paths: tuple[Path, ...],
+    form: str,
+    model: str | None,
+    only: tuple[str, ...],
+    junit: Path | None,
+    as_json: bool,
+) -> int:
+    """Read a history and judge it: a run by the same call that judged it first, one from
+    elsewhere (Jepsen, Knossos, porcupine, JSON lines) as the object that --model names.
 
-    Needs no cluster and no engine. The history is never changed; verdicts.json is written anew.
+    Needs no cluster and no engine. The history is never changed; of a run verdicts.json is
+    written anew.
     """
     judged, worst = [], 0
     for path in paths:
         run = RunDir(path.resolve())
-        verdicts = running.judge_run(run)
+        foreign = form not in ("auto", "holdfast") or (form == "auto" and path.is_file())
+        if model is not None and not foreign:
+            raise UsageError(
+                f"{path}: --model is for histories from elsewhere; a run says itself what it asks"
+                " (holdfast export makes one of a run)"
+            )
+        verdicts = judging.judge_file(path, form, model) if foreign else running.judge_run(run)
         code = int(verdicts["exit_code"])
         if only:
             verdicts, code = _restrict(verdicts, only)
         judged.append(verdicts)
         worst = max(worst, code, key=lambda c: RANK[c])
-        if not as_json:
+        if not as_json and foreign:
+            judging.show(verdicts)
+        elif not as_json:
             running.show_verdict(verdicts, running.report_run(run, verdicts))
+    if junit is not None:
+        from holdfast.reports.junit import write
+
+        write(junit, [verdicts for verdicts in judged if "faults" in verdicts])
     if as_json:
-        click.echo(json.dumps(judged[0] if len(judged) == 1 else judged))
+        click.echo(judging.as_json(judged))
     return worst
 
 
@@ -51,7 +93,7 @@ def _restrict(verdicts: dict[str, object], only: tuple[str, ...]) -> tuple[dict[
     missing = [prop for prop in only if prop not in asked]
     if missing:
         raise UsageError(
-            f"--property {', '.join(missing)}: this run did not ask for it ({', '.join(asked)})"
+            f"--property {', '.join(missing)}: not judged here, but ({', '.join(asked)})"
         )
     kept = [row for row in rows if row["property"] in only]
     problems = verdicts["problems"]

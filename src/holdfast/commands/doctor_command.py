@@ -28,22 +28,25 @@ def command(clean: bool, as_json: bool) -> int:
     """Looks at backends, faults, servers and leftovers. Changes nothing without --clean."""
     rows = [*_backends(), *_faults(), *_systems()]
     left = _leftovers()
-    removed = [_removed(item) for item in left] if clean else []
+    problems = [_removed(item) if clean else "" for item in left]
+    told = [f"{item.kind} {item.text} of run {item.label}" for item in left]
+    code = 4 if any(problems) else 0
     if as_json:
         table = [{"what": what, "for": use, "missing": why} for what, use, why in rows]
-        found = {"version": __version__, "checks": table, "leftovers": [str(x) for x in left]}
-        click.echo(json.dumps({**found, "cleaned": clean}))
-        return 0
+        found = {"version": __version__, "checks": table, "leftovers": told}
+        click.echo(json.dumps({**found, "cleaned": clean and not code}))
+        return code
     click.echo(f"holdfast {__version__}, Python {sys.version.split()[0]}, user {os.geteuid()}")
     for what, use, why in rows:
         click.echo(f"  {'yes' if why is None else 'no ':<4}{what:<22}{use if why is None else why}")
     if not left:
         click.echo("leftovers of aborted runs: none")
-    for item in left:
-        click.echo(f"  {'removed' if clean else 'left'}: {item}")
+    for item, problem in zip(told, problems, strict=True):
+        word = "left" if problem or not clean else "removed"
+        click.echo(f"  {word}: {item}{f' ({problem})' if problem else ''}")
     if left and not clean:
         click.echo(f"{len(left)} leftovers; remove them with: holdfast doctor --clean")
-    return 4 if any(problem for problem in removed) else 0
+    return code
 
 
 def _backends() -> Iterator[Row]:
@@ -96,6 +99,5 @@ def _removed(item: Any) -> str:
     try:
         leftovers.clean(item)
     except Exception as error:
-        click.echo(f"holdfast: {item}: {error}", err=True)
-        return str(error)
+        return str(error) or type(error).__name__
     return ""

@@ -26,6 +26,7 @@ KINDS: dict[str, Callable[[], Table]] = {
     "nemeses": lambda: {name: row.says for name, row in catalogue.NEMESES.items()},
     "checkers": _checkers,
     "backends": lambda: {name: row.says for name, row in catalogue.BACKENDS.items()},
+    "models": lambda: {name: row.says for name, row in catalogue.MODELS.items()},
     "resources": lambda: dict(catalogue.RESOURCES),
     "mutants": lambda: {
         name: f"{row.says} ({row.part}; breaks {row.breaks})" for name, row in MUTANTS.items()
@@ -39,7 +40,7 @@ KINDS: dict[str, Callable[[], Table]] = {
 @click.argument("kind", metavar="KIND")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: name -> sentence.")
 def command(kind: str, as_json: bool) -> int:
-    """KIND is one of systems, workloads, nemeses, checkers, backends, resources, mutants."""
+    """KIND: systems, workloads, nemeses, checkers, backends, models, resources or mutants."""
     if kind not in KINDS:
         raise UsageError(suggest(kind, list(KINDS), "kind"))
     table = KINDS[kind]()

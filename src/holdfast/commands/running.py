@@ -103,11 +103,10 @@ def execute(run: RunDir, show: Show) -> None:
 
 @contextmanager
 def _passing_on_interrupts(process: subprocess.Popen[str]) -> Any:
-    """The first ^C asks the run to heal and leave; the second one ends the asking."""
+    """^C asks the run to heal and leave; it takes a moment, and asking twice changes nothing."""
 
     def ask(number: int, frame: object) -> None:
         os.kill(process.pid, signal.SIGINT)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
     before = signal.signal(signal.SIGINT, ask)
     try:

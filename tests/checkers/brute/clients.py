@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from holdfast.harness.case import Case, History, Window
 from holdfast.harness.events import NO_TOKEN, Op, Status, attempt_id
@@ -112,10 +113,8 @@ class Crowd:
         """Frees a lock by force, once."""
         yield self.world.rng.randrange(STOP)
         row = self._row(Op.FORCE_UNLOCK, OPERATOR, 0, LOCKS[0])
-        box = Box(by=self.world.now + 20)
-        yield self.world.lag()
-        self.world.send(lambda: self.service.force(LOCKS[0], lambda a: self._back(box, a)))
-        yield box
+        ask, box = self._ask(OPERATOR, 0), Box(by=self.world.now + 20)
+        yield from self._sends(self.service.force, ask, box)
         self._done(row, box.answer)
 
     def _works(self, process: int) -> Step:
@@ -204,7 +203,7 @@ class Crowd:
         return Ask(
             number=self.requests,
             process=process,
-            session=self.sessions[process],
+            session=self.sessions.get(process, 0),
             lock=LOCKS[0],
             attempt=attempt,
             ttl=ttl or self.ttl,
@@ -259,8 +258,8 @@ def run(seed: int, kind: Kind) -> Case:
     for _ in range(rng.randrange(3)):
         victim, tick = rng.randrange(3), rng.randrange(20, STOP)
         if kind.bound != "none":
-            crowd.world.at(tick, lambda victim=victim: crowd.kill(victim))
+            crowd.world.at(tick, partial(crowd.kill, victim))
         if kind.bound == "connection":
-            crowd.world.at(rng.randrange(STOP), lambda victim=victim: crowd.cut(victim))
+            crowd.world.at(rng.randrange(STOP), partial(crowd.cut, victim))
     crowd.world.run(STOP + 100)
     return crowd.case()

@@ -23,7 +23,8 @@ class Kind:
     """How a service works, and what is wrong with it.
 
     renew        "owned": only the holder's; "upsert": takes a free lock again
-    release      "once": ok to the holder alone, who cannot be let in again; "always": ok to whoever
+    release      "once": ok to the holder alone; "always": ok to whoever
+                 where one of the two says something, no attempt is let in twice
     order        "fifo": a queue; "racing": clients ask again and again
     lease_from   "grant", or "asking": a queued attempt's lease runs while it waits
     fault        "" or the name of a mutant
@@ -83,7 +84,7 @@ class Service:
     queues: dict[str, list[tuple[Ask, int, Reply]]] = field(default_factory=dict)
     answers: dict[int, Answer] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
-    released: set[int] = field(default_factory=set)
+    over: set[int] = field(default_factory=set)
     beats: dict[int, int] = field(default_factory=dict)
 
     def acquire(self, ask: Ask, reply: Reply) -> None:
@@ -92,7 +93,7 @@ class Service:
         waiting = any(w.attempt == ask.attempt for w, _, _ in self.queues.get(ask.lock, ()))
         if ask.number in self.answers:
             reply(self.answers[ask.number])
-        elif ask.session in self.ended or ask.attempt in self.released:
+        elif ask.session in self.ended or ask.attempt in self.over:
             reply(self._note(ask, Answer(status=Status.FAIL)))
         elif held is not None and held.ask.attempt == ask.attempt:
             reply(Answer(status=Status.OK, token=held.token, ttl=ask.ttl))
@@ -132,19 +133,19 @@ class Service:
         mine = held is not None and held.ask.attempt == ask.attempt
         if mine or (held is not None and self._strikes("anyone", 1)):
             self._free(ask.lock)
-            if self.kind.release == "once":
-                self.released.add(ask.attempt)
         elif self.kind.release == "once":
             reply(self._note(ask, Answer(status=Status.NOT_OWNER)))
             return
         reply(self._note(ask, Answer(status=Status.OK)))
 
-    def force(self, lock: str, reply: Reply) -> None:
+    def force(self, ask: Ask, reply: Reply) -> None:
         """An operator frees a lock, whoever holds it."""
-        held = self.held.get(lock)
-        if held is not None:
-            self._lost(held)
-        reply(Answer(status=Status.OK if held else Status.FAIL))
+        held = self.held.get(ask.lock)
+        if ask.number not in self.answers:
+            self._note(ask, Answer(status=Status.OK if held else Status.FAIL))
+            if held is not None:
+                self._lost(held)
+        reply(self.answers[ask.number])
 
     def beat(self, process: int, session: int, ttl: int, reply: Reply) -> None:
         """A session lives on, unless it is over."""
@@ -201,7 +202,9 @@ class Service:
             self.tell(held.ask.process, Op.LOST, held.ask.attempt)
 
     def _free(self, lock: str) -> None:
-        del self.held[lock]
+        gone = self.held.pop(lock)
+        if self.kind.renew == "owned" or self.kind.release == "once":
+            self.over.add(gone.ask.attempt)
         queue = self.queues.get(lock)
         if queue:
             ask, asked, reply = queue.pop(0)

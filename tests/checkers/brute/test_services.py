@@ -9,8 +9,10 @@ from dataclasses import replace
 import pytest
 
 from holdfast.checkers import loss_notice, mutual_exclusion, ownership, token_order
+from holdfast.checkers.holds import attempts
 from holdfast.harness.case import Case
-from holdfast.harness.verdict import PropertyVerdict
+from holdfast.harness.events import Status
+from holdfast.harness.verdict import PropertyVerdict, Verdict
 from tests.checkers.brute.clients import run
 from tests.checkers.brute.service import Kind
 
@@ -62,7 +64,7 @@ def accusations(kind: Kind, seeds: range) -> Counter[str]:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_correct_service_is_never_accused(name: str) -> None:
-    for seed in range(150):
+    for seed in range(100):
         told = run(seed, KINDS[name])
         for prop, check in CHECKERS.items():
             findings = check(told).findings
@@ -77,6 +79,20 @@ def test_power_a_correct_service_is_never_accused(name: str) -> None:
         for prop, check in CHECKERS.items():
             findings = check(told).findings
             assert not findings, f"seed {seed}: {prop}: {findings[0]}"
+
+
+def test_the_correct_services_give_the_checkers_something_to_judge() -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(40):
+        told = run(seed, LEASE)
+        seen["holds"] += mutual_exclusion.check(told).verdict is Verdict.HOLDS
+        for attempt in attempts(told):
+            seen["unknown"] += attempt.status is Status.INFO
+            seen["contracts"] += attempt.contract is not None
+            seen[attempt.end_why] += 1
+    assert seen["holds"] >= 36, seen
+    assert min(seen[why] for why in ("release", "lost", "killed", "force-unlock")) >= 10, seen
+    assert min(seen["unknown"], seen["contracts"]) >= 200, seen
 
 
 @pytest.mark.parametrize("fault", MUTANTS)

@@ -78,7 +78,7 @@ def disagreements(name: str, number: int, seed: int) -> Counter[str]:
 
 @pytest.mark.parametrize("name", REGIMES)
 def test_a_lock_is_accused_exactly_where_no_course_of_events_is_right(name: str) -> None:
-    number = 1_000
+    number = 500
     seen = disagreements(name, number, seed=1)
     assert min(seen["accused"], seen["not accused"]) >= number // 5, seen
 

@@ -44,6 +44,11 @@ class Asked:
     ttl: int
     calls: tuple[Call, ...]
 
+    def says(self, rules: Rules) -> list[Call]:
+        """Its calls whose ok means that it owned the lock."""
+        meant = (Op.RENEW, Op.RELEASE) if rules.release_says else (Op.RENEW,)
+        return [call for call in self.calls if call.status is Status.OK and call.op in meant]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rules:
@@ -111,10 +116,7 @@ def holds(one: Asked, rules: Rules) -> tuple[Hold | None, ...]:
 def _holds(one: Asked, rules: Rules) -> tuple[Hold | None, ...]:
     if one.status is Status.FAIL:
         return (None,)
-    says = [
-        c for c in one.calls if c.status is Status.OK and (c.op is Op.RENEW or rules.release_says)
-    ]
-    if one.status is Status.INFO and not says:
+    if one.status is Status.INFO and not one.says(rules):
         return (None,)
     last = one.ret if one.status is Status.OK else rules.horizon
     found: list[Hold | None] = []
@@ -160,7 +162,7 @@ def _end(
     for n in order:
         call, tick = one.calls[n], effects[n]
         assert tick is not None
-        says = call.status is Status.OK and (call.op is Op.RENEW or rules.release_says)
+        says = call in one.says(rules)
         if tick < granted or released >= 0:
             if says:
                 return -1
@@ -198,7 +200,7 @@ def _client(rng: random.Random, process: int, rules: Rules, horizon: int) -> Ite
         inv, ret = now, now + rng.randrange(4)
         status = rng.choices((Status.OK, Status.INFO, Status.FAIL), (7, 2, 1))[0]
         now = ret + rng.randrange(2)
-        calls = []
+        calls: list[Call] = []
         wanted = [Op.RENEW] * rng.choice((0, 1, 1)) + [Op.RELEASE] * rng.choice((0, 1, 1, 1, 2))
         if status is Status.INFO and rules.bound == "lease":
             wanted = [op for op in wanted if op is not Op.RENEW]

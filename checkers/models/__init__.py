@@ -1,0 +1,1 @@
+"""Exact models of locks and registers, for histories of plain operations."""

@@ -1,0 +1,28 @@
+"""Read-write locks: readers go together, a writer goes alone.
+
+Claims: HOLDS iff the operations can be put in an order in which no writer holds beside another.
+Assumes: a failed operation had no effect; `mode` of an acquire is shared or exclusive (none:
+    exclusive); who holds gives back before it acquires again: there is no upgrade.
+Blind to: fairness between readers and writers.
+Cost: O(n log n); a search where one process goes on after an outcome that it never learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.checkers.models.exact import Rule
+from holdfast.checkers.models.lock_columns import paired
+from holdfast.checkers.models.locks import exactly
+from holdfast.checkers.models.search import linearizable
+from holdfast.checkers.models.specifications import ReadWrite
+from holdfast.checkers.models.verdicts import BUDGET, Judgement
+from holdfast.harness.foreign.ops import ForeignOp
+
+
+def read_write(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
+    """Judge a read-write lock without upgrade."""
+    pairs = paired(ops)
+    if pairs.reused or pairs.strange:
+        return linearizable(ops, ReadWrite(), budget)
+    return exactly(pairs, ops, Rule(readers=True), "no writer held beside another")

@@ -1,0 +1,92 @@
+"""What a model says of a history: one judgement, its witnesses, how far it got."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.harness.events import Status
+from holdfast.harness.foreign.ops import ForeignOp
+from holdfast.harness.verdict import Finding, Verdict, worst
+
+NOTHING = "no operation was answered ok, so nothing had to be explained"
+BUDGET = 1_000_000
+"""Configurations that a search may look at: some seven seconds of CPU."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judgement:
+    """The verdict on one history. exercised counts what it leans on; notes violate nothing."""
+
+    verdict: Verdict
+    reason: str
+    exercised: dict[str, int]
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[Finding, ...] = ()
+
+
+class Model(Protocol):
+    """Judges the operations of a history, in order of their begin; `budget` bounds a search."""
+
+    def __call__(self, ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement: ...
+
+
+def by_key(ops: Iterable[ForeignOp]) -> dict[Hashable, list[ForeignOp]]:
+    """The operations of each lock or register, in order."""
+    groups: dict[Hashable, list[ForeignOp]] = {}
+    for op in ops:
+        groups.setdefault(op.key, []).append(op)
+    return groups
+
+
+def counted(ops: Sequence[ForeignOp]) -> dict[str, int]:
+    """How many operations came to what."""
+    return {
+        "ops": len(ops),
+        "ok": sum(op.status is Status.OK for op in ops),
+        "unknown": sum(op.status is Status.INFO for op in ops),
+        "keys": len({op.key for op in ops}),
+    }
+
+
+def joined(parts: Sequence[Judgement], ops: Sequence[ForeignOp], holds: str) -> Judgement:
+    """The judgement of a history from those of its keys; `holds` is the reason if all hold."""
+    verdict = worst(part.verdict for part in parts)
+    reasons = [part.reason for part in parts if part.verdict is verdict and part.reason]
+    exercised = counted(ops)
+    if not exercised["ok"]:
+        holds = NOTHING
+    for part in parts:
+        for name, count in part.exercised.items():
+            exercised[name] = exercised.get(name, 0) + count
+    return Judgement(
+        verdict=verdict,
+        reason=holds if verdict is Verdict.HOLDS else "; ".join(reasons[:3]),
+        exercised=exercised,
+        findings=tuple(finding for part in parts for finding in part.findings),
+        notes=tuple(note for part in parts for note in part.notes),
+    )
+
+
+def said(op: ForeignOp) -> str:
+    """An operation in words, with its lines."""
+    about = "" if op.key is None else f" of {op.key}"
+    value = "" if op.value is None else f" {shown(op.value)}"
+    answer = ""
+    if op.status is Status.INFO:
+        answer = ", never answered" if op.end_line == 0 else ", outcome unknown"
+    elif op.told_value and op.result != op.value:
+        answer = f" -> {shown(op.result)}"
+    lines = (
+        f"line {op.line}" if op.end_line in (0, op.line) else f"lines {op.line} to {op.end_line}"
+    )
+    return f"{op.f}{about}{value}{answer} by process {op.process} ({lines})"
+
+
+def shown(value: Hashable, most: int = 60) -> str:
+    """A value in words, its middle left out where it is long."""
+    if isinstance(value, tuple) and len(value) == 1:
+        value = value[0]
+    text = "nil" if value is None else str(value) if isinstance(value, str) else repr(value)
+    return text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 2 :]}"

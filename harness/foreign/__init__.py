@@ -1,0 +1,1 @@
+"""Histories that something else recorded, or that leave Holdfast for other tools."""

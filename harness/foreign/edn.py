@@ -1,0 +1,219 @@
+"""A reader of EDN, as much of it as histories use: one top-level form after the other.
+
+Keywords become text with their colon, vectors and lists tuples, sets frozensets; tags are dropped
+and what they tag is kept. The outermost vector or list is transparent, so that a history printed
+as one vector streams like one printed a line per operation. Nothing here recurses: a file of a
+million brackets is refused like any other nonsense.
+"""
+
+from __future__ import annotations
+
+import codecs
+import math
+import re
+from collections.abc import Hashable, Iterator
+from typing import BinaryIO
+
+from holdfast.harness.foreign.ops import Malformed
+
+CHUNK = 1 << 18
+LONGEST = 1 << 20
+"""Longest single token, in characters: a longer one is a damaged file."""
+DEEPEST = 64
+
+_TOKEN = re.compile(
+    r"""
+      (?P<blank> [\s,]+ | ;[^\n]* )
+    | (?P<string> "[^"\\]*(?:\\.[^"\\]*)*" )
+    | (?P<open> \#\{ | [(\[{] )
+    | (?P<close> [)\]}] )
+    | (?P<drop> \#_ )
+    | (?P<tag> \#[A-Za-z][^\s,()\[\]{}"]* )
+    | (?P<char> \\(?:[A-Za-z0-9]+|.) )
+    | (?P<atom> [^\s,()\[\]{}"\\;\#][^\s,()\[\]{}";]* )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_INTEGER = re.compile(r"[+-]?[0-9]+N?\Z")
+_DECIMAL = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?M?\Z")
+_PAIRS = {"(": ")", "[": "]", "{": "}", "#{": "}"}
+_WORDS: dict[str, Hashable] = {"nil": None, "true": True, "false": False}
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+
+Form = Hashable | dict[Hashable, Hashable]
+
+
+def forms(file: BinaryIO) -> Iterator[tuple[int, Form]]:
+    """(line where it begins, form) of each form; maps at the top are dicts, deeper ones frozen.
+
+    Malformed names the line and the reason; memory holds one form and one chunk.
+    """
+    reader = _Reader()
+    for line, kind, text in _tokens(file):
+        yield from reader.take(line, kind, text)
+    reader.end()
+
+
+def _text(file: BinaryIO) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    line = 1
+    while True:
+        chunk = file.read(CHUNK)
+        try:
+            text = decoder.decode(chunk, not chunk)
+        except UnicodeDecodeError as error:
+            at = line + error.object[: error.start].count(b"\n")
+            raise Malformed(at, f"not UTF-8: {error.reason}") from error
+        line += text.count("\n")
+        yield text
+        if not chunk:
+            return
+
+
+def _tokens(file: BinaryIO) -> Iterator[tuple[int, str, str]]:
+    rest, line = "", 1
+    texts = _text(file)
+    for text in texts:
+        buffer, last = rest + text, not text
+        at = 0
+        while at < len(buffer):
+            found = _TOKEN.match(buffer, at)
+            if found is None or (found.end() == len(buffer) and not last):
+                break
+            kind, word = str(found.lastgroup), found.group()
+            if kind != "blank":
+                yield line, kind, word
+            line += word.count("\n")
+            at = found.end()
+        rest = buffer[at:]
+        if len(rest) > LONGEST:
+            raise Malformed(line, f"one token of more than {LONGEST} characters")
+    if rest:
+        reason = "a string without its end" if rest[0] == '"' else f"{rest[:20]!r} is no EDN"
+        raise Malformed(line, reason)
+
+
+class _Frame:
+    __slots__ = ("bracket", "items", "line", "pending")
+
+    def __init__(self, bracket: str, line: int) -> None:
+        self.bracket = bracket
+        self.line = line
+        self.items: list[Hashable] = []
+        self.pending = ""
+
+
+class _Reader:
+    """A stack of open brackets; `take` yields each form that is complete at the top."""
+
+    def __init__(self) -> None:
+        self._top = _Frame("", 1)
+        self._stack: list[_Frame] = [self._top]
+        self._drops: list[int] = [0]
+        self._stream = False
+        self._begun = False
+
+    def take(self, line: int, kind: str, text: str) -> Iterator[tuple[int, Form]]:
+        frame = self._stack[-1]
+        if kind == "open":
+            if not self._begun and text in "([":
+                self._stream = True
+            else:
+                self._open(line, text)
+            self._begun = True
+        elif kind == "close":
+            if self._stream and len(self._stack) == 1:
+                self._leave(frame, line)
+                self._stream = False
+            else:
+                yield from self._close(line, text)
+        elif kind in ("tag", "drop"):
+            frame.pending = text
+            self._drops[-1] += kind == "drop"
+        else:
+            self._begun = True
+            yield from self._put(line, _scalar(line, kind, text), line)
+
+    def _open(self, line: int, text: str) -> None:
+        if len(self._stack) > DEEPEST:
+            raise Malformed(line, f"more than {DEEPEST} brackets inside each other")
+        self._stack.append(_Frame(text, line))
+        self._drops.append(0)
+
+    def _leave(self, frame: _Frame, line: int) -> None:
+        if frame.pending:
+            raise Malformed(line, f"{frame.pending} stands before nothing")
+
+    def _close(self, line: int, text: str) -> Iterator[tuple[int, Form]]:
+        frame = self._stack[-1]
+        if len(self._stack) == 1:
+            raise Malformed(line, f"{text} closes nothing")
+        if _PAIRS[frame.bracket] != text:
+            raise Malformed(line, f"{text} closes the {frame.bracket} of line {frame.line}")
+        self._leave(frame, line)
+        self._stack.pop()
+        self._drops.pop()
+        if frame.bracket == "{":
+            pairs = _map(frame, line)
+            outermost = len(self._stack) == 1
+            value: Form = pairs if outermost else frozenset(pairs.items())
+        elif frame.bracket == "#{":
+            value = frozenset(frame.items)
+        else:
+            value = tuple(frame.items)
+        yield from self._put(line, value, frame.line)
+
+    def _put(self, line: int, value: Form, begun: int) -> Iterator[tuple[int, Form]]:
+        frame = self._stack[-1]
+        frame.pending = ""
+        if self._drops[-1]:
+            self._drops[-1] -= 1
+        elif len(self._stack) == 1:
+            yield begun, value
+        else:
+            assert not isinstance(value, dict)
+            frame.items.append(value)
+
+    def end(self) -> None:
+        frame = self._stack[-1]
+        if len(self._stack) > 1:
+            raise Malformed(frame.line, f"the file ends inside the {frame.bracket} of this line")
+        self._leave(frame, 1)
+        if self._stream:
+            raise Malformed(1, "the file ends inside its outermost bracket: cut off?")
+
+
+def _map(frame: _Frame, line: int) -> dict[Hashable, Hashable]:
+    if len(frame.items) % 2:
+        raise Malformed(line, f"the map of line {frame.line} has a key without a value")
+    keys = frame.items[::2]
+    pairs = dict(zip(keys, frame.items[1::2], strict=True))
+    if len(pairs) < len(keys):
+        raise Malformed(line, f"the map of line {frame.line} has a key twice")
+    return pairs
+
+
+def _escaped(found: re.Match[str]) -> str:
+    word = found[1]
+    return chr(int(word[1:], 16)) if len(word) > 1 else _ESCAPES.get(word, word)
+
+
+def _scalar(line: int, kind: str, text: str) -> Hashable:
+    if kind == "string":
+        return _ESCAPE.sub(_escaped, text[1:-1])
+    if kind == "char":
+        return text[1:]
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INTEGER.match(text):
+        try:
+            return int(text.rstrip("N"))
+        except ValueError as error:
+            raise Malformed(line, f"a number of {len(text)} digits") from error
+    if _DECIMAL.match(text):
+        number = float(text.rstrip("M"))
+        if not math.isfinite(number):
+            raise Malformed(line, f"the number {text[:40]} is too large")
+        return number
+    return text

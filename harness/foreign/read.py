@@ -1,0 +1,152 @@
+"""One call from a file to a foreign history, whatever wrote the file.
+
+Formats: `edn` (Jepsen, Knossos, porcupine's kv files), `jsonl` (one event per line, the same
+fields), `porcupine` (porcupine's copies of Jepsen's etcd logs). Each is read as a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from holdfast.harness.errors import UsageError
+from holdfast.harness.foreign.edn import forms
+from holdfast.harness.foreign.fields import event_of
+from holdfast.harness.foreign.ops import Event, ForeignHistory, Malformed, Pairing
+
+LONGEST_LINE = 16 << 20
+HEAD = 4096
+
+
+def read_history(path: Path, form: str = "auto") -> ForeignHistory:
+    """The operations of a file. `form` is a key of FORMATS, or "auto" to look at the file.
+
+    UsageError with the file, the line and the reason where it is not such a history. Some 20 us of
+    CPU an event.
+    """
+    try:
+        with path.open("rb") as file:
+            return read_from(file, str(path), form)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def read_from(file: BinaryIO, name: str, form: str = "auto") -> ForeignHistory:
+    """The same from an open file that can be rewound; `name` is what messages call it."""
+    try:
+        if form == "auto":
+            form = _look(file.read(HEAD))
+            file.seek(0)
+        pairing = Pairing()
+        for event in FORMATS[form](file):
+            pairing.add(event)
+        return pairing.close(name)
+    except Malformed as error:
+        raise UsageError(f"{name}, line {error.line}: {error.reason}") from error
+
+
+def _look(head: bytes) -> str:
+    """The format that a file's first bytes speak of."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith(b"INFO"):
+        return "porcupine"
+    if text[:1] == b"{" and text[1:].lstrip()[:1] == b'"':
+        return "jsonl"
+    if text[:1] in (b"{", b"[", b"(", b";", b"#"):
+        return "edn"
+    raise Malformed(
+        1,
+        "begins like no history that can be read here"
+        f" ({text[:20].decode(errors='replace')!r}); say which with --format",
+    )
+
+
+def _edn(file: BinaryIO) -> Iterator[Event]:
+    for line, form in forms(file):
+        if not isinstance(form, dict):
+            raise Malformed(line, "a map per event is wanted here")
+        fields = {key[1:]: form[key] for key in form if isinstance(key, str) and key[:1] == ":"}
+        event = event_of(fields, line)
+        if event is not None:
+            yield event
+
+
+def _jsonl(file: BinaryIO) -> Iterator[Event]:
+    decode = msgspec.json.Decoder().decode
+    last: int | None = None
+    for line, raw in _lines(file):
+        try:
+            found = decode(raw)
+        except msgspec.DecodeError as error:
+            raise Malformed(line, f"not a JSON object: {error}") from error
+        except (RecursionError, ValueError) as error:
+            raise Malformed(line, f"not JSON that can be read: {error}") from error
+        if not isinstance(found, dict):
+            raise Malformed(line, "a JSON object per line is wanted here")
+        event = event_of({name: _frozen(value) for name, value in found.items()}, line)
+        if event is None:
+            continue
+        if event.time is not None:
+            if last is not None and event.time < last:
+                raise Malformed(line, f"time goes backwards: {event.time} after {last}")
+            last = event.time
+        yield event
+
+
+def _frozen(value: object) -> Hashable:
+    """A JSON value that can be compared, hashed and kept."""
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    if isinstance(value, dict):
+        return frozenset((name, _frozen(each)) for name, each in value.items())
+    assert isinstance(value, Hashable)
+    return value
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Lines that are not blank, with their numbers."""
+    number = 0
+    while raw := file.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(raw) > LONGEST_LINE:
+            raise Malformed(number, f"a line of more than {LONGEST_LINE} bytes")
+        if raw.strip():
+            yield number, raw
+
+
+def _porcupine(file: BinaryIO) -> Iterator[Event]:
+    """Lines `INFO  jepsen.util - 3 :invoke :cas [1 2]`, in spaces or tabs."""
+    for line, raw in _lines(file):
+        words = raw.split(None, 3)
+        if words[0] != b"INFO":
+            raise Malformed(line, f"{words[0][:20].decode(errors='replace')!r}, not INFO")
+        if len(words) < 4 or words[2] != b"-":
+            raise Malformed(line, "not `INFO jepsen.util - process type f value`: cut off?")
+        try:
+            values = [_frozen(form) for _, form in forms(BytesIO(words[3]))]
+        except Malformed as error:
+            raise Malformed(line, error.reason) from error
+        if len(values) != 4:
+            raise Malformed(line, f"{len(values)} of the four: process, type, f, value")
+        event = event_of(dict(zip(("process", "type", "f", "value"), values, strict=True)), line)
+        if event is not None:
+            yield _compared(event)
+
+
+def _compared(event: Event) -> Event:
+    """A cas that failed by its comparison is an answer: the value was another one."""
+    if event.kind == "fail" and event.f == "cas" and isinstance(event.value, tuple):
+        return replace(event, kind="ok", value=False)
+    return event
+
+
+FORMATS: dict[str, Callable[[BinaryIO], Iterator[Event]]] = {
+    "jsonl": _jsonl,
+    "edn": _edn,
+    "porcupine": _porcupine,
+}

@@ -1,0 +1,139 @@
+"""A run's lock operations for other tools: JSON lines, EDN, or a table of all rows.
+
+The first two are histories of events that `read_history` reads back. A client may have two calls
+under way at once and goes on after one that was never answered; a process of such a history may
+not. So a call that would overlap goes to a process number of its own, as many apart as there are
+clients; who owns a lock is told by `attempt`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from holdfast.harness.case import History
+from holdfast.harness.events import NO_TOKEN, Mode, Op, Status
+
+FS = {
+    Op.ACQUIRE: "acquire",
+    Op.TRY: "acquire",
+    Op.PROBE: "acquire",
+    Op.RENEW: "renew",
+    Op.RELEASE: "release",
+}
+KINDS = {Status.OK: "ok", Status.FAIL: "fail", Status.NOT_OWNER: "fail", Status.INFO: "info"}
+WORDS = ("type", "f", "mode")
+"""Fields whose values are keywords in EDN."""
+
+Fields = dict[str, Any]
+
+
+def events(history: History) -> Iterator[Fields]:
+    """The edges of all lock operations in order of time; at one moment invocations come first."""
+    edges = []
+    for number, row, process in _lanes(history):
+        begun = _invocation(history, row, process)
+        edges.append((begun["time"], 0, number, begun))
+        status = Status(int(row["status"]))
+        if status is not Status.INVOKED:
+            told = _completion(history, row, begun, status)
+            edges.append((told["time"], 1, number, told))
+    edges.sort(key=lambda edge: edge[:3])
+    for _, _, _, fields in edges:
+        yield fields
+
+
+def _lanes(history: History) -> Iterator[tuple[int, Any, int]]:
+    """Row number, row and process number of each lock operation."""
+    chosen = history.of(*FS).tolist()
+    clients = int(history.rows["process"].max()) + 1 if len(history.rows) else 1
+    free_at: dict[int, list[int | None]] = {}
+    for number in chosen:
+        row = history.rows[number]
+        lanes = free_at.setdefault(int(row["process"]), [])
+        begun = int(row["t_inv"])
+        lane = next((n for n, at in enumerate(lanes) if at is not None and at < begun), len(lanes))
+        if lane == len(lanes):
+            lanes.append(None)
+        lanes[lane] = None if row["status"] == Status.INVOKED else int(row["t_ret"])
+        yield number, row, int(row["process"]) + lane * clients
+
+
+def _invocation(history: History, row: Any, process: int) -> Fields:
+    fields: Fields = {
+        "process": process,
+        "type": "invoke",
+        "f": FS[Op(int(row["f"]))],
+        "key": history.strings[int(row["key"])],
+        "time": int(row["t_inv"]),
+        "attempt": int(row["attempt"]),
+    }
+    if row["mode"] == Mode.SHARED:
+        fields["mode"] = "shared"
+    return fields
+
+
+def _completion(history: History, row: Any, begun: Fields, status: Status) -> Fields:
+    fields = {**begun, "type": KINDS[status], "time": int(row["t_ret"])}
+    if row["token"] != NO_TOKEN and begun["f"] == "acquire" and status is Status.OK:
+        fields["token"] = int(row["token"])
+    error = history.strings[int(row["err"])]
+    if status is Status.NOT_OWNER:
+        fields["error"] = "not-owner"
+    elif error:
+        fields["error"] = error
+    return fields
+
+
+def jsonl(history: History) -> Iterator[str]:
+    """One JSON object per event."""
+    for fields in events(history):
+        yield json.dumps(fields, ensure_ascii=False) + "\n"
+
+
+def edn(history: History) -> Iterator[str]:
+    """One EDN map per event, in the words of Jepsen."""
+    for fields in events(history):
+        yield (
+            "{" + ", ".join(f":{name} {_edn(name, each)}" for name, each in fields.items()) + "}\n"
+        )
+
+
+def _edn(name: str, value: int | str) -> str:
+    if name in WORDS:
+        return f":{value}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def table(history: History) -> Iterator[str]:
+    """Every row of the run as comma-separated values, the names of its columns first."""
+    names = [name for name in history.rows.dtype.names or () if name not in ("spare", "flags")]
+    yield _line(names)
+    for index in range(len(history.rows)):
+        row = history.rows[index]
+        values: Mapping[str, Any] = {name: row[name].item() for name in names}
+        words = {
+            "f": Op(values["f"]).name.lower(),
+            "status": Status(values["status"]).name.lower(),
+            "mode": Mode(values["mode"]).name.lower(),
+            "key": history.strings[values["key"]],
+            "err": history.strings[values["err"]],
+            "writer": history.writers[values["writer"]],
+        }
+        yield _line({**values, **words}.values())
+
+
+def _line(values: Iterable[object]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(values)
+    return out.getvalue()
+
+
+FORMATS: dict[str, Callable[[History], Iterator[str]]] = {
+    "jsonl": jsonl,
+    "edn": edn,
+    "csv": table,
+}

@@ -1,0 +1,39 @@
+"""`holdfast export`: a run's operations in the words of other tools."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from holdfast.harness.errors import UsageError
+from holdfast.harness.foreign.write import FORMATS
+from holdfast.harness.history import load
+from holdfast.harness.store import RunDir
+
+
+@click.command(short_help="Write a run's operations for other tools: JSON lines, EDN, CSV.")
+@click.argument("path", type=click.Path(path_type=Path), metavar="RUN")
+@click.option(
+    "--format", "form", type=click.Choice(list(FORMATS)), default="jsonl", show_default=True
+)
+@click.option("--out", type=click.Path(path_type=Path), help="A file; standard output otherwise.")
+def command(path: Path, form: str, out: Path | None) -> int:
+    """Write the operations of a run directory.
+
+    jsonl and edn: acquire, renew and release as events, which `holdfast check --model` and other
+    checkers read; csv: every row of the recording.
+    """
+    run = RunDir(path.resolve())
+    run.read_manifest()
+    lines = FORMATS[form](load(run.history).history)
+    if out is None:
+        sys.stdout.writelines(lines)
+        return 0
+    try:
+        with out.open("w") as file:
+            file.writelines(lines)
+    except OSError as error:
+        raise UsageError(f"{out}: cannot be written: {error.strerror}") from error
+    return 0

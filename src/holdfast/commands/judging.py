@@ -1,0 +1,96 @@
+"""Judges a history that something else recorded, by the model that the user names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from holdfast import catalogue
+from holdfast.harness.entry import load
+from holdfast.harness.errors import UsageError
+from holdfast.harness.plan import suggest
+from holdfast.harness.verdict import Finding, Verdict
+
+EXIT = {Verdict.HOLDS: 0, Verdict.VIOLATED: 1, Verdict.UNKNOWN: 3}
+MOST_SHOWN = 5
+
+
+def model_of(name: str) -> Any:
+    """The model that --model names: a callable from operations to a judgement."""
+    family, colon, parameter = name.partition(":")
+    known = f"{family}:N" if colon else name
+    if known not in catalogue.MODELS:
+        raise UsageError(suggest(name, list(catalogue.MODELS), "model"))
+    found = load(catalogue.MODELS[known].entry)
+    return found(parameter) if colon else found
+
+
+def judge_file(path: Path, form: str, model: str | None) -> dict[str, Any]:
+    """The verdict on a foreign history as one JSON-ready object, like that of a run.
+
+    UsageError where the file cannot be read, or holds what the model does not know.
+    """
+    from holdfast.harness.foreign.read import read_history
+
+    if model is None:
+        raise UsageError(
+            f"{path}: say what it is a history of, with --model ({', '.join(catalogue.MODELS)})"
+        )
+    judge = model_of(model)
+    history = read_history(path, form)
+    try:
+        judgement = judge(history.ops)
+    except UsageError as error:
+        raise UsageError(*(f"{path}: {problem}" for problem in error.problems)) from error
+    row = {
+        "property": "mutual-exclusion" if model == "lease-mutex" else "linearizability",
+        "verdict": str(judgement.verdict),
+        "promised": True,
+        "severity": "critical",
+        "reason": judgement.reason,
+        "exercised": judgement.exercised,
+        "findings": [_finding_row(finding) for finding in judgement.findings],
+        "notes": [_finding_row(note) for note in judgement.notes],
+    }
+    return {
+        "schema": "holdfast-verdict/1",
+        "run": str(path),
+        "model": model,
+        "seed": None,
+        "verdict": str(judgement.verdict),
+        "exit_code": EXIT[judgement.verdict],
+        "problems": [],
+        "verdicts": [row],
+    }
+
+
+def _finding_row(finding: Finding) -> dict[str, Any]:
+    """A finding in JSON; its witnesses are lines, for such a history has no clock of ours."""
+    return {
+        "kind": finding.kind,
+        "sentence": finding.sentence,
+        "lock": finding.lock,
+        "witnesses": [{"line": line} for line in finding.witnesses],
+    }
+
+
+def show(verdicts: dict[str, Any]) -> None:
+    """The verdict on a foreign history for a person; witnesses are lines of the file."""
+    row = verdicts["verdicts"][0]
+    counts = ", ".join(f"{count} {name}" for name, count in row["exercised"].items())
+    click.echo(f"{verdicts['verdict']}  {verdicts['run']} as {verdicts['model']} ({counts})")
+    if not row["findings"]:
+        click.echo(f"  {row['reason']}")
+    for kind in ("findings", "notes"):
+        for each in row[kind][:MOST_SHOWN]:
+            click.echo(f"  {each['kind']}: {each['sentence']}")
+        if len(row[kind]) > MOST_SHOWN:
+            click.echo(f"  and {len(row[kind]) - MOST_SHOWN} more {kind} (--json has all)")
+
+
+def as_json(judged: list[dict[str, Any]]) -> str:
+    """One object, or an array for several."""
+    return json.dumps(judged[0] if len(judged) == 1 else judged)

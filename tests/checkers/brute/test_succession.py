@@ -1,0 +1,133 @@
+"""Ownership and loss notice against judges that look at every pair and every tick."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from holdfast.checkers import loss_notice, ownership
+from holdfast.checkers.holds import INF, Attempt, attempts, conflict
+from holdfast.checkers.overlaps import inversions, reach
+from holdfast.harness.case import Case, Window
+from holdfast.harness.events import NO_TOKEN, Status
+from tests.checkers.brute.clients import run
+from tests.checkers.brute.service import Kind
+from tests.checkers.brute.test_timelines import HORIZON, REGIMES, case_of
+from tests.checkers.brute.timelines import Asked, Rules, draw
+
+
+def ownable(asked: Sequence[Asked], rules: Rules) -> bool:
+    """Whether grants can have come at ticks such that every ok went to the last one granted."""
+    granted = [one for one in asked if one.status is Status.OK or one.says(rules)]
+    return _extends([], granted, rules)
+
+
+def _extends(chosen: list[int], granted: Sequence[Asked], rules: Rules) -> bool:
+    n = len(chosen)
+    if n == len(granted):
+        return True
+    one = granted[n]
+    last = one.ret if one.status is Status.OK else rules.horizon
+    last = min([last, *(call.ret for call in one.says(rules))])
+    for tick in range(one.inv, last + 1):
+        fits = all(_fit(granted[m], chosen[m], one, tick, rules) for m in range(n))
+        if fits and _extends([*chosen, tick], granted, rules):
+            return True
+    return False
+
+
+def _fit(a: Asked, a_tick: int, b: Asked, b_tick: int, rules: Rules) -> bool:
+    a_first = a_tick <= b_tick and (a.process == b.process or _done_by(a, b_tick, rules))
+    b_first = b_tick <= a_tick and (a.process == b.process or _done_by(b, a_tick, rules))
+    if rules.ordered:
+        return a_first if a.token < b.token else b_first
+    return a_first or b_first
+
+
+def _done_by(one: Asked, tick: int, rules: Rules) -> bool:
+    return all(call.inv <= tick for call in one.says(rules))
+
+
+@pytest.mark.parametrize("name", ["leases with tokens", "leases without tokens, a slip"])
+def test_an_ok_is_wrong_exactly_where_its_owner_cannot_have_been_the_last_one_granted(
+    name: str,
+) -> None:
+    rules, rng, seen = REGIMES[name], random.Random(name), Counter[bool]()
+    for n in range(1_000):
+        asked = draw(rng, rules, HORIZON)
+        told = case_of(asked, rules)
+        accused = bool(ownership.check(told).findings)
+        possible = ownable(asked, rules)
+        where = f"history {n}: accused {accused}\n" + "\n".join(map(str, asked))
+        assert not (accused and possible), where
+        exact = rules.ordered and not any(inversions(told).values())
+        assert not exact or accused or possible, where
+        seen[accused] += 1
+    assert min(seen.values()) >= (200 if rules.ordered else 50), seen
+
+
+def told_in_time(told: Case, a: Attempt) -> bool:
+    """Whether no stretch of ticks shows that a client could be told of its loss and was not."""
+    known = [b.known_ns for b in attempts(told) if b.known_ns < INF and newer(told, a, b)]
+    if a.certain is None or not known:
+        return True
+    rows = [row for row in told.history.rows if row["process"] == a.process]
+    seen = max(int(max(row["t_inv"], row["t_ret"])) for row in rows)
+    claimed, limit = min(a.end_ns, seen), told.promises.notice_ns
+    if min(known) >= claimed:
+        return True
+    out = [span for window in told.windows if (span := out_of_reach(told, a, window))]
+    return not any(
+        start + limit < claimed and all(start >= to or start + limit < begin for begin, to in out)
+        for start in range(max(min(known), reach(told)(a)), claimed)
+    )
+
+
+def newer(told: Case, a: Attempt, b: Attempt) -> bool:
+    """Whether b surely came after a."""
+    by_token = NO_TOKEN < a.token < b.token and not any(inversions(told).values())
+    return conflict(a, b) and (b.inv_ns > a.known_ns or by_token)
+
+
+def out_of_reach(told: Case, a: Attempt, window: Window) -> tuple[int, int] | None:
+    """While a fault kept the client of an attempt from being told."""
+    clients = set(told.nodes.values())
+    if window.do == "pause" and set(window.nodes) <= clients:
+        return (window.from_ns, window.to_ns) if a.node in window.nodes else None
+    touched = a.node in window.nodes or not set(window.nodes) <= clients
+    return (window.from_ns, window.to_ns + told.promises.recovery_ns) if touched else None
+
+
+def test_a_holder_was_not_told_exactly_where_some_stretch_of_ticks_shows_it() -> None:
+    kind = Kind(bound="lease", fault="silent")
+    seen = Counter[bool]()
+    for seed in range(200):
+        told, rng = run(seed, kind), random.Random(f"windows {seed}")
+        told = replace(told, windows=(*told.windows, *drawn_windows(rng)), memo={})
+        accused = {f.witnesses[0] for f in loss_notice.check(told).findings}
+        untold = {a.row for a in attempts(told) if not told_in_time(told, a)}
+        assert accused == untold, f"seed {seed}"
+        seen[bool(accused)] += 1
+    assert min(seen.values()) >= 40, seen
+
+
+def drawn_windows(rng: random.Random) -> list[Window]:
+    """A few faults on clients and servers."""
+    starts = [rng.randrange(240) for _ in range(rng.randrange(4))]
+    return [
+        Window(
+            id=f"w{start}",
+            do=rng.choice(("pause", "partition")),
+            target="one",
+            nodes=(rng.choice(("c0", "c1", "c2", "n1")),),
+            from_ns=start,
+            to_ns=start + rng.randrange(40),
+            bit=True,
+            evidence={},
+        )
+        for start in starts
+    ]

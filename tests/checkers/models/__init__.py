@@ -1,0 +1,1 @@
+"""The exact models beside a brute force over all orders."""

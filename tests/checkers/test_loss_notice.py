@@ -1,0 +1,91 @@
+"""Loss notice: who is told, how late, and what keeps a service from telling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.checkers import loss_notice
+from holdfast.harness.verdict import PropertyVerdict, Verdict
+from tests.checkers.faults import window
+from tests.checkers.shorthand import case
+
+LOST = "0a? 0a+7 1a?@19 1a+8@20 "
+"""c0 loses its lock to c1 by 20 s; the limit is 3 s."""
+
+
+def judged(text: str, **changes: Any) -> PropertyVerdict:
+    """The verdict on a history."""
+    return loss_notice.check(case(text, **changes))
+
+
+def test_a_holder_that_is_told_in_time_holds() -> None:
+    verdict = judged(LOST + "0L@22")
+    assert verdict.verdict is Verdict.HOLDS
+    assert verdict.exercised["holds lost to another"] == 1
+    assert verdict.exercised["slowest notice ms"] == 2000
+
+
+def test_a_renewal_that_is_turned_down_is_a_notice() -> None:
+    assert judged(LOST + "0n? 0n!@22").verdict is Verdict.HOLDS
+
+
+def test_a_holder_that_is_never_told_convicts() -> None:
+    verdict = judged(LOST + "0r?@30 0r!")
+    assert verdict.verdict is Verdict.VIOLATED
+    (finding,) = verdict.findings
+    assert (finding.kind, finding.witnesses) == ("lost-without-notice", (0, 1, 2))
+    assert finding.sentence == (
+        "c0 lost 'db' to c1 by 20.000 s and could be reached, but was not told for 10.000 s after"
+        " 20.000 s; the limit is 3.000 s"
+    )
+
+
+def test_a_holder_that_gave_up_by_itself_need_not_be_told() -> None:
+    assert judged(LOST + "0r?@22 0r!").verdict is Verdict.HOLDS
+
+
+def test_where_nobody_lost_nothing_is_said() -> None:
+    assert judged("0a? 0a+7 0r? 0r+").reason == "no holder lost its lock"
+
+
+def test_a_paused_client_is_told_once_it_runs_again() -> None:
+    paused = (window("pause", "c0", 10, 28),)
+    assert judged(LOST + "0L@30", windows=paused).verdict is not Verdict.VIOLATED
+    assert judged(LOST + "0L@32", windows=paused).verdict is Verdict.VIOLATED
+
+
+def test_a_cut_off_client_has_the_recovery_time_besides() -> None:
+    cut = (window("partition", "c0", 10, 28),)
+    assert judged(LOST + "0L@35", windows=cut).verdict is not Verdict.VIOLATED
+    assert judged(LOST + "0L@37", windows=cut).verdict is Verdict.VIOLATED
+
+
+def test_a_fault_on_a_server_excuses_and_one_on_another_client_does_not() -> None:
+    on_server = (window("kill", "n1", 18, 28),)
+    assert judged(LOST + "0L@30", windows=on_server).verdict is not Verdict.VIOLATED
+    on_other = (window("pause", "c1", 18, 28),)
+    assert judged(LOST + "0L@30", windows=on_other).verdict is Verdict.VIOLATED
+
+
+def test_a_silent_client_may_not_be_there_to_be_told() -> None:
+    assert judged(LOST + "1n?@40 1n+").findings == ()
+
+
+def test_who_still_holds_by_the_services_word_has_not_lost() -> None:
+    assert judged(LOST + "0n?@29 0n+ 0r?@31 0r+").findings == ()
+
+
+def test_without_a_promise_a_whole_lease_counts() -> None:
+    never = {"notice_ns": 0}
+    assert judged(LOST + "0r?@29 0r!", promises=never).findings == ()
+    assert len(judged(LOST + "0r?@31 0r!", promises=never).findings) == 1
+
+
+def test_without_any_time_to_go_by_nothing_is_said() -> None:
+    verdict = judged(LOST + "0L@22", promises={"notice_ns": 0}, lease_ns=0)
+    assert verdict.verdict is Verdict.UNKNOWN
+
+
+def test_writes_after_the_notice_are_counted() -> None:
+    verdict = judged(LOST + "0w?@21 0w~ 0L@22 0w? 0w~")
+    assert verdict.exercised["writes after the notice"] == 1

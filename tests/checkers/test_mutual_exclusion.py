@@ -1,0 +1,176 @@
+"""Mutual exclusion: what convicts a lock, and what only looks as if it did."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.checkers import mutual_exclusion
+from holdfast.checkers.holds import attempts
+from holdfast.harness.case import History
+from holdfast.harness.clock import SECOND
+from holdfast.harness.events import NO_TOKEN, Op, Status, attempt_id
+from holdfast.harness.verdict import PropertyVerdict, Verdict
+from tests.checkers.shorthand import case, history, table
+
+ETCD = Path(__file__).parents[3] / "shared" / "histories" / "knossos" / "mutex" / "bad" / "etcd.edn"
+ONLY_RELEASE = {"bound": "none", "tokens": "none"}
+
+
+def judged(text: str, **changes: Any) -> PropertyVerdict:
+    """The verdict on a history."""
+    return mutual_exclusion.check(case(text, **changes))
+
+
+def kinds(verdict: PropertyVerdict) -> list[str]:
+    """The kinds of its findings, in order."""
+    return [finding.kind for finding in verdict.findings]
+
+
+def test_one_owner_after_the_other_holds() -> None:
+    assert judged("0a? 0a+7 1a? 0r? 0r+ 1a+8 1r? 1r+").verdict is Verdict.HOLDS
+
+
+def test_where_nobody_waited_nothing_is_said() -> None:
+    verdict = judged("0a? 0a+7 0r? 0r+ 1a? 1a+8 1r? 1r+")
+    assert (verdict.verdict, verdict.reason) == (Verdict.UNKNOWN, "no acquire waited: 0 of 2")
+
+
+def test_a_grant_amid_a_proved_hold_is_a_double_grant() -> None:
+    verdict = judged("0a? 0a+7 1a? 1a+8 0n? 0n+")
+    assert verdict.verdict is Verdict.VIOLATED
+    (finding,) = verdict.findings
+    assert finding.kind == "double-grant"
+    assert finding.witnesses == (0, 2, 1)
+    assert finding.sentence == (
+        "c1 was granted 'db' (token 8) at 3.000 s while c0 (token 7) still held it: c0's renewal,"
+        " sent at 4.000 s, was answered ok, so it had held without a break since 1.000 s"
+    )
+
+
+def test_a_grant_inside_a_promised_lease_is_a_broken_lease() -> None:
+    verdict = judged("0a? 0a+7 0n?@2 0n+ 1a?@5 1a+8 1r? 1r+")
+    (finding,) = verdict.findings
+    assert finding.kind == "broken-lease"
+    assert finding.sentence == (
+        "c1 was granted 'db' (token 8) at 6.000 s while c0 (token 7) still held it: c0's lease of"
+        " 10.000 s, renewed at 2.000 s, had at least 6.000 s left"
+    )
+    assert finding.spans == (
+        (SECOND, 8 * SECOND, "c0 (token 7)", 0),
+        (6 * SECOND, 7 * SECOND, "c1 (token 8)", 2),
+    )
+
+
+def test_a_grant_just_as_the_lease_ends_is_right() -> None:
+    assert kinds(judged("0a? 0a+7 1a?@9 1a+8@10")) == []
+    assert kinds(judged("0a? 0a+7 1a?@9 1a+8@9.999")) == ["broken-lease"]
+
+
+def test_clock_error_between_writers_excuses_an_overlap() -> None:
+    text = "0a? 0a+7 1a?@8 1a+8@9"
+    assert kinds(judged(text)) == ["broken-lease"]
+    assert kinds(judged(text, error_ns=SECOND)) == []
+
+
+def test_two_claims_convict_only_where_nothing_but_a_release_frees_the_lock() -> None:
+    text = "0a? 0a+ 1a?@20 1a+ 0r? 0r!"
+    assert kinds(judged(text, promises={"tokens": "none"})) == []
+    verdict = judged(text, promises=ONLY_RELEASE)
+    assert kinds(verdict) == ["double-holder"]
+    assert "c0 gave it up only at 22.000 s, and nothing else frees" in verdict.findings[0].sentence
+
+
+def test_a_paused_owner_who_still_believes_is_a_note_and_no_violation() -> None:
+    verdict = judged("0a? 0a+7 1a? 1a+8@20 0r?@23 0r! 1r? 1r+")
+    assert verdict.verdict is Verdict.HOLDS
+    (note,) = verdict.notes
+    assert note.kind == "stale-belief"
+    assert "c0 went on as owner of 'db' for 3.000 s after c1 had been granted it" in note.sentence
+
+
+def test_a_larger_token_tells_who_came_later_where_time_does_not() -> None:
+    text = "0a? 1a? 1a+8 0a+7 0n? 0n+"
+    assert kinds(judged(text, promises={"bound": "connection", "tokens": "none"})) == []
+    verdict = judged(text, promises={"bound": "connection"})
+    assert kinds(verdict) == ["double-grant"]
+    assert verdict.findings[0].sentence.endswith("its larger token says that c1 came later")
+
+
+def test_tokens_that_contradict_the_order_of_grants_prove_nothing() -> None:
+    text = "0a? 1a? 1a+8 0a+7 0n? 0n+ 0r? 0r+ 2a? 2a+1 2r? 2r+"
+    assert kinds(judged(text, promises={"bound": "connection"})) == []
+
+
+def test_a_grant_to_an_attempt_that_had_been_told_its_loss_is_dead() -> None:
+    text = "0a? 0L 1a?@5 1a+7 1r? 1r+ 0a+8"
+    assert kinds(judged(text)) == ["dead-grant"]
+    assert kinds(judged(text, promises={"order": "racing"})) == []
+
+
+def test_an_unanswered_acquire_that_was_renewed_amid_another_hold_convicts() -> None:
+    verdict = judged("0a? 0a+7 1a? 1a~ 1n? 1n+ 0n? 0n+", promises={"tokens": "none"})
+    assert kinds(verdict) == ["double-grant"]
+    assert "though its acquire was never answered" in verdict.findings[0].sentence
+
+
+def test_readers_share() -> None:
+    told = case("0a? 0a+7 1a? 1a+8 0n? 0n+")
+    told.history.rows["mode"] = 1
+    assert mutual_exclusion.check(told).findings == ()
+
+
+def test_a_log_with_a_hole_still_convicts_by_what_is_in_it() -> None:
+    hole = ["writer c1: rows 3 to 5 are missing"]
+    proved = mutual_exclusion.check(case(history("0a? 0a+7 1a? 1a+8 0n? 0n+", problems=hole)))
+    assert proved.verdict is Verdict.VIOLATED
+    lease = mutual_exclusion.check(case(history("0a? 0a+7 1a? 1a+8", problems=hole)))
+    assert lease.verdict is Verdict.UNKNOWN
+
+
+def test_every_grant_into_a_hold_is_its_own_finding() -> None:
+    verdict = judged("0a? 0a+7 1a? 1a+8 1r? 1r+ 2a? 2a+9 0n? 0n+ 0r? 0r+ 2r? 2r+")
+    assert kinds(verdict) == ["double-grant", "double-grant"]
+
+
+@pytest.mark.skipif(not ETCD.exists(), reason="histories recorded elsewhere are not beside us")
+def test_releases_that_found_no_lease_do_not_show_that_it_was_held() -> None:
+    told = etcd()
+    verdict = mutual_exclusion.check(told)
+    assert (verdict.verdict, verdict.findings) == (Verdict.HOLDS, ())
+    assert sum(attempt.certain is not None for attempt in attempts(told)) == 132
+
+
+def etcd() -> Any:
+    """A recorded history of a lease lock without tokens, whose leases we do not know."""
+    functions = {"acquire": Op.ACQUIRE, "release": Op.RELEASE}
+    word = r":type :(\w+), :f :(\w+), :process (\d+), :time (\d+)"
+    rows: list[dict[str, int]] = []
+    open_calls: dict[str, dict[str, int]] = {}
+    attempt: dict[str, int] = {}
+    for kind, function, process, time in re.findall(word, ETCD.read_text()):
+        if kind == "invoke":
+            if function == "acquire":
+                attempt[process] = attempt.get(process, 0) + 1
+            row = {
+                "f": functions[function],
+                "process": int(process),
+                "attempt": attempt_id(int(process), attempt.get(process, 0)),
+                "key": 1,
+                "token": NO_TOKEN,
+                "t_inv": int(time),
+                "status": Status.INVOKED,
+            }
+            rows.append(row)
+            open_calls[process] = row
+        else:
+            row = open_calls.pop(process)
+            outcome = {"ok": Status.OK, "info": Status.INFO}.get(kind, Status.FAIL)
+            refused = outcome is Status.FAIL and function == "release"
+            row["status"] = Status.NOT_OWNER if refused else outcome
+            row["t_ret"] = int(time)
+    told = History(rows=table(rows), strings=("", "lock"), writers=("jepsen",))
+    return case(told, promises={"tokens": "none", "release_once": False})

@@ -1,0 +1,102 @@
+"""What the documents say is there is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from holdfast import catalogue
+from holdfast.commands import COMMANDS
+from holdfast.harness.verdict import PROPERTIES
+from holdfast.reports.kinds import KINDS
+from tests.front.said import holdfast
+
+ROOT = Path(__file__).resolve().parents[2]
+Capture = pytest.CaptureFixture[str]
+
+
+def commands(name: str) -> list[str]:
+    """Every `holdfast ...` line in a code block of a document, without its comment."""
+    text = (ROOT / name).read_text()
+    return [
+        line.removeprefix("$ ").split("  #")[0].strip()
+        for block in re.findall(r"```console\n(.*?)```", text, re.S)
+        for line in block.splitlines()
+        if line.startswith("$ holdfast")
+    ]
+
+
+@pytest.mark.parametrize("line", commands("README.md"))
+def test_every_command_of_the_readme_exists(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(line)[1:]
+    assert words[0] in COMMANDS
+    if words[0] == "run" and not words[1].endswith(".toml"):
+        said = holdfast(capsys, *words, "--dry-run")
+        assert said.code == 0, said.err
+        assert 'schema = "holdfast-plan/1"' in said.out
+    if words[0] in ("list", "config"):
+        assert holdfast(capsys, *words).code == 0
+
+
+def test_the_readme_names_every_entry_of_the_catalogue() -> None:
+    text = (ROOT / "README.md").read_text()
+    names = [*catalogue.SYSTEMS, *catalogue.WORKLOADS, *catalogue.NEMESES, *catalogue.BACKENDS]
+    assert [name for name in names if name not in text] == []
+
+
+def finding_kinds() -> set[str]:
+    """Every kind of finding that a checker can come to, read from the sources."""
+    found = set()
+    for path in (ROOT / "checkers").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Finding"):
+                continue
+            for keyword in node.keywords:
+                if keyword.arg == "kind" and isinstance(keyword.value, ast.Constant):
+                    found.add(str(keyword.value.value))
+    return found
+
+
+def test_every_kind_of_finding_has_its_words_and_its_row_in_the_glossary() -> None:
+    glossary = (ROOT / "docs" / "glossary.md").read_text()
+    kinds = finding_kinds()
+    assert len(kinds) >= 8
+    assert sorted(kinds - set(KINDS)) == []
+    assert [kind for kind in sorted(kinds) if kind not in glossary] == []
+
+
+def test_the_glossary_names_every_property_that_has_findings() -> None:
+    glossary = (ROOT / "docs" / "glossary.md").read_text()
+    assert [prop for prop in PROPERTIES if prop not in glossary] == []
+
+
+def headings(path: Path) -> str:
+    return ast.get_docstring(ast.parse(path.read_text())) or ""
+
+
+@pytest.mark.parametrize("name", list(catalogue.WORKLOADS))
+def test_every_workload_says_what_it_asks_and_catches(name: str) -> None:
+    entry = catalogue.WORKLOADS[name].entry.removeprefix("holdfast.")
+    text = headings(ROOT / (entry.replace(".", "/") + ".py"))
+    assert all(word in text for word in ("Asks:", "Catches:", "Checkers:"))
+
+
+@pytest.mark.parametrize("name", list(catalogue.SYSTEMS))
+def test_every_system_says_what_it_promises_and_what_not(name: str) -> None:
+    module = catalogue.SYSTEMS[name].entry.partition(":")[0].removeprefix("holdfast.")
+    text = headings(ROOT / (module.replace(".", "/") + ".py"))
+    assert all(word in text for word in ("Promises:", "Does not promise:", "Tested with:"))
+
+
+@pytest.mark.parametrize("prop", list(catalogue.CHECKERS))
+def test_every_checker_says_what_it_claims_and_is_blind_to(prop: str) -> None:
+    module = catalogue.CHECKERS[prop].partition(":")[0].removeprefix("holdfast.")
+    text = headings(ROOT / (module.replace(".", "/") + ".py"))
+    assert all(word in text for word in ("Claims", "Assumes", "Blind to", "Cost"))

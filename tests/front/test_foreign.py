@@ -1,0 +1,140 @@
+"""A history from elsewhere is judged by its model, and a run can be told to other tools."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.harness import segments, store
+from holdfast.harness.events import Mode, Op, Status, attempt_id
+from holdfast.harness.foreign.read import read_history
+from tests.front.said import holdfast
+
+Capture = pytest.CaptureFixture[str]
+
+TWO_HOLDERS = """{:process 0, :type :invoke, :f :acquire}
+{:process 1, :type :invoke, :f :acquire}
+{:process 0, :type :ok, :f :acquire}
+{:process 1, :type :ok, :f :acquire}
+"""
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    path = tmp_path / "history.edn"
+    path.write_text(TWO_HOLDERS)
+    return path
+
+
+def test_the_verdict_on_a_file_is_the_exit_code(capsys: Capture, history: Path) -> None:
+    said = holdfast(capsys, "check", history, "--model", "owner-mutex")
+    assert said.code == 1
+    assert said.out.startswith("VIOLATED")
+    assert "double-hold" in said.out and "lines 2 to 4" in said.out
+    said = holdfast(capsys, "check", history, "--model", "semaphore:2")
+    assert said.code == 0 and said.out.startswith("HOLDS")
+
+
+def test_json_has_one_object_for_one_file_and_an_array_for_two(
+    capsys: Capture, history: Path
+) -> None:
+    words = ("--model", "lease-mutex", "--json")
+    one = json.loads(holdfast(capsys, "check", history, *words).out)
+    assert (one["schema"], one["verdict"], one["exit_code"]) == ("holdfast-verdict/1", "HOLDS", 0)
+    assert one["verdicts"][0]["property"] == "mutual-exclusion"
+    said = holdfast(capsys, "check", history, history, "--model", "mutex", "--json")
+    both = json.loads(said.out)
+    assert [each["verdict"] for each in both] == ["VIOLATED", "VIOLATED"]
+    assert both[0]["verdicts"][0]["findings"][0]["witnesses"] == [{"line": 2}, {"line": 1}]
+    assert said.code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ((), "say what it is a history of, with --model"),
+        (("--model", "mutx"), "did you mean 'mutex'?"),
+        (("--model", "semaphore:x"), "semaphore:3"),
+        (("--model", "semaphore"), "'semaphore' is not in the catalogue"),
+        (("--model", "mutex:3"), "'mutex:3' is not in the catalogue"),
+        (("--model", "register"), "'acquire' is nothing this model knows"),
+        (("--model", "fenced"), "no ok acquire carries a token"),
+        (("--model", "mutex", "--format", "jsonl"), "line 1: not a JSON object"),
+        (("--model", "mutex", "--format", "xml"), "xml"),
+        (("--model", "mutex", "--property", "applied-once"), "applied-once"),
+    ],
+)
+def test_what_cannot_be_judged_is_told_and_ends_in_2(
+    capsys: Capture, history: Path, words: tuple[str, ...], part: str
+) -> None:
+    said = holdfast(capsys, "check", history, *words)
+    assert said.code == 2
+    assert part in said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_run_is_not_judged_by_a_model(capsys: Capture, tmp_path: Path) -> None:
+    said = holdfast(capsys, "check", tmp_path, "--model", "mutex")
+    assert said.code == 2 and "holdfast export" in said.err
+
+
+def recorded(folder: Path) -> store.RunDir:
+    """A run in which a holder is followed by a reader, one answer is lost and one try refused."""
+    run = store.create(folder, "run")
+    store.write_json(run.manifest, {"schema": store.SCHEMA, "asks": []})
+    with segments.Recorder(run.history, "c1", {"node": "c1", "processes": [1, 2]}) as recorder:
+        db = recorder.intern("db \u00e9\n")
+        first, second = attempt_id(1, 1), attempt_id(2, 1)
+        held = recorder.invoke(Op.ACQUIRE, 1, db, attempt=first)
+        recorder.complete(held, Status.OK, token=7)
+        tried = recorder.invoke(Op.TRY, 2, db, attempt=second)
+        recorder.complete(tried, Status.FAIL)
+        recorder.invoke(Op.RENEW, 1, db, attempt=first)
+        freed = recorder.invoke(Op.RELEASE, 1, db, attempt=first)
+        recorder.complete(freed, Status.OK)
+        shared = recorder.invoke(Op.ACQUIRE, 2, db, attempt=attempt_id(2, 2), mode=Mode.SHARED)
+        recorder.complete(shared, Status.OK, token=8)
+        late = recorder.invoke(Op.RELEASE, 1, db, attempt=first)
+        recorder.complete(late, Status.NOT_OWNER)
+    return run
+
+
+@pytest.mark.parametrize("form", ["jsonl", "edn"])
+def test_an_exported_run_is_read_back_and_judged(
+    capsys: Capture, tmp_path: Path, form: str
+) -> None:
+    run, out = recorded(tmp_path), tmp_path / f"history.{form}"
+    assert holdfast(capsys, "export", run.path, "--format", form, "--out", out).code == 0
+    ops = read_history(out).ops
+    told = [(op.f, op.status, op.token, op.attempt, op.shared, op.key) for op in ops]
+    key, first = "db \u00e9\n", attempt_id(1, 1)
+    assert told == [
+        ("acquire", Status.OK, 7, first, False, key),
+        ("acquire", Status.FAIL, -1, attempt_id(2, 1), False, key),
+        ("renew", Status.INFO, -1, first, False, key),
+        ("release", Status.OK, -1, first, False, key),
+        ("acquire", Status.OK, 8, attempt_id(2, 2), True, key),
+        ("release", Status.NOT_OWNER, -1, first, False, key),
+    ]
+    assert len({ops[0].process, ops[3].process}) == 2, "the unanswered renewal keeps its process"
+    for model in ("fenced", "owner-mutex", "lease-mutex", "rw"):
+        assert holdfast(capsys, "check", out, "--model", model).code == 0
+
+
+def test_an_export_as_csv_has_every_row_and_its_columns(capsys: Capture, tmp_path: Path) -> None:
+    said = holdfast(capsys, "export", recorded(tmp_path).path, "--format", "csv")
+    head, *rows = list(csv.reader(said.out.splitlines(keepends=True)))
+    assert len(rows) == 6
+    first = dict(zip(head, rows[0], strict=True))
+    assert (first["f"], first["status"], first["token"]) == ("acquire", "ok", "7")
+    assert first["key"] == "db \u00e9\n"
+
+
+def test_what_is_no_run_is_not_exported(capsys: Capture, tmp_path: Path) -> None:
+    said = holdfast(capsys, "export", tmp_path)
+    assert said.code == 2 and "is this a run directory" in said.err
+    said = holdfast(capsys, "export", recorded(tmp_path).path, "--out", tmp_path / "no" / "file")
+    assert said.code == 2 and "cannot be written" in said.err
