@@ -31,12 +31,6 @@ MUTANTS: dict[str, Mutant] = {
         breaks="ownership",
         seeds=100,
     ),
-    "expire-any": Mutant(
-        part="reference",
-        says="an expiry ends whatever hold there is, also that of the next owner",
-        breaks="mutual-exclusion",
-        seeds=1000,
-    ),
     "lost-wake-up": Mutant(
         part="reference",
         says="when a lease runs out, nobody tells the first of the queue",
@@ -53,12 +47,6 @@ MUTANTS: dict[str, Mutant] = {
         part="reference",
         says="who holds is not in the snapshot: a restart finds every lock free",
         breaks="token-order",
-        seeds=100,
-    ),
-    "silent-loss": Mutant(
-        part="reference",
-        says="a holder whose lease has run out is told that it still holds",
-        breaks="loss-notice",
         seeds=100,
     ),
     "wall-clock": Mutant(
@@ -90,12 +78,6 @@ MUTANTS: dict[str, Mutant] = {
         says="a vote is given to a candidate whose log lacks what was committed",
         breaks=ASSERTION,
         seeds=100,
-    ),
-    "late-disk": Mutant(
-        part="reference",
-        says="a grant is answered before the node has it on disk",
-        breaks="mutual-exclusion",
-        seeds=2000,
     ),
     "unchecked-tokens": Mutant(
         part="resource",

@@ -9,11 +9,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from holdfast.clusters.systems.reference.consensus import Consensus, Effects
+from holdfast.clusters.systems.reference.consensus import Consensus
 from holdfast.clusters.systems.reference.locks import Locks
-from holdfast.clusters.systems.reference.messages import AskVote, Save
+from holdfast.clusters.systems.reference.messages import AskVote
 from holdfast.clusters.systems.reference.node import LockNode
-from holdfast.clusters.systems.reference.tables import Answer, Event, Hold, Lock, Started
+from holdfast.clusters.systems.reference.tables import Event, Hold, Lock, Started
 from holdfast.clusters.systems.reference.timers import Timers
 
 # The locks
@@ -25,17 +25,6 @@ class ReleaseByLock(Locks):
     def _held(self, command: Mapping[str, Any]) -> Hold | None:
         lock = self.locks.get(command["lock"])
         return lock.hold if lock else None
-
-
-class ExpireAny(Locks):
-    """Does not look whose lease it was."""
-
-    def _expire(self, index: int, command: Mapping[str, Any]) -> Answer:
-        lock = self.locks.get(command["lock"])
-        if lock is None or lock.hold is None:
-            return {"is": "overtaken"}
-        self._end(index, lock.hold, "expired")
-        return {"is": "expired"}
 
 
 class LostWakeUp(Locks):
@@ -93,19 +82,6 @@ class BlindVote(Consensus):
         super()._on_ask_vote(now_ns, longest)
 
 
-class LateDisk(Consensus):
-    """Hands out what is to be saved one turn after what is to be said."""
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self._late: tuple[Save, ...] = ()
-
-    def take(self, now_ns: int) -> Effects:
-        effects = super().take(now_ns)
-        late, self._late = self._late, effects.saves
-        return replace(effects, saves=late)
-
-
 # The leader's clocks and connections
 
 
@@ -136,23 +112,6 @@ class ImpatientLeader(LockNode):
                         "renewal": lock.hold.renewal,
                     }
                 )
-
-
-class AlwaysHeld(Locks):
-    """Says of every hold that it is still held."""
-
-    def fate(self, lock: str, token: int) -> str:
-        return "held"
-
-
-class SilentLoss(LockNode):
-    """Tells nobody that a hold is over, nor when asked."""
-
-    locks_type = AlwaysHeld
-
-    def _tell(self, session: int, event: Mapping[str, Any]) -> None:
-        if event["event"] != "lost":
-            super()._tell(session, event)
 
 
 class WallClock(LockNode):
@@ -195,16 +154,13 @@ def _agreeing(kind: type[Consensus]) -> type[LockNode]:
 
 NODES: dict[str, type[LockNode]] = {
     "release-by-lock": _locks(ReleaseByLock),
-    "expire-any": _locks(ExpireAny),
     "lost-wake-up": _locks(LostWakeUp),
     "token-reset": _locks(TokenReset),
     "forgotten-holder": _locks(ForgottenHolder),
-    "silent-loss": SilentLoss,
     "wall-clock": WallClock,
     "early-expiry": EarlyExpiry,
     "impatient-leader": ImpatientLeader,
     "lone-commit": _agreeing(LoneCommit),
     "blind-vote": _agreeing(BlindVote),
-    "late-disk": _agreeing(LateDisk),
 }
 """name -> the node with that bug"""
