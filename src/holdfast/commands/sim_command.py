@@ -65,6 +65,8 @@ def command(
         if time.monotonic() - told >= TELL_NS / SECOND:
             told = time.monotonic()
             click.echo(f"  {tally.seeds} seeds, {len(tally.alarms)} alarms", err=True)
+    tally.alarms.sort(key=lambda seed: seed.seed)
+    tally.problems.sort(key=lambda seed: seed.seed)
     if as_json:
         click.echo(json.dumps(_table(tally, system, first_seed, mutant)))
     else:
