@@ -12,40 +12,9 @@ Heals
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping, Sequence
-
-from holdfast.harness.ports import Fault, Request, View
-from holdfast.nemesis import options as read
-from holdfast.nemesis.targets import resolve
-from holdfast.nemesis.timetable import TIMING, slots
+from holdfast.nemesis.aimed import Aimed, in_turn
 
 FIRST = ("holder", "leader|one", "holder")
 LATER = ("holder", "leader|one", "follower", "minority", "client")
 
-
-class Freeze:
-    """Implements the port `Nemesis`. Options: target, every, for, lease."""
-
-    def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
-        """Faults for a run of `span_ns`. Errors: UsageError."""
-        read.read("freeze", options, {"target": str, **TIMING})
-        times = slots("freeze", rng, options, span_ns)
-        return [
-            Fault(
-                id=f"freeze-{n + 1}",
-                do="freeze",
-                target=options.get("target") or (FIRST[n] if n < len(FIRST) else rng.choice(LATER)),
-                at_ns=at_ns,
-                for_ns=for_ns,
-            )
-            for n, (at_ns, for_ns) in enumerate(times)
-        ]
-
-    def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
-        """What to ask of the simulator now. Errors: Unresolved (a LookupError)."""
-        nodes = resolve(fault.target, view, rng)
-        return [Request(do="freeze", args={"fault": fault.id, "nodes": nodes})]
-
-
-NEMESIS = Freeze()
+NEMESIS = Aimed(name="freeze", usual=in_turn(FIRST, LATER))

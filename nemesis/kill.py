@@ -12,40 +12,9 @@ Heals
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping, Sequence
-
-from holdfast.harness.ports import Fault, Request, View
-from holdfast.nemesis import options as read
-from holdfast.nemesis.targets import resolve
-from holdfast.nemesis.timetable import TIMING, slots
+from holdfast.nemesis.aimed import Aimed, in_turn
 
 FIRST = ("leader|one", "minority|one", "holder")
 LATER = ("leader|one", "one", "holder", "minority|one", "majority", "all")
 
-
-class Kill:
-    """Implements the port `Nemesis`. Options: target, every, for, lease."""
-
-    def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
-        """Faults for a run of `span_ns`. Errors: UsageError."""
-        read.read("kill", options, {"target": str, **TIMING})
-        times = slots("kill", rng, options, span_ns)
-        return [
-            Fault(
-                id=f"kill-{n + 1}",
-                do="kill",
-                target=options.get("target") or (FIRST[n] if n < len(FIRST) else rng.choice(LATER)),
-                at_ns=at_ns,
-                for_ns=for_ns,
-            )
-            for n, (at_ns, for_ns) in enumerate(times)
-        ]
-
-    def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
-        """What to ask of the fault agent now. Errors: Unresolved (a LookupError)."""
-        nodes = resolve(fault.target, view, rng)
-        return [Request(do="kill", args={"fault": fault.id, "nodes": nodes})]
-
-
-NEMESIS = Kill()
+NEMESIS = Aimed(name="kill", usual=in_turn(FIRST, LATER))

@@ -14,38 +14,10 @@ Heals
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
 
-from holdfast.harness.ports import Fault, Request, View
-from holdfast.nemesis import options as read
-from holdfast.nemesis.targets import resolve
-from holdfast.nemesis.timetable import TIMING, slots
+from holdfast.nemesis.aimed import Aimed
 
 OTHERS = ("leader|one", "follower", "minority", "majority", "client", "resource")
-
-
-class Pause:
-    """Implements the port `Nemesis`. Options: target, every, for, lease."""
-
-    def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
-        """Faults for a run of `span_ns`. Errors: UsageError."""
-        read.read("pause", options, {"target": str, **TIMING})
-        times = slots("pause", rng, options, span_ns, leases=2)
-        return [
-            Fault(
-                id=f"pause-{n + 1}",
-                do="pause",
-                target=options.get("target") or _usual(n, rng),
-                at_ns=at_ns,
-                for_ns=for_ns,
-            )
-            for n, (at_ns, for_ns) in enumerate(times)
-        ]
-
-    def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
-        """What to ask of the fault agent now. Errors: Unresolved (a LookupError)."""
-        nodes = resolve(fault.target, view, rng)
-        return [Request(do="pause", args={"fault": fault.id, "nodes": nodes})]
 
 
 def _usual(n: int, rng: random.Random) -> str:
@@ -54,4 +26,4 @@ def _usual(n: int, rng: random.Random) -> str:
     return "holder" if n % 2 == 0 else "leader|one" if n == 1 else other
 
 
-NEMESIS = Pause()
+NEMESIS = Aimed(name="pause", usual=_usual, leases=2)

@@ -1,0 +1,53 @@
+"""A nemesis that does one thing to whole nodes: what kill, pause and freeze have in common."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast.harness.ports import Fault, Request, View
+from holdfast.nemesis import options as read
+from holdfast.nemesis.targets import resolve
+from holdfast.nemesis.timetable import TIMING, slots
+
+Usual = Callable[[int, random.Random], str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Aimed:
+    """Implements the port `Nemesis`. Options: target, every, for, lease.
+
+    name    of the nemesis, and of the request that it makes
+    usual   whom the n-th fault is aimed at where the options leave it open
+    leases  how long a fault lasts by default, in leases
+    """
+
+    name: str
+    usual: Usual
+    leases: float = 1.5
+
+    def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
+        """Faults for a run of `span_ns`. Errors: UsageError."""
+        read.read(self.name, options, {"target": str, **TIMING})
+        times = slots(self.name, rng, options, span_ns, leases=self.leases)
+        return [
+            Fault(
+                id=f"{self.name}-{n + 1}",
+                do=self.name,
+                target=options.get("target") or self.usual(n, rng),
+                at_ns=at_ns,
+                for_ns=for_ns,
+            )
+            for n, (at_ns, for_ns) in enumerate(times)
+        ]
+
+    def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
+        """What to ask of the fault agent now. Errors: Unresolved (a LookupError)."""
+        nodes = resolve(fault.target, view, rng)
+        return [Request(do=self.name, args={"fault": fault.id, "nodes": nodes})]
+
+
+def in_turn(first: Sequence[str], later: Sequence[str]) -> Usual:
+    """The targets of `first` in their order, then any of `later`."""
+    return lambda n, rng: first[n] if n < len(first) else rng.choice(later)
