@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Mapping
 
-from holdfast.checkers.holds import Attempt, conflict
+from holdfast.checkers.holds import Attempt, conflict, ordered_tokens
 from holdfast.harness.case import Case
 from holdfast.harness.events import NO_TOKEN, Status
 
@@ -21,7 +21,7 @@ def newer(case: Case, b: Attempt, a: Attempt) -> bool:
         return True
     if a.inv_ns >= b.ret_ns + case.error_ns:
         return False
-    return case.promises.tokens == "ordered" and a.token != NO_TOKEN and b.token > a.token
+    return ordered_tokens(case) and a.token != NO_TOKEN and b.token > a.token
 
 
 class Admitted:

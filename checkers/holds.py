@@ -119,6 +119,17 @@ def conflict(a: Attempt, b: Attempt) -> bool:
     return a.key == b.key and a.process != b.process and not shared
 
 
+def ordered_tokens(case: Case) -> bool:
+    """Whether the larger of two tokens surely belongs to the later grant.
+
+    Only where that is declared *and* promised under every kind of fault of the run: a counter that
+    a restart may reset says nothing about order in a run with restarts.
+    """
+    kinds = {window.do for window in case.windows}
+    ordered = case.promises.tokens == "ordered"
+    return ordered and case.promises.promised("token-order", kinds)
+
+
 class _End(NamedTuple):
     """An end of claim; the earliest of several is their minimum."""
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from holdfast.checkers.exercise import conclude, exercise
-from holdfast.checkers.holds import Attempt
+from holdfast.checkers.holds import Attempt, ordered_tokens
 from holdfast.checkers.overlaps import (
     Overlap,
     granted,
@@ -129,7 +129,7 @@ def _dead_grants(case: Case) -> Iterator[Finding]:
     Only a smaller token granted after the notice shows that: an answer may just have been late. A
     client that races asks anew under the same attempt, so there it shows nothing.
     """
-    if case.promises.tokens != "ordered" or case.promises.order != "fifo":
+    if not ordered_tokens(case) or case.promises.order != "fifo":
         return
     for key, found in granted(case).items():
         ordered = in_token_order(found)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from holdfast.checkers.holds import INF, Attempt, by_lock, conflict
+from holdfast.checkers.holds import INF, Attempt, by_lock, conflict, ordered_tokens
 from holdfast.harness.case import Case
 from holdfast.harness.events import NO_TOKEN, Mode
 
@@ -75,7 +75,7 @@ def overlaps_by_tokens(case: Case) -> Mapping[int, Sequence[Overlap]]:
 
     Empty for a lock whose tokens contradict the order of its grants: they prove nothing there.
     """
-    if case.promises.tokens != "ordered":
+    if not ordered_tokens(case):
         return {}
     wrong = inversions(case)
     return {
@@ -121,7 +121,7 @@ def meetings(
 
 def _in_time(case: Case, found: Sequence[Attempt]) -> Iterator[Overlap]:
     far, slack_ns = reach(case), slack(case)
-    ordered = case.promises.tokens == "ordered"
+    ordered = ordered_tokens(case)
     for a, b in meetings(found, far, slack_ns):
         if not conflict(a, b) or far(b) <= a.known_ns + slack_ns:
             continue

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from holdfast.checkers.holds import Attempt, conflict
+from holdfast.checkers.holds import Attempt, conflict, ordered_tokens
 from holdfast.checkers.overlaps import granted, inversions, slack
 from holdfast.harness.case import Case
 from holdfast.harness.events import NO_TOKEN
@@ -17,7 +17,7 @@ class Succession:
 
     def __init__(self, case: Case, key: int) -> None:
         self._slack_ns = slack(case)
-        self._tokens = case.promises.tokens == "ordered" and not inversions(case)[key]
+        self._tokens = ordered_tokens(case) and not inversions(case)[key]
         self._found: Sequence[Attempt] = granted(case)[key]
         self._known = [a.known_ns for a in self._found]
         self._latest_inv = list(accumulate((a.inv_ns for a in self._found), max))

@@ -60,7 +60,7 @@ LEASE_LOCK = Promises(
     order="fifo",
     notice_ns=3 * SECOND,
     recovery_ns=5 * SECOND,
-    keeps={},
+    keeps={"token-order": ("any",)},
     sheet={},
 )
 """A lease lock that promises everything, by clocks without error."""

@@ -14,6 +14,7 @@ from holdfast.harness.case import History
 from holdfast.harness.clock import SECOND
 from holdfast.harness.events import NO_TOKEN, Op, Status, attempt_id
 from holdfast.harness.verdict import PropertyVerdict, Verdict
+from tests.checkers.faults import window
 from tests.checkers.shorthand import case, history, table
 
 ETCD = Path(__file__).parents[3] / "shared" / "histories" / "knossos" / "mutex" / "bad" / "etcd.edn"
@@ -98,6 +99,14 @@ def test_a_larger_token_tells_who_came_later_where_time_does_not() -> None:
     verdict = judged(text, promises={"bound": "connection"})
     assert kinds(verdict) == ["double-grant"]
     assert verdict.findings[0].sentence.endswith("its larger token says that c1 came later")
+
+
+def test_tokens_tell_nothing_where_their_order_is_not_promised() -> None:
+    """A server that counts anew after its death: the simulator found it, seed 10067 of `single`."""
+    text = "0a? 1a? 1a+8 0a+7 0n? 0n+"
+    promises = {"bound": "connection", "keeps": {"token-order": ("pause",)}}
+    assert kinds(judged(text, promises=promises, windows=(window("pause", "n1", 0, 1),))) != []
+    assert kinds(judged(text, promises=promises, windows=(window("kill", "n1", 0, 1),))) == []
 
 
 def test_tokens_that_contradict_the_order_of_grants_prove_nothing() -> None:
