@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,14 @@ def test_the_six_links_point_at_the_rooms() -> None:
         link = ROOT / "src" / "holdfast" / room
         assert link.is_symlink(), f"{link} is not a link; an editable install needs it"
         assert link.readlink() == Path("..", "..", room)
+
+
+def test_the_source_archive_names_every_file_of_the_front_door() -> None:
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    named = set(table["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"])
+    files = {f"src/holdfast/{path.name}" for path in (ROOT / "src" / "holdfast").glob("*.py")}
+    assert files <= named
+    assert {"src/holdfast/commands", "src/holdfast/py.typed", *ROOMS} <= named
 
 
 def test_imports_point_one_way() -> None:
