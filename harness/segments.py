@@ -84,8 +84,10 @@ class _Segment:
             with fresh.open("x+b") as file:
                 # A hole that the disk cannot fill would kill the writer by SIGBUS: ask now.
                 os.posix_fallocate(file.fileno(), 0, size)
-                # Pages are made present now: the first op on each would pay for it otherwise.
+                # Pages are made present and writable now: the first op on each would pay otherwise.
                 self._map = mmap.mmap(file.fileno(), size, flags=_SHARED_AND_PRESENT)
+                for page in range(0, size, mmap.PAGESIZE):
+                    self._map[page] = 0
         except OSError as error:
             raise EnvironmentFailed(f"{path}: cannot record here: {error}") from error
         self._path = path
