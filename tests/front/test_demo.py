@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ Capture = pytest.CaptureFixture[str]
 
 def test_its_faults_come_one_after_the_other_and_outlast_the_lease() -> None:
     faults = demo_command.FAULTS
-    for fault, after in zip(faults, faults[1:], strict=False):
+    for fault, after in pairwise(faults):
         assert fault.at_ns + fault.for_ns + SECOND <= after.at_ns
     assert all(fault.for_ns > SECOND for fault in faults)
     assert faults[-1].at_ns + faults[-1].for_ns + SECOND <= demo_command.SPAN_NS
