@@ -58,6 +58,8 @@ def test_a_pause_stops_every_process_of_a_node_and_its_children() -> None:
     with running(sys.executable, "-c", FORKS) as parent, AgentProcess() as agent:
         assert wait_until(lambda: bool(children(parent.pid)), time.monotonic_ns() + 5_000_000_000)
         (child,) = children(parent.pid)
+        # A process that still waits for the disk to give its code cannot be stopped before it has.
+        assert soon(parent.pid, "S") and soon(child, "S")
         adopt(agent, "n1", parent.pid)
         assert agent.do("pause", fault="f1", nodes=["n1"]) == {"bit": True, "states": {"n1": "T"}}
         assert (shown(parent.pid), shown(child)) == ("T", "T")
