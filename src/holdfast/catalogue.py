@@ -75,6 +75,12 @@ SYSTEMS: dict[str, SystemRow] = {
         nodes=1,
         most=1,
     ),
+    "etcd": SystemRow(
+        entry=f"{_S}.etcd.system:SYSTEM",
+        says="a lease and a create-revision transaction, or the server's own Lock call",
+        nodes=3,
+        most=9,
+    ),
     "none": SystemRow(
         entry=f"{_S}.none.system:SYSTEM",
         says="a control: no lock at all",

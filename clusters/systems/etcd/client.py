@@ -1,0 +1,327 @@
+"""A lock on etcd over its JSON gateway, standard library only: a lease per attempt, and its key.
+
+Two ways, chosen by the option `lock`. `transaction`: the key of the lock is written, with the
+lease, if it does not exist; its create revision is the token, and waiting is polling. `rpc`: the
+server's own Lock call, which queues and answers when it is the caller's turn; the token is the
+revision of that answer, at which the attempt was seen to be first.
+
+An acquire that does not succeed is taken back: its lease is revoked, and with it whatever the
+server may still do for it. Only where even that stays unanswered is the outcome unknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.clusters.systems.etcd import PORT
+from holdfast.clusters.systems.etcd.gateway import (
+    Body,
+    NoAnswer,
+    NotSent,
+    Refused,
+    Server,
+    encoded,
+    number,
+)
+from holdfast.harness.clock import SECOND
+from holdfast.harness.events import Answer, Grant, Mode, Op, Status
+from holdfast.harness.ports import ClientSetup
+from holdfast.harness.seeds import stream
+
+GONE = "etcdserver: requested lease not found"
+MEANING: dict[str, Status] = {
+    GONE: Status.NOT_OWNER,
+    "etcdserver: too many requests": Status.FAIL,
+    "etcdserver: mvcc: database space exceeded": Status.FAIL,
+    "etcdserver: not capable": Status.FAIL,
+    "etcdserver: request is too large": Status.FAIL,
+}
+"""What the server says of a request that changes something -> what it means. All else ("request
+timed out", "leader changed", "no leader" ...) is INFO: it may still be applied."""
+
+ANSWER_S = 1.0
+"""for one server, before the next one is asked"""
+TAKE_BACK_S = 1.5
+TRY_S = 0.3
+"""The Lock call cannot try; a try waits so long, and is then taken back."""
+POLL_S = (0.01, 0.05)
+"""between two polls, drawn evenly"""
+PAUSE_S = 0.05
+FOREVER_S = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lease:
+    """As granted: whole seconds, and never less than the server's minimum."""
+
+    id: str
+    ttl_s: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Turn:
+    """One round of one acquire: what it asks for, and until when (of the loop's clock, s)."""
+
+    lock: str
+    attempt: int
+    lease: Lease
+    until_s: float
+
+
+class EtcdClient:
+    """A LockClient; `client` makes one."""
+
+    def __init__(self, setup: ClientSetup) -> None:
+        self._setup = setup
+        self._servers = [Server(address, PORT) for _, address in setup.servers]
+        self._at = setup.process % max(1, len(self._servers))
+        self._rpc = setup.options.get("lock") == "rpc"
+        self._idle = setup.options.get("waiting") == "idle"
+        self._rng = stream(setup.seed, "etcd client", setup.process)
+        self._call_s = max(1.0, setup.lease_ns / 3e9)
+        self._held: dict[int, tuple[Lease, str]] = {}
+        self._dead: set[int] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
+
+    async def open(self) -> None:
+        """Asks for the state of a server once, so that a first acquire is no first connect."""
+        await self._ask("/v3/maintenance/status", {}, self._until(self._call_s))
+
+    async def acquire(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
+    ) -> Answer:
+        """As `LockClient`; a shared mode is refused. A round that failed is followed by another."""
+        if mode is not Mode.EXCLUSIVE:
+            return Answer(outcome=Status.FAIL, error="this lock is never shared")
+        limit_s = {0: self._call_s, -1: FOREVER_S}.get(wait_ns, wait_ns / SECOND)
+        until_s = self._until(limit_s)
+        while True:
+            try:
+                lease = await self._grant(ttl_ns, until_s)
+            except (NotSent, NoAnswer, Refused) as error:
+                return Answer(outcome=Status.FAIL, error=f"no lease: {_said(error)}")
+            turn = Turn(lock=lock, attempt=attempt, lease=lease, until_s=until_s)
+            try:
+                answer, again = await self._round(turn, wait_ns == 0)
+            except asyncio.CancelledError:
+                self._background(self._take_back(lease))
+                raise
+            if answer.outcome is not Status.FAIL or not again or self._until(0) >= until_s:
+                return answer
+            await asyncio.sleep(PAUSE_S)
+
+    async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
+        """Keeps the lease alive; an ok says that lease and key have been there all the time."""
+        lease, _ = self._held[grant.attempt]
+        try:
+            ttl_s = await self._keep_alive(lease, self._until(self._call_s))
+        except (NotSent, NoAnswer, Refused) as error:
+            return _meant(error)
+        if ttl_s <= 0:
+            return Answer(outcome=Status.NOT_OWNER, error="the lease is gone")
+        return Answer(outcome=Status.OK, ttl_ns=ttl_s * SECOND)
+
+    async def release(self, grant: Grant) -> Answer:
+        """Ends the lease, and the key with it; in the other way unlocks the key as it may."""
+        lease, key = self._held[grant.attempt]
+        if self._rpc:
+            path, body = "/v3/lock/unlock", {"key": key}
+        else:
+            path, body = "/v3/lease/revoke", {"ID": lease.id}
+        try:
+            await self._ask(path, body, self._until(self._call_s), again=False)
+        except (NotSent, NoAnswer, Refused) as error:
+            answer = _meant(error)
+        else:
+            answer = Answer(outcome=Status.OK)
+        if self._rpc or answer.outcome not in (Status.OK, Status.NOT_OWNER):
+            self._background(self._end(lease))
+        return answer
+
+    async def close(self) -> None:
+        """Lets the connections go; leases run out by themselves."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for server in self._servers:
+            server.close()
+
+    # One acquire
+
+    async def _round(self, turn: Turn, once: bool) -> tuple[Answer, bool]:
+        """(the answer, whether another round could do better) of one lease's acquire."""
+        try:
+            if self._rpc:
+                answer = await self._queue(turn, once)
+            else:
+                answer = await self._poll(turn, once)
+        except (NotSent, NoAnswer, Refused) as error:
+            answer = _meant(error)
+        if answer.outcome is Status.OK:
+            return answer, False
+        if not await self._take_back(turn.lease):
+            return Answer(outcome=Status.INFO, error=answer.error), False
+        # Who was told that its lease is gone has no second turn under the same attempt.
+        again = bool(answer.error) and not once and turn.attempt not in self._dead
+        return Answer(outcome=Status.FAIL, error=answer.error), again
+
+    async def _poll(self, turn: Turn, once: bool) -> Answer:
+        """Transaction after transaction until one finds the key free; the lease is kept alive."""
+        key, lease = encoded(f"holdfast/{turn.lock}"), turn.lease
+        write = {"key": key, "value": encoded(str(turn.attempt)), "lease": lease.id}
+        body = {
+            "compare": [{"key": key, "target": "CREATE", "result": "EQUAL", "createRevision": "0"}],
+            "success": [{"requestPut": write}],
+        }
+        kept_s = self._until(0)
+        while True:
+            said = await self._ask("/v3/kv/txn", body, turn.until_s, again=False)
+            if said.get("succeeded"):
+                self._held[turn.attempt] = (lease, key)
+                return _granted(said, lease)
+            pause_s = self._rng.uniform(*POLL_S)
+            if once or self._until(pause_s) >= turn.until_s:
+                return Answer(outcome=Status.FAIL)
+            self._setup.tell(Op.WAITING, attempt=turn.attempt, lock=turn.lock, res=-1)
+            await asyncio.sleep(pause_s)
+            if self._until(0) > kept_s + lease.ttl_s / 3:
+                kept_s = self._until(0)
+                if await self._keep_alive(lease, turn.until_s) <= 0:
+                    return Answer(outcome=Status.FAIL, error="the lease ended during the wait")
+
+    async def _queue(self, turn: Turn, once: bool) -> Answer:
+        """One Lock call, on one server. What becomes of its lease meanwhile is watched."""
+        within_s = TRY_S if once else max(0.0, turn.until_s - self._until(0))
+        body = {"name": encoded(f"holdfast/{turn.lock}"), "lease": turn.lease.id}
+        call = asyncio.ensure_future(self._servers[self._at].ask("/v3/lock/lock", body, within_s))
+        watch = asyncio.ensure_future(self._watch(turn))
+        try:
+            said = await call
+        except (NotSent, NoAnswer) as error:
+            if self._until(PAUSE_S) >= turn.until_s or once:
+                return Answer(outcome=Status.FAIL)
+            self._next()
+            raise error
+        finally:
+            call.cancel()
+            watch.cancel()
+        self._held[turn.attempt] = (turn.lease, str(said["key"]))
+        return _granted(said, turn.lease)
+
+    async def _watch(self, turn: Turn) -> None:
+        """Keeps a waiter's lease alive, or only looks at it; tells once that it is gone."""
+        while True:
+            await asyncio.sleep(turn.lease.ttl_s / 4)
+            try:
+                if self._idle:
+                    left_s = await self._time_to_live(turn.lease, turn.until_s)
+                else:
+                    left_s = await self._keep_alive(turn.lease, turn.until_s)
+            except (NotSent, NoAnswer, Refused):
+                continue
+            if left_s <= 0:
+                self._dead.add(turn.attempt)
+                self._setup.tell(
+                    Op.LOST, attempt=turn.attempt, lock=turn.lock, text="lease expired in the queue"
+                )
+                return
+
+    # Leases
+
+    async def _grant(self, ttl_ns: int, until_s: float) -> Lease:
+        """A new lease. A grant that went unanswered leaves an empty one, which is no matter."""
+        said = await self._ask("/v3/lease/grant", {"TTL": str(-(-ttl_ns // SECOND))}, until_s)
+        return Lease(id=str(said["ID"]), ttl_s=number(said, "TTL"))
+
+    async def _keep_alive(self, lease: Lease, until_s: float) -> int:
+        """Seconds that the lease has anew; 0 if the server knows it no more."""
+        said = await self._ask("/v3/lease/keepalive", {"ID": lease.id}, until_s)
+        return number(said.get("result", {}), "TTL")
+
+    async def _time_to_live(self, lease: Lease, until_s: float) -> int:
+        """Seconds that the lease has left, at least 1 as long as it is there; 0 if it is gone."""
+        said = await self._ask("/v3/lease/timetolive", {"ID": lease.id}, until_s)
+        return max(1, number(said, "TTL")) if number(said, "TTL") >= 0 else 0
+
+    async def _take_back(self, lease: Lease) -> bool:
+        """Whether the lease is surely gone, so that nothing asked for with it takes effect."""
+        try:
+            body = {"ID": lease.id}
+            await self._ask("/v3/lease/revoke", body, self._until(TAKE_BACK_S))
+        except Refused as error:
+            return str(error) == GONE
+        except (NotSent, NoAnswer):
+            return False
+        return True
+
+    async def _end(self, lease: Lease) -> None:
+        await self._take_back(lease)
+
+    # Small change
+
+    async def _ask(self, path: str, body: Body, until_s: float, *, again: bool = True) -> Body:
+        """One request, to the next server when one is silent; a second time only if `again`.
+
+        Errors: those of the last server that was asked.
+        """
+        while True:
+            server = self._servers[self._at]
+            left_s = until_s - self._until(0)
+            try:
+                return await server.ask(path, body, max(0.001, min(ANSWER_S, left_s)))
+            except Refused as error:
+                if not again or MEANING.get(str(error), Status.INFO) is not Status.INFO:
+                    raise
+                failed: Exception = error
+            except NotSent as error:
+                failed = error
+            except NoAnswer as error:
+                if not again:
+                    self._next()
+                    raise
+                failed = error
+            self._next()
+            if self._until(PAUSE_S) >= until_s:
+                raise failed
+            await asyncio.sleep(PAUSE_S)
+
+    def _next(self) -> None:
+        self._at = (self._at + 1) % len(self._servers)
+
+    def _until(self, seconds: float) -> float:
+        return asyncio.get_running_loop().time() + seconds
+
+    def _background(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+
+
+def _granted(said: Body, lease: Lease) -> Answer:
+    """A yes. The revision of a transaction that wrote the key is the key's create revision."""
+    token = number(said["header"], "revision")
+    return Answer(outcome=Status.OK, token=token, ttl_ns=lease.ttl_s * SECOND)
+
+
+def _meant(error: Exception) -> Answer:
+    """What the table says of an error."""
+    if isinstance(error, NotSent):
+        outcome = Status.FAIL
+    elif isinstance(error, Refused):
+        outcome = MEANING.get(str(error), Status.INFO)
+    else:
+        outcome = Status.INFO
+    return Answer(outcome=outcome, error=_said(error))
+
+
+def _said(error: Exception) -> str:
+    kind = {NotSent: "never sent", NoAnswer: "no answer"}.get(type(error), "refused")
+    return f"{kind}: {error}"
+
+
+def client(setup: ClientSetup) -> EtcdClient:
+    """The client of one worker; nothing is opened yet."""
+    return EtcdClient(setup)

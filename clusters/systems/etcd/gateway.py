@@ -1,0 +1,144 @@
+"""One etcd server over its JSON gateway: HTTP/1.1 on kept connections, one request on each at once.
+
+The gateway writes 64-bit numbers as texts, leaves out what is zero, and takes and gives bytes in
+base64. A connection that is closed tells the server that nobody waits for the answer any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+Body = dict[str, Any]
+
+MOST_BYTES = 1 << 20
+
+
+class NotSent(Exception):
+    """The request never left: surely no effect."""
+
+
+class NoAnswer(Exception):
+    """The request left and no answer came: it may take effect at any time, or never."""
+
+
+class Refused(Exception):
+    """The server answered with an error; the text is its own."""
+
+
+class Server:
+    """One server, by its address. `ask` may be called again while an earlier one still waits."""
+
+    def __init__(self, address: str, port: int) -> None:
+        self._address, self._port = address, port
+        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    async def ask(self, path: str, body: Mapping[str, Any], within_s: float) -> Body:
+        """The answer to one POST, sent once. Errors: NotSent, NoAnswer, Refused."""
+        until_s = asyncio.get_running_loop().time() + within_s
+        reader, writer = await self._connection(until_s)
+        try:
+            async with asyncio.timeout_at(until_s):
+                writer.write(request(self._address, path, body))
+                await writer.drain()
+                status, answer, kept = await response(reader)
+        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
+            writer.close()
+            raise NoAnswer(f"{type(error).__name__}: {error}") from error
+        except BaseException:
+            writer.close()
+            raise
+        if kept:
+            self._idle.append((reader, writer))
+        else:
+            writer.close()
+        said = refusal(status, answer)
+        if said:
+            raise Refused(said)
+        return answer
+
+    def close(self) -> None:
+        """Lets the connections go that nobody waits on."""
+        for _, writer in self._idle:
+            writer.close()
+        self._idle.clear()
+
+    async def _connection(
+        self, until_s: float
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        while self._idle:
+            reader, writer = self._idle.pop()
+            if not reader.at_eof() and not writer.is_closing():
+                return reader, writer
+            writer.close()
+        try:
+            async with asyncio.timeout_at(until_s):
+                return await asyncio.open_connection(self._address, self._port, limit=MOST_BYTES)
+        except OSError as error:
+            raise NotSent(f"no connection: {str(error) or 'in time'}") from error
+
+
+def request(host: str, path: str, body: Mapping[str, Any]) -> bytes:
+    """A POST of a JSON object, as bytes."""
+    content = json.dumps(body).encode()
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(content)}\r\n\r\n"
+    )
+    return head.encode() + content
+
+
+async def response(reader: asyncio.StreamReader) -> tuple[int, Body, bool]:
+    """(status, JSON object, whether the connection can be used again). Errors: ValueError, EOF."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    status = int(head[0].split(" ", 2)[1])
+    fields = {}
+    for line in head[1:]:
+        name, _, value = line.partition(":")
+        fields[name.strip().lower()] = value.strip().lower()
+    if fields.get("transfer-encoding") == "chunked":
+        content = await _chunks(reader)
+    elif "content-length" in fields:
+        content = await reader.readexactly(int(fields["content-length"]))
+    else:
+        raise ValueError("an answer without a length")
+    answer = json.loads(content) if content.strip() else {}
+    if not isinstance(answer, dict):
+        raise ValueError("an answer that is no JSON object")
+    return status, answer, fields.get("connection") != "close"
+
+
+async def _chunks(reader: asyncio.StreamReader) -> bytes:
+    content = b""
+    while True:
+        size = int((await reader.readuntil(b"\r\n")).split(b";")[0], 16)
+        if len(content) + size > MOST_BYTES:
+            raise ValueError("an answer that is too long")
+        content += await reader.readexactly(size)
+        if await reader.readexactly(2) != b"\r\n":
+            raise ValueError("a chunk without an end")
+        if size == 0:
+            return content
+
+
+def refusal(status: int, answer: Mapping[str, Any]) -> str:
+    """The error that an answer carries; empty if it is a result."""
+    said = answer.get("error")
+    if isinstance(said, dict):
+        return str(said.get("message") or said)
+    if said:
+        return str(said)
+    return f"HTTP {status}" if status >= 400 else ""
+
+
+def encoded(text: str) -> str:
+    """A key or value as the gateway takes it."""
+    return base64.b64encode(text.encode()).decode()
+
+
+def number(answer: Mapping[str, Any], name: str) -> int:
+    """A number of an answer; what is left out is 0."""
+    return int(answer.get(name, 0))

@@ -1,0 +1,174 @@
+"""etcd as the driver sees it: how a member starts, who leads, and what it promises.
+
+Promises: exclusion, ordered tokens, ownership and progress under any fault that leaves, or gives
+    back, a majority; with a resource that checks tokens, no stale write.
+Does not promise: notice of a loss (a client learns it from its next renewal); that a holder which
+    was stopped past its lease writes nothing.
+Tested with: Debian's etcd 3.4.23 on three members; partitions, stops, deaths, wall clocks off.
+    Known of that version: its Lock call answers ok to a waiter whose lease has expired (etcd#11456,
+    `--set lock=rpc`), and a leader that was stopped revokes leases that were kept alive through
+    its successor (etcd#15247).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping, Sequence
+
+from holdfast.clusters.systems.etcd import PEER_PORT, PORT
+from holdfast.clusters.systems.etcd.gateway import Body, NoAnswer, NotSent, Refused, Server, number
+from holdfast.clusters.systems.options import choose
+from holdfast.harness.clock import MILLISECOND, SECOND
+from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.verdict import Promises
+
+OPTIONS = {
+    "lock": ("transaction", "rpc"),
+    "waiting": ("alive", "idle"),
+    "election": ("1000", "500"),
+}
+"""The way to lock; whether a waiter of the Lock call keeps its lease alive; the election timeout in
+ms, of which the heartbeat is a tenth and the least lease one and a half, in whole seconds."""
+STATUS_S = 0.5
+LOOPBACK = "127."
+KEPT = (
+    "mutual-exclusion",
+    "no-stale-write",
+    "no-lost-update",
+    "token-order",
+    "ownership",
+    "deadlock-freedom",
+    "orphan-freedom",
+    "no-hung-request",
+)
+ACQUISITION = {
+    "transaction": "a transaction that writes the key with a lease if its create revision is 0;"
+    " refused ones are polled again every 10 to 50 ms",
+    "rpc": "the server's Lock call on one member, which queues a key of the lease",
+}
+TOKENS = {
+    "transaction": "the create revision of the key",
+    "rpc": "the revision of the answer to the Lock call, at which the attempt was first in line",
+}
+
+
+class Etcd:
+    """A System; `SYSTEM` is the one."""
+
+    client = "holdfast.clusters.systems.etcd.client:client"
+    libraries: Sequence[str] = ()
+    binary = "etcd"
+    ports: Sequence[int] = (PORT, PEER_PORT)
+
+    def promises(self, options: Mapping[str, str]) -> Promises:
+        """What a consistent store can promise of a lock with leases. Raises UsageError."""
+        chosen = choose("etcd", options, OPTIONS)
+        rpc = chosen["lock"] == "rpc"
+        return Promises(
+            purpose="correctness",
+            bound="lease",
+            renew_proves=True,
+            release_proves=not rpc,
+            release_once=not rpc,
+            slip_ns=10 * MILLISECOND,
+            drift_ppm=1000,
+            tokens="ordered",
+            tokens_unique=True,
+            order="fifo" if rpc else "racing",
+            notice_ns=0,
+            recovery_ns=8 * SECOND,
+            keeps=dict.fromkeys(KEPT, ("any",)),
+            sheet=_sheet(chosen),
+        )
+
+    def command(
+        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
+    ) -> Command:
+        """One member; its data is data/<node> in the run's folder, every write synced."""
+        chosen = choose("etcd", options, OPTIONS)
+        if len(servers) > 1 and node.address.startswith(LOOPBACK):
+            raise EnvironmentFailed(
+                "etcd: its members must reach each other under the same addresses, which proxies on"
+                " loopback cannot give; use --backend docker, or --nodes 1"
+            )
+        data = place.run_dir / "data" / node.name
+        data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        election = int(chosen["election"])
+        cluster = ",".join(f"{s.name}={_url(s.address, PEER_PORT)}" for s in servers)
+        argv = (
+            self.binary,
+            "--name", node.name,
+            "--data-dir", str(data),
+            "--listen-client-urls", _url(node.address, PORT),
+            "--advertise-client-urls", _url(node.address, PORT),
+            "--listen-peer-urls", _url(node.address, PEER_PORT),
+            "--initial-advertise-peer-urls", _url(node.address, PEER_PORT),
+            "--initial-cluster", cluster,
+            "--initial-cluster-state", "new",
+            "--initial-cluster-token", place.label,
+            "--heartbeat-interval", str(election // 10),
+            "--election-timeout", str(election),
+            "--logger", "zap",
+            "--log-outputs", "stderr",
+        )  # fmt: skip
+        return Command(argv=argv, log=place.run_dir / "logs" / node.name / "etcd.log")
+
+    def precheck(self) -> str | None:
+        """Why this machine cannot start it outside a container; None if it can."""
+        if shutil.which(self.binary) is None:
+            return "etcd is not installed; install etcd-server, or use --backend docker"
+        return None
+
+    async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
+        """Whether the member answers and knows a leader."""
+        said = await status(node.address)
+        return said is not None and number(said, "leader") != 0
+
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+        """Who says, in the highest term, that it leads; None if nobody does."""
+        asked = await asyncio.gather(*(status(server.address) for server in servers))
+        leading = [
+            (number(said, "raftTerm"), server.name)
+            for server, said in zip(servers, asked, strict=True)
+            if said is not None and said.get("leader") == said["header"].get("member_id")
+        ]
+        return max(leading)[1] if leading else None
+
+
+async def status(address: str) -> Body | None:
+    """What a member says of itself without asking the others; None if it does not answer."""
+    server = Server(address, PORT)
+    try:
+        return await server.ask("/v3/maintenance/status", {}, STATUS_S)
+    except (NotSent, NoAnswer, Refused):
+        return None
+    finally:
+        server.close()
+
+
+def _url(address: str, port: int) -> str:
+    return f"http://{address}:{port}"
+
+
+def _sheet(chosen: Mapping[str, str]) -> dict[str, str]:
+    alive = "keeps it alive" if chosen["waiting"] == "alive" else "lets it run (waiting=idle)"
+    return {
+        "owner identity": "a lease of its own for every attempt",
+        "acquisition": ACQUISITION[chosen["lock"]],
+        "lease": "whole seconds, counted by the leader; a new leader counts every lease anew; a"
+        f" client that waits {alive}",
+        "renewal": "a keepalive of the lease, which says how long it has anew, or that it is gone",
+        "token enforcement": TOKENS[chosen["lock"]],
+        "timeout": "1 s for one member, then the next is asked; a release is asked for once",
+        "retry": "an acquire that failed is taken back by revoking its lease before the next",
+        "consequence": "a minority neither grants nor keeps alive; a dead majority stops it",
+        "clock assumptions": "monotonic clocks of leader and client differ by less than 0.1"
+        " percent; wall clocks play no part",
+        "evidence": f"every write synced; election timeout {chosen['election']} ms, heartbeat a"
+        " tenth of it",
+    }
+
+
+SYSTEM = Etcd()
