@@ -81,6 +81,12 @@ SYSTEMS: dict[str, SystemRow] = {
         nodes=3,
         most=9,
     ),
+    "zookeeper": SystemRow(
+        entry=f"{_S}.zookeeper.system:SYSTEM",
+        says="ephemeral sequential nodes in a session, through unmodified kazoo",
+        nodes=3,
+        most=9,
+    ),
     "none": SystemRow(
         entry=f"{_S}.none.system:SYSTEM",
         says="a control: no lock at all",

@@ -1,0 +1,14 @@
+"""ZooKeeper as people use it for locks: ephemeral sequential nodes, through unmodified kazoo."""
+
+from holdfast.harness.clock import MILLISECOND
+
+PORT = 2181
+FOLLOW_PORT = 2888
+ELECTION_PORT = 3888
+LONGEST_MS = 60_000
+
+
+def session_ns(lease_ns: int, tick_ms: int) -> int:
+    """The session timeout that a server grants where this lease is asked for."""
+    asked_ms = -(-lease_ns // MILLISECOND)
+    return max(2 * tick_ms, min(asked_ms, LONGEST_MS)) * MILLISECOND

@@ -1,0 +1,162 @@
+"""kazoo's Lock, unmodified: an ephemeral sequential node per attempt, in one session per client.
+
+The library keeps the session alive in a thread of its own and says nothing of a lock that was
+lost with it; the adapter listens to the state of the session and tells. To renew is to write to
+the attempt's node, which the leader accepts as long as the node is there: unlike an answered
+heartbeat, that shows that the lock has been owned since the grant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    ConnectionClosedError,
+    ConnectionLoss,
+    KazooException,
+    LockTimeout,
+    NoNodeError,
+    OperationTimeoutError,
+    SessionExpiredError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import KazooState
+from kazoo.recipe.lock import Lock
+
+from holdfast.clusters.systems.zookeeper import PORT, session_ns
+from holdfast.harness.clock import SECOND
+from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status
+from holdfast.harness.ports import ClientSetup
+
+MEANING: tuple[tuple[type[Exception], Status], ...] = (
+    (LockTimeout, Status.FAIL),
+    (NoNodeError, Status.NOT_OWNER),
+    (SessionExpiredError, Status.NOT_OWNER),
+    (ConnectionLoss, Status.INFO),
+    (ConnectionClosedError, Status.INFO),
+    (OperationTimeoutError, Status.INFO),
+    (KazooTimeoutError, Status.INFO),
+)
+"""Error -> what it says of a call. What is not here is INFO."""
+
+START_S = 15.0
+RECONNECT = {"max_tries": -1, "max_delay": 1.0}
+"""kazoo's own, but for the longest pause between two tries, which is an hour there."""
+
+
+class KazooLock:
+    """A BlockingLockClient with one session; a lost one is followed by another."""
+
+    blocking = True
+
+    def __init__(self, setup: ClientSetup) -> None:
+        self._setup = setup
+        self._told_when_suspended = setup.options.get("suspended") == "told"
+        self._sequence = setup.options.get("token") == "sequence"
+        self._session_ns = session_ns(setup.lease_ns, int(setup.options.get("tick", "500")))
+        self._call_s = max(1.0, setup.lease_ns / 3e9)
+        self._locks: dict[int, Lock] = {}
+        self._held: dict[int, Grant] = {}
+        self._zk = KazooClient(
+            hosts=",".join(f"{address}:{PORT}" for _, address in setup.servers),
+            timeout=setup.lease_ns / SECOND,
+            connection_retry=RECONNECT,
+        )
+        self._zk.add_listener(self._on_state)
+
+    def open(self) -> None:
+        """Opens the session."""
+        self._zk.start(timeout=START_S)
+
+    def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
+        """As `BlockingLockClient`; a shared mode is refused. The lease is that of the session."""
+        if mode is not Mode.EXCLUSIVE:
+            return Answer(outcome=Status.FAIL, error="this lock is never shared")
+        asked = self._zk.Lock(f"/holdfast/{lock}", identifier=str(attempt))
+        timeout_s = wait_ns / SECOND if wait_ns > 0 else None
+        try:
+            if not asked.acquire(blocking=wait_ns != 0, timeout=timeout_s):
+                return Answer(outcome=Status.FAIL)
+        except (KazooException, KazooTimeoutError) as error:
+            return _answer(error)
+        try:
+            token = self._token(asked)
+        except (KazooException, KazooTimeoutError) as error:
+            with contextlib.suppress(KazooException):
+                asked.release()
+            return _answer(error)
+        self._locks[attempt] = asked
+        self._held[attempt] = Grant(
+            lock=lock, attempt=attempt, token=token, ttl_ns=self._session_ns, granted_at_ns=0
+        )
+        return Answer(outcome=Status.OK, token=token, ttl_ns=self._session_ns)
+
+    def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
+        """Writes to the attempt's node. The session runs on by itself."""
+        try:
+            self._write(self._locks[grant.attempt], grant)
+        except (KazooException, KazooTimeoutError) as error:
+            return _answer(error)
+        return Answer(outcome=Status.OK, ttl_ns=self._session_ns)
+
+    def release(self, grant: Grant) -> Answer:
+        """Renews, then releases, for the library's release says nothing of who held.
+
+        Ok says that the attempt owned its lock until now, and does so no more.
+        """
+        self._held.pop(grant.attempt, None)
+        owned = self.renew(grant, ttl_ns=0)
+        try:
+            self._locks[grant.attempt].release()
+        except KazooException as error:
+            return owned if owned.outcome is Status.NOT_OWNER else _answer(error)
+        return owned
+
+    def close(self) -> None:
+        """Ends the session, and all locks with it."""
+        self._zk.remove_listener(self._on_state)
+        self._zk.stop()
+        self._zk.close()
+
+    def _token(self, lock: Lock) -> int:
+        """The fencing token of a lock that was just acquired. Errors: as kazoo's; NoNodeError."""
+        if self._sequence:
+            return int(lock.node[-10:])
+        stat = self._zk.exists_async(f"{lock.path}/{lock.node}").get(timeout=self._call_s)
+        if stat is None:
+            raise NoNodeError("the node of a lock that was acquired is gone")
+        return int(stat.czxid)
+
+    def _write(self, lock: Lock, grant: Grant) -> None:
+        if lock.node is None:
+            raise NoNodeError("released before")
+        data = str(grant.attempt).encode()
+        self._zk.set_async(f"{lock.path}/{lock.node}", data).get(timeout=self._call_s)
+
+    def _on_state(self, state: str) -> None:
+        """Called in a thread of the library: what a careful user would do there."""
+        if state == KazooState.LOST:
+            self._setup.tell(Op.CLOSED, attempt=0, lock="", text="session")
+            self._tell_lost("session")
+        elif state == KazooState.SUSPENDED and self._told_when_suspended:
+            self._tell_lost("connection")
+
+    def _tell_lost(self, reason: str) -> None:
+        for attempt in list(self._held):
+            grant = self._held.pop(attempt, None)
+            if grant is not None:
+                self._setup.tell(
+                    Op.LOST, attempt=attempt, lock=grant.lock, text=reason, token=grant.token
+                )
+
+
+def _answer(error: Exception) -> Answer:
+    """What the table says of an error."""
+    outcome = next((meaning for kind, meaning in MEANING if isinstance(error, kind)), Status.INFO)
+    return Answer(outcome=outcome, token=NO_TOKEN, error=f"{type(error).__name__}: {error}")
+
+
+def client(setup: ClientSetup) -> KazooLock:
+    """A client of all servers, in one session."""
+    return KazooLock(setup)

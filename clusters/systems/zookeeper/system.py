@@ -1,0 +1,193 @@
+"""ZooKeeper as the driver sees it: how a server starts, who leads, and what kazoo's lock promises.
+
+Promises: exclusion while the session lives, ordered tokens, ownership, notice of a lost session
+    and progress under any fault that leaves, or gives back, a majority; with a resource that
+    checks tokens, no stale write.
+Does not promise: that a holder which was stopped or cut off past its session writes nothing:
+    kazoo's `is_acquired` stays true until the lock is released.
+Tested with: Debian's ZooKeeper 3.8.0 on three servers and kazoo 2.11.0; partitions, stops, deaths.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.zookeeper import (
+    ELECTION_PORT,
+    FOLLOW_PORT,
+    LONGEST_MS,
+    PORT,
+)
+from holdfast.harness.clock import MILLISECOND, SECOND
+from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.verdict import Promises
+
+OPTIONS = {
+    "lock": ("kazoo",),
+    "token": ("czxid", "sequence"),
+    "suspended": ("ignored", "told"),
+    "tick": ("500", "2000"),
+    "sync": ("yes", "no"),
+}
+"""The library; what is taken for a token; whether a lost connection already counts as a loss; the
+server's tick in ms, of which the least session is two; whether every write is synced."""
+JARS = ("/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar")
+MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+JVM = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+STATUS_S = 0.5
+LOOPBACK = "127."
+KEPT = (
+    "mutual-exclusion",
+    "no-stale-write",
+    "no-lost-update",
+    "token-order",
+    "ownership",
+    "loss-notice",
+    "deadlock-freedom",
+    "orphan-freedom",
+    "no-hung-request",
+)
+
+
+class ZooKeeper:
+    """A System; `SYSTEM` is the one."""
+
+    client = "holdfast.clusters.systems.zookeeper.client:client"
+    libraries: Sequence[str] = ("kazoo==2.11.0",)
+    ports: Sequence[int] = (PORT, FOLLOW_PORT, ELECTION_PORT)
+
+    def promises(self, options: Mapping[str, str]) -> Promises:
+        """What the recipe promises of a lock in a session. Raises UsageError."""
+        chosen = choose("zookeeper", options, OPTIONS)
+        durable = ("any",) if chosen["sync"] == "yes" else ("partition", "pause", "clock")
+        return Promises(
+            purpose="correctness",
+            bound="session",
+            renew_proves=True,
+            release_proves=True,
+            release_once=True,
+            slip_ns=10 * MILLISECOND,
+            drift_ppm=1000,
+            tokens="ordered",
+            tokens_unique=True,
+            order="fifo",
+            notice_ns=3 * SECOND,
+            recovery_ns=12 * SECOND,
+            keeps=dict.fromkeys(KEPT, durable),
+            sheet=_sheet(chosen),
+        )
+
+    def command(
+        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
+    ) -> Command:
+        """One server; its data is data/<node> in the run's folder."""
+        chosen = choose("zookeeper", options, OPTIONS)
+        if len(servers) > 1 and node.address.startswith(LOOPBACK):
+            raise EnvironmentFailed(
+                "zookeeper: its servers must reach each other under the same addresses, which"
+                " proxies on loopback cannot give; use --backend docker, or --nodes 1"
+            )
+        data = place.run_dir / "data" / node.name
+        data.mkdir(parents=True, exist_ok=True)
+        names = [server.name for server in servers]
+        (data / "myid").write_text(f"{names.index(node.name) + 1}\n")
+        config = data / "zoo.cfg"
+        config.write_text(_config(node, servers, data, int(chosen["tick"])))
+        argv = (
+            "java",
+            *JVM,
+            "-Dzookeeper.admin.enableServer=false",
+            f"-Dzookeeper.forceSync={chosen['sync']}",
+            "-cp", ":".join(JARS),
+            MAIN,
+            str(config),
+        )  # fmt: skip
+        return Command(argv=argv, log=place.run_dir / "logs" / node.name / "zookeeper.log")
+
+    def precheck(self) -> str | None:
+        """Why this machine cannot start it outside a container; None if it can."""
+        missing = [jar for jar in JARS if not Path(jar).exists()]
+        if shutil.which("java") is None:
+            missing.insert(0, "java")
+        if missing:
+            return f"no {', '.join(missing)}; install zookeeper, or use --backend docker"
+        return None
+
+    async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
+        """Whether the server serves: alone, as a follower, or as the leader."""
+        return await mode(node.address) in ("standalone", "follower", "leader")
+
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+        """Who says that it leads; None if nobody does. Of two it is the one that says so first."""
+        modes = await asyncio.gather(*(mode(server.address) for server in servers))
+        for server, said in zip(servers, modes, strict=True):
+            if said in ("leader", "standalone"):
+                return server.name
+        return None
+
+
+async def mode(address: str) -> str:
+    """What a server says it is; empty where it does not serve."""
+    try:
+        async with asyncio.timeout(STATUS_S):
+            reader, writer = await asyncio.open_connection(address, PORT)
+            try:
+                writer.write(b"srvr")
+                said = (await reader.read(4096)).decode(errors="replace")
+            finally:
+                writer.close()
+    except (OSError, TimeoutError):
+        return ""
+    lines = [line for line in said.splitlines() if line.startswith("Mode: ")]
+    return lines[0].removeprefix("Mode: ").strip() if lines else ""
+
+
+def _config(node: Node, servers: Sequence[Node], data: Path, tick_ms: int) -> str:
+    """The server's file: a follower that hears nothing for two seconds looks for a leader."""
+    table = {
+        "tickTime": tick_ms,
+        "initLimit": max(5, 10_000 // tick_ms),
+        "syncLimit": max(2, 2000 // tick_ms),
+        "minSessionTimeout": 2 * tick_ms,
+        "maxSessionTimeout": LONGEST_MS,
+        "maxClientCnxns": 0,
+        "dataDir": data,
+        "clientPort": PORT,
+        "clientPortAddress": node.address,
+        "4lw.commands.whitelist": "srvr",
+    }
+    if len(servers) > 1:
+        for n, server in enumerate(servers, 1):
+            table[f"server.{n}"] = f"{server.address}:{FOLLOW_PORT}:{ELECTION_PORT}"
+    return "".join(f"{name}={value}\n" for name, value in table.items())
+
+
+def _sheet(chosen: Mapping[str, str]) -> dict[str, str]:
+    early = chosen["suspended"] == "told"
+    return {
+        "owner identity": "an ephemeral node of the attempt, in the session of its client",
+        "acquisition": "kazoo's Lock: an ephemeral sequential node; whoever is not first watches"
+        " the node before its own",
+        "lease": "the session's timeout, counted by the leader; a new leader counts it anew",
+        "renewal": "heartbeats in a thread of the library; a renewal by the harness writes to the"
+        " attempt's node, which proves that it is still there",
+        "token enforcement": "the zxid that created the node"
+        if chosen["token"] == "czxid"
+        else "the sequence number in the node's name",
+        "timeout": "1 s or a third of the lease for a renewal; the library's acquire and release"
+        " wait for the connection to come back",
+        "retry": "kazoo's own, with pauses of at most 1 s between two connects",
+        "consequence": "a holder whose session ended holds no more; it is told once it can connect"
+        + (", and as lost already when its connection breaks" if early else ""),
+        "clock assumptions": "monotonic clocks of leader and client differ by less than 0.1"
+        " percent; wall clocks play no part",
+        "evidence": f"tick {chosen['tick']} ms; writes synced: {chosen['sync']}",
+    }
+
+
+SYSTEM = ZooKeeper()
