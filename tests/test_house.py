@@ -27,6 +27,8 @@ STDLIB_ONLY = (
     "clusters/systems/reference",
     "clusters/systems/single",
     "clusters/systems/majority",
+    "clusters/systems/redis/resp.py",
+    "clusters/systems/redlock",
 )
 FUNCTION_LINES, FILE_LINES, LINE_WIDTH = 60, 400, 100
 

@@ -87,6 +87,12 @@ SYSTEMS: dict[str, SystemRow] = {
         nodes=3,
         most=9,
     ),
+    "redlock": SystemRow(
+        entry=f"{_S}.redlock.system:SYSTEM",
+        says="the published vote over independent Redis servers",
+        nodes=5,
+        most=9,
+    ),
     "none": SystemRow(
         entry=f"{_S}.none.system:SYSTEM",
         says="a control: no lock at all",

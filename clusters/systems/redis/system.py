@@ -7,22 +7,15 @@ Tested with: Debian's redis-server 7.0 and redis-py 8.1.0
 
 from __future__ import annotations
 
-import asyncio
-import shutil
 from collections.abc import Mapping, Sequence
 
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.redis import PORT
+from holdfast.clusters.systems.redis.server import PERSISTENCE, missing, redis_server, said
 from holdfast.harness.clock import MILLISECOND, SECOND
 from holdfast.harness.ports import Command, Node, Place
 from holdfast.harness.verdict import Promises
 
-PERSISTENCE: dict[str, tuple[str, ...]] = {
-    "stock": (),
-    "always": ("--appendonly", "yes", "--appendfsync", "always"),
-    "none": ("--save", "", "--appendonly", "no"),
-}
-"""How the server keeps its data: as shipped (snapshots), every write synced, not at all."""
 OPTIONS = {"persistence": tuple(PERSISTENCE), "tokens": ("none", "counter")}
 
 
@@ -31,7 +24,6 @@ class Redis:
 
     client = "holdfast.clusters.systems.redis.client:client"
     libraries: Sequence[str] = ("redis==8.1.0", "async-timeout==5.0.1")
-    binary = "redis-server"
     ports: Sequence[int] = (PORT,)
 
     def promises(self, options: Mapping[str, str]) -> Promises:
@@ -82,39 +74,17 @@ class Redis:
     def command(
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
+        """The same on every node; clients use the first."""
         chosen = choose("redis", options, OPTIONS)
-        data = place.run_dir / "data" / node.name
-        data.mkdir(parents=True, exist_ok=True)
-        logs = place.run_dir / "logs" / node.name
-        logs.mkdir(parents=True, exist_ok=True)
-        argv = (
-            self.binary,
-            "--bind", node.address,
-            "--port", str(PORT),
-            "--dir", str(data),
-            "--protected-mode", "no",
-            "--daemonize", "no",
-            *PERSISTENCE[chosen["persistence"]],
-        )  # fmt: skip
-        return Command(argv=argv, log=logs / "redis.log")
+        return redis_server(node, place, chosen["persistence"])
 
     def precheck(self) -> str | None:
         """Why this machine cannot start it outside a container; None if it can."""
-        if shutil.which(self.binary) is None:
-            return "redis-server is not installed; install it, or use --backend docker"
-        return None
+        return missing()
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the server answers PING."""
-        try:
-            async with asyncio.timeout(0.5):
-                reader, writer = await asyncio.open_connection(node.address, PORT)
-                writer.write(b"PING\r\n")
-                answer = await reader.readline()
-                writer.close()
-        except (OSError, TimeoutError):
-            return False
-        return answer.startswith(b"+PONG")
+        return await said(node.address, PORT, "PING") == ["PONG"]
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
         """The one server that clients use."""

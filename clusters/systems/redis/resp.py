@@ -1,0 +1,131 @@
+"""One pipelined connection to a Redis server, in its own wire format; standard library only.
+
+Questions of one connection are carried out in the order of their asking, also those whose asker
+has stopped waiting: a give-back sent after a late SET still comes after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections import deque
+
+GIVE_UP_S = 1.0
+"""A connection that owes an answer for so long is cut, and what it had not sent is dropped."""
+
+Reply = str | int | None
+
+
+class NotSent(Exception):
+    """The question never left: surely no effect."""
+
+
+class NoAnswer(Exception):
+    """The question may have been carried out or not, now or later."""
+
+
+class Refused(Exception):
+    """The server answered with an error: it did nothing."""
+
+
+class Link:
+    """A server by its address. Connects when needed, and again after a break."""
+
+    def __init__(self, address: str, port: int) -> None:
+        self._address = address
+        self._port = port
+        self._connecting = asyncio.Lock()
+        self._writer: asyncio.StreamWriter | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._waiting: deque[tuple[float, asyncio.Future[Reply | Exception]]] = deque()
+
+    async def ask(self, *words: str | int, within_s: float) -> Reply:
+        """The answer to one command. Raises NotSent, NoAnswer or Refused."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + within_s
+        try:
+            async with asyncio.timeout_at(until_s), self._connecting:
+                writer = self._writer or await self._connect()
+        except (OSError, TimeoutError) as error:
+            raise NotSent(str(error) or "no connection in time") from error
+        answer: asyncio.Future[Reply | Exception] = loop.create_future()
+        self._waiting.append((loop.time(), answer))
+        writer.write(encoded(words))
+        await asyncio.wait([answer], timeout=max(0.001, until_s - loop.time()))
+        if not answer.done():
+            if loop.time() - self._waiting[0][0] >= GIVE_UP_S:
+                self._cut()
+            raise NoAnswer("no answer in time")
+        said = answer.result()
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    def close(self) -> None:
+        """Ends the connection. What was asked stays asked."""
+        if self._writer is not None:
+            self._writer.close()
+        self._forget()
+
+    async def _connect(self) -> asyncio.StreamWriter:
+        reader, writer = await asyncio.open_connection(self._address, self._port)
+        self._writer = writer
+        self._reading = asyncio.get_running_loop().create_task(self._read(reader, writer))
+        return writer
+
+    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                said = await decoded(reader)
+                _, answer = self._waiting.popleft()
+                if not answer.done():
+                    answer.set_result(said)
+        except (OSError, EOFError, ValueError, IndexError):
+            if self._writer is writer:
+                writer.close()
+                self._forget()
+
+    def _cut(self) -> None:
+        """Resets the connection, so that the kernel does not deliver old commands after a heal."""
+        if self._writer is not None:
+            plug = self._writer.get_extra_info("socket")
+            plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self._writer.transport.abort()
+        self._forget()
+
+    def _forget(self) -> None:
+        if self._reading is not None and self._reading is not asyncio.current_task():
+            self._reading.cancel()
+        self._writer, self._reading = None, None
+        for _, answer in self._waiting:
+            if not answer.done():
+                answer.set_result(NoAnswer("the connection broke"))
+        self._waiting.clear()
+
+
+def encoded(words: tuple[str | int, ...]) -> bytes:
+    """A command as a server reads it."""
+    parts = [f"*{len(words)}\r\n".encode()]
+    for word in words:
+        raw = str(word).encode()
+        parts += [f"${len(raw)}\r\n".encode(), raw, b"\r\n"]
+    return b"".join(parts)
+
+
+async def decoded(reader: asyncio.StreamReader) -> Reply | Exception:
+    """One answer; a Refused where the server says no. Raises EOFError, ValueError."""
+    line = (await reader.readuntil(b"\r\n"))[:-2].decode(errors="replace")
+    kind, rest = line[:1], line[1:]
+    match kind:
+        case "+":
+            return rest
+        case ":":
+            return int(rest)
+        case "-":
+            return Refused(rest)
+        case "$" if rest == "-1":
+            return None
+        case "$":
+            return (await reader.readexactly(int(rest) + 2))[:-2].decode(errors="replace")
+    raise ValueError(f"an answer of kind {kind!r} is not expected here")

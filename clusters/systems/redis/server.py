@@ -1,0 +1,54 @@
+"""How a redis-server is started on a node, and whether it answers: shared by all who use one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+
+from holdfast.clusters.systems.redis import PORT
+from holdfast.clusters.systems.redis.resp import Link, NoAnswer, NotSent, Refused
+from holdfast.harness.ports import Command, Node, Place
+
+BINARY = "redis-server"
+PERSISTENCE: dict[str, tuple[str, ...]] = {
+    "stock": (),
+    "always": ("--appendonly", "yes", "--appendfsync", "always"),
+    "none": ("--save", "", "--appendonly", "no"),
+}
+"""How the server keeps its data: as shipped (snapshots), every write synced, not at all."""
+ANSWER_WITHIN_S = 0.5
+
+
+def redis_server(node: Node, place: Place, persistence: str) -> Command:
+    """One server with its data in data/<node> of the run's folder."""
+    data = place.run_dir / "data" / node.name
+    data.mkdir(parents=True, exist_ok=True)
+    argv = (
+        BINARY,
+        "--bind", node.address,
+        "--port", str(PORT),
+        "--dir", str(data),
+        "--protected-mode", "no",
+        "--daemonize", "no",
+        *PERSISTENCE[persistence],
+    )  # fmt: skip
+    return Command(argv=argv, log=place.run_dir / "logs" / node.name / "redis.log")
+
+
+def missing() -> str | None:
+    """Why this machine cannot start one outside a container; None if it can."""
+    if shutil.which(BINARY) is None:
+        return f"{BINARY} is not installed; install it, or use --backend docker"
+    return None
+
+
+async def said(address: str, port: int, *words: str) -> Sequence[str] | None:
+    """The lines that a server answers to one command, None if it does not answer in time."""
+    link = Link(address, port)
+    try:
+        answer = await link.ask(*words, within_s=ANSWER_WITHIN_S)
+    except (NotSent, NoAnswer, Refused):
+        return None
+    finally:
+        link.close()
+    return str(answer).splitlines()

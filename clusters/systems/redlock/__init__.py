@@ -1,0 +1,1 @@
+"""The published Redlock algorithm over independent Redis servers."""

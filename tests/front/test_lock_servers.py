@@ -1,0 +1,40 @@
+"""Whole runs on the lock servers of others: what they promise holds, what they never did shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import needs
+from tests.front.test_runs import nothing_promised_is_violated, run
+
+FAULTS = ("--nemesis", "partition,pause,kill", "--time", "12s", "--lease", "1s")
+
+
+@pytest.mark.real_server
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--nemesis", "clock:step=60s,target=majority,every=3s,for=1s"),
+        ("--set", "persistence=none", "--nemesis", "kill:target=all,every=4s,for=200ms"),
+    ],
+    ids=["clocks-of-a-majority", "restart-without-persistence"],
+)
+def test_redlock_grants_twice_where_servers_forget_or_clocks_jump(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    needs.namespaces()
+    needs.binary("redis-server")
+    ran = run(tmp_path, "--system", "redlock", "--workload", "renewal", *words, "--time", "10s")
+    assert ran.kinds("mutual-exclusion") & {"broken-lease", "double-grant"}
+    assert not ran.row("mutual-exclusion")["promised"]
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("system", ["redlock"])
+def test_a_lock_server_keeps_its_promises_in_containers(tmp_path: Path, system: str) -> None:
+    needs.engine()
+    ran = run(tmp_path, "--system", system, "--backend", "docker", *FAULTS, codes=(0, 3))
+    nothing_promised_is_violated(ran)
+    assert ran.verdicts["evidence"]["acquire"]["granted"] > 10
