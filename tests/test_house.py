@@ -29,6 +29,8 @@ STDLIB_ONLY = (
     "clusters/systems/majority",
     "clusters/systems/redis/resp.py",
     "clusters/systems/redlock",
+    "clusters/systems/sessions.py",
+    "clusters/systems/postgres/server.py",
 )
 FUNCTION_LINES, FILE_LINES, LINE_WIDTH = 60, 400, 100
 
