@@ -93,6 +93,12 @@ SYSTEMS: dict[str, SystemRow] = {
         nodes=1,
         most=1,
     ),
+    "mariadb-row": SystemRow(
+        entry=f"{_S}.mariadb_row.system:SYSTEM",
+        says="SELECT ... FOR UPDATE on MariaDB, through PyMySQL",
+        nodes=1,
+        most=1,
+    ),
     "none": SystemRow(
         entry=f"{_S}.none.system:SYSTEM",
         says="a control: no lock at all",
