@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -177,9 +177,7 @@ class Cluster:
         if node.role == "server":
             servers = [other for other in seen if other.role == "server"]
             command = self.system.command(node, servers, self.place, self.options["system"])
-            return Command(
-                argv=command.argv, log=command.log, env={**self._environment(), **command.env}
-            )
+            return replace(command, env={**self._environment(), **command.env})
         config = self._config(node, seen, writer, generation)
         path = self.run.path / "workers" / f"{writer}.json"
         write_json(path, config)

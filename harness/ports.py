@@ -28,11 +28,18 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Command:
-    """A process to start on a node: no shell, an explicit environment, its own log file."""
+    """A process to start on a node: no shell, an explicit environment, its own log file.
+
+    prelude  a word of argv that is gone once it has exec'd the program it is there for, "" if argv
+             is that program
+    nobody   it refuses to be root, so that it is to be the user `nobody` wherever it would be root
+    """
 
     argv: tuple[str, ...]
     log: Path
     env: Mapping[str, str] = field(default_factory=dict)
+    prelude: str = ""
+    nobody: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

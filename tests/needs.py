@@ -11,10 +11,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
+from holdfast.clusters import libraries as fetched
 from holdfast.clusters.backends import engine as container_engine
 from holdfast.clusters.backends import local
 from holdfast.clusters.image import build
@@ -47,6 +50,14 @@ def engine(image: bool = True) -> None:
     reason = _engine(image)
     if reason:
         _missing(reason)
+
+
+def libraries(pins: Sequence[str]) -> Path:
+    """The folder with client libraries under test, fetched where it is not there yet."""
+    try:
+        return fetched.fetch(pins)
+    except EnvironmentFailed as absent:
+        return _missing(str(absent))
 
 
 def chromium() -> str:

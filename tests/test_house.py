@@ -29,6 +29,9 @@ STDLIB_ONLY = (
     "clusters/systems/majority",
     "clusters/systems/redis/resp.py",
     "clusters/systems/redlock",
+    "clusters/systems/sessions.py",
+    "clusters/systems/postgres/server.py",
+    "clusters/systems/mariadb_row/server.py",
 )
 FUNCTION_LINES, FILE_LINES, LINE_WIDTH = 60, 400, 100
 

@@ -14,6 +14,9 @@ from holdfast.harness.ports import Command, Place
 
 NOT_RUN = (126, 127)
 DIES_WITH_DRIVER = ("setpriv", "--pdeathsig", "KILL", "--")
+AS_NOBODY = ("unshare", "--user", "--ipc", "--map-user=65534", "--map-group=65534", "--")
+"""Becomes nobody in a namespace of users, where what it makes is still ours, and of shared memory,
+which then ends with it."""
 
 
 class Children:
@@ -36,12 +39,14 @@ class Children:
         `enter` are words before it that exec it in the end. Raises EnvironmentFailed, which says
         `where`, if it cannot be started.
         """
+        become = AS_NOBODY if command.nobody and os.geteuid() == 0 else ()
         where = f"{where}: {command.argv[0]}"
         command.log.parent.mkdir(parents=True, exist_ok=True)
-        words = [*enter, *command.argv]
+        words = [*enter, *become, *command.argv]
         with command.log.open("ab") as log:
             process = await self._spawn(words, command.env, command.log.parent, log.fileno())
-        steps = [word.encode() for word in (*DIES_WITH_DRIVER[:1], *enter[:1])]
+        first = [*DIES_WITH_DRIVER[:1], *enter[:1], *become[:1], command.prelude]
+        steps = [word.encode() for word in first if word]
         lives = await processes.became(process.pid, steps, where=where)
         if not lives and await process.wait() in NOT_RUN:
             raise EnvironmentFailed(f"{where} cannot run: {processes.last_words(command.log)}")

@@ -32,6 +32,9 @@ SUBNETS, SUBNET_TRIES = ipaddress.ip_network("10.64.0.0/10"), 64
 EXEC_NS = 20 * SECOND
 ENTERING = (b"runc", b"/proc/self/exe")
 AGENT = ("-S", "-m", "holdfast.nemesis.agent")
+NOBODY = "65534:65534"
+OPEN_HOME = {"/root": "mode=0711"}
+"""Runs under /root are mounted there; a server that refuses to be root has to get through."""
 AGENT_CAPABILITIES = ("SYS_ADMIN", "SYS_PTRACE", "NET_ADMIN", "KILL")
 Result = TypeVar("Result")
 
@@ -86,8 +89,12 @@ class DockerBackend:
         """
         where = f"docker: {node}: {command.argv[0]}"
         command.log.parent.mkdir(parents=True, exist_ok=True)
+        if command.nobody:
+            command.log.touch()
+            command.log.chmod(0o666)
         execution, pid = await self._call(self._exec, node, command)
-        steps = (*ENTERING, self._launcher.encode())
+        prelude = [command.prelude.encode()] if command.prelude else []
+        steps = (*ENTERING, self._launcher.encode(), *prelude)
         if not await processes.became(pid, steps, where=where):
             code = (await self._call(lambda: self._engine.api.exec_inspect(execution)))["ExitCode"]
             if code == launch.NOT_RUN:
@@ -197,6 +204,7 @@ class DockerBackend:
             host_config=api.create_host_config(
                 network_mode=place.label,
                 binds=read_only | run_dir,
+                tmpfs=OPEN_HOME,
                 cap_drop=["ALL"],
                 security_opt=["no-new-privileges"],
                 log_config={"Type": "none", "Config": {}},
@@ -215,7 +223,11 @@ class DockerBackend:
         pairs = [f"{name}={value}" for name, value in command.env.items()]
         launcher = [python, "-I", "-S", "-c", self._launcher, str(command.log), *pairs, "--"]
         made = api.exec_create(
-            f"{self._place.label}-{node}", [*launcher, *command.argv], stdout=False, stderr=False
+            f"{self._place.label}-{node}",
+            [*launcher, *command.argv],
+            stdout=False,
+            stderr=False,
+            user=NOBODY if command.nobody else "",
         )
         api.exec_start(made["Id"], detach=True)
         deadline = now_ns() + EXEC_NS

@@ -93,6 +93,24 @@ SYSTEMS: dict[str, SystemRow] = {
         nodes=5,
         most=9,
     ),
+    "postgres-advisory": SystemRow(
+        entry=f"{_S}.postgres_advisory.system:SYSTEM",
+        says="PostgreSQL advisory locks, held by a session or a transaction, through psycopg",
+        nodes=1,
+        most=1,
+    ),
+    "postgres-row": SystemRow(
+        entry=f"{_S}.postgres_row.system:SYSTEM",
+        says="SELECT ... FOR UPDATE on PostgreSQL, through psycopg",
+        nodes=1,
+        most=1,
+    ),
+    "mariadb-row": SystemRow(
+        entry=f"{_S}.mariadb_row.system:SYSTEM",
+        says="SELECT ... FOR UPDATE on MariaDB, through PyMySQL",
+        nodes=1,
+        most=1,
+    ),
     "none": SystemRow(
         entry=f"{_S}.none.system:SYSTEM",
         says="a control: no lock at all",

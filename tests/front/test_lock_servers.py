@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import needs
-from tests.front.test_runs import nothing_promised_is_violated, run
+from tests.front.test_runs import HOLDER_PAUSES, nothing_promised_is_violated, run
 
 FAULTS = ("--nemesis", "partition,pause,kill", "--time", "12s", "--lease", "1s")
 
@@ -31,8 +31,25 @@ def test_redlock_grants_twice_where_servers_forget_or_clocks_jump(
     assert not ran.row("mutual-exclusion")["promised"]
 
 
+@pytest.mark.real_server
+@pytest.mark.parametrize(
+    ("system", "tokens", "stale"),
+    [("postgres-advisory", "none", "VIOLATED"), ("postgres-row", "sequence", "HOLDS")],
+)
+def test_a_holder_that_sleeps_through_its_session_writes_late_and_only_fencing_stops_it(
+    tmp_path: Path, system: str, tokens: str, stale: str
+) -> None:
+    needs.namespaces()
+    needs.binary("postgres")
+    words = ("--system", system, "--set", f"tokens={tokens}", "--lease", "1s", "--time", "8s")
+    ran = run(tmp_path, *words, "--nemesis", HOLDER_PAUSES, codes=(0, 3))
+    assert ran.verdict("mutual-exclusion") == "HOLDS"
+    assert ran.row("mutual-exclusion")["notes"], "nobody believed in a lock that was gone"
+    assert ran.verdict("no-stale-write") == stale
+
+
 @pytest.mark.docker
-@pytest.mark.parametrize("system", ["redlock"])
+@pytest.mark.parametrize("system", ["redlock", "postgres-advisory"])
 def test_a_lock_server_keeps_its_promises_in_containers(tmp_path: Path, system: str) -> None:
     needs.engine()
     ran = run(tmp_path, "--system", system, "--backend", "docker", *FAULTS, codes=(0, 3))

@@ -1,0 +1,5 @@
+"""What the two kinds of PostgreSQL lock share: the server, its sessions, its words."""
+
+PORT = 5432
+USER = "lock"
+DATABASE = "postgres"

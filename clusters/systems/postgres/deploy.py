@@ -1,0 +1,66 @@
+"""How the driver starts a PostgreSQL server, and knows that it takes connections."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import struct
+import subprocess
+
+from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
+from holdfast.clusters.systems.postgres.server import binary
+from holdfast.harness.ports import Command, Node, Place
+
+MODULE = "holdfast.clusters.systems.postgres.server"
+READY_WITHIN_S = 0.5
+PROTOCOL = 3 << 16
+UNPRIVILEGED = ("unshare", "--user", "--ipc", "--map-user=65534", "--", "true")
+
+
+def command(node: Node, place: Place) -> Command:
+    """The server of one node; it refuses to be root."""
+    data = place.run_dir / "data" / node.name
+    data.mkdir(parents=True, exist_ok=True)
+    config = json.dumps({"data": str(data), "address": node.address})
+    return Command(
+        argv=(node.python, "-S", "-m", MODULE, "--config", config),
+        log=place.run_dir / "logs" / node.name / "postgres.log",
+        prelude=MODULE,
+        nobody=True,
+    )
+
+
+def missing() -> str | None:
+    """Why this machine cannot start one outside a container; None if it can."""
+    if binary("postgres") is None or binary("initdb") is None:
+        return "postgres is not installed; install postgresql, or use --backend docker"
+    if os.geteuid() == 0 and subprocess.run(UNPRIVILEGED, capture_output=True).returncode:
+        return (
+            "postgres refuses to run as root, and this machine lets nobody make a user namespace"
+            " to be somebody else in; run as another user, or use --backend docker"
+        )
+    return None
+
+
+async def ready(node: Node) -> bool:
+    """Whether the server starts a session for us."""
+    try:
+        async with asyncio.timeout(READY_WITHIN_S):
+            return await _answers(node.address)
+    except (OSError, EOFError, TimeoutError):
+        return False
+
+
+async def _answers(address: str) -> bool:
+    """Opens a session by the wire protocol: "R" is a welcome, "E" a refusal."""
+    reader, writer = await asyncio.open_connection(address, PORT)
+    try:
+        pairs = ("user", USER, "database", DATABASE, "")
+        body = struct.pack("!i", PROTOCOL) + b"".join(word.encode() + b"\0" for word in pairs)
+        writer.write(struct.pack("!i", len(body) + 4) + body)
+        kind = await reader.readexactly(1)
+        writer.write(b"X" + struct.pack("!i", 4))
+        return kind == b"R"
+    finally:
+        writer.close()

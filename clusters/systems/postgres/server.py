@@ -1,0 +1,94 @@
+"""Becomes a PostgreSQL server on a node; makes its files the first time.
+
+Run as `python -S -m holdfast.clusters.systems.postgres.server --config JSON`, where JSON is
+{"data", "address"}. The files lie in `data` where this user may write there, else in the node's own
+folder for such things. Exit code 1 with the last words of what failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
+
+PACKAGED = Path("/usr/lib/postgresql")
+ELSEWHERE = Path("/var/tmp/holdfast-postgres")
+INIT_WITHIN_S = 60
+HERE, DONE = "files", "files-are-made"
+
+SETTINGS: dict[str, str] = {
+    "port": str(PORT),
+    "unix_socket_directories": "",
+    "dynamic_shared_memory_type": "mmap",
+    "max_connections": "100",
+    "shared_buffers": "16MB",
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "tcp_keepalives_idle": "1",
+    "tcp_keepalives_interval": "1",
+    "tcp_keepalives_count": "2",
+    "tcp_user_timeout": "2000",
+    "client_connection_check_interval": "500",
+}
+"""Every write is synced; a client that is gone is noticed within some 3 s, waiting or not."""
+
+SCHEMA = "create table locks (name text primary key); create sequence tokens;\n"
+
+
+def binary(name: str) -> str | None:
+    """Path of a program of the server, the newest version that is installed; None without one."""
+    versions = sorted(PACKAGED.glob(f"*/bin/{name}"), key=lambda path: path.parts[-3])
+    return str(versions[-1]) if versions else shutil.which(name)
+
+
+def prepare(postgres: str, initdb: str, files: Path) -> None:
+    """Makes the files of a new server, complete or not at all to those who come later.
+
+    Raises OSError and subprocess.SubprocessError.
+    """
+    shutil.rmtree(files, ignore_errors=True)
+    made = [initdb, "-D", str(files), "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C"]
+    run(*made, "--no-instructions")
+    with (files / "pg_hba.conf").open("a") as allowed:
+        allowed.write(f"host all {USER} samenet trust\n")
+    run(postgres, "--single", "-D", str(files), DATABASE, words=SCHEMA)
+    (files.parent / DONE).touch()
+
+
+def run(*argv: str, words: str = "") -> None:
+    """One step of the preparation; what it says goes to the log."""
+    subprocess.run(argv, input=words, text=True, check=True, timeout=INIT_WITHIN_S)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Does not return where all is well: this process is then the server."""
+    parser = argparse.ArgumentParser(description="a PostgreSQL server, made when it is missing")
+    parser.add_argument("--config", required=True, help="JSON, see the module's documentation")
+    config: Mapping[str, str] = json.loads(parser.parse_args(argv).config)
+    postgres, initdb = binary("postgres"), binary("initdb")
+    if postgres is None or initdb is None:
+        sys.stderr.write("postgres is not installed on this node\n")
+        return 1
+    wanted = Path(config["data"])
+    home = wanted if os.access(wanted, os.W_OK) else ELSEWHERE
+    home.mkdir(exist_ok=True)
+    try:
+        if not (home / DONE).exists():
+            prepare(postgres, initdb, home / HERE)
+    except (OSError, subprocess.SubprocessError) as error:
+        sys.stderr.write(f"cannot make the files of a server: {error}\n")
+        return 1
+    settings = {**SETTINGS, "listen_addresses": config["address"]}
+    words = [f"--{name}={value}" for name, value in settings.items()]
+    return os.execv(postgres, [postgres, "-D", str(home / HERE), *words])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""One session with a PostgreSQL server through unmodified psycopg, and what its errors mean.
+
+Nothing here waits for ever: a question that is not answered in time breaks the connection, which is
+how a client lets go of a lock that lives as long as its session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+from psycopg import errors
+
+from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
+from holdfast.clusters.systems.sessions import Failed, NoSession
+from holdfast.harness.events import Answer, Status
+
+CONNECT_S = 1.0
+NEXT_TOKEN = "select nextval('tokens')"
+LINGER_S = 1.0
+"""for libpq to notice that its connection was shut"""
+
+MEANING: tuple[tuple[type[Exception], Status], ...] = (
+    (errors.LockNotAvailable, Status.FAIL),
+    (errors.QueryCanceled, Status.FAIL),
+    (errors.DeadlockDetected, Status.FAIL),
+    (errors.SerializationFailure, Status.FAIL),
+    (errors.TooManyConnections, Status.FAIL),
+    (errors.CannotConnectNow, Status.FAIL),
+    (errors.IdleSessionTimeout, Status.NOT_OWNER),
+    (errors.IdleInTransactionSessionTimeout, Status.NOT_OWNER),
+    (errors.AdminShutdown, Status.NOT_OWNER),
+    (errors.CrashShutdown, Status.NOT_OWNER),
+)
+"""Error -> what it says of a lock that lives as long as the session. What is not here is INFO:
+a connection that breaks does not say whether the server has noticed yet."""
+
+
+class PostgresSession:
+    """A `Session` over one asynchronous connection; `connect` makes one."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        self._connection = connection
+        self._turn = asyncio.Lock()
+
+    @property
+    def broken(self) -> bool:
+        """As `Session`."""
+        return bool(self._connection.closed)
+
+    @property
+    def busy(self) -> bool:
+        """As `Session`."""
+        return self._turn.locked()
+
+    async def ask(self, words: str, *values: object, within_s: float | None) -> Sequence[Any]:
+        """As `Session`."""
+        async with self._turn:
+            asking = asyncio.ensure_future(self._ask(words, values))
+            try:
+                await asyncio.wait([asking], timeout=within_s)
+                if not asking.done():
+                    self.cut()
+                    await asyncio.wait([asking], timeout=LINGER_S)
+            except asyncio.CancelledError:
+                self.cut()
+                asking.add_done_callback(_heard)
+                raise
+            if not asking.done():
+                asking.cancel()
+                raise Failed(Answer(outcome=Status.INFO, error="no answer in time"))
+            try:
+                return asking.result()
+            except psycopg.Error as error:
+                raise Failed(meant(error)) from error
+
+    async def _ask(self, words: str, values: Sequence[object]) -> Sequence[Any]:
+        cursor = await self._connection.execute(words, values)
+        row = await cursor.fetchone() if cursor.description else None
+        return row or ()
+
+    def cut(self) -> None:
+        """As `Session`."""
+        if self._connection.closed:
+            return
+        with socket.socket(fileno=socket.dup(self._connection.fileno())) as plug:
+            try:
+                plug.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                return
+
+    async def close(self) -> None:
+        """As `Session`."""
+        self.cut()
+        await self._connection.close()
+
+
+async def connect(address: str, idle_ms: int) -> PostgresSession:
+    """A new session, which the server ends after so long a silence (0: never). Raises NoSession."""
+    opening = psycopg.AsyncConnection.connect(
+        host=address,
+        port=PORT,
+        user=USER,
+        dbname=DATABASE,
+        sslmode="disable",
+        gssencmode="disable",
+        autocommit=True,
+        prepare_threshold=None,
+    )
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            session = PostgresSession(await opening)
+        for setting in ("idle_session_timeout", "idle_in_transaction_session_timeout"):
+            words = "select set_config(%s, %s, false)"
+            await session.ask(words, setting, str(idle_ms), within_s=CONNECT_S)
+    except (psycopg.Error, Failed, OSError, TimeoutError) as error:
+        raise NoSession(_in_one_line(error) or "no connection in time") from error
+    return session
+
+
+def meant(error: psycopg.Error) -> Answer:
+    """What the table says of an error."""
+    outcome = next((meaning for kind, meaning in MEANING if isinstance(error, kind)), Status.INFO)
+    return Answer(outcome=outcome, error=f"{type(error).__name__}: {_in_one_line(error)}")
+
+
+def _in_one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+def _heard(asking: asyncio.Future[Any]) -> None:
+    """Takes note of an error that nobody waits for any more."""
+    if not asking.cancelled():
+        asking.exception()

@@ -1,0 +1,124 @@
+"""A PostgreSQL lock as the driver sees it: one server, holds that live as long as their session.
+
+Promises: exclusion under every fault; who loses the session is told and holds nothing any more
+Does not promise: that a holder which is stopped or cut off notices before the next one is served
+Tested with: Debian's PostgreSQL 15 and psycopg 3.3.9
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.postgres import PORT, deploy
+from holdfast.harness.clock import SECOND
+from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.verdict import Promises
+
+REACHED = ("partition", "pause", "kill")
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "idle": ("lease", "none"),
+    "tokens": ("none", "sequence"),
+}
+"""When the server ends a silent session, and whether a grant takes a number from a sequence."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PostgresSystem:
+    """A System over one server; clients use the first node.
+
+    acquisition   in words, per scope
+    in_tx         scopes whose token is drawn before its transaction has committed
+    """
+
+    name: str
+    client: str
+    scopes: Mapping[str, str]
+    in_tx: Sequence[str]
+    libraries: Sequence[str] = (
+        "psycopg==3.3.9",
+        "psycopg-binary==3.3.9",
+        "typing_extensions==4.16.0",
+    )
+    ports: Sequence[int] = (PORT,)
+
+    def promises(self, options: Mapping[str, str]) -> Promises:
+        """Exclusion under every fault. Raises UsageError."""
+        chosen = self._chosen(options)
+        scope = chosen.get("scope", next(iter(self.scopes)))
+        tokens = chosen["tokens"] == "sequence"
+        keeps: dict[str, tuple[str, ...]] = {
+            "mutual-exclusion": ("any",),
+            "ownership": ("any",),
+            "loss-notice": REACHED,
+            "deadlock-freedom": REACHED,
+            "orphan-freedom": REACHED,
+            "no-hung-request": ("any",),
+        }
+        if tokens:
+            flushed = ("partition", "pause", "clock") if scope in self.in_tx else ("any",)
+            keeps |= {"token-order": flushed, "no-stale-write": flushed}
+        return Promises(
+            purpose="correctness",
+            bound="connection",
+            renew_proves=True,
+            release_proves=True,
+            release_once=True,
+            slip_ns=0,
+            drift_ppm=0,
+            tokens="ordered" if tokens else "none",
+            tokens_unique=tokens,
+            order="racing",
+            notice_ns=4 * SECOND,
+            recovery_ns=10 * SECOND,
+            keeps=keeps,
+            sheet=self._sheet(scope, chosen),
+        )
+
+    def command(
+        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
+    ) -> Command:
+        """The same on every node; clients use the first."""
+        return deploy.command(node, place)
+
+    def precheck(self) -> str | None:
+        """Why this machine cannot start it outside a container; None if it can."""
+        return deploy.missing()
+
+    async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
+        """Whether the server starts a session."""
+        return await deploy.ready(node)
+
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+        """The one server that clients use."""
+        return servers[0].name
+
+    def _chosen(self, options: Mapping[str, str]) -> dict[str, str]:
+        scopes = {"scope": tuple(self.scopes)} if len(self.scopes) > 1 else {}
+        return choose(self.name, options, {**OPTIONS, **scopes})
+
+    def _sheet(self, scope: str, chosen: Mapping[str, str]) -> dict[str, str]:
+        idle = chosen["idle"] == "lease"
+        return {
+            "owner identity": "the session",
+            "acquisition": self.scopes[scope],
+            "queue": "in the server, in order of arrival",
+            "lease": "none; the server ends a session that is silent for a lease"
+            " (idle_session_timeout, idle_in_transaction_session_timeout)"
+            if idle
+            else "none: a session that is silent holds for ever",
+            "renewal": "any answer of the session; the client asks every 300 ms or more often",
+            "token enforcement": "a number from a sequence, drawn once the lock is held"
+            if chosen["tokens"] == "sequence"
+            else "none: these locks have no token",
+            "timeout": "a session that is silent for 1 s is closed by the client; the server"
+            " gives up a dead connection after some 3 s (tcp_keepalives, tcp_user_timeout,"
+            " client_connection_check_interval)",
+            "retry": "none; the next attempt opens a session",
+            "consequence": "the server lets the next one in before a holder that is stopped or cut"
+            " off can know; only the resource can stop it then",
+            "clock assumptions": "none for exclusion",
+            "evidence": "fsync and synchronous_commit on; locks live in memory and end with"
+            " the server",
+        }

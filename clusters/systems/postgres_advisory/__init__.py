@@ -1,0 +1,1 @@
+"""PostgreSQL advisory locks, held by a session or by a transaction."""

@@ -1,0 +1,265 @@
+"""A lock client over sessions of a database: each attempt has one of its own, which is its hold.
+
+A hold lives as long as its session. The client asks its sessions again and again whether they live,
+tells at once when one is gone, and closes it on its side, so that it never holds what it does not
+believe to hold. With `idle=lease` the server ends a session that has said nothing for a lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status
+from holdfast.harness.ports import ClientSetup
+from holdfast.harness.seeds import stream
+
+ASK_S = 1.0
+BEAT_S = 0.3
+RETRY_S = (0.05, 0.15)
+"""between two tries to open a session, drawn evenly"""
+SPARE = 2
+"""sessions that are kept open for the next attempts"""
+MILLION = 1_000_000
+
+
+class NoSession(Exception):
+    """The server let nobody in, so nothing can have happened."""
+
+
+class Failed(Exception):
+    """A question that was not answered as hoped; `answer` is what its error means for a lock."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.error)
+        self.answer = answer
+
+
+class Session(Protocol):
+    """One connection, which carries out one question at a time.
+
+    broken  the connection is gone for good
+    busy    a question is under way, so that another would have to wait
+    """
+
+    @property
+    def broken(self) -> bool: ...
+
+    @property
+    def busy(self) -> bool: ...
+
+    async def ask(self, words: str, *values: object, within_s: float | None) -> Sequence[Any]:
+        """The first row that a statement answers, () without one. Raises Failed.
+
+        Without an answer in time (None: no bound) the connection is shut, which raises, too.
+        """
+        ...
+
+    def cut(self) -> None:
+        """Shuts the connection down on our side, at once and without a word."""
+        ...
+
+    async def close(self) -> None:
+        """Ends the session; the server frees what it held."""
+        ...
+
+
+class Lock(Protocol):
+    """How one kind of lock is taken in a session, and given back.
+
+    next_token  the statement that draws a token
+    """
+
+    next_token: str
+
+    async def open(self, address: str, idle_ms: int) -> Session:
+        """A session that the server ends after so long a silence, 0 never. Raises NoSession."""
+        ...
+
+    async def prepare(self, session: Session, lock: str) -> None:
+        """What has to be there before the lock can be asked for. Raises Failed."""
+        ...
+
+    async def take(self, session: Session, lock: str, wait_ms: int, within_s: float | None) -> bool:
+        """Whether it was granted. wait_ms 0 is a try, -1 has no bound. Raises Failed."""
+        ...
+
+    async def give_back(self, session: Session, lock: str) -> bool:
+        """Whether it was ours. Raises Failed."""
+        ...
+
+
+@dataclass(slots=True)
+class Held:
+    """The session of an attempt, and what it is for."""
+
+    lock: str
+    session: Session
+
+
+class SessionClient:
+    """A LockClient over any `Lock`."""
+
+    def __init__(self, setup: ClientSetup, lock: Lock) -> None:
+        self._address = setup.servers[0][1]
+        self._tell = setup.tell
+        self._lock = lock
+        self._tokens = setup.options.get("tokens") == "sequence"
+        idle = setup.options.get("idle", "lease") == "lease"
+        self._idle_ms = max(1, setup.lease_ns // MILLION) if idle else 0
+        self._beat_s = min(BEAT_S, setup.lease_ns / 5e9)
+        self._rng = stream(setup.seed, "sessions", setup.process)
+        self._held: dict[int, Held] = {}
+        self._spare: list[Session] = []
+        self._beating: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Nothing to wait for: a server that is away is found later."""
+        self._beating = asyncio.ensure_future(self._beat())
+
+    async def acquire(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
+    ) -> Answer:
+        """Queues in the server until it is granted or the wait is over.
+
+        While the server lets nobody in, it is asked again and again; that is surely no effect.
+        """
+        if mode is not Mode.EXCLUSIVE:
+            return Answer(outcome=Status.FAIL, error="only exclusive locks are asked for here")
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + wait_ns / 1e9
+        while True:
+            try:
+                session = await self._session()
+                await self._lock.prepare(session, lock)
+                break
+            except (NoSession, Failed) as error:
+                pause_s = self._rng.uniform(*RETRY_S)
+                if wait_ns >= 0 and loop.time() + pause_s >= until_s:
+                    return Answer(outcome=Status.FAIL, error=f"no session: {error}")
+                await asyncio.sleep(pause_s)
+        left_ns = wait_ns if wait_ns <= 0 else max(MILLION, int((until_s - loop.time()) * 1e9))
+        return await self._acquire_in(session, lock, attempt, left_ns)
+
+    async def _acquire_in(self, session: Session, lock: str, attempt: int, wait_ns: int) -> Answer:
+        """Asks for the lock in a session that is ready for it, and remembers the session."""
+        held = self._held[attempt] = Held(lock=lock, session=session)
+        try:
+            return await self._acquire(held, attempt, wait_ns)
+        except Failed as error:
+            answer = error.answer
+            if answer.outcome is Status.FAIL and await _rolled_back(session):
+                self._keep(attempt)
+            else:
+                await self._drop(attempt, str(error))
+            return answer
+        except asyncio.CancelledError:
+            await self._drop(attempt, "cancelled by its caller")
+            raise
+
+    async def _acquire(self, held: Held, attempt: int, wait_ns: int) -> Answer:
+        wait_ms = -(-wait_ns // MILLION) if wait_ns >= 0 else -1
+        within_s = None if wait_ns < 0 else wait_ns / 1e9 + ASK_S
+        if not await self._lock.take(held.session, held.lock, wait_ms, within_s):
+            self._keep(attempt)
+            return Answer(outcome=Status.FAIL)
+        token = NO_TOKEN
+        if self._tokens:
+            token = int((await held.session.ask(self._lock.next_token, within_s=ASK_S))[0])
+        return Answer(outcome=Status.OK, token=token)
+
+    async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
+        """Any answer of the session that took the lock shows that it is still held."""
+        held = self._held.get(grant.attempt)
+        if held is None:
+            return Answer(outcome=Status.NOT_OWNER, error="its session is over")
+        try:
+            await held.session.ask("select 1", within_s=ASK_S)
+        except Failed as error:
+            await self._drop(grant.attempt, str(error))
+            return error.answer
+        return Answer(outcome=Status.OK, token=grant.token)
+
+    async def release(self, grant: Grant) -> Answer:
+        """Gives it back in its session."""
+        held = self._held.get(grant.attempt)
+        if held is None:
+            return Answer(outcome=Status.NOT_OWNER, error="its session is over")
+        try:
+            ours = await self._lock.give_back(held.session, held.lock)
+        except Failed as error:
+            await self._drop(grant.attempt, str(error))
+            # Its session is closed for it, so even a refusal is no proof that nothing happens.
+            ended = error.answer.outcome is Status.NOT_OWNER
+            return error.answer if ended else Answer(outcome=Status.INFO, error=str(error))
+        self._keep(grant.attempt)
+        return Answer(outcome=Status.OK if ours else Status.NOT_OWNER)
+
+    async def close(self) -> None:
+        """Ends all sessions, and with them all holds."""
+        if self._beating is not None:
+            self._beating.cancel()
+        sessions = [*(held.session for held in self._held.values()), *self._spare]
+        await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
+
+    async def _session(self) -> Session:
+        while self._spare:
+            session = self._spare.pop()
+            if not session.broken:
+                return session
+        return await self._lock.open(self._address, self._idle_ms)
+
+    def _keep(self, attempt: int) -> None:
+        """The session of an attempt that holds nothing any more serves the next one."""
+        held = self._held.pop(attempt, None)
+        if held is not None and len(self._spare) < SPARE:
+            self._spare.append(held.session)
+        elif held is not None:
+            held.session.cut()
+
+    async def _drop(self, attempt: int, reason: str) -> None:
+        """Ends the session of an attempt and tells that its hold is over."""
+        held = self._held.pop(attempt, None)
+        if held is not None:
+            self._tell(Op.CLOSED, attempt=attempt, lock=held.lock, text=reason)
+            await held.session.close()
+
+    async def _beat(self) -> None:
+        """Asks every session in turn whether it lives, and drops those that do not."""
+        while True:
+            await asyncio.gather(*(self._alive(n, held) for n, held in [*self._held.items()]))
+            await asyncio.gather(*(_answers(session) for session in [*self._spare]))
+            self._spare = [session for session in self._spare if not session.broken]
+            await asyncio.sleep(self._beat_s)
+
+    async def _alive(self, attempt: int, held: Held) -> None:
+        if held.session.busy:
+            return
+        reason = await _answers(held.session)
+        if reason and self._held.get(attempt) is held:
+            await self._drop(attempt, reason)
+
+
+async def _answers(session: Session) -> str:
+    """Why a session does not answer; empty if it does."""
+    try:
+        await session.ask("select 1", within_s=ASK_S)
+    except Failed as error:
+        return str(error)
+    return ""
+
+
+async def _rolled_back(session: Session) -> bool:
+    """Whether a session whose question was refused goes on, with no transaction open."""
+    try:
+        await session.ask("rollback", within_s=ASK_S)
+    except Failed:
+        return False
+    return True
+
+
+def first(row: Sequence[Any]) -> bool:
+    """Whether the one value of a row is true."""
+    return bool(row and row[0])
