@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from holdfast.harness.events import ROW_BYTES, Op, Status
 from holdfast.harness.history import ROW_DTYPE, Header, read_header
 from holdfast.harness.segments import HEADER_BYTES, READY
 
+LOOK_S = 0.002
 LOOK_ROWS = 512
 """So many rows of a segment are read at a time."""
 
@@ -65,6 +67,10 @@ class Live:
         """Current holds, the most recently granted first."""
         self.look()
         return sorted(self._holds.values(), key=lambda hold: -hold.since_ns)
+
+    async def news(self) -> None:
+        """Returns when there may be something new: files tell nobody, so they are looked at."""
+        await asyncio.sleep(LOOK_S)
 
     def look(self) -> None:
         """Read what was written since the last look."""

@@ -172,6 +172,7 @@ CHECKERS: dict[str, str] = {
 SIM_OPTIONS = f"{_B}.sim.options:DEFAULTS"
 SIM_KEEP = f"{_B}.sim.run:keep"
 SIM_WRITTEN = f"{_B}.sim.run:written"
+SIM_UNGUARD = f"{_B}.sim.values:unguard"
 EVIDENCE = f"{_C}.evidence:evidence"
 
 _M = f"{_C}.models"

@@ -92,11 +92,15 @@ class SimRun:
     def execute(self) -> Simulated:
         """Everything, to the end. EnvironmentFailed where no cluster came up."""
         work: list[asyncio.Task[None]] = []
-        self.loop.call_soon(lambda: work.append(self.loop.create_task(self._stages())))
+
+        def begin() -> None:
+            work.append(self.loop.create_task(self._stages()))
+            work[0].add_done_callback(lambda done: self.engine.end())
+
+        self.loop.call_soon(begin)
         begun_ns = self.engine.now_ns
         try:
-            over = self.engine.run(lambda: bool(work) and work[0].done(), begun_ns + BEYOND_NS)
-            if not over:
+            if not self.engine.run(begun_ns + BEYOND_NS):
                 raise EnvironmentFailed("simulator: the run was not over in an hour of its time")
         except EnvironmentFailed:
             self.cluster.bury()
