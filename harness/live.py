@@ -10,9 +10,9 @@ import numpy as np
 
 from holdfast.harness.events import ROW_BYTES, Op, Status
 from holdfast.harness.history import ROW_DTYPE, Header, read_header
+from holdfast.harness.holding import LOOK_S, Hold
 from holdfast.harness.segments import HEADER_BYTES, READY
 
-LOOK_S = 0.002
 LOOK_ROWS = 512
 """So many rows of a segment are read at a time."""
 
@@ -24,16 +24,6 @@ class _Cursor:
     header: Header
     read: int = 0
     pending: list[int] = field(default_factory=list)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Hold:
-    """An ok acquire without a release sent, as far as the rows say."""
-
-    process: int
-    node: str
-    attempt: int
-    since_ns: int
 
 
 class Live:

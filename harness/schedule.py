@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.live import Hold
+from holdfast.harness.holding import Hold
 from holdfast.harness.ports import Fault, Nemesis, Node, View
 from holdfast.harness.seeds import stream
 from holdfast.harness.waiting import sleep_until

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from holdfast.harness.events import NO_TOKEN, ROW_FORMAT, Op, Status
-from holdfast.harness.live import LOOK_S, Hold
+from holdfast.harness.holding import LOOK_S, Hold
 
 _ROW = struct.Struct(ROW_FORMAT)
 _GRANTS = (Op.ACQUIRE, Op.TRY)
