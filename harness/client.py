@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status, attempt_id
+from holdfast.harness.guard import Guard
 from holdfast.harness.phase import GO
 from holdfast.harness.ports import BlockingLockClient, LockClient
 
@@ -101,6 +102,7 @@ class Context:
         self._attempts = 0
         self._held: dict[int, str] = {}
         self._lost: set[int] = set()
+        self._guard = Guard()
         blocking = getattr(parts.lock_client, "blocking", False)
         self._thread = ThreadPoolExecutor(1, f"client-{parts.process}") if blocking else None
 
@@ -285,16 +287,19 @@ class Context:
         return await self._guarded(self._answer(call), row, guard_ns)
 
     async def _guarded(self, waiting: Awaitable[Answer], row: int | None, guard_ns: int) -> Answer:
+        watch = self._guard.enter(guard_ns / SECOND)
         try:
-            async with asyncio.timeout(guard_ns / SECOND):
-                answer = await waiting
-        except TimeoutError:
-            answer = Answer(outcome=Status.INFO, error="no answer: given up by the harness")
+            answer = await waiting
         except asyncio.CancelledError:
-            # Whoever asked no longer wants the answer. That is no request left hanging.
-            if row is not None:
-                self._complete(row, Answer(outcome=Status.INFO, error="cancelled by its caller"))
-            raise
+            if not watch.gave_up():
+                # Whoever asked no longer wants the answer. That is no request left hanging.
+                no_more = Answer(outcome=Status.INFO, error="cancelled by its caller")
+                if row is not None:
+                    self._complete(row, no_more)
+                raise
+            answer = Answer(outcome=Status.INFO, error="no answer: given up by the harness")
+        finally:
+            self._guard.leave(watch)
         if row is not None:
             self._complete(row, answer)
         return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from holdfast.harness.events import ROW_BYTES, Op, Status
 from holdfast.harness.history import ROW_DTYPE, Header, read_header
+from holdfast.harness.holding import LOOK_S, Hold
 from holdfast.harness.segments import HEADER_BYTES, READY
 
 LOOK_ROWS = 512
@@ -22,16 +24,6 @@ class _Cursor:
     header: Header
     read: int = 0
     pending: list[int] = field(default_factory=list)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Hold:
-    """An ok acquire without a release sent, as far as the rows say."""
-
-    process: int
-    node: str
-    attempt: int
-    since_ns: int
 
 
 class Live:
@@ -65,6 +57,10 @@ class Live:
         """Current holds, the most recently granted first."""
         self.look()
         return sorted(self._holds.values(), key=lambda hold: -hold.since_ns)
+
+    async def news(self) -> None:
+        """Returns when there may be something new: files tell nobody, so they are looked at."""
+        await asyncio.sleep(LOOK_S)
 
     def look(self) -> None:
         """Read what was written since the last look."""

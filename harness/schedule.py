@@ -7,18 +7,20 @@ each with the time that the agent saw it and the evidence it measured.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.live import Hold
+from holdfast.harness.holding import Hold
 from holdfast.harness.ports import Fault, Nemesis, Node, View
 from holdfast.harness.seeds import stream
 from holdfast.harness.waiting import sleep_until
 
 HOLDER_WITHIN_NS = 3 * SECOND
+LOOK_NS = 40 * MILLISECOND
 
 
 class Agent(Protocol):
@@ -42,9 +44,11 @@ class Stage(Protocol):
 
 
 class Holders(Protocol):
-    """Knows who holds now, the most recently granted first."""
+    """Knows who holds now, the most recently granted first; `news` waits until that may differ."""
 
     def holds(self) -> Sequence[Hold]: ...
+
+    async def news(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -142,7 +146,9 @@ class Schedule:
         if fault.target.startswith("holder"):
             deadline = self.now() + HOLDER_WITHIN_NS
             while not holders and self.now() < deadline:
-                await asyncio.sleep(2 * MILLISECOND / SECOND)
+                # Without news a holder may still be started again, or go on.
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self.live.news(), LOOK_NS / SECOND)
                 holders = self._holders()
         return View(
             nodes=self.cluster.nodes, leader=leader, holders=holders, down=sorted(self.resting)

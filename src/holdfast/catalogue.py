@@ -206,8 +206,9 @@ CHECKERS: dict[str, str] = {
     "no-hung-request": f"{_C}.hung_request:check",
 }
 SIM_OPTIONS = f"{_B}.sim.options:DEFAULTS"
-SIM_KEEP = f"{_B}.sim.run:keep"
-SIM_WRITTEN = f"{_B}.sim.run:written"
+SIM_KEEP = f"{_B}.sim.left:keep"
+SIM_WRITTEN = f"{_B}.sim.left:written"
+SIM_UNGUARD = f"{_B}.sim.values:unguard"
 EVIDENCE = f"{_C}.evidence:evidence"
 
 _M = f"{_C}.models"

@@ -134,13 +134,15 @@ class Tally:
 
 
 def warm() -> None:
-    """Import all that a seed needs, and keep the collector from walking it after each of them."""
+    """Make this process one that only simulates: all that a seed needs is imported, its values
+    are cheap to make, and the collector does not walk it after each seed."""
     for entry in (*catalogue.CHECKERS.values(), catalogue.BACKENDS["sim"].entry):
         load(entry)
     for row in catalogue.SYSTEMS.values():
         if row.simulated:
             load(row.simulated)
             load(load(row.entry).client)
+    load(catalogue.SIM_UNGUARD)()
     gc.collect()
     gc.freeze()
 

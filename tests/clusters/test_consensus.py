@@ -156,3 +156,43 @@ def test_a_leader_that_reaches_no_quorum_steps_down() -> None:
     world.up = {leader: lonely}
     world.run(SECOND)
     assert lonely.consensus.role is not Role.LEADER
+
+
+def leading() -> Consensus:
+    """Node n1 as the leader of term 1 at one second; its first entry is on its way to both."""
+    leader = node()
+    leader.tick(leader.due_ns)
+    for pre in (True, False):
+        leader.step(SECOND, GiveVote(sender="n2", term=1, pre=pre, given=True))
+    leader.take(SECOND)
+    assert leader.role is Role.LEADER
+    return leader
+
+
+def appended(sender: str, index: int) -> Appended:
+    """A follower has all up to an index."""
+    return Appended(sender=sender, term=1, ok=True, index=index)
+
+
+def test_who_was_just_sent_entries_is_sent_no_heartbeat() -> None:
+    leader = leading()
+    quiet_until_ns = leader.due_ns
+    leader.propose({"op": "x"})
+    assert len(leader.take(SECOND + 15 * MS).sends) == 2
+    assert leader.due_ns == quiet_until_ns + 15 * MS
+    leader.tick(quiet_until_ns)
+    assert leader.take(quiet_until_ns).sends == ()
+    leader.tick(leader.due_ns)
+    assert len(leader.take(leader.due_ns).sends) == 2
+
+
+def test_only_an_answer_that_changes_nothing_can_wait() -> None:
+    leader = leading()
+    assert leader.presses(appended("n2", 1)), "it commits the first entry"
+    leader.step(SECOND, appended("n2", 1))
+    assert len(leader.take(SECOND).ready) == 1
+    assert not leader.presses(appended("n3", 1)), "a majority has it"
+    assert leader.presses(Appended(sender="n3", term=1, ok=False, index=0)), "it lacks entries"
+    assert leader.presses(Appended(sender="n3", term=2, ok=True, index=1)), "a newer term"
+    leader.propose({"op": "x"})
+    assert leader.presses(appended("n3", 1)), "there is more to send"

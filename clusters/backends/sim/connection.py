@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from holdfast.clusters.backends.sim.engine import Handle
@@ -41,9 +42,10 @@ class End:
         "_last_ns",
         "_link",
         "_network",
+        "_opened",
         "_protocol",
+        "_receive",
         "_retry_ns",
-        "_sent",
         "_stalled",
         "_waiting",
         "loop",
@@ -58,9 +60,10 @@ class End:
         self._link = link
         self._back = back
         self._protocol: Any = None
+        self._receive: Callable[[Any], None]
         self._closed = False
         self._last_ns = 0
-        self._sent = 0
+        self._opened = False
         self._waiting: deque[Any] = deque()
         self._retry_ns = 0
         self._stalled = False
@@ -70,6 +73,7 @@ class End:
     def begin(self, protocol: Any) -> None:
         """The connection is made, as far as this end knows."""
         self._protocol = protocol
+        self._receive = protocol.frame_received
         protocol.connection_made(self)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
@@ -96,12 +100,18 @@ class End:
 
     close = abort
 
-    def send(self, frame: Any) -> None:
-        """One frame on its way; held back where its node is stopped in the middle of a send."""
+    def send(self, frame: Any) -> bool:
+        """One frame on its way; held back where its node is stopped in the middle of a send.
+
+        False where this end can no longer send.
+        """
+        if self._closed:
+            return False
         if self.loop.held is None:
             self.transmit(frame)
         else:
             self.loop.hold(self, frame)
+        return True
 
     # On the way
 
@@ -109,25 +119,24 @@ class End:
         """Puts a frame on the link."""
         if self._closed:
             return
-        network, link = self._network, self._link
-        if network.weather.marshal:
+        engine, link, weather = self._engine, self._link, self._network.weather
+        if weather.marshal:
             frame = json.loads(json.dumps(frame))
-        arrival_ns = self._engine.now_ns + network.delay_ns(link)
-        self._sent += 1
-        if link.loose and self._sent > 1:
+        arrival_ns = engine.now_ns + link.delay_ns()
+        if link.loose and self._opened:
             chance = link.random()
-            if chance < network.weather.loss:
+            if chance < weather.loss:
                 return
-            if chance > 1 - network.weather.double:
-                self._arrive_at(arrival_ns + network.delay_ns(link), frame)
+            if chance > 1 - weather.double:
+                twice_ns = arrival_ns + link.delay_ns()
+                engine.at(twice_ns, Handle(self.peer.loop, self._arrive, (frame,)))
         elif arrival_ns < self._last_ns:
             arrival_ns = self._last_ns
         else:
             self._last_ns = arrival_ns
-        self._arrive_at(arrival_ns, frame)
-
-    def _arrive_at(self, t_ns: int, frame: Any) -> None:
-        self._engine.at(t_ns, Handle(self.peer.loop, self._arrive, (frame,)))
+        # The first frame says who opened the connection: it is as sure as the opening itself.
+        self._opened = True
+        engine.at(arrival_ns, Handle(self.peer.loop, self._arrive, (frame,)))
 
     def _arrive(self, frame: Any) -> None:
         """Runs on the other node's loop."""
@@ -139,7 +148,7 @@ class End:
         elif self._waiting:
             self._waiting.append(frame)
         elif not peer._closed:
-            peer._protocol.frame_received(frame)
+            peer._receive(frame)
             if self._back.cuts:
                 self._back.dropped += 1
                 self._stall()
@@ -206,7 +215,7 @@ class End:
             return
         now_ns = self._engine.now_ns
         since_ns = since_ns or now_ns
-        at_ns = max(self._last_ns, now_ns + self._network.delay_ns(self._link))
+        at_ns = max(self._last_ns, now_ns + self._link.delay_ns())
 
         def reset() -> None:
             if peer._closed:

@@ -7,10 +7,10 @@ the order in which they became ready, as asyncio does it; chance comes in throug
 from __future__ import annotations
 
 import gc
-import heapq
 from asyncio import events
 from collections import deque
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from holdfast.harness.errors import EnvironmentFailed
@@ -24,6 +24,10 @@ START_NS = 1_000_000_000_000
 
 MOST_EVENTS = 20_000_000
 """A run that needs more is one that does not end."""
+
+
+DRAIN = 100_000
+"""So many events are run between two looks at how many there were in all."""
 
 
 class Handle:
@@ -72,42 +76,49 @@ class World:
 
 
 class Engine:
-    """Runs all loops of one simulated run. `events` counts callbacks that ran."""
+    """Runs all loops of one simulated run.
+
+    now_ns   true time, the clock of the run
+    events   callbacks that ran
+    ready    what is ready, in order; whoever makes something ready appends to it
+    over     set by `end`: the run stops after this instant
+    """
 
     def __init__(self) -> None:
         self._world = World()
         self.now_ns = START_NS
         self.events = 0
+        self.ready: deque[Handle] = deque()
+        self.over = False
         self._serial = 0
         self._heap: list[tuple[int, int, Handle]] = []
-        self._ready: deque[Handle] = deque()
 
     def now(self) -> int:
         """True time, ns: the clock of the run."""
         return self.now_ns
 
-    def soon(self, handle: Handle) -> None:
-        """Run it at this instant, after what is ready already."""
-        self._ready.append(handle)
+    def end(self) -> None:
+        """Stop after this instant."""
+        self.over = True
 
     def at(self, t_ns: int, handle: Handle) -> None:
         """Run it at a time, or now if that has passed; together means in the order of asking."""
         self._serial += 1
-        heapq.heappush(self._heap, (t_ns, self._serial, handle))
+        heappush(self._heap, (t_ns, self._serial, handle))
 
     def later(self, wait_ns: int, act: Callable[[], None]) -> None:
         """Do something to a node after a while, whatever state it is in."""
         self.at(self.now_ns + wait_ns, Handle(self._world, act, ()))
 
-    def run(self, done: Callable[[], bool], until_ns: int) -> bool:
-        """Let time pass until `done`, asked after each instant; False if `until_ns` came first."""
+    def run(self, until_ns: int) -> bool:
+        """Let time pass until the `end`; False if `until_ns` came first."""
         collecting = gc.isenabled()
         gc.disable()
         try:
-            while not done():
-                if not self._ready and not self._advance(until_ns):
+            while not self.over:
+                if not self.ready and not self._advance(until_ns):
                     return False
-                self._drain()
+                self._drain(until_ns)
                 if self.events > MOST_EVENTS:
                     raise EnvironmentFailed(
                         f"simulator: {self.events} events and no end; something runs in circles"
@@ -120,28 +131,37 @@ class Engine:
 
     def _advance(self, until_ns: int) -> bool:
         """Jump to the next instant at which something living is due."""
-        heap, ready = self._heap, self._ready
-        while heap:
-            t_ns, _, handle = heap[0]
-            if handle.dead:
-                heapq.heappop(heap)
-                continue
-            if t_ns > until_ns:
-                break
-            if t_ns > self.now_ns:
-                self.now_ns = t_ns
-            while heap and heap[0][0] <= t_ns:
-                ready.append(heapq.heappop(heap)[2])
-            return True
-        self.now_ns = max(self.now_ns, until_ns)
-        return False
+        heap = self._heap
+        while heap and heap[0][2].dead:
+            heappop(heap)
+        if not heap or heap[0][0] > until_ns:
+            self.now_ns = max(self.now_ns, until_ns)
+            return False
+        t_ns = heap[0][0]
+        self.now_ns = max(self.now_ns, t_ns)
+        while heap and heap[0][0] <= t_ns:
+            self.ready.append(heappop(heap)[2])
+        return True
 
-    def _drain(self) -> None:
-        ready = self._ready
+    def _drain(self, until_ns: int) -> None:
+        """Runs what is ready, and goes on to later instants for a while: the loop of all loops."""
+        ready, heap, ran = self.ready, self._heap, 0
         running = None
         set_running: Callable[[Any], None] = events._set_running_loop
-        while ready:
-            handle = ready.popleft()
+        while ran < DRAIN:
+            if not ready:
+                # As `_advance`, for the usual case: one handle is due, and nothing beside it.
+                if self.over or not heap or heap[0][0] > until_ns:
+                    break
+                t_ns, _, handle = heappop(heap)
+                if handle.dead:
+                    continue
+                if t_ns > self.now_ns:
+                    self.now_ns = t_ns
+                while heap and heap[0][0] <= t_ns:
+                    ready.append(heappop(heap)[2])
+            else:
+                handle = ready.popleft()
             loop = handle.loop
             if handle.dead or loop.dead:
                 continue
@@ -150,7 +170,7 @@ class Engine:
                 continue
             if loop is not running:
                 running = loop
-                set_running(None)
                 set_running(loop)
-            self.events += 1
+            ran += 1
             handle.callback(*handle.args)
+        self.events += ran

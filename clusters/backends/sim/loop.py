@@ -44,6 +44,7 @@ class NodeLoop:
         self.failed: list[str] = []
         self._armed = False
         self._engine = engine
+        self._ready = engine.ready.append
         self._network = network
 
     # Time and callbacks
@@ -61,7 +62,7 @@ class NodeLoop:
     ) -> Handle:
         """As asyncio."""
         handle = Handle(self, callback, args)
-        self._engine.soon(handle)
+        self._ready(handle)
         return handle
 
     call_soon_threadsafe = call_soon
@@ -91,8 +92,12 @@ class NodeLoop:
         *args: Any,
         context: Context | None = None,
     ) -> Handle:
-        """As asyncio."""
-        return self.call_at(self.time() + delay, callback, *args, context=context)
+        """As asyncio; whole nanoseconds, and one more: a timer never fires before its time."""
+        engine, clock = self._engine, self.clock
+        due_ns = clock.mono_ns(engine.now_ns) + max(0, int(delay * 1e9)) + 1
+        handle = Handle(self, callback, args, due_ns / 1e9)
+        engine.at(clock.true_ns(due_ns), handle)
+        return handle
 
     # Futures and tasks
 
@@ -145,7 +150,7 @@ class NodeLoop:
         # As asyncio after a stop: what has come is looked at before what is due.
         for waiting in (self._parked, self._due):
             while waiting:
-                self._engine.soon(waiting.popleft())
+                self._ready(waiting.popleft())
 
     def stall(self, for_ns: int, then: Callable[[], None]) -> None:
         """Stand still in the middle of this callback, as in a write to a disk."""

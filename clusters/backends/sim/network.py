@@ -49,13 +49,24 @@ class Weather:
 class Link:
     """One direction between two nodes. cuts: how many faults cut it; dropped: frames stopped."""
 
-    __slots__ = ("cuts", "dropped", "loose", "random")
+    __slots__ = ("_fast_ns", "_span_ns", "_spike_ns", "cuts", "dropped", "loose", "random")
 
-    def __init__(self, rng: random.Random, loose: bool) -> None:
+    def __init__(self, rng: random.Random, weather: Weather, loose: bool) -> None:
         self.random = rng.random
         self.loose = loose
         self.cuts = 0
         self.dropped = 0
+        self._fast_ns = weather.fast_ns
+        self._span_ns = weather.slow_ns - weather.fast_ns
+        self._spike_ns = weather.spike_ns
+
+    def delay_ns(self) -> int:
+        """How long the next frame takes: near the least mostly, seldom much longer."""
+        u = self.random()
+        delay_ns = self._fast_ns + int(self._span_ns * u * u * u)
+        if u * SPIKE_ONE_IN < 1.0:
+            delay_ns += int(self._spike_ns * self.random())
+        return delay_ns
 
 
 class Listener:
@@ -101,18 +112,9 @@ class Network:
         if link is None:
             both = source in self._servers and target in self._servers
             rng = stream(self._seed, "link", source, target)
-            link = Link(rng, self.weather.loose and both)
+            link = Link(rng, self.weather, self.weather.loose and both)
             self._links[source, target] = link
         return link
-
-    def delay_ns(self, link: Link) -> int:
-        """How long the next frame takes: near the least mostly, seldom much longer."""
-        weather = self.weather
-        u = link.random()
-        delay = weather.fast_ns + int((weather.slow_ns - weather.fast_ns) * u * u * u)
-        if u * SPIKE_ONE_IN < 1.0:
-            delay += int(weather.spike_ns * link.random())
-        return delay
 
     # Opening connections
 
@@ -148,7 +150,7 @@ class Network:
                 return
             entry = self._listening.get((address, port))
             if entry is None:
-                self._later(self.delay_ns(back), loop, refuse)
+                self._later(back.delay_ns(), loop, refuse)
                 return
             self._accept(loop, entry, (there, back), opened, factory)
 
@@ -156,7 +158,7 @@ class Network:
             if not opened.done():
                 opened.set_exception(ConnectionRefusedError(f"nobody listens on port {port}"))
 
-        self._later(self.delay_ns(there), loop, knock)
+        self._later(there.delay_ns(), loop, knock)
         made: tuple[Any, Any] = await opened
         return made
 
@@ -180,7 +182,7 @@ class Network:
             opened.set_result((ours, protocol))
 
         listener.loop.call_soon(lambda: theirs.begin(answering()))
-        self._later(self.delay_ns(way[1]), loop, connected)
+        self._later(way[1].delay_ns(), loop, connected)
 
     def _way(self, node: str, address: str) -> tuple[Link, Link]:
         other = self._names[address]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from holdfast.harness.events import NO_TOKEN, ROW_FORMAT, Op, Status
-from holdfast.harness.live import Hold
+from holdfast.harness.holding import LOOK_S, Hold
 
 _ROW = struct.Struct(ROW_FORMAT)
 _GRANTS = (Op.ACQUIRE, Op.TRY)
@@ -21,11 +22,24 @@ class Holding:
     def __init__(self) -> None:
         self._holds: dict[int, Hold] = {}
         self.grants = 0
+        self._news: list[asyncio.Future[None]] = []
+
+    async def news(self) -> None:
+        """Returns at the first look after the next grant: as on hosts, one look in LOOK_S."""
+        loop = asyncio.get_running_loop()
+        news: asyncio.Future[None] = loop.create_future()
+        self._news.append(news)
+        await news
+        await asyncio.sleep(LOOK_S - loop.time() % LOOK_S)
 
     def grant(self, process: int, node: str, attempt: int, since_ns: int) -> None:
         """An acquire was answered ok."""
         self.grants += 1
         self._holds[attempt] = Hold(process=process, node=node, attempt=attempt, since_ns=since_ns)
+        waiting, self._news = self._news, []
+        for news in waiting:
+            if not news.done():
+                news.set_result(None)
 
     def end(self, attempt: int) -> None:
         """A release was sent, or the holder was told of a loss."""
@@ -81,9 +95,10 @@ class MemoryRecorder:
         """The call edge; the row number is its identity."""
         if self.dead:
             return -1
-        row = [self._now(), 0, attempt, token, arg, 0, aux, op, 0, 0, process, key, 0, 0, int(f)]
-        row += (0, mode, 1)
-        self.rows.append(row)
+        t_ns = self._now()
+        self.rows.append(
+            [t_ns, 0, attempt, token, arg, 0, aux, op, 0, 0, process, key, 0, 0, int(f), 0, mode, 1]
+        )
         if f in _ENDS:
             self._holding.end(attempt)
         elif f is Op.CLOSED:

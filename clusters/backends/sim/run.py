@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from holdfast.clusters.backends.sim.bans import watched
 from holdfast.clusters.backends.sim.clock import NodeClock
 from holdfast.clusters.backends.sim.cluster import Host, SimCluster
 from holdfast.clusters.backends.sim.engine import Engine
@@ -16,17 +17,14 @@ from holdfast.clusters.backends.sim.loop import NodeLoop
 from holdfast.clusters.backends.sim.network import Network
 from holdfast.clusters.backends.sim.options import Knobs
 from holdfast.clusters.backends.sim.recorder import MemoryRecorder
-from holdfast.harness import store
 from holdfast.harness.clock import MILLISECOND, SECOND
 from holdfast.harness.entry import load
 from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.history import Written
 from holdfast.harness.manifest import plan_of
 from holdfast.harness.phase import END, GO, PROBE, STOP
 from holdfast.harness.ports import Node
 from holdfast.harness.schedule import Schedule
-from holdfast.harness.segments import DIED_ON_PURPOSE, DONE, IDLE, READY, write_closed
-from holdfast.harness.store import RunDir
+from holdfast.harness.segments import DIED_ON_PURPOSE, DONE, IDLE, READY
 from holdfast.harness.verdict import Promises
 from holdfast.harness.waiting import sleep_until, until, until_answer
 
@@ -87,15 +85,23 @@ class SimRun:
         self.marks: list[dict[str, Any]] = []
         self.faults: list[Mapping[str, Any]] = []
         self._manifest = manifest
+        self._guard = knobs.guard
+        self._breaches: dict[str, None] = {}
         self._promises = Promises(**manifest["promises"])
 
     def execute(self) -> Simulated:
         """Everything, to the end. EnvironmentFailed where no cluster came up."""
         work: list[asyncio.Task[None]] = []
-        self.loop.call_soon(lambda: work.append(self.loop.create_task(self._stages())))
+
+        def begin() -> None:
+            work.append(self.loop.create_task(self._stages()))
+            work[0].add_done_callback(lambda done: self.engine.end())
+
+        self.loop.call_soon(begin)
         begun_ns = self.engine.now_ns
         try:
-            over = self.engine.run(lambda: bool(work) and work[0].done(), begun_ns + BEYOND_NS)
+            with watched(self._guard) as self._breaches:
+                over = self.engine.run(begun_ns + BEYOND_NS)
             if not over:
                 raise EnvironmentFailed("simulator: the run was not over in an hour of its time")
         except EnvironmentFailed:
@@ -137,7 +143,7 @@ class SimRun:
         self._mark("probe")
         cluster.to_phase(PROBE)
         await self._until_probed()
-        problems = [*cluster.problems, *self._raised()]
+        problems = [*cluster.problems, *self._raised(), *self._breaches]
         self._mark("end", problems=problems)
         cluster.to_phase(END)
         await self._until_states("done", DONE, END_WITHIN_NS)
@@ -207,24 +213,6 @@ class SimRun:
 def precheck() -> str | None:
     """It runs wherever Python does."""
     return None
-
-
-def keep(simulated: Simulated, run: RunDir) -> None:
-    """Write what a run on hosts would have left in its run directory."""
-    for recorder in simulated.recorders:
-        write_closed(run.history, recorder.meta, recorder.strings, recorder.packed())
-    for row in simulated.marks:
-        store.append(run.times, row)
-    for row in simulated.faults:
-        store.append(run.faults, row)
-
-
-def written(simulated: Simulated) -> list[Written]:
-    """The same for a judge in this process."""
-    return [
-        Written(meta=recorder.meta, strings=recorder.strings, rows=recorder.packed())
-        for recorder in simulated.recorders
-    ]
 
 
 def simulate(manifest: Mapping[str, Any]) -> Simulated:

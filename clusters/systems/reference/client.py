@@ -147,9 +147,13 @@ class ReferenceClient:
         at_once = answer["is"] == "granted"
         if answer["is"] == "queued":
             self._tell_waiting(wait, answer)
-            left_s = until_s - asyncio.get_running_loop().time()
-            await asyncio.wait([wait.decided], timeout=max(0.0, left_s))
-            answer = wait.decided.result() if wait.decided.done() else UNANSWERED
+            loop = asyncio.get_running_loop()
+            left_s = until_s - loop.time()
+            timer = loop.call_later(max(0.0, left_s), self._decide, seq, UNANSWERED)
+            try:
+                answer = await wait.decided
+            finally:
+                timer.cancel()
         if answer["is"] == "unanswered":
             answer = await self._cancel(seq)
         if answer["is"] != "granted":

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 
 from holdfast.clusters.systems.reference.log import Log
 from holdfast.clusters.systems.reference.messages import (
@@ -33,6 +31,10 @@ from holdfast.clusters.systems.reference.messages import (
     Snapshot,
     Tail,
 )
+from holdfast.clusters.systems.reference.roles import NOTHING_TO_DO
+from holdfast.clusters.systems.reference.roles import Effects as Effects
+from holdfast.clusters.systems.reference.roles import Role as Role
+from holdfast.clusters.systems.reference.roles import Timing as Timing
 
 BATCH = 128
 """entries in one append"""
@@ -40,33 +42,8 @@ WINDOW = 1024
 """entries sent to a follower and not acknowledged, at most"""
 
 
-class Role(StrEnum):
-    """What a node is in its term."""
-
-    FOLLOWER = "follower"
-    CANDIDATE = "candidate"
-    LEADER = "leader"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Timing:
-    """election_ns: a follower waits so long for its leader, up to twice that, drawn anew."""
-
-    election_ns: int
-    heartbeat_ns: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Effects:
-    """What follows from the steps since the last take, to be done in this order.
-
-    ready    what the state machine has to take in: committed entries with their index, or a
-             snapshot that replaces it
-    """
-
-    saves: tuple[Save, ...]
-    sends: tuple[tuple[str, Message], ...]
-    ready: tuple[tuple[int, Entry] | Snapshot, ...]
+# To ask an enumeration for a member by name costs as much as a call.
+_FOLLOWER, _CANDIDATE, _LEADER = Role.FOLLOWER, Role.CANDIDATE, Role.LEADER
 
 
 class Consensus:
@@ -85,7 +62,7 @@ class Consensus:
         self.name = name
         self.peers = tuple(sorted(set(peers) - {name}))
         self.quorum = (len(self.peers) + 1) // 2 + 1
-        self.role = Role.FOLLOWER
+        self.role = _FOLLOWER
         self.leader: str | None = None
         self.term = durable.ballot.term
         self.vote = durable.ballot.vote
@@ -102,6 +79,8 @@ class Consensus:
         self._acked_ns: dict[str, int] = {}
         self._install_ns: dict[str, int] = {}
         self._beat_ns = 0
+        self._quorum_ns = 0
+        self._moved = False
         self._saves: list[Save] = []
         self._sends: list[tuple[str, Message]] = []
         self._ready: list[tuple[int, Entry] | Snapshot] = []
@@ -111,56 +90,67 @@ class Consensus:
     @property
     def due_ns(self) -> int:
         """When `tick` wants to be called next."""
-        return self._beat_ns if self.role is Role.LEADER else self._election_ns
+        return self._beat_ns if self.role is _LEADER else self._election_ns
 
     def tick(self, now_ns: int) -> None:
         """Lets time have its say: an election, or the end of a leader who hears too few."""
-        if self.role is not Role.LEADER:
+        if self.role is not _LEADER:
             if now_ns >= self._election_ns:
                 self._campaign(now_ns, pre=True)
             return
-        since = now_ns - 2 * self._timing.election_ns
-        reached = 1 + sum(self._acked_ns[peer] > since for peer in self.peers)
-        if reached < self.quorum:
-            self._follow(self.term, None, now_ns)
+        if now_ns >= self._quorum_ns:
+            self._check_quorum(now_ns)
 
     def propose(self, command: Command) -> tuple[int, int] | None:
         """Appends a command; its (index, term), or None where this node does not lead.
 
         It is committed only once it comes back in `ready` under that same index *and* term.
         """
-        if self.role is not Role.LEADER:
+        if self.role is not _LEADER:
             return None
         self._extend((Entry(term=self.term, command=command),))
         return self.log.last, self.term
 
+    def presses(self, message: Message) -> bool:
+        """Whether anything follows from it: one more copy of what a majority has can wait for the
+        next step, which a leader takes at its next heartbeat at the latest."""
+        return not (
+            type(message) is Appended
+            and message.ok
+            and message.term == self.term
+            and message.index <= self.commit
+            and self._next.get(message.sender, 0) > self.log.last
+        )
+
     def step(self, now_ns: int, message: Message) -> None:
         """Takes in one message; it may be late, doubled or out of order."""
         match message:
+            case Appended():
+                self._on_appended(now_ns, message)
+            case Append():
+                self._on_append(now_ns, message)
             case AskVote():
                 self._on_ask_vote(now_ns, message)
             case GiveVote():
                 self._on_give_vote(now_ns, message)
-            case Append():
-                self._on_append(now_ns, message)
-            case Appended():
-                self._on_appended(now_ns, message)
             case Install():
                 self._on_install(now_ns, message)
 
     def take(self, now_ns: int) -> Effects:
         """All that has to happen now, once; a leader's appends are gathered here."""
-        if self.role is Role.LEADER:
-            self._advance()
+        if self.role is _LEADER:
+            if self._moved:
+                self._moved = False
+                self._advance()
             self._replicate(now_ns)
         while self.applied < self.commit:
             self.applied += 1
             self._ready.append((self.applied, self.log.at(self.applied)))
-        effects = Effects(
-            saves=tuple(self._saves), sends=tuple(self._sends), ready=tuple(self._ready)
-        )
+        saves, sends, ready = self._saves, self._sends, self._ready
+        if not (saves or sends or ready):
+            return NOTHING_TO_DO
         self._saves, self._sends, self._ready = [], [], []
-        return effects
+        return Effects(saves=tuple(saves), sends=tuple(sends), ready=tuple(ready))
 
     def compact(self, state: object) -> None:
         """Forgets the entries up to the last one taken in; `state` stands for them."""
@@ -172,7 +162,7 @@ class Consensus:
     # Elections
 
     def _campaign(self, now_ns: int, *, pre: bool) -> None:
-        self.role, self.leader, self._pre = Role.CANDIDATE, None, pre
+        self.role, self.leader, self._pre = _CANDIDATE, None, pre
         if not pre:
             self.term, self.vote = self.term + 1, self.name
             self._saves.append(Ballot(term=self.term, vote=self.vote))
@@ -195,17 +185,17 @@ class Consensus:
         if self._pre:
             self._campaign(now_ns, pre=False)
             return
-        self.role, self.leader = Role.LEADER, self.name
+        self.role, self.leader = _LEADER, self.name
         self._next = dict.fromkeys(self.peers, self.log.last + 1)
         self._match = dict.fromkeys(self.peers, 0)
         self._acked_ns = dict.fromkeys(self.peers, now_ns)
         self._install_ns = dict.fromkeys(self.peers, now_ns)
-        self._beat_ns = now_ns
+        self._beat_ns = self._quorum_ns = now_ns
         # Entries of earlier terms are only committed together with one of this term.
         self._extend((Entry(term=self.term, command=None),))
 
     def _on_ask_vote(self, now_ns: int, ask: AskVote) -> None:
-        leads = self.role is Role.LEADER
+        leads = self.role is _LEADER
         heard = self.leader is not None and now_ns - self._heard_ns < self._timing.election_ns
         if ask.term > self.term and (leads or heard):
             return
@@ -235,7 +225,7 @@ class Consensus:
                 self._follow(reply.term, None, now_ns)
             return
         asked = self.term + 1 if self._pre else self.term
-        if self.role is not Role.CANDIDATE or reply.pre != self._pre or reply.term != asked:
+        if self.role is not _CANDIDATE or reply.pre != self._pre or reply.term != asked:
             return
         if reply.sender in self.peers and reply.sender not in self._votes:
             self._votes.append(reply.sender)
@@ -246,66 +236,86 @@ class Consensus:
         if term > self.term:
             self.term, self.vote = term, ""
             self._saves.append(Ballot(term=term, vote=""))
-        if self.role is not Role.FOLLOWER or leader is not None:
+        if self.role is not _FOLLOWER or leader is not None:
             self._restart_election(now_ns)
-        self.role, self.leader = Role.FOLLOWER, leader
+        self.role, self.leader = _FOLLOWER, leader
         if leader is not None:
             self._heard_ns = now_ns
 
     def _restart_election(self, now_ns: int) -> None:
         wait_ns = self._timing.election_ns
-        self._election_ns = now_ns + wait_ns + self._rng.randrange(wait_ns)
+        self._election_ns = now_ns + wait_ns + int(wait_ns * self._rng.random())
 
     # The leader's side of the log
 
     def _extend(self, entries: tuple[Entry, ...]) -> None:
         self._saves.append(Tail(first=self.log.last + 1, entries=entries))
         self.log.extend(entries)
+        self._moved = True
+
+    def _check_quorum(self, now_ns: int) -> None:
+        """Gives up if too few have answered of late; else notes when that might be so next."""
+        if self.quorum == 1:
+            return
+        heard = sorted(self._acked_ns.values(), reverse=True)
+        self._quorum_ns = heard[self.quorum - 2] + 2 * self._timing.election_ns
+        if now_ns >= self._quorum_ns:
+            self._follow(self.term, None, now_ns)
 
     def _advance(self) -> None:
-        held = sorted([self.log.last, *self._match.values()], reverse=True)
+        held = [self.log.last, *self._match.values()]
+        held.sort(reverse=True)
         index = held[self.quorum - 1]
         if index > self.commit and self.log.term(index) == self.term:
             self.commit = index
 
     def _replicate(self, now_ns: int) -> None:
-        beat = now_ns >= self._beat_ns
-        if beat:
-            self._beat_ns = now_ns + self._timing.heartbeat_ns
+        """Sends what followers lack, and a heartbeat to all where nothing went to all of late."""
+        beat, sent = now_ns >= self._beat_ns, 0
+        log, following = self.log, self._next
+        last, base = log.last, log.base
         for peer in self.peers:
-            if self._next[peer] <= self.log.base and now_ns >= self._install_ns[peer]:
+            if following[peer] > last and not beat:
+                continue
+            if following[peer] <= base and now_ns >= self._install_ns[peer]:
                 install = Install(sender=self.name, term=self.term, snapshot=self.snapshot)
                 self._sends.append((peer, install))
-                self._next[peer] = self.log.base + 1
+                following[peer] = base + 1
                 self._install_ns[peer] = now_ns + self._timing.election_ns
-            first = max(self._next[peer], self.log.base + 1)
+            first = max(following[peer], base + 1)
             room = min(BATCH, self._match[peer] + WINDOW - first + 1)
-            waiting_for_snapshot = self._next[peer] <= self.log.base
-            entries = () if waiting_for_snapshot else self.log.slice(first, room)
+            waiting_for_snapshot = following[peer] <= base
+            entries = () if waiting_for_snapshot else log.slice(first, room)
             if not entries and not beat:
                 continue
             append = Append(
                 sender=self.name,
                 term=self.term,
                 prev_index=first - 1,
-                prev_term=self.log.term(first - 1),
+                prev_term=log.term(first - 1),
                 entries=entries,
                 commit=self.commit,
             )
             self._sends.append((peer, append))
+            sent += 1
             if not waiting_for_snapshot:
-                self._next[peer] = first + len(entries)
+                following[peer] = first + len(entries)
+        if beat or sent == len(self.peers):
+            self._beat_ns = now_ns + self._timing.heartbeat_ns
 
     def _on_appended(self, now_ns: int, reply: Appended) -> None:
         if reply.term > self.term:
             self._follow(reply.term, None, now_ns)
         peer = reply.sender
-        if self.role is not Role.LEADER or reply.term < self.term or peer not in self._match:
+        if self.role is not _LEADER or reply.term < self.term or peer not in self._match:
             return
         self._acked_ns[peer] = now_ns
         if reply.ok:
-            self._match[peer] = max(self._match[peer], reply.index)
-            self._next[peer] = max(self._next[peer], self._match[peer] + 1)
+            if reply.index > self._match[peer]:
+                self._match[peer] = reply.index
+                self._moved = True
+                if self._next[peer] <= reply.index:
+                    self._next[peer] = reply.index + 1
         else:
             self._next[peer] = max(self._match[peer] + 1, min(self._next[peer], reply.index + 1))
 
@@ -315,8 +325,13 @@ class Consensus:
         if append.term < self.term:
             self._answer(append.sender, ok=False, index=0)
             return
-        assert self.role is not Role.LEADER or append.term > self.term, "two leaders in one term"
-        self._follow(append.term, append.sender, now_ns)
+        assert self.role is not _LEADER or append.term > self.term, "two leaders in one term"
+        if append.term == self.term and append.sender == self.leader:
+            # Most of them: nothing is new about the leader but that it was heard.
+            self._heard_ns = now_ns
+            self._restart_election(now_ns)
+        else:
+            self._follow(append.term, append.sender, now_ns)
         prev, entries = append.prev_index, append.entries
         if prev < self.log.base:
             # What the snapshot covers is committed, and so the same in every log.
@@ -330,10 +345,14 @@ class Consensus:
             return
         self._merge(prev + 1, entries)
         agreed = prev + len(entries)
-        self.commit = max(self.commit, min(append.commit, agreed))
+        if append.commit > self.commit:
+            self.commit = max(self.commit, min(append.commit, agreed))
         self._answer(append.sender, ok=True, index=agreed)
 
     def _merge(self, first: int, entries: tuple[Entry, ...]) -> None:
+        if entries and first > self.log.last:
+            self._extend(entries)
+            return
         for n, entry in enumerate(entries):
             index = first + n
             if index <= self.log.last and self.log.term(index) == entry.term:

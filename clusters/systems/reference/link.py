@@ -19,19 +19,16 @@ class NoAnswer(Exception):
     """The question may have arrived; whether it took effect is unknown."""
 
 
-def _give_up(answer: asyncio.Future[Frame], after_s: float) -> None:
-    if not answer.done():
-        answer.set_exception(NoAnswer(f"no answer within {after_s:.3f} s"))
-
-
 class Link:
     """One connection to one server. `on_event` gets what the server says unasked."""
 
     def __init__(self, on_event: Callable[[Frame], None]) -> None:
         self._on_event = on_event
         self._wire: Framed | None = None
-        self._waiting: dict[int, asyncio.Future[Frame]] = {}
+        self._waiting: dict[int, tuple[asyncio.Future[Frame], float, float]] = {}
         self._number = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_s = 0.0
 
     @property
     def open(self) -> bool:
@@ -57,14 +54,13 @@ class Link:
         if self._wire is None or not self._wire.send({"id": number, **question}):
             raise NotSent("the connection is closed")
         answer: asyncio.Future[Frame] = loop.create_future()
-        self._waiting[number] = answer
-        # After a stop of this process both are there at once; loops look at what has come before
-        # they look at what is due, so that the answer counts.
-        timer = loop.call_later(within_s, _give_up, answer, within_s)
+        until_s = loop.time() + within_s
+        self._waiting[number] = (answer, until_s, within_s)
+        if self._timer is None or until_s < self._timer_s:
+            self._set_timer(loop, until_s)
         try:
             return await answer
         finally:
-            timer.cancel()
             self._waiting.pop(number, None)
 
     def close(self, reason: str) -> None:
@@ -72,9 +68,32 @@ class Link:
         wire, self._wire = self._wire, None
         if wire is not None:
             wire.drop(reason)
-        for answer in self._waiting.values():
+        for answer, _, _ in self._waiting.values():
             if not answer.done():
                 answer.set_exception(NoAnswer(reason))
+
+    def _set_timer(self, loop: asyncio.AbstractEventLoop, until_s: float) -> None:
+        """One timer for all questions: a timer for each would cost more than the question."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_s = until_s
+        self._timer = loop.call_at(until_s, self._on_timer)
+
+    def _on_timer(self) -> None:
+        """Gives up what is due. After a stop of this process an answer may be there as well: loops
+        look at what has come before they look at what is due, so that the answer counts."""
+        self._timer = None
+        loop = asyncio.get_running_loop()
+        now_s, left_s = loop.time(), list[float]()
+        for answer, until_s, within_s in self._waiting.values():
+            if answer.done():
+                continue
+            if until_s <= now_s:
+                answer.set_exception(NoAnswer(f"no answer within {within_s:.3f} s"))
+            else:
+                left_s.append(until_s)
+        if left_s:
+            self._set_timer(loop, min(left_s))
 
     def _make(self) -> Framed:
         return Framed(self._on_frame, self._on_close)
@@ -86,9 +105,9 @@ class Link:
             self._on_event(frame)
             return
         number = frame.get("id")
-        answer = self._waiting.get(number) if isinstance(number, int) else None
-        if answer is not None and not answer.done():
-            answer.set_result(frame)
+        waiting = self._waiting.get(number) if isinstance(number, int) else None
+        if waiting is not None and not waiting[0].done():
+            waiting[0].set_result(frame)
 
     def _on_close(self, wire: Framed, reason: str) -> None:
         if wire is self._wire:

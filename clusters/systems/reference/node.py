@@ -31,6 +31,7 @@ from holdfast.clusters.systems.reference.tables import (
 )
 from holdfast.clusters.systems.reference.timers import Timers
 
+_LEADER = Role.LEADER
 GONE_NS = 3_000_000_000
 """A waiter whose client has no connection for so long leaves the queue."""
 
@@ -106,30 +107,37 @@ class LockNode:
         self._timers = Timers()
         self._replies: list[tuple[int, Mapping[str, Any]]] = []
 
+    def presses(self, item: Input) -> bool:
+        """Whether a step is due because of it; else it can wait for the next one there is."""
+        return type(item) is not Heard or self.consensus.presses(item.message)
+
     def step(self, now_ns: int, inputs: Sequence[Input] = ()) -> Effects:
         """Takes in what has come since the last step; time passes even when nothing has."""
-        if self.consensus.applied - self.consensus.log.base >= self._every:
-            self.consensus.compact(self.locks.dump())
+        consensus, timers = self.consensus, self._timers
+        if consensus.applied - consensus.log.base >= self._every:
+            consensus.compact(self.locks.dump())
         for item in inputs:
             match item:
                 case Heard():
-                    if item.message.sender in self.consensus.peers:
-                        self.consensus.step(now_ns, item.message)
+                    if item.message.sender in consensus.peers:
+                        consensus.step(now_ns, item.message)
                 case Asked():
                     self._on_asked(now_ns, item.connection, item.frame)
                 case Left():
                     self._on_left(now_ns, item.connection)
-        self.consensus.tick(now_ns)
-        for due in self._timers.due(now_ns):
-            self._on_due(due)
-        effects = self.consensus.take(now_ns)
+        consensus.tick(now_ns)
+        timer_ns = timers.next_ns()
+        if timer_ns is not None and timer_ns <= now_ns:
+            for due in timers.due(now_ns):
+                self._on_due(due)
+        effects = consensus.take(now_ns)
         for ready in effects.ready:
             self._apply(now_ns, ready)
-        if self.consensus.role is not Role.LEADER:
+        if consensus.role is not _LEADER and (self.serving or self._pending):
             self._depose()
         replies, self._replies = tuple(self._replies), []
-        timer_ns = self._timers.next_ns()
-        due_ns = self.consensus.due_ns
+        timer_ns = timers.next_ns()
+        due_ns = consensus.due_ns
         return Effects(
             saves=effects.saves,
             sends=effects.sends,
@@ -148,7 +156,7 @@ class LockNode:
         if asked["op"] == "status":
             self._reply(connection, number, self._status())
             return
-        leads = self.consensus.role is Role.LEADER
+        leads = self.consensus.role is _LEADER
         if not leads or (asked["op"] in UNLOGGED and not self.serving):
             self._reply(connection, number, {"is": "not-leader", "leader": self.consensus.leader})
             return
@@ -228,7 +236,7 @@ class LockNode:
 
     def _reign(self, now_ns: int) -> None:
         """Starts every clock anew, in full: this leader knows only that it applied all before."""
-        if self.consensus.role is not Role.LEADER:
+        if self.consensus.role is not _LEADER:
             return
         self.serving = True
         self._timers.clear()

@@ -72,7 +72,10 @@ def command(
     wanted = requests.get(op) if isinstance(op, str) else None
     if wanted is None:
         return {}, f"no such request: {op!r:.80}"
+    asked: dict[str, Any] = {"op": op}
     for name, fits in wanted.items():
-        if not fits(frame.get(name)):
-            return {}, f"{op}: {name} is {frame.get(name)!r:.80}"
-    return {"op": op, **{name: frame[name] for name in wanted}}, ""
+        value = frame.get(name)
+        if not fits(value):
+            return {}, f"{op}: {name} is {value!r:.80}"
+        asked[name] = value
+    return asked, ""

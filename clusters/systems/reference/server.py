@@ -177,11 +177,12 @@ class Server:
         }
         self._clients: dict[int, Framed] = {}
         self._numbers = itertools.count(1)
+        self._loop = asyncio.get_running_loop()
         self._inbox: list[Input] = []
         self._turn_due: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ns = 0
-        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._failed: asyncio.Future[None] = self._loop.create_future()
         self._seen: tuple[str, int, str | None] = ("", 0, None)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -218,10 +219,10 @@ class Server:
         self.put(Left(connection=number))
 
     def put(self, item: Input) -> None:
-        """Something for the next step."""
+        """Something for the next step, which is taken at once unless the item can wait."""
         self._inbox.append(item)
-        if self._turn_due is None and not self._failed.done():
-            self._turn_due = asyncio.get_running_loop().call_soon(self._turn)
+        if self._turn_due is None and self._node.presses(item) and not self._failed.done():
+            self._turn_due = self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
         self._turn_due = None
@@ -249,7 +250,7 @@ class Server:
             self._timer.cancel()
         self._timer_ns = due_ns
         wait_ns = max(0, due_ns - self._now())
-        self._timer = asyncio.get_running_loop().call_later(wait_ns / 1e9, self._on_timer)
+        self._timer = self._loop.call_later(wait_ns / 1e9, self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = None

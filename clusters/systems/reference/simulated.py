@@ -81,8 +81,8 @@ class MemoryDisk:
 
     def sync(self) -> None:
         """Makes all that was written durable."""
-        saves, self._unsynced = self._unsynced, []
-        if saves:
+        if self._unsynced:
+            saves, self._unsynced = self._unsynced, []
             self._host.sync(lambda: self._kept.take(saves))
 
     def close(self) -> None:

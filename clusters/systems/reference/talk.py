@@ -68,7 +68,7 @@ class Talk:
         for turn in range(1 << 30):
             session = 0
             try:
-                session = await self._in_session(until_s)
+                session = self._session or await self._in_session(until_s)
                 if sent_in and session != sent_in:
                     # Only the session that it was sent in would know it again.
                     return UNANSWERED
@@ -117,7 +117,7 @@ class Talk:
         """The number of the client's session, 0 where none could be opened in time."""
         for turn in range(1 << 30):
             try:
-                return await self._in_session(until_s)
+                return self._session or await self._in_session(until_s)
             except (NotSent, NoAnswer):
                 if not await self._pause(turn, until_s):
                     break
@@ -136,8 +136,6 @@ class Talk:
         return {"op": op, "session": session, "seq": seq, "done": done, **fields}
 
     async def _in_session(self, until_s: float) -> int:
-        if self._session:
-            return self._session
         try:
             async with asyncio.timeout_at(until_s), self._opening:
                 if not self._session:
@@ -160,7 +158,8 @@ class Talk:
 
     async def _ask(self, question: dict[str, Any], until_s: float) -> Frame:
         loop = asyncio.get_running_loop()
-        await self._connect(until_s)
+        if not self._link.open:
+            await self._connect(until_s)
         at = self._at
         try:
             left_s = until_s - loop.time()
@@ -175,8 +174,6 @@ class Talk:
         return answer
 
     async def _connect(self, until_s: float) -> None:
-        if self._link.open:
-            return
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout_at(until_s), self._connecting:

@@ -102,7 +102,7 @@ class Framed(asyncio.Protocol):
         self._on_close = on_close
         self._decoder = Decoder()
         self._transport: asyncio.Transport | None = None
-        self._hand_over: Callable[[Frame], None] | None = None
+        self._hand_over: Callable[[Frame], bool] | None = None
         self._reason = ""
         self.objects = False
         self.peer = "?"
@@ -147,12 +147,11 @@ class Framed(asyncio.Protocol):
 
     def send(self, message: Frame) -> bool:
         """Hands the frame to the kernel or its queue; False if closed or too much waits there."""
+        if self._hand_over is not None:
+            return self._hand_over(message)
         transport = self._transport
         if transport is None or transport.is_closing():
             return False
-        if self._hand_over is not None:
-            self._hand_over(message)
-            return True
         if transport.get_write_buffer_size() > MAX_BUFFER:
             return False
         transport.write(encode(message))

@@ -38,7 +38,7 @@ class Small:
 
     def run(self, for_ns: int) -> None:
         """Let so much time pass."""
-        self.engine.run(lambda: False, self.engine.now_ns + for_ns)
+        self.engine.run(self.engine.now_ns + for_ns)
 
     def start(self, node: str, work: Coroutine[Any, Any, Any]) -> list[asyncio.Task[Any]]:
         """Begin something on a node; the list holds its task once it has begun."""

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.clusters.backends.sim.clock import NodeClock, Skew
 from holdfast.clusters.backends.sim.network import Weather
+from holdfast.clusters.backends.sim.recorder import Holding
 from tests.clusters.sim.small import MS, SECOND, Small
 
 
@@ -234,3 +235,20 @@ def test_a_clock_and_its_inverse_agree(drift_ppm: int) -> None:
     for mono_ns in (1_000_000_000_001, 1_234_567_890_123, 10**15 + 7):
         true_ns = clock.true_ns(mono_ns)
         assert clock.mono_ns(true_ns) >= mono_ns > clock.mono_ns(true_ns - 1)
+
+
+def test_who_waits_for_a_holder_learns_of_the_next_grant() -> None:
+    world = Small()
+    holding, seen = Holding(), list[int]()
+
+    async def work() -> None:
+        await holding.news()
+        seen.append(world.since_ns())
+
+    world.start("b", work())
+    world.run(501 * MS)
+    assert seen == []
+    holding.grant(1, "a", 7, world.since_ns())
+    world.run(10 * MS)
+    assert 501 * MS < seen[0] <= 504 * MS
+    assert [hold.attempt for hold in holding.holds()] == [7]

@@ -1,0 +1,85 @@
+"""The bans at run time: whoever inside a simulated run asks the world outside is named.
+
+The call itself goes through, so that nothing is different but the note. What is imported by name
+(`from time import time`) and types made in C (`datetime.now`) pass unseen; a test reads the source
+for those.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "clock_gettime")
+CHANCE = ("random", "randrange", "randint", "choice", "choices", "sample", "shuffle", "uniform")
+
+BANNED: dict[str, tuple[str, ...]] = {
+    "time": (*CLOCKS, *(f"{name}_ns" for name in CLOCKS), "sleep"),
+    "random": (*CHANCE, "getrandbits", "gauss", "seed"),
+    "uuid": ("uuid1", "uuid4"),
+    "secrets": ("token_bytes", "token_hex", "token_urlsafe", "choice", "randbelow", "randbits"),
+    "os": ("urandom", "getpid", "open"),
+    "builtins": ("open",),
+    "threading": ("Thread.start",),
+    "socket": ("socket.__init__",),
+    "subprocess": ("Popen.__init__",),
+}
+"""module -> what nobody inside may call: clocks, chance, threads, sockets, files, processes"""
+
+_STANDARD = sysconfig.get_path("stdlib")
+
+
+@contextmanager
+def watched(active: bool) -> Iterator[dict[str, None]]:
+    """While the body runs, each breach is noted once: "time.time() by nodes/x.py line 7"."""
+    breaches: dict[str, None] = {}
+    replaced: list[tuple[Any, str, Any]] = []
+    try:
+        for module, names in BANNED.items() if active else ():
+            for dotted in names:
+                place, name = _find(module, dotted)
+                if hasattr(place, name):
+                    real = getattr(place, name)
+                    replaced.append((place, name, real))
+                    setattr(place, name, _noting(f"{module}.{dotted}", real, breaches))
+        yield breaches
+    finally:
+        for place, name, real in replaced:
+            setattr(place, name, real)
+
+
+def _find(module: str, dotted: str) -> tuple[Any, str]:
+    """Where a name is kept. A module that nobody has imported is used by nobody."""
+    *within, name = dotted.split(".")
+    place: Any = sys.modules.get(module)
+    for part in within:
+        place = getattr(place, part, None)
+    return place, name
+
+
+def _noting(what: str, real: Callable[..., Any], breaches: dict[str, None]) -> Callable[..., Any]:
+    def called(*args: Any, **given: Any) -> Any:
+        caller = _caller()
+        if caller:
+            breaches[f"{what}() by {caller}"] = None
+        return real(*args, **given)
+
+    return called
+
+
+def _caller() -> str:
+    """The nearest caller outside the standard library; "" where that is an import."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if "importlib" in file:
+            return ""
+        if not file.startswith((_STANDARD, "<")):
+            place = os.path.join(*file.split(os.sep)[-2:])
+            return f"{place} line {frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""

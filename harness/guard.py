@@ -1,0 +1,71 @@
+"""A bound on every call of a client, kept with one timer for all of them.
+
+`asyncio.timeout` would do the same with a timer for each call, which costs more than many a call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+
+class Watch:
+    """One call and the task that makes it. Times are on the clock of the running loop."""
+
+    __slots__ = ("_cancelling", "_fired", "_task", "until_s")
+
+    def __init__(self, task: asyncio.Task[object], until_s: float) -> None:
+        self.until_s = until_s
+        self._task = task
+        self._cancelling = task.cancelling()
+        self._fired = False
+
+    def fire(self) -> None:
+        """Its time is up: the call is cancelled."""
+        self._fired = True
+        self._task.cancel()
+
+    def gave_up(self) -> bool:
+        """Whether a cancellation that came out of the call is ours alone; it is taken back."""
+        fired, self._fired = self._fired, False
+        return fired and self._task.uncancel() <= self._cancelling
+
+
+class Guard:
+    """The calls under way of one client."""
+
+    def __init__(self) -> None:
+        self._watches: dict[Watch, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_s = 0.0
+
+    def enter(self, within_s: float) -> Watch:
+        """A call of the current task begins; it is cancelled if it is still there by then."""
+        task = asyncio.current_task()
+        assert task is not None, "calls are made by tasks"
+        loop = task.get_loop()
+        watch = Watch(task, loop.time() + within_s)
+        self._watches[watch] = None
+        if self._timer is None or watch.until_s < self._timer_s:
+            self._set_timer(loop, watch.until_s)
+        return watch
+
+    def leave(self, watch: Watch) -> None:
+        """The call is over; a cancellation that it has swallowed is taken back."""
+        del self._watches[watch]
+        watch.gave_up()
+
+    def _set_timer(self, loop: asyncio.AbstractEventLoop, until_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_s = until_s
+        self._timer = loop.call_at(until_s, self._on_timer, loop)
+
+    def _on_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        now_s = loop.time()
+        for watch in self._watches:
+            if watch.until_s <= now_s:
+                watch.fire()
+        later = [watch.until_s for watch in self._watches if watch.until_s > now_s]
+        if later:
+            self._set_timer(loop, min(later))

@@ -1,0 +1,55 @@
+"""A call that is far over its bound is cancelled, and whoever else cancels it is told apart."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from holdfast.harness.guard import Guard
+
+
+async def bounded(guard: Guard, within_s: float, for_s: float) -> str:
+    watch = guard.enter(within_s)
+    try:
+        await asyncio.sleep(for_s)
+    except asyncio.CancelledError:
+        if not watch.gave_up():
+            raise
+        return "given up"
+    finally:
+        guard.leave(watch)
+    return "done"
+
+
+def test_the_call_that_is_due_is_given_up_and_no_other() -> None:
+    async def work() -> list[str]:
+        guard = Guard()
+        calls = [(30.0, 0.0), (0.05, 30.0), (0.01, 30.0), (30.0, 0.1)]
+        return list(await asyncio.gather(*(bounded(guard, *call) for call in calls)))
+
+    assert asyncio.run(work()) == ["done", "given up", "given up", "done"]
+
+
+def test_a_task_that_was_given_up_can_go_on() -> None:
+    async def work() -> tuple[str, str, int]:
+        guard = Guard()
+        first = await bounded(guard, 0.01, 30.0)
+        second = await bounded(guard, 30.0, 0.0)
+        task = asyncio.current_task()
+        assert task is not None
+        return first, second, task.cancelling()
+
+    assert asyncio.run(work()) == ("given up", "done", 0)
+
+
+def test_a_cancellation_by_somebody_else_is_passed_on() -> None:
+    async def work() -> None:
+        guard = Guard()
+        task = asyncio.ensure_future(bounded(guard, 30.0, 30.0))
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(work())
