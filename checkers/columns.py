@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast.checkers.leases import INF
 from holdfast.harness.case import Case
@@ -14,10 +17,35 @@ UNKNOWN = (Status.INFO, Status.INVOKED)
 STATUSES = tuple(Status)
 """by value: a table is ten times faster than asking the enumeration"""
 
+Ints = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.intp]
+Column = Sequence[int] | Mapping[int, int]
+"""a value by row number: of all rows, or of those that a log is about"""
+
+
+def column(case: Case, name: str) -> Ints:
+    """One column of the history side by side in memory, as int64; memoised.
+
+    Rows are a hundred bytes long: what looks at one column of all of them wants it apart.
+    """
+    known: dict[str, Ints] = case.memo.setdefault("columns", {})
+    if name not in known:
+        known[name] = case.history.rows[name].astype(np.int64)
+    return known[name]
+
+
+def rows_of(case: Case, *ops: Op) -> Indices:
+    """Indices of the rows of these kinds, in order."""
+    kind = column(case, "f")
+    wanted = np.zeros(256, bool)
+    wanted[[int(op) for op in ops]] = True
+    return np.flatnonzero(wanted[kind])
+
 
 class Log:
     """Columns and groups of rows, by the row's index into the merged history.
 
+    about      the rows that it is about, in order; None: all
     ret        INF where the row never returned
     renewals, releases, waitings, told   rows of one attempt, in order of time
     closed, beats   rows that end everything a process holds; acknowledged heartbeats of a process
@@ -25,22 +53,23 @@ class Log:
     kills      when clients of one node were killed, ns, in order
     """
 
-    def __init__(self, case: Case) -> None:
-        rows = case.history.rows
+    def __init__(self, case: Case, about: Indices | None = None) -> None:
+        rows = case.history.rows if about is None else case.history.rows[about]
         self.case = case
         self.promises = case.promises
-        self.kind = rows["f"].tolist()
-        self.status = [STATUSES[status] for status in rows["status"].tolist()]
-        self.inv = rows["t_inv"].tolist()
-        self.ret = np.where(rows["t_ret"] == 0, INF, rows["t_ret"]).tolist()
-        self.attempt = rows["attempt"].tolist()
-        self.process = rows["process"].tolist()
-        self.key = rows["key"].tolist()
-        self.mode = rows["mode"].tolist()
-        self.token = rows["token"].tolist()
-        self.arg = rows["arg"].tolist()
-        self.res = rows["res"].tolist()
-        self.aux = rows["aux"].tolist()
+        self._numbers = None if about is None else about.tolist()
+        self.kind = self._by_row(rows["f"].tolist())
+        self.status = self._by_row([STATUSES[status] for status in rows["status"].tolist()])
+        self.inv = self._by_row(rows["t_inv"].tolist())
+        self.ret = self._by_row(np.where(rows["t_ret"] == 0, INF, rows["t_ret"]).tolist())
+        self.attempt = self._by_row(rows["attempt"].tolist())
+        self.process = self._by_row(rows["process"].tolist())
+        self.key = self._by_row(rows["key"].tolist())
+        self.mode = self._by_row(rows["mode"].tolist())
+        self.token = self._by_row(rows["token"].tolist())
+        self.arg = self._by_row(rows["arg"].tolist())
+        self.res = self._by_row(rows["res"].tolist())
+        self.aux = self._by_row(rows["aux"].tolist())
         self.renewals = self._group(self.attempt, Op.RENEW)
         self.releases = self._group(self.attempt, Op.RELEASE)
         self.waitings = self._group(self.attempt, Op.WAITING)
@@ -48,7 +77,7 @@ class Log:
         told_all = [row for row in self.told.pop(0, []) if self.kind[row] == Op.CLOSED]
         self.closed = _grouped(told_all, self.process)
         self.forced = self._group(self.key, Op.FORCE_UNLOCK)
-        beats = [r for r in case.history.of(Op.HEARTBEAT).tolist() if self.status[r] is Status.OK]
+        beats = [r for r in self._of(Op.HEARTBEAT) if self.status[r] is Status.OK]
         self.beats = _grouped(beats, self.process)
         self.kills: dict[str, list[int]] = defaultdict(list)
         for window in sorted(case.windows, key=lambda window: window.from_ns):
@@ -56,8 +85,17 @@ class Log:
                 for node in window.nodes:
                     self.kills[node].append(window.from_ns)
 
-    def _group(self, by: list[int], *ops: Op) -> dict[int, list[int]]:
-        return _grouped(self.case.history.of(*ops).tolist(), by)
+    def _by_row(self, values: list[Any]) -> Any:
+        return values if self._numbers is None else dict(zip(self._numbers, values, strict=True))
+
+    def _of(self, *ops: Op) -> list[int]:
+        if self._numbers is None:
+            every: list[int] = rows_of(self.case, *ops).tolist()
+            return every
+        return [row for row in self._numbers if self.kind[row] in ops]
+
+    def _group(self, by: Column, *ops: Op) -> dict[int, list[int]]:
+        return _grouped(self._of(*ops), by)
 
     def may_end(self, forced: int, row: int) -> bool:
         """Whether an operator's unlock may have hit the attempt that asks in `row`."""
@@ -77,7 +115,7 @@ class Log:
         return unknown and not self.promises.renew_proves
 
 
-def _grouped(rows: list[int], by: list[int]) -> dict[int, list[int]]:
+def _grouped(rows: list[int], by: Column) -> dict[int, list[int]]:
     groups: defaultdict[int, list[int]] = defaultdict(list)
     for row in rows:
         groups[by[row]].append(row)

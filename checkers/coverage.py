@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.checkers.holds import INF, Attempt, attempts
+from holdfast.checkers.leases import INF
+from holdfast.checkers.table import Table, table
 from holdfast.harness.case import Case, Window
-from holdfast.harness.events import Op, Status
+from holdfast.harness.events import Op
 
 Times = npt.NDArray[np.int64]
 
@@ -53,26 +54,22 @@ def held_at_bite(case: Case, window: Window) -> bool:
     if window.target != "holder":
         return True
     nodes = {window.holder} if window.holder else set(window.nodes)
-    return any(
-        a.certain is not None
-        and a.certain[0] <= window.from_ns <= a.certain[1]
-        and case.nodes.get(a.process, a.node) in nodes
-        for a in attempts(case)
-    )
+    found = table(case)
+    held = found.certain & (found.ret <= window.from_ns) & (window.from_ns <= found.end)
+    return any(case.nodes.get(process, "") in nodes for process in found.process[held].tolist())
 
 
 class _Work:
     """The times that windows are held against, as columns."""
 
-    def __init__(self, found: Sequence[Attempt]) -> None:
-        asked = [a for a in found if a.op != Op.PROBE]
-        holds = [a.certain for a in found if a.certain is not None and a.certain[0] < a.certain[1]]
-        self.inv = np.array([a.inv_ns for a in asked], np.int64)
-        self.ret = np.array([a.ret_ns for a in asked], np.int64)
-        granted = [a.ret_ns for a in found if a.status == Status.OK]
-        self.grants = np.sort(np.array(granted, np.int64))
-        self.hold_from = np.array([s for s, _ in holds], np.int64)
-        self.hold_to = np.array([e for _, e in holds], np.int64)
+    def __init__(self, found: Table) -> None:
+        asked = found.op != Op.PROBE
+        held = found.certain & (found.ret < found.end)
+        self.inv: Times = found.inv[asked]
+        self.ret: Times = found.ret[asked]
+        self.grants: Times = np.sort(found.ret[found.ok])
+        self.hold_from: Times = found.ret[held]
+        self.hold_to: Times = found.end[held]
 
     def asked_in(self, window: Window) -> bool:
         return bool(((self.inv <= window.to_ns) & (self.ret >= window.from_ns)).any())
@@ -87,7 +84,7 @@ class _Work:
 
 def _work(case: Case) -> _Work:
     if "coverage" not in case.memo:
-        case.memo["coverage"] = _Work(attempts(case))
+        case.memo["coverage"] = _Work(table(case))
     work: _Work = case.memo["coverage"]
     return work
 
@@ -119,12 +116,9 @@ def _can_grant(case: Case, window: Window) -> bool:
         return False
     if case.promises.bound not in ("none", "connection"):
         return True
-    held = {
-        a.key
-        for a in attempts(case)
-        if a.certain is not None and a.certain[0] <= window.from_ns and a.certain[1] >= window.to_ns
-    }
-    return held != {a.key for a in attempts(case)}
+    found = table(case)
+    held = found.certain & (found.ret <= window.from_ns) & (found.end >= window.to_ns)
+    return len(np.unique(found.key[held])) < len(found.by_lock())
 
 
 def _quorum_left(case: Case, window: Window) -> bool:

@@ -16,12 +16,15 @@ Cost
 
 from __future__ import annotations
 
+import numpy as np
+
 from holdfast.checkers.exercise import Exercise, conclude, exercise
-from holdfast.checkers.holds import Attempt, Span, attempts
+from holdfast.checkers.holds import Attempt, Span
 from holdfast.checkers.sentences import drawn, seconds, who
 from holdfast.checkers.stalls import Stall, answered_span, stalls
+from holdfast.checkers.table import table
 from holdfast.harness.case import Case
-from holdfast.harness.events import Op, Status
+from holdfast.harness.events import Op
 from holdfast.harness.verdict import Finding, PropertyVerdict
 
 PROPERTY = "deadlock-freedom"
@@ -41,9 +44,8 @@ def check(case: Case) -> PropertyVerdict:
 def unanswered_probes(case: Case) -> list[str]:
     """Why a probe that was not granted is no violation either, one reason per lock."""
     reasons = []
-    for a in attempts(case):
-        if a.op != Op.PROBE or a.status is Status.OK:
-            continue
+    found = table(case)
+    for a in found.pick(np.flatnonzero((found.op == Op.PROBE) & ~found.ok)):
         lock = case.history.strings[a.key]
         if answered_span(case, a) is None:
             reasons.append(f"the probe of '{lock}' got no answer: the service was unavailable")

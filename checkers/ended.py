@@ -6,13 +6,16 @@ for an owner is accused of having acted too late by it.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from holdfast.checkers.holds import INF, Attempt, by_lock, conflict
+import numpy as np
+
+from holdfast.checkers.columns import Ints, column, rows_of
+from holdfast.checkers.holds import INF, Attempt, conflict
+from holdfast.checkers.table import table
 from holdfast.harness.case import Case
-from holdfast.harness.events import Status
+from holdfast.harness.events import Op, Status
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +38,26 @@ def certain_end(case: Case, a: Attempt) -> Ended | None:
         ends = [end for end in _ends(case, a) if end.t_ns >= revived_ns]
         known[a.id] = min(ends, key=lambda end: end.t_ns, default=None)
     return known[a.id]
+
+
+def may_have_ended(case: Case) -> Ints:
+    """Of each entry of the table the earliest moment that `certain_end` may come to; INF: none."""
+    if "may_have_ended" not in case.memo:
+        found = table(case)
+        soonest = np.where(found.over < 0, found.end, np.minimum(found.end, found.over))
+        told = rows_of(case, Op.RELEASE)
+        entry = found.of_id(column(case, "attempt")[told])
+        np.minimum.at(soonest, entry[entry >= 0], column(case, "t_ret")[told[entry >= 0]])
+        for entries in found.by_lock().values():
+            back = np.where(found.ok[entries], found.ret[entries], INF)
+            first = np.append(np.minimum.accumulate(back[::-1])[::-1], INF)
+            later = np.searchsorted(found.inv[entries], found.ret[entries] + case.error_ns)
+            soonest[entries] = np.minimum(soonest[entries], first[later])
+        refused = ~found.ok & ~found.unknown
+        soonest[refused] = -1
+        case.memo["may_have_ended"] = soonest
+    known: Ints = case.memo["may_have_ended"]
+    return known
 
 
 def _ends(case: Case, a: Attempt) -> Iterator[Ended]:
@@ -84,20 +107,17 @@ def _successor(case: Case, a: Attempt) -> Attempt | None:
     """The first conflicting grant asked for after a's, if a's own hold need not have met it."""
     if a.status is not Status.OK:
         return None
-    group = by_lock(case)[a.key]
+    found = table(case)
+    group = found.by_lock()[a.key]
     first: Attempt | None = None
-    for n in range(bisect_left(group, a.ret_ns + case.error_ns, key=_inv_ns), len(group)):
-        b = group[n]
-        if first is not None and b.inv_ns >= first.ret_ns:
+    at = int(np.searchsorted(found.inv[group], a.ret_ns + case.error_ns))
+    for entry in group[at:]:
+        if first is not None and found.inv[entry] >= first.ret_ns:
             break
-        later = first is None or b.ret_ns < first.ret_ns
-        if later and b.status is Status.OK and conflict(a, b):
-            first = b
+        if found.ok[entry] and (first is None or found.ret[entry] < first.ret_ns):
+            (b,) = found.pick([entry])
+            first = b if conflict(a, b) else first
     if first is None:
         return None
     own_ns = max(span[1] for span in (a.contract, a.proved, (0, 0)) if span is not None)
     return first if own_ns < first.ret_ns else None
-
-
-def _inv_ns(a: Attempt) -> int:
-    return a.inv_ns

@@ -5,18 +5,18 @@ Nothing here decides anything: a property is judged by its checker, from single 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from holdfast.checkers import served
+from holdfast.checkers.columns import Ints, column, rows_of
 from holdfast.checkers.coverage import AIMED_AT_CLIENTS, servers_struck
 from holdfast.checkers.distribution import dist
-from holdfast.checkers.ended import certain_end
+from holdfast.checkers.ended import certain_end, may_have_ended
 from holdfast.checkers.exercise import contended
 from holdfast.checkers.formulas import lease_margin, utilisation
-from holdfast.checkers.holds import INF, Attempt, attempts, by_id, by_lock
+from holdfast.checkers.leases import INF
 from holdfast.checkers.stale_belief import stale_beliefs
+from holdfast.checkers.table import Bools, table
 from holdfast.checkers.token_log import token_log
 from holdfast.harness.case import Case
 from holdfast.harness.clock import SECOND
@@ -41,16 +41,18 @@ def evidence(case: Case) -> dict[str, object]:
 
     O(n log n) in the rows.
     """
-    waited = _waited(case)
-    holds = [a.certain for a in attempts(case) if a.certain is not None and a.certain[1] < INF]
-    hold_ns = dist([to_ns - from_ns for from_ns, to_ns in holds])
+    found = table(case)
+    waited = contended(case, found.op == Op.ACQUIRE)
+    closed = found.certain & (found.end < INF)
+    hold_ns = dist((found.end - found.ret)[closed])
+    answered = waited & found.ok
     acquire = _acquire(case)
     asked, granted = acquire["asked"], acquire["granted"]
     return {
         "acquire": acquire,
         "grants": _grants(case),
         "latency_ns": _latency(case),
-        "wait_ns": dist([a.ret_ns - a.inv_ns for a in waited if a.status is Status.OK]),
+        "wait_ns": dist((found.ret - found.inv)[answered]),
         "hold_ns": hold_ns,
         "renewal_margin_ns": dist(_renewal_margins(case)),
         "queue_depth": _queue_depth(case, waited),
@@ -67,96 +69,85 @@ def evidence(case: Case) -> dict[str, object]:
 
 
 def _acquire(case: Case) -> dict[str, int]:
-    statuses = [a.status for a in attempts(case) if a.op != Op.PROBE]
-    unknown = sum(s in (Status.INFO, Status.INVOKED) for s in statuses)
-    granted = statuses.count(Status.OK)
-    return {
-        "asked": len(statuses),
-        "granted": granted,
-        "refused": len(statuses) - granted - unknown,
-        "unknown": unknown,
-    }
+    found = table(case)
+    asked = found.op != Op.PROBE
+    granted, unknown = int((asked & found.ok).sum()), int((asked & found.unknown).sum())
+    n = int(asked.sum())
+    return {"asked": n, "granted": granted, "refused": n - granted - unknown, "unknown": unknown}
 
 
 def _grants(case: Case) -> dict[str, list[int]]:
     """How many grants were answered when, in GRANT_BINS equal bins from start to end."""
-    asked = (a for a in attempts(case) if a.op != Op.PROBE)
-    answered = [a.ret_ns for a in asked if a.status is Status.OK]
+    found = table(case)
+    answered = found.ret[found.ok & (found.op != Op.PROBE)]
     span_ns = max(case.end_ns - case.start_ns, GRANT_BINS)
     edges = case.start_ns + np.arange(GRANT_BINS + 1, dtype=np.int64) * span_ns // GRANT_BINS
-    counts, _ = np.histogram(np.array(answered, np.int64), edges)
+    counts, _ = np.histogram(answered, edges)
     return {"edges_ns": edges.tolist(), "counts": counts.tolist()}
 
 
 def _latency(case: Case) -> dict[str, object]:
     """How long the calls took that were answered ok, by op."""
-    rows = case.history.rows
+    inv, ret, status = column(case, "t_inv"), column(case, "t_ret"), column(case, "status")
     answered: dict[str, object] = {}
     for op in CALLS:
-        of_op = rows[case.history.of(op)]
-        done = of_op[of_op["status"] == Status.OK]
-        if len(done) and not (op is Op.HEARTBEAT and (done["t_ret"] == done["t_inv"]).all()):
-            answered[op.name.lower()] = dist(done["t_ret"] - done["t_inv"])
+        of_op = rows_of(case, op)
+        done = of_op[status[of_op] == Status.OK]
+        took = ret[done] - inv[done]
+        if len(done) and (op is not Op.HEARTBEAT or took.any()):
+            answered[op.name.lower()] = dist(took)
     return answered
 
 
-def _waited(case: Case) -> list[Attempt]:
-    """Acquires that met a held lock, tries apart: those do not wait."""
-    waited = []
-    for group in by_lock(case).values():
-        plain = [a for a in group if a.op == Op.ACQUIRE]
-        waited += [a for a, met in zip(plain, contended(plain), strict=True) if met]
-    return waited
-
-
-def _renewal_margins(case: Case) -> list[int]:
+def _renewal_margins(case: Case) -> Ints:
     """What was left of each lease when its renewal was acknowledged; negative: it was too late."""
-    rows = case.history.rows
-    margins = []
-    for a in attempts(case):
-        if a.status is not Status.OK or a.ttl_ns <= 0:
-            continue
-        begun_ns = int(rows["t_inv"][a.waitings[-1]]) if a.waitings else a.inv_ns
-        over_ns = begun_ns + a.ttl_ns
-        for row in a.renewals:
-            renewal = rows[row]
-            if renewal["status"] == Status.OK:
-                margins.append(over_ns - int(renewal["t_ret"]))
-                over_ns = int(renewal["t_inv"]) + int(renewal["res"])
-    return margins
+    found = table(case)
+    rows = rows_of(case, Op.RENEW)
+    entry = found.of_id(column(case, "attempt")[rows])
+    told = (column(case, "status")[rows] == Status.OK) & (entry >= 0)
+    told[told] = (found.ok & (found.ttl > 0))[entry[told]]
+    rows, entry = rows[told], entry[told]
+    order = np.argsort(entry, kind="stable")
+    rows, entry = rows[order], entry[order]
+    over = column(case, "t_inv")[rows] + column(case, "res")[rows]
+    before = np.roll(over, 1)
+    first = np.diff(entry, prepend=-1) != 0
+    begun = np.where(found.queued >= 0, found.queued, found.inv) + found.ttl
+    before[first] = begun[entry[first]]
+    return np.asarray(before - column(case, "t_ret")[rows])
 
 
-def _queue_depth(case: Case, waited: Sequence[Attempt]) -> dict[str, float | None]:
+def _queue_depth(case: Case, waited: Bools) -> dict[str, float | None]:
     """Waiting acquires per lock: the mean over the run's time and locks, and the most at once."""
     span_ns = case.end_ns - case.start_ns
-    if span_ns <= 0 or not by_lock(case):
+    found = table(case)
+    if span_ns <= 0 or not found.by_lock():
         return {"mean": None, "max": None}
     most, total_ns = 0, 0
-    for key in by_lock(case):
-        mine = [a for a in waited if a.key == key]
-        begun = np.sort(np.array([a.inv_ns for a in mine], np.int64))
-        over = np.sort(np.array([min(a.ret_ns, case.end_ns) for a in mine], np.int64))
+    for entries in found.by_lock().values():
+        mine = entries[waited[entries]]
+        begun = np.sort(found.inv[mine])
+        over = np.sort(np.minimum(found.ret[mine], case.end_ns))
         depth = np.arange(1, len(mine) + 1) - np.searchsorted(over, begun, "right")
         most = max(most, int(depth.max(initial=0)))
-        total_ns += int(over.sum() - begun.sum())
-    return {"mean": round(total_ns / span_ns / len(by_lock(case)), 3), "max": most}
+        total_ns += int((over - begun).sum())
+    return {"mean": round(total_ns / span_ns / len(found.by_lock()), 3), "max": most}
 
 
 def _timeouts(case: Case) -> int:
     """Requests to the lock service whose time was over before they had what they asked for."""
-    count = 0
-    for a in attempts(case):
-        waited_out = 0 < a.wait_ns <= a.ret_ns - a.inv_ns
-        refused = a.status is Status.FAIL and waited_out
-        count += refused or a.status in (Status.INFO, Status.INVOKED)
-    rows = case.history.rows[case.history.of(Op.RENEW, Op.RELEASE)]
-    return count + int(np.isin(rows["status"], (Status.INFO, Status.INVOKED)).sum())
+    found = table(case)
+    waited_out = (found.wait > 0) & (found.wait <= found.ret - found.inv)
+    refused = (found.status == Status.FAIL) & waited_out
+    status = column(case, "status")[rows_of(case, Op.RENEW, Op.RELEASE)]
+    unknown = (status == Status.INFO) | (status == Status.INVOKED)
+    return int((refused | found.unknown).sum()) + int(unknown.sum())
 
 
 def _rejected(case: Case) -> dict[str, object]:
     rows = case.history.rows
     log = served.log(case).rows
-    refused = log[rows["status"][log] == Status.FAIL]
+    refused = log[column(case, "status")[log] == Status.FAIL]
     shown = []
     for row in rows[refused[:SHOWN_REFUSALS]]:
         highest = row["aux"] if row["f"] == Op.SERVED_WRITE else row["arg"]
@@ -175,9 +166,14 @@ def _rejected(case: Case) -> dict[str, object]:
 def _expired_owner(case: Case) -> dict[str, object]:
     """What became of writes that came after their owner's hold had certainly ended."""
     refused = accepted = 0
-    for request in served.requests(case):
-        attempt = by_id(case).get(request.attempt)
-        end = certain_end(case, attempt) if request.write and attempt is not None else None
+    found, rows = table(case), served.log(case).rows
+    entry = found.of_id(column(case, "attempt")[rows])
+    late = column(case, "t_inv")[rows] > may_have_ended(case)[entry] + case.error_ns
+    late &= (column(case, "f")[rows] == Op.SERVED_WRITE) & (entry >= 0)
+    which = np.flatnonzero(late)
+    attempts = found.pick(entry[which])
+    for request, attempt in zip(served.requests(case, which), attempts, strict=True):
+        end = certain_end(case, attempt)
         if end is not None and request.from_ns > end.t_ns + case.error_ns:
             accepted += request.accepted
             refused += not request.accepted
@@ -193,9 +189,7 @@ def _expired_owner(case: Case) -> dict[str, object]:
 
 def _failovers(case: Case) -> list[dict[str, object]]:
     """For each fault that bit on servers the time until the next grant."""
-    grants = np.sort(
-        np.array([a.ret_ns for a in attempts(case) if a.status is Status.OK], np.int64)
-    )
+    grants = np.sort(table(case).ret[table(case).ok])
     found: list[dict[str, object]] = []
     for window in case.windows:
         struck = servers_struck(case, window)
@@ -249,25 +243,25 @@ def _lease_margin(case: Case, hold_p99_ns: object) -> dict[str, object]:
     }
 
 
-def _renewals(case: Case) -> tuple[Sequence[int], Sequence[int]]:
+def _renewals(case: Case) -> tuple[Ints, Ints]:
     """Between ok renewals of one attempt; and from the sending of each to its answer."""
-    rows = case.history.rows[case.history.of(Op.RENEW)]
-    ok = rows[rows["status"] == Status.OK]
-    ok = ok[np.argsort(ok["attempt"], kind="stable")]
-    same = ok["attempt"][1:] == ok["attempt"][:-1]
-    intervals = (ok["t_inv"][1:] - ok["t_inv"][:-1])[same]
-    return intervals.tolist(), (ok["t_ret"] - ok["t_inv"]).tolist()
+    rows = rows_of(case, Op.RENEW)
+    rows = rows[column(case, "status")[rows] == Status.OK]
+    attempt = column(case, "attempt")[rows]
+    rows = rows[np.argsort(attempt, kind="stable")]
+    same = np.diff(column(case, "attempt")[rows]) == 0
+    inv, ret = column(case, "t_inv")[rows], column(case, "t_ret")[rows]
+    return np.diff(inv)[same], ret - inv
 
 
 def _utilisation(case: Case, hold_mean_ns: object) -> dict[str, float | None]:
     """Load per lock. A refused try is no load: it went away at once."""
-    offered = sum(
-        a.op == Op.ACQUIRE or (a.op == Op.TRY and a.status is Status.OK) for a in attempts(case)
-    )
+    found = table(case)
+    offered = int(((found.op == Op.ACQUIRE) | ((found.op == Op.TRY) & found.ok)).sum())
     span_ns = case.stop_ns - case.start_ns
     if span_ns <= 0 or not isinstance(hold_mean_ns, int) or not offered:
         return {"arrivals_per_s": None, "hold_mean_ns": None, "rho": None}
-    rate = offered / (span_ns / SECOND) / len(by_lock(case))
+    rate = offered / (span_ns / SECOND) / len(found.by_lock())
     return {
         "arrivals_per_s": round(rate, 3),
         "hold_mean_ns": hold_mean_ns,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 
 from holdfast.checkers import served
+from holdfast.checkers.columns import Indices, column, rows_of
 from holdfast.checkers.coverage import coverage
-from holdfast.checkers.holds import Attempt, attempts, by_lock
+from holdfast.checkers.table import Bools, Table, table
 from holdfast.harness.case import Case
 from holdfast.harness.events import NO_TOKEN, Mode, Op, Status
 from holdfast.harness.verdict import Finding, PropertyVerdict, Verdict
@@ -56,9 +55,10 @@ def exercise(case: Case, *, needs: Collection[str]) -> Exercise:
     """Whether a run met what the named needs demand; KeyError for one that is not in NEEDS."""
     counts: dict[str, int] = {}
     missing: list[str] = []
+    known: dict[str, Met] = case.memo.setdefault("needs", {})
     for need in needs:
         _, met = NEEDS[need]
-        found, lacks = met(case)
+        found, lacks = known.get(need) or known.setdefault(need, met(case))
         counts.update(found)
         missing += [reason for reason in lacks if reason not in missing]
     return Exercise(counts=counts, missing=tuple(missing))
@@ -107,49 +107,48 @@ def _count(n: int, word: str) -> str:
 
 
 def _contention(case: Case) -> Met:
-    asked = waited = 0
-    for found in by_lock(case).values():
-        plain = [a for a in found if a.op != Op.PROBE]
-        asked += len(plain)
-        waited += sum(contended(plain))
+    plain = table(case).op != Op.PROBE
+    asked = int(plain.sum())
+    waited = int(contended(case, plain).sum())
     counts = {"acquires": asked, "contended acquires": waited}
     return counts, [] if waited else [f"no acquire waited: 0 of {asked}"]
 
 
-def contended(found: Sequence[Attempt]) -> list[bool]:
-    """For each attempt of one lock: it was told to wait, or met a conflicting certain hold."""
-    everybody = _Held(found)
-    exclusive = _Held([a for a in found if a.mode == Mode.EXCLUSIVE])
-    return [
-        bool(a.waitings) or (everybody if a.mode == Mode.EXCLUSIVE else exclusive).during(a)
-        for a in found
-    ]
+def contended(case: Case, among: Bools) -> Bools:
+    """Which entries of the table waited: they were told so, or met a conflicting certain hold.
+
+    Only those `among` them are looked at, and only holds of those.
+    """
+    found = table(case)
+    waited = found.queued >= 0
+    for entries in found.by_lock().values():
+        mine = entries[among[entries]]
+        exclusive = found.mode[mine] == Mode.EXCLUSIVE
+        waited[mine[exclusive]] |= _met_a_hold(found, mine[exclusive], mine)
+        waited[mine[~exclusive]] |= _met_a_hold(found, mine[~exclusive], mine[exclusive])
+    return waited & among
 
 
-class _Held:
-    """The certain holds of some attempts, to be asked whether one is open at some time."""
-
-    def __init__(self, found: Sequence[Attempt]) -> None:
-        holds = sorted(a.certain for a in found if a.certain is not None)
-        self._from = [start for start, _ in holds]
-        self._last_end = list(accumulate((end for _, end in holds), max))
-
-    def during(self, a: Attempt) -> bool:
-        """Whether a hold that began before the attempt returned was open after its call."""
-        before = bisect_left(self._from, a.ret_ns)
-        return before > 0 and self._last_end[before - 1] > a.inv_ns
+def _met_a_hold(found: Table, asked: Indices, others: Indices) -> Bools:
+    """Whether a hold that began before the answer to each was open after its call."""
+    held = others[found.certain[others]]
+    if not len(held):
+        return np.zeros(len(asked), bool)
+    held = held[np.argsort(found.ret[held], kind="stable")]
+    last_end = np.maximum.accumulate(found.end[held])
+    before = np.searchsorted(found.ret[held], found.ret[asked])
+    return np.asarray((before > 0) & (last_end[before - 1] > found.inv[asked]))
 
 
 def _judged_holds(case: Case) -> Met:
-    grants = [a for a in attempts(case) if a.status == Status.OK]
+    found = table(case)
     if case.promises.bound == "none":
-        spans = [[a.certain] for a in grants]
+        judged = found.certain & (found.ret < found.end)
     else:
-        spans = [[a.contract, a.proved] for a in grants]
-    judged = sum(any(s is not None and s[0] < s[1] for s in spans_of) for spans_of in spans)
-    counts = {"grants": len(grants), "judged grants": judged}
-    lacks = [] if judged else [f"no grant has a hold that can be judged: 0 of {len(grants)}"]
-    return counts, lacks
+        judged = found.ok & ((found.known < found.bound) | (found.known < found.proof))
+    grants, n = int(found.ok.sum()), int(judged.sum())
+    counts = {"grants": grants, "judged grants": n}
+    return counts, [] if n else [f"no grant has a hold that can be judged: 0 of {grants}"]
 
 
 def _requests(case: Case) -> Met:
@@ -190,8 +189,9 @@ def _updates(case: Case) -> Met:
 
 
 def _probes(case: Case) -> Met:
-    asked = {a.key for a in attempts(case) if a.op != Op.PROBE}
-    probed = {a.key for a in attempts(case) if a.op == Op.PROBE}
+    found = table(case)
+    asked = set(np.unique(found.key[found.op != Op.PROBE]).tolist())
+    probed = set(np.unique(found.key[found.op == Op.PROBE]).tolist())
     names = sorted(case.history.strings[key] for key in asked - probed)
     lacks = [f"never probed after the run: {', '.join(names)}"] if names else []
     if not asked and not probed:
@@ -200,28 +200,27 @@ def _probes(case: Case) -> Met:
 
 
 def _stale_releases(case: Case) -> Met:
-    rows = case.history.rows
-    asked = case.history.of(Op.RELEASE, Op.RENEW)
-    refused = int((rows["status"][asked] == Status.NOT_OWNER).sum())
+    asked = rows_of(case, Op.RELEASE, Op.RENEW)
+    refused = int((column(case, "status")[asked] == Status.NOT_OWNER).sum())
     counts = {"releases and renewals": len(asked), "turned down as not the owner": refused}
     lacks = [] if refused else [f"nobody but the holder released or renewed: 0 of {len(asked)}"]
     return counts, lacks
 
 
 def _losses(case: Case) -> Met:
-    told = len(case.history.of(Op.LOST))
+    told = len(rows_of(case, Op.LOST))
     refused = _stale_releases(case)[0]["turned down as not the owner"]
     counts = {"loss notices": told, "turned down as not the owner": refused}
     return counts, [] if told or refused else ["no holder lost its lock"]
 
 
 def _tokens(case: Case) -> Met:
-    grants = [a for a in attempts(case) if a.status == Status.OK]
-    with_token = sum(a.token != NO_TOKEN for a in grants)
+    found = table(case)
+    grants, with_token = int(found.ok.sum()), int((found.ok & (found.token != NO_TOKEN)).sum())
     lacks = []
     if not with_token:
-        lacks.append(f"no grant carried a token: 0 of {len(grants)}")
-    return {"grants": len(grants), "grants with a token": with_token}, lacks
+        lacks.append(f"no grant carried a token: 0 of {grants}")
+    return {"grants": grants, "grants with a token": with_token}, lacks
 
 
 NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {

@@ -18,12 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from holdfast.checkers import served
-from holdfast.checkers.admitted import Admitted
-from holdfast.checkers.ended import Ended, certain_end
+from holdfast.checkers.admitted import accepted, walked
+from holdfast.checkers.ended import Ended, certain_end, may_have_ended
 from holdfast.checkers.exercise import conclude, exercise
-from holdfast.checkers.holds import Attempt, by_id
+from holdfast.checkers.holds import Attempt
 from holdfast.checkers.sentences import drawn, seconds, who
+from holdfast.checkers.table import table
 from holdfast.harness.case import Case
 from holdfast.harness.verdict import Finding, PropertyVerdict
 
@@ -39,18 +42,22 @@ def check(case: Case) -> PropertyVerdict:
 
 def expired_writes(case: Case) -> Iterator[tuple[served.Request, Attempt, Ended]]:
     """Every accepted write of an owner whose hold had ended, in the order of the log."""
-    attempts = by_id(case)
-    admitted: dict[int, Admitted] = {}
-    for request in served.requests(case):
-        attempt = attempts.get(request.attempt)
-        if not request.accepted or attempt is None:
-            continue
-        before = admitted.setdefault(request.key, Admitted(case, attempts))
-        if request.write and before.newer_than(attempt) is None:
-            end = certain_end(case, attempt)
-            if end is not None and request.from_ns > end.t_ns + case.error_ns:
-                yield request, attempt, end
-        before.add(attempt, request.row)
+    found = accepted(case)
+    late = found.write & (found.from_ns > may_have_ended(case)[found.entry] + case.error_ns)
+    doubtful = np.unique(found.key[late & found.overtaken])
+    expired = [
+        (request, attempt)
+        for request, attempt, before in walked(case, doubtful)
+        if request.write and before.newer_than(attempt) is None
+    ]
+    sure = np.flatnonzero(late & ~np.isin(found.key, doubtful))
+    attempts = table(case).pick(found.entry[sure])
+    expired += zip(served.requests(case, found.places[sure]), attempts, strict=True)
+    place = {row: n for n, row in enumerate(served.log(case).rows.tolist())} if expired else {}
+    for request, attempt in sorted(expired, key=lambda one: place[one[0].row]):
+        end = certain_end(case, attempt)
+        if end is not None and request.from_ns > end.t_ns + case.error_ns:
+            yield request, attempt, end
 
 
 def _finding(case: Case, request: served.Request, attempt: Attempt, end: Ended) -> Finding:

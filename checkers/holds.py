@@ -142,8 +142,11 @@ _OPEN = _End(INF, -1, "")
 
 
 def _derive(case: Case) -> tuple[Attempt, ...]:
-    log = Log(case)
-    rows = case.history.of(*ASKS).tolist()
+    return derived(Log(case), case.history.of(*ASKS).tolist())
+
+
+def derived(log: Log, rows: Sequence[int]) -> tuple[Attempt, ...]:
+    """The attempts that began with these rows. O(rows that follow from them), some 20 us each."""
     return tuple(_attempt(log, row, _fate(log, row)) for row in rows)
 
 

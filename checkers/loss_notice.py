@@ -18,11 +18,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from holdfast.checkers.columns import Ints, column
 from holdfast.checkers.exercise import Exercise, conclude, exercise
-from holdfast.checkers.holds import Attempt, by_lock
+from holdfast.checkers.holds import Attempt
 from holdfast.checkers.overlaps import reach, slack
 from holdfast.checkers.sentences import drawn, lock_name, name, seconds, span
 from holdfast.checkers.succession import Succession
+from holdfast.checkers.table import table
 from holdfast.harness.case import Case, Window
 from holdfast.harness.events import Op
 from holdfast.harness.verdict import Finding, PropertyVerdict
@@ -61,13 +63,14 @@ def check(case: Case) -> PropertyVerdict:
 
 def losses(case: Case) -> tuple[Loss, ...]:
     """All holds that were certainly lost while their clients still acted as owners."""
-    far, slack_ns, seen_ns = reach(case), slack(case), _last_seen(case)
+    far, slack_ns, seen_ns, every = reach(case), slack(case), _last_seen(case), table(case)
+    seen = np.minimum(every.end, _by_process(seen_ns, every.process))
     found = []
-    for key, attempts in by_lock(case).items():
+    for key, entries in every.by_lock().items():
         succession = Succession(case, key)
-        for attempt in attempts:
-            if attempt.certain is None:
-                continue
+        claims = entries[every.certain[entries]]
+        claims = claims[succession.overtaken(claims, seen[claims])]
+        for attempt in every.pick(claims):
             claimed_ns = min(attempt.end_ns, seen_ns[attempt.process])
             others = list(succession.successors(attempt, claimed_ns))
             if others:
@@ -79,12 +82,19 @@ def losses(case: Case) -> tuple[Loss, ...]:
     return tuple(loss for loss in found if loss.lost_ns < loss.claimed_ns)
 
 
+def _by_process(seen_ns: dict[int, int], process: Ints) -> Ints:
+    names, at = np.unique(process, return_inverse=True)
+    return np.array([seen_ns[name] for name in names.tolist()], np.int64)[at]
+
+
 def _last_seen(case: Case) -> dict[int, int]:
     """When each process last did anything: one that is silent may not be there any more."""
-    mine = case.history.rows[~np.isin(case.history.rows["f"], (Op.SERVED_READ, Op.SERVED_WRITE))]
-    processes, at = np.unique(mine["process"], return_inverse=True)
+    kind = column(case, "f")
+    mine = (kind != Op.SERVED_READ) & (kind != Op.SERVED_WRITE)
+    processes, at = np.unique(column(case, "process")[mine], return_inverse=True)
     last = np.zeros(len(processes), np.int64)
-    np.maximum.at(last, at, np.maximum(mine["t_inv"], mine["t_ret"]))
+    edges = np.maximum(column(case, "t_inv"), column(case, "t_ret"))[mine]
+    np.maximum.at(last, at, edges)
     return dict(zip(processes.tolist(), last.tolist(), strict=True))
 
 

@@ -19,11 +19,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
 from holdfast.checkers import served
+from holdfast.checkers.columns import Indices, column
 from holdfast.checkers.exercise import conclude, exercise
-from holdfast.checkers.holds import by_id
 from holdfast.checkers.sentences import drawn, name, seconds
+from holdfast.checkers.table import table
 from holdfast.harness.case import Case
+from holdfast.harness.events import Op, Status
 from holdfast.harness.verdict import Finding, PropertyVerdict
 
 PROPERTY = "no-lost-update"
@@ -42,9 +46,8 @@ def check(case: Case) -> PropertyVerdict:
 def lost_updates(case: Case) -> Iterator[Lost]:
     """Every lost write with the one that passed over it, key by key in the order of versions."""
     by_key: defaultdict[int, list[served.Request]] = defaultdict(list)
-    for request in served.requests(case):
-        if request.write and request.accepted:
-            by_key[request.key].append(request)
+    for request in served.requests(case, _doubtful(case)):
+        by_key[request.key].append(request)
     for writes in by_key.values():
         at, gone = _fallen_back(writes)
         chain = _chain(at, writes[-1].version)
@@ -52,6 +55,21 @@ def lost_updates(case: Case) -> Iterator[Lost]:
         for lost, over in (*gone, *_passed_over(at, chain)):
             if lost.name not in kept:
                 yield lost, over
+
+
+def _doubtful(case: Case) -> Indices:
+    """Places of the accepted writes of those keys in which not each builds on the one before."""
+    rows = served.log(case).rows
+    written = column(case, "f")[rows] == Op.SERVED_WRITE
+    places = np.flatnonzero(written & (column(case, "status")[rows] == Status.OK))
+    key = column(case, "key")[rows[places]]
+    order = np.argsort(key, kind="stable")
+    version = column(case, "res")[rows[places[order]]]
+    base = column(case, "arg")[rows[places[order]]]
+    base = np.where((base >= 0) & (base < version), base, version - 1)
+    torn = (base[1:] != version[:-1]) & (np.diff(key[order]) == 0)
+    doubtful = np.unique(key[order][1:][torn])
+    return np.compress(np.isin(key, doubtful), places)
 
 
 def _fallen_back(writes: Sequence[served.Request]) -> tuple[dict[int, served.Request], list[Lost]]:
@@ -97,7 +115,8 @@ def _predecessor(write: served.Request) -> int:
 def _finding(case: Case, lost: served.Request, over: served.Request) -> Finding:
     lock = case.history.strings[lost.key]
     sent = tuple(row for row in (lost.sent, over.sent) if row >= 0)
-    owners = [by_id(case)[r.attempt] for r in (lost, over) if r.attempt in by_id(case)]
+    entries = table(case).of_id([lost.attempt, over.attempt])
+    owners = table(case).pick(entries[entries >= 0])
     at = seconds(case, over.from_ns)
     if over.version <= lost.version:
         what = f"took version {over.version} of '{lock}' again at {at}"

@@ -13,15 +13,18 @@ Cost: n log n in the number of attempts, one pass per lock
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 
+import numpy as np
+
+from holdfast.checkers.columns import Indices
 from holdfast.checkers.exercise import conclude, exercise
 from holdfast.checkers.holds import Attempt, ordered_tokens
 from holdfast.checkers.overlaps import (
     Overlap,
+    by_token,
     granted,
-    in_token_order,
     inversions,
     overlaps,
     overlaps_by_tokens,
@@ -31,6 +34,7 @@ from holdfast.checkers.overlaps import (
 )
 from holdfast.checkers.sentences import drawn, lock_name, name, seconds, span, who
 from holdfast.checkers.stale_belief import stale_beliefs
+from holdfast.checkers.table import ENDS, table
 from holdfast.harness.case import Case
 from holdfast.harness.events import Op, Status
 from holdfast.harness.verdict import Finding, PropertyVerdict
@@ -131,20 +135,28 @@ def _dead_grants(case: Case) -> Iterator[Finding]:
     """
     if not ordered_tokens(case) or case.promises.order != "fifo":
         return
-    for key, found in granted(case).items():
-        ordered = in_token_order(found)
-        if ordered and not inversions(case)[key]:
-            yield from _dead_grants_of(case, ordered)
+    for key, entries in granted(case).items():
+        if not inversions(case)[key]:
+            for latest, attempt in _told_before(case, by_token(case, entries)):
+                yield _dead_grant(case, latest, attempt)
 
 
-def _dead_grants_of(case: Case, found: Sequence[Attempt]) -> Iterator[Finding]:
-    latest, rows = found[0], case.history.rows
-    for attempt in found[1:]:
-        after = latest.inv_ns > attempt.end_ns + slack(case) and latest.token < attempt.token
-        if after and attempt.end_why == "lost" and rows["f"][attempt.end_row] == Op.LOST:
-            yield _dead_grant(case, latest, attempt)
-        if attempt.inv_ns > latest.inv_ns:
-            latest = attempt
+def _told_before(case: Case, ordered: Indices) -> Iterator[tuple[Attempt, Attempt]]:
+    """(smaller, dead): a grant of a smaller token asked for after the other's loss was told."""
+    found, kind = table(case), case.history.rows["f"]
+    if len(ordered) < 2:
+        return
+    inv, token = found.inv[ordered], found.token[ordered]
+    latest = np.maximum.accumulate(inv)
+    place = np.where(inv > np.concatenate(([-1], latest))[:-1], np.arange(len(inv)), 0)
+    before = np.maximum.accumulate(place)[:-1]
+    after = latest[:-1] > found.end[ordered[1:]] + slack(case)
+    after &= token[before] < token[1:]
+    after &= found.why[ordered[1:]] == ENDS.index("lost")
+    dead = np.flatnonzero(after)
+    dead = dead[kind[found.end_row[ordered[dead + 1]]] == Op.LOST]
+    pairs = found.pick(ordered[before[dead]]), found.pick(ordered[dead + 1])
+    yield from zip(*pairs, strict=True)
 
 
 def _dead_grant(case: Case, smaller: Attempt, dead: Attempt) -> Finding:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
-from holdfast.checkers.holds import INF, Attempt, by_lock, conflict, ordered_tokens
+import numpy as np
+
+from holdfast.checkers.columns import Indices, Ints
+from holdfast.checkers.holds import INF, Attempt, conflict, ordered_tokens
+from holdfast.checkers.table import table
 from holdfast.harness.case import Case
 from holdfast.harness.events import NO_TOKEN, Mode
 
@@ -49,22 +52,51 @@ def reach(case: Case) -> Reach:
     return lambda a: max(proof_reach(a), a.bound_ns)
 
 
-def granted(case: Case) -> dict[int, list[Attempt]]:
-    """Per lock the attempts that were granted for sure, in the order in which that was known."""
+def reaches(case: Case) -> Ints:
+    """As `reach`, of every entry of the table."""
+    if "reaches" not in case.memo:
+        found = table(case)
+        if case.promises.bound == "none":
+            own = np.where(found.known <= found.end, found.end, -1)
+        else:
+            own = found.bound
+        case.memo["reaches"] = np.maximum(proof_reaches(case), own)
+    known: Ints = case.memo["reaches"]
+    return known
+
+
+def proof_reaches(case: Case) -> Ints:
+    """As `proof_reach`, of every entry of the table."""
+    found = table(case)
+    return np.asarray(np.maximum(found.inv, found.proof))
+
+
+def granted(case: Case) -> Mapping[int, Indices]:
+    """Per lock the entries of the table that were granted for sure, in the order in which that was
+    known."""
     if "granted" not in case.memo:
+        known = table(case).known
         case.memo["granted"] = {
-            key: sorted((a for a in found if a.known_ns < INF), key=lambda a: a.known_ns)
-            for key, found in by_lock(case).items()
+            key: _sorted_by(known, entries[known[entries] < INF])
+            for key, entries in table(case).by_lock().items()
         }
-    found: dict[int, list[Attempt]] = case.memo["granted"]
+    found: dict[int, Indices] = case.memo["granted"]
     return found
+
+
+def _sorted_by(column: Ints, entries: Indices) -> Indices:
+    return np.take(entries, np.argsort(column[entries], kind="stable"))
 
 
 def overlaps(case: Case) -> Mapping[int, Sequence[Overlap]]:
     """Per lock what held at once, at most one per newer grant: the best proved, the longest."""
     if "overlaps" not in case.memo:
+        far = reaches(case)
         case.memo["overlaps"] = {
-            key: _best(_in_time(case, found), reach(case)) for key, found in granted(case).items()
+            key: _best(
+                (o for knot in knots(case, ordered, far) for o in _in_time(case, knot)), case
+            )
+            for key, ordered in granted(case).items()
         }
     found: dict[int, list[Overlap]] = case.memo["overlaps"]
     return found
@@ -77,9 +109,12 @@ def overlaps_by_tokens(case: Case) -> Mapping[int, Sequence[Overlap]]:
     """
     if not ordered_tokens(case):
         return {}
-    wrong = inversions(case)
+    wrong, far = inversions(case), reaches(case)
     return {
-        key: _best(_in_tokens(case, found), reach(case))
+        key: _best(
+            (o for knot in knots(case, by_token(case, found), far) for o in _in_tokens(case, knot)),
+            case,
+        )
         for key, found in granted(case).items()
         if not wrong.get(key)
     }
@@ -90,15 +125,31 @@ def inversions(case: Case) -> Mapping[int, Sequence[tuple[Attempt, Attempt]]]:
     smaller token. At most one per second; readers of one lock among themselves do not count."""
     if "inversions" not in case.memo:
         case.memo["inversions"] = {
-            key: list(_inverted(case, found)) for key, found in granted(case).items()
+            key: _inverted(case, by_token(case, found)) for key, found in granted(case).items()
         }
     found: dict[int, list[tuple[Attempt, Attempt]]] = case.memo["inversions"]
     return found
 
 
-def in_token_order(found: Sequence[Attempt]) -> list[Attempt]:
+def by_token(case: Case, entries: Indices) -> Indices:
     """Those with a token, the smallest first."""
-    return sorted((a for a in found if a.token != NO_TOKEN), key=lambda a: a.token)
+    token = table(case).token
+    return _sorted_by(token, entries[token[entries] != NO_TOKEN])
+
+
+def knots(case: Case, ordered: Indices, far: Ints) -> Iterator[list[Attempt]]:
+    """The stretches of some entries in which one reaches beyond the moment another was known.
+
+    All that `meetings` finds lies within them; none reaches from one stretch to a later one.
+    """
+    if len(ordered) < 2:
+        return
+    known = table(case).known[ordered]
+    soonest = np.minimum.accumulate(known[::-1])[::-1]
+    tied = np.maximum.accumulate(far[ordered])[:-1] > soonest[1:] + slack(case)
+    edges = np.flatnonzero(np.diff(tied, prepend=False, append=False))
+    for begin, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        yield table(case).pick(ordered[begin : end + 1])
 
 
 def meetings(
@@ -133,14 +184,15 @@ def _in_time(case: Case, found: Sequence[Attempt]) -> Iterator[Overlap]:
 
 def _in_tokens(case: Case, found: Sequence[Attempt]) -> Iterator[Overlap]:
     far, slack_ns = reach(case), slack(case)
-    for a, b in meetings(in_token_order(found), far, slack_ns):
+    for a, b in meetings(found, far, slack_ns):
         if not conflict(a, b) or a.token == b.token or far(b) > a.known_ns + slack_ns:
             continue
         proved = proof_reach(a) > b.known_ns + slack_ns
         yield Overlap(older=a, newer=b, proved=proved, by_tokens=True)
 
 
-def _best(found: Iterable[Overlap], far: Reach) -> list[Overlap]:
+def _best(found: Iterable[Overlap], case: Case) -> list[Overlap]:
+    far = reach(case)
     best: dict[int, Overlap] = {}
     for overlap in found:
         other = best.setdefault(overlap.newer.id, overlap)
@@ -149,19 +201,21 @@ def _best(found: Iterable[Overlap], far: Reach) -> list[Overlap]:
     return list(best.values())
 
 
-def _inverted(case: Case, found: Sequence[Attempt]) -> Iterator[tuple[Attempt, Attempt]]:
+def _inverted(case: Case, ordered: Indices) -> list[tuple[Attempt, Attempt]]:
     """Walks from the largest token down, knowing the grant that was known soonest so far."""
-    slack_ns = slack(case)
-    soonest: dict[bool, Attempt] = {}
-    for _, group in groupby(reversed(in_token_order(found)), key=lambda a: a.token):
-        same = list(group)
-        for second in same:
-            first = soonest.get(second.mode == Mode.SHARED)
-            if first is not None and second.inv_ns > first.known_ns + slack_ns:
-                yield first, second
-        for attempt in same:
-            for beside_reader in (False, True):
-                known = soonest.get(beside_reader)
-                counts = not (beside_reader and attempt.mode == Mode.SHARED)
-                if counts and (known is None or attempt.known_ns < known.known_ns):
-                    soonest[beside_reader] = attempt
+    found = table(case)
+    down = ordered[::-1]
+    token, shared = found.token[down], found.mode[down] == Mode.SHARED
+    larger = np.searchsorted(-token, -token) - 1
+    pairs: dict[int, int] = {}
+    for readers in (False, True):
+        known = np.where(shared & readers, INF, found.known[down])
+        soonest = np.minimum.accumulate(known)
+        place = np.where(known < np.concatenate(([INF], soonest))[:-1], np.arange(len(down)), 0)
+        first = np.maximum.accumulate(place)
+        before = np.where(larger < 0, INF, soonest[larger])
+        late = (found.inv[down] > before + slack(case)) & (shared == readers)
+        pairs |= {n: int(first[larger[n]]) for n in np.flatnonzero(late).tolist()}
+    seconds = sorted(pairs)
+    firsts = found.pick(down[[pairs[n] for n in seconds]])
+    return list(zip(firsts, found.pick(down[seconds]), strict=True))

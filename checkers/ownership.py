@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.checkers.columns import UNKNOWN
+import numpy as np
+
+from holdfast.checkers.columns import UNKNOWN, Indices, column, rows_of
 from holdfast.checkers.exercise import conclude, exercise
-from holdfast.checkers.holds import INF, Attempt, by_lock
+from holdfast.checkers.holds import INF, Attempt
 from holdfast.checkers.overlaps import reach, slack
 from holdfast.checkers.sentences import drawn, lock_name, name, seconds, who
 from holdfast.checkers.succession import Succession
+from holdfast.checkers.table import table
 from holdfast.harness.case import Case
 from holdfast.harness.events import Op, Status
 from holdfast.harness.verdict import Finding, PropertyVerdict
@@ -30,9 +33,9 @@ NEEDS = ("stale-releases", "faults")
 def check(case: Case) -> PropertyVerdict:
     """The verdict, with at most one finding per attempt: its first ok that cannot be right."""
     findings, answers = [], _Answers(case)
-    for key, found in by_lock(case).items():
+    for key, entries in table(case).by_lock().items():
         succession = Succession(case, key)
-        for attempt in found:
+        for attempt in table(case).pick(_suspects(answers, entries, succession)):
             finding = next(_findings(case, answers, attempt, succession), None)
             if finding is not None:
                 findings.append(finding)
@@ -41,14 +44,35 @@ def check(case: Case) -> PropertyVerdict:
 
 
 class _Answers:
-    """The columns that are looked at once per renewal and release."""
+    """The columns that are looked at once per renewal and release.
+
+    last_ns   of each entry of the table, when the last of those was sent that was answered ok
+    done_ns   and when the first release was answered ok
+    """
 
     def __init__(self, case: Case) -> None:
-        rows = case.history.rows
-        self.ok = (rows["status"] == Status.OK).tolist()
-        self.is_release = (rows["f"] == Op.RELEASE).tolist()
-        self.inv = rows["t_inv"].tolist()
-        self.ret = rows["t_ret"].tolist()
+        self.ok = column(case, "status") == Status.OK
+        self.is_release = column(case, "f") == Op.RELEASE
+        self.inv = column(case, "t_inv")
+        self.ret = column(case, "t_ret")
+        self.table = table(case)
+        rows = rows_of(case, Op.RENEW, Op.RELEASE)
+        rows = rows[self.ok[rows]]
+        entry = self.table.of_id(column(case, "attempt")[rows])
+        rows, entry = rows[entry >= 0], entry[entry >= 0]
+        self.last_ns = np.full(len(self.table), -1)
+        np.maximum.at(self.last_ns, entry, self.inv[rows])
+        self.done_ns = np.full(len(self.table), INF)
+        released = self.is_release[rows]
+        np.minimum.at(self.done_ns, entry[released], self.ret[rows[released]])
+
+
+def _suspects(answers: _Answers, entries: Indices, succession: Succession) -> Indices:
+    """Those with an ok after another's grant, after a release, or without a grant."""
+    last_ns = answers.last_ns[entries]
+    doubtful = succession.overtaken(entries, last_ns)
+    doubtful |= ~answers.table.ok[entries] | (answers.done_ns[entries] < last_ns)
+    return np.compress(doubtful & (last_ns >= 0), entries)
 
 
 def _findings(

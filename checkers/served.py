@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.harness.case import Case, Rows
+from holdfast.checkers.columns import column, rows_of
+from holdfast.harness.case import Case
 from holdfast.harness.events import Op, Status
 
 Indices = npt.NDArray[np.intp]
@@ -62,14 +63,15 @@ def log(case: Case) -> Log:
     return found
 
 
-def requests(case: Case) -> Iterator[Request]:
-    """The decided requests one by one, in the log's order. O(n)."""
+def requests(case: Case, which: Indices | None = None) -> Iterator[Request]:
+    """The decided requests one by one, in the log's order; only these places of it. O(n)."""
     found = log(case)
-    rows = case.history.rows[found.rows]
+    places = np.arange(len(found.rows)) if which is None else which
+    rows = case.history.rows[found.rows[places]]
     writes = rows["f"] == Op.SERVED_WRITE
     columns = zip(
-        found.rows.tolist(),
-        found.sent.tolist(),
+        found.rows[places].tolist(),
+        found.sent[places].tolist(),
         rows["key"].tolist(),
         rows["attempt"].tolist(),
         rows["token"].tolist(),
@@ -114,23 +116,27 @@ def requests(case: Case) -> Iterator[Request]:
 
 def stale_refused(case: Case) -> Indices:
     """Rows of requests that the resource refused because their token was outdated."""
-    found = log(case)
-    rows = case.history.rows[found.rows]
-    highest = np.where(rows["f"] == Op.SERVED_WRITE, rows["aux"], rows["arg"])
-    stale = (rows["status"] == Status.FAIL) & (rows["token"] < highest)
-    return np.compress(stale, found.rows)
+    found = log(case).rows
+    highest = np.where(
+        column(case, "f")[found] == Op.SERVED_WRITE,
+        column(case, "aux")[found],
+        column(case, "arg")[found],
+    )
+    stale = (column(case, "status")[found] == Status.FAIL) & (
+        column(case, "token")[found] < highest
+    )
+    return np.compress(stale, found)
 
 
 def _log(case: Case) -> Log:
-    rows = case.history.rows
-    served = _in_order(rows, case.history.of(Op.SERVED_READ, Op.SERVED_WRITE))
-    decided = np.isin(rows["status"][served], (Status.OK, Status.FAIL))
-    served = served[decided]
-    asked = case.history.of(Op.READ, Op.WRITE)
-    names = rows["process"][asked].astype(np.int64) << 32 | rows["row"][asked].astype(np.int64)
-    wanted = rows["op"][served]
-    accepted = wanted[rows["status"][served] == Status.OK]
-    answered = rows["status"][asked] == Status.OK
+    status = column(case, "status")
+    served = _in_order(case, rows_of(case, Op.SERVED_READ, Op.SERVED_WRITE))
+    served = served[(status[served] == Status.OK) | (status[served] == Status.FAIL)]
+    asked = rows_of(case, Op.READ, Op.WRITE)
+    names = column(case, "process")[asked] << 32 | column(case, "row")[asked]
+    wanted = column(case, "op")[served]
+    accepted = wanted[status[served] == Status.OK]
+    answered = status[asked] == Status.OK
     return Log(
         rows=served,
         sent=_look_up(names, asked, wanted),
@@ -138,12 +144,12 @@ def _log(case: Case) -> Log:
     )
 
 
-def _in_order(rows: Rows, served: Indices) -> Indices:
+def _in_order(case: Case, served: Indices) -> Indices:
     """By writer, in the order in which the resource's processes lived, then by row number."""
-    writers, writer = np.unique(rows["writer"][served], return_inverse=True)
+    writers, writer = np.unique(column(case, "writer")[served], return_inverse=True)
     first = np.full(len(writers), np.iinfo(np.int64).max)
-    np.minimum.at(first, writer, rows["t_inv"][served])
-    order: Indices = np.lexsort((rows["row"][served], first[writer]))
+    np.minimum.at(first, writer, column(case, "t_inv")[served])
+    order: Indices = np.lexsort((column(case, "row")[served], first[writer]))
     return np.take(served, order)
 
 

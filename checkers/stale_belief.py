@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.checkers.holds import Attempt, conflict
-from holdfast.checkers.overlaps import granted, meetings, reach, slack
+from holdfast.checkers.overlaps import granted, knots, meetings, reach, slack
 from holdfast.checkers.sentences import drawn, lock_name, name, seconds, span
+from holdfast.checkers.table import table
 from holdfast.harness.case import Case
 from holdfast.harness.events import NO_TOKEN
 from holdfast.harness.verdict import Finding
@@ -59,12 +60,13 @@ def stale_beliefs(case: Case) -> tuple[Belief, ...]:
 
 
 def _per_lock(case: Case) -> list[dict[int, Belief]]:
-    far, slack_ns = reach(case), slack(case)
+    far, slack_ns, found = reach(case), slack(case), table(case)
     per_lock = []
-    for attempts in granted(case).values():
+    for entries in granted(case).values():
         longest: dict[int, Belief] = {}
-        claims = [a for a in attempts if a.certain is not None]
-        for a, b in meetings(claims, lambda a: a.end_ns, slack_ns):
+        claims = knots(case, entries[found.certain[entries]], found.end)
+        met = (pair for knot in claims for pair in meetings(knot, lambda a: a.end_ns, slack_ns))
+        for a, b in met:
             if not conflict(a, b):
                 continue
             older, newer = (b, a) if NO_TOKEN < b.token < a.token else (a, b)

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from holdfast.checkers import served
-from holdfast.checkers.admitted import Admitted
+from holdfast.checkers.admitted import accepted, walked
 from holdfast.checkers.exercise import conclude, exercise
-from holdfast.checkers.holds import Attempt, by_id
+from holdfast.checkers.holds import Attempt
 from holdfast.checkers.sentences import drawn, seconds, who
 from holdfast.harness.case import Case
 from holdfast.harness.verdict import Finding, PropertyVerdict
@@ -39,17 +41,12 @@ def check(case: Case) -> PropertyVerdict:
 
 def stale_writes(case: Case) -> Iterator[Stale]:
     """Every stale accepted write, in the order of the resource's log."""
-    attempts = by_id(case)
-    admitted: dict[int, Admitted] = {}
-    for request in served.requests(case):
-        attempt = attempts.get(request.attempt)
-        if not request.accepted or attempt is None:
-            continue
-        before = admitted.setdefault(request.key, Admitted(case, attempts))
+    found = accepted(case)
+    keys = np.unique(found.key[found.write & found.overtaken])
+    for request, attempt, before in walked(case, keys):
         overtaken = before.newer_than(attempt) if request.write else None
         if overtaken is not None:
             yield request, attempt, *overtaken
-        before.add(attempt, request.row)
 
 
 def _finding(

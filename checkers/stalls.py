@@ -7,11 +7,14 @@ may yet burn.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.checkers.holds import INF, Attempt, Span, by_lock
+import numpy as np
+
+from holdfast.checkers.columns import Indices, Ints
+from holdfast.checkers.holds import INF, Attempt, Span
+from holdfast.checkers.table import ENDS, Bools, Table, table
 from holdfast.harness.case import Case
 from holdfast.harness.clock import SECOND
 from holdfast.harness.events import Status
@@ -51,10 +54,17 @@ def stalls(
 ) -> Iterator[Stall]:
     """Every stall of every lock, longer than the slack and what unknown acquires may burn.
 
-    asking       the span in which an attempt counts as asking without success, None if it does not
+    asking       the span in which an attempt counts as asking without success, None if it does
+                 not; it lies between its call and its answer
     dead_let_go  whether a dead owner's hold that nothing else would end counts as ended
     """
-    for key, group in by_lock(case).items():
+    found = table(case)
+    for key, entries in found.by_lock().items():
+        free = _free(case, entries, dead_let_go)
+        if not free:
+            continue
+        refused = (found.status[entries] == Status.FAIL) | (found.queued[entries] >= 0)
+        group = found.pick(entries[refused & _touching(found, entries, free)])
         asked = sorted(
             (
                 (span[0], span[1], a)
@@ -64,7 +74,16 @@ def stalls(
             key=lambda one: one[:2],
         )
         if asked:
-            yield from _of_lock(case, key, group, asked, dead_let_go)
+            yield from _of_lock(case, key, entries, asked, free)
+
+
+def _touching(found: Table, entries: Indices, free: Sequence[Span]) -> Bools:
+    """Which of these asked at a time that meets a free span."""
+    begun = np.array([from_ns for from_ns, _ in free])
+    over = np.array([to_ns for _, to_ns in free])
+    first = np.minimum(np.searchsorted(over, found.inv[entries], "right"), len(free) - 1)
+    last = np.maximum(found.ret, found.queued)[entries]
+    return np.asarray((begun[first] < last) & (over[first] > found.inv[entries]))
 
 
 def answered_span(case: Case, a: Attempt) -> Span | None:
@@ -82,8 +101,7 @@ def answered_span(case: Case, a: Attempt) -> Span | None:
 def longest_ns(case: Case) -> int:
     """The longest lease of the run, as the slowest clock that is declared may count it."""
     if "longest" not in case.memo:
-        ttl_ns = max((a.ttl_ns for group in by_lock(case).values() for a in group), default=0)
-        ttl_ns = max(ttl_ns, case.lease_ns)
+        ttl_ns = int(max(table(case).ttl.max(initial=0), case.lease_ns))
         promises = case.promises
         drift_ns = ttl_ns * promises.drift_ppm // 1_000_000
         case.memo["longest"] = ttl_ns + drift_ns + promises.slip_ns
@@ -92,35 +110,35 @@ def longest_ns(case: Case) -> int:
 
 
 def _of_lock(
-    case: Case, key: int, group: Sequence[Attempt], asked: Sequence[Asked], dead_let_go: bool
+    case: Case, key: int, entries: Indices, asked: Sequence[Asked], free: Sequence[Span]
 ) -> Iterator[Stall]:
-    unknown = [a.inv_ns for a in group if _unknown(a)]
-    for from_ns, to_ns, within in _overlapping(_free(case, group, dead_let_go), asked):
+    found = table(case)
+    unknown = found.inv[entries][found.unknown[entries]]
+    for from_ns, to_ns, within in _overlapping(free, asked):
         for run in _runs(from_ns, to_ns, within):
             first_ns, last_ns = run[0][0], max(e for _, e, _ in run)
-            burning = bisect_left(unknown, last_ns)
+            burning = int(np.searchsorted(unknown, last_ns))
             excused_ns = SLACK_NS + burning * (SLACK_NS + longest_ns(case))
             if last_ns - first_ns < excused_ns:
                 continue
-            before = [a for a in group if a.status is Status.OK and a.ret_ns <= first_ns]
+            before = entries[found.ok[entries] & (found.ret[entries] <= first_ns)]
+            last = before[np.argmax(found.ret[before])][None] if len(before) else before
             yield Stall(
                 key=key,
                 from_ns=first_ns,
                 to_ns=last_ns,
                 asked=tuple(a for _, _, a in run),
-                last=max(before, key=lambda a: a.ret_ns, default=None),
+                last=next(iter(found.pick(last)), None),
             )
 
 
 def _overlapping(
-    free: Iterator[Span], asked: Sequence[Asked]
+    free: Sequence[Span], asked: Sequence[Asked]
 ) -> Iterator[tuple[int, int, list[Asked]]]:
-    """Each free span that is long enough to matter, with what was asked in it; one pass."""
+    """Each free span with what was asked in it; one pass."""
     n = 0
     going_on: list[Asked] = []
     for from_ns, to_ns in free:
-        if to_ns - from_ns < SLACK_NS:
-            continue
         while n < len(asked) and asked[n][0] < to_ns:
             going_on.append(asked[n])
             n += 1
@@ -150,39 +168,37 @@ def _runs(from_ns: int, to_ns: int, asked: Sequence[Asked]) -> Iterator[list[Ask
         yield run
 
 
-def _free(case: Case, group: Sequence[Attempt], dead_let_go: bool) -> Iterator[Span]:
-    """The spans of a run in which nobody could hold this lock and no fault disturbed it."""
-    busy = [span for a in group if (span := _blocks(case, a, dead_let_go)) is not None]
+def _free(case: Case, entries: Indices, dead_let_go: bool) -> list[Span]:
+    """The spans of a run, long enough to matter, in which nobody could hold this lock and no fault
+    disturbed it."""
+    begun, over = _blocks(case, entries, dead_let_go)
     calm_ns = case.promises.recovery_ns + longest_ns(case)
-    busy += [(window.from_ns, window.to_ns + calm_ns) for window in case.windows]
-    at_ns = case.start_ns
-    for from_ns, to_ns in sorted(busy):
-        if from_ns - case.error_ns > at_ns:
-            yield at_ns, from_ns - case.error_ns
-        at_ns = max(at_ns, to_ns + case.error_ns)
-    if at_ns < case.end_ns:
-        yield at_ns, case.end_ns
+    faults = [(window.from_ns, window.to_ns + calm_ns) for window in case.windows]
+    begun = np.concatenate((begun, np.array([from_ns for from_ns, _ in faults], np.int64)))
+    over = np.concatenate((over, np.array([to_ns for _, to_ns in faults], np.int64)))
+    order = np.argsort(begun, kind="stable")
+    reached = np.maximum.accumulate(np.concatenate(([case.start_ns], over[order] + case.error_ns)))
+    ends = np.append(begun[order] - case.error_ns, case.end_ns)
+    return [
+        (int(reached[n]), int(ends[n])) for n in np.flatnonzero(ends - reached >= SLACK_NS).tolist()
+    ]
 
 
-def _blocks(case: Case, a: Attempt, dead_let_go: bool) -> Span | None:
-    """The span in which an attempt may keep others from the lock, None if in none."""
-    if _unknown(a):
-        burns = case.promises.bound == "lease" or (
-            case.promises.bound != "none" and a.end_why in DEATHS
-        )
-        return None if burns else (a.inv_ns, INF)
-    if a.status is not Status.OK or a.possible is None:
-        return None
-    begin_ns, over_ns = a.possible
-    if a.waitings:
-        begin_ns = max(begin_ns, int(case.history.rows["t_inv"][a.waitings[-1]]))
-    if over_ns >= INF and dead_let_go and a.end_why in DEATHS:
-        over_ns = a.end_ns
-    return begin_ns, over_ns
-
-
-def _unknown(a: Attempt) -> bool:
-    return a.status in (Status.INFO, Status.INVOKED)
+def _blocks(case: Case, entries: Indices, dead_let_go: bool) -> tuple[Ints, Ints]:
+    """The spans in which attempts may keep others from the lock."""
+    found, bound = table(case), case.promises.bound
+    gone = np.isin(found.why[entries], [ENDS.index(why) for why in DEATHS])
+    stays = found.unknown[entries]
+    if bound == "lease":
+        stays = np.zeros(len(entries), bool)
+    elif bound != "none":
+        stays = stays & ~gone
+    over = np.where(stays, INF, found.over[entries])
+    begun = np.where(stays, found.inv[entries], np.maximum(found.inv, found.queued)[entries])
+    if dead_let_go:
+        over = np.where(gone & ~stays & (over >= INF), found.end[entries], over)
+    counts = stays | found.ok[entries]
+    return begun[counts], over[counts]
 
 
 def _no_answer(case: Case, a: Attempt) -> bool:

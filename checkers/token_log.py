@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from holdfast.checkers.holds import Attempt, by_lock
+from holdfast.checkers.columns import Indices, Ints
+from holdfast.checkers.table import Bools, Table, table
 from holdfast.harness.case import Case
-from holdfast.harness.events import NO_TOKEN, Status
+from holdfast.harness.events import NO_TOKEN
 
 SHOWN = 200
 
@@ -20,58 +21,64 @@ def token_log(case: Case) -> dict[str, object]:
     whose calls overlapped stand in the order of their tokens, for an answer may be late. The log
     has at most 200 rows, evenly spaced, with both sides of the steps down.
     """
-    entries: list[tuple[int, str, int, int]] = []
-    for key, group in by_lock(case).items():
-        granted = [a for a in group if a.status is Status.OK and a.token != NO_TOKEN]
-        lock = case.history.strings[key]
-        entries += [(t_ns, lock, a.token, a.process) for t_ns, a in _in_order(granted)]
-    entries.sort(key=lambda entry: entry[0])
-    falls = _falls(entries)
-    shown = _thinned(len(entries), falls)
+    found = table(case)
+    kept = [entries[_with_token(found, entries)] for entries in found.by_lock().values()]
+    timed = [_in_order(found, entries) for entries in kept]
+    which = np.concatenate([at for _, at in timed]) if timed else np.zeros(0, np.intp)
+    t_ns = np.concatenate([times for times, _ in timed]) if timed else np.zeros(0, np.int64)
+    order = np.argsort(t_ns, kind="stable")
+    t_ns, which = t_ns[order], which[order]
+    falls = _falls(found.key[which], found.token[which])
+    shown = _thinned(len(which), falls)
+    tokens, strings = found.token[which], case.history.strings
     return {
-        "grants": len(entries),
-        "first": entries[0][2] if entries else None,
-        "last": entries[-1][2] if entries else None,
+        "grants": len(which),
+        "first": int(tokens[0]) if len(which) else None,
+        "last": int(tokens[-1]) if len(which) else None,
         "steps_down": len(falls),
-        "log": [list(entries[n]) for n in shown],
+        "log": [
+            [int(t_ns[n]), strings[found.key[at]], int(found.token[at]), int(found.process[at])]
+            for n, at in zip(shown, which[shown].tolist(), strict=True)
+        ],
     }
 
 
-def _in_order(granted: Sequence[Attempt]) -> list[tuple[int, Attempt]]:
+def _with_token(found: Table, entries: Indices) -> Bools:
+    """Which of these were granted, and told so, with a token."""
+    return np.asarray(found.ok[entries] & (found.token[entries] != NO_TOKEN))
+
+
+def _in_order(found: Table, entries: Indices) -> tuple[Ints, Indices]:
     """Grants of one lock by the time they were known; at the latest with an overlapping grant of
     a larger token, where that was known first."""
-    known = sorted(granted, key=lambda a: a.ret_ns)
-    timed: list[tuple[int, Attempt]] = []
-    highest = NO_TOKEN
-    for n, a in enumerate(known):
-        t_ns = a.ret_ns
-        if a.token < highest:
-            for b in reversed(known[:n]):
-                if b.ret_ns <= a.inv_ns:
-                    break
-                if b.token > a.token:
-                    t_ns = b.ret_ns
-        highest = max(highest, a.token)
-        timed.append((t_ns, a))
-    return sorted(timed, key=lambda one: (one[0], one[1].token))
+    known = entries[np.argsort(found.ret[entries], kind="stable")]
+    token, inv, times = found.token[known], found.inv[known], found.ret[known]
+    late = np.flatnonzero(token < np.maximum.accumulate(token))
+    ret = times.copy()
+    for n in late.tolist():
+        for before in range(n - 1, -1, -1):
+            if ret[before] <= inv[n]:
+                break
+            if token[before] > token[n]:
+                times[n] = ret[before]
+    order = np.lexsort((token, times))
+    return times[order], np.take(known, order)
 
 
-def _falls(entries: Sequence[tuple[int, str, int, int]]) -> list[tuple[int, int]]:
+def _falls(keys: Ints, tokens: Ints) -> list[tuple[int, int]]:
     """(entry before, entry) of every step down of a lock."""
-    before: dict[str, int] = {}
-    falls = []
-    for n, (_, lock, token, _) in enumerate(entries):
-        if lock in before and token < entries[before[lock]][2]:
-            falls.append((before[lock], n))
-        before[lock] = n
-    return falls
+    order = np.argsort(keys, kind="stable")
+    same = keys[order][1:] == keys[order][:-1]
+    down = same & (tokens[order][1:] < tokens[order][:-1])
+    pairs = zip(order[:-1][down].tolist(), order[1:][down].tolist(), strict=True)
+    return sorted(pairs, key=lambda pair: pair[1])
 
 
 def _thinned(n: int, falls: Sequence[tuple[int, int]]) -> list[int]:
     """Which of n entries to show: the sides of steps down first, the rest evenly spaced."""
     kept = sorted({side for fall in falls[: SHOWN // 2] for side in fall})[:SHOWN]
     room = SHOWN - len(kept)
-    rest = sorted(set(range(n)) - set(kept))
+    rest = np.setdiff1d(np.arange(n), kept)
     if len(rest) > room:
-        rest = [rest[place] for place in np.linspace(0, len(rest) - 1, room).astype(int)]
-    return sorted([*kept, *rest])
+        rest = rest[np.linspace(0, len(rest) - 1, room).astype(int)]
+    return sorted([*kept, *rest.tolist()])

@@ -11,21 +11,27 @@ Source: the earliest ends in token order, e = max(e before, call, last proof), a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import groupby, pairwise
 
+import numpy as np
+
+from holdfast.checkers.columns import Indices
 from holdfast.checkers.exercise import Exercise, conclude, exercise
 from holdfast.checkers.holds import Attempt, conflict
 from holdfast.checkers.overlaps import (
+    by_token,
     granted,
-    in_token_order,
     inversions,
+    knots,
     meetings,
     overlaps,
     proof_reach,
+    proof_reaches,
     slack,
 )
 from holdfast.checkers.sentences import drawn, lock_name, name, seconds
+from holdfast.checkers.table import table
 from holdfast.harness.case import Case
 from holdfast.harness.verdict import Finding, PropertyVerdict
 
@@ -42,21 +48,19 @@ def check(case: Case) -> PropertyVerdict:
         return conclude(case, PROPERTY, (), (), met)
     findings = [
         _inversion(case, first, second)
-        for key, found in granted(case).items()
-        for first, second in inversions(case)[key] or _against_proofs(case, key, found)
+        for key, entries in granted(case).items()
+        for first, second in inversions(case)[key] or _against_proofs(case, key, entries)
     ]
     findings += [
         _repetition(case, first, second)
-        for found in granted(case).values()
-        for first, second in _repeated(case, found)
+        for entries in granted(case).values()
+        for first, second in _repeated(case, entries)
     ]
     findings.sort(key=lambda finding: finding.t_ns)
     return conclude(case, PROPERTY, findings, (), met)
 
 
-def _against_proofs(
-    case: Case, key: int, found: Sequence[Attempt]
-) -> Iterator[tuple[Attempt, Attempt]]:
+def _against_proofs(case: Case, key: int, entries: Indices) -> Iterator[tuple[Attempt, Attempt]]:
     """(first, second) in the only order in which the two can have held one after the other.
 
     Nothing where this lock was held twice at once: there a proof does not say who came first.
@@ -64,15 +68,22 @@ def _against_proofs(
     if overlaps(case)[key]:
         return
     seen: set[int] = set()
-    for smaller, larger in meetings(in_token_order(found), proof_reach, slack(case)):
+    tied = knots(case, by_token(case, entries), proof_reaches(case))
+    met = (pair for knot in tied for pair in meetings(knot, proof_reach, slack(case)))
+    for smaller, larger in met:
         if conflict(smaller, larger) and smaller.token < larger.token and smaller.id not in seen:
             seen.add(smaller.id)
             yield larger, smaller
 
 
-def _repeated(case: Case, found: Sequence[Attempt]) -> Iterator[tuple[Attempt, Attempt]]:
+def _repeated(case: Case, entries: Indices) -> Iterator[tuple[Attempt, Attempt]]:
     """Two owners' grants with one token. One owner may be let in again with what it has."""
-    for _, same in groupby(in_token_order(found), key=lambda attempt: attempt.token):
+    ordered = by_token(case, entries)
+    token = table(case).token[ordered]
+    again = np.zeros(len(token) + 1, bool)
+    again[1:-1] = token[1:] == token[:-1]
+    twice = table(case).pick(ordered[again[:-1] | again[1:]])
+    for _, same in groupby(twice, key=lambda attempt: attempt.token):
         group = sorted(same, key=lambda attempt: attempt.known_ns)
         for first, second in pairwise(group):
             in_order = second.inv_ns > first.known_ns + slack(case) and conflict(first, second)

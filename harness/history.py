@@ -147,9 +147,10 @@ def _recording(
         for process in meta.get("processes", ())
     }
     rows = np.concatenate(parts)
-    order = np.lexsort((rows["row"], rows["writer"], rows["t_inv"]))
+    # The parts stand in order of writer and row, and a stable sort leaves ties as they stand.
+    order = np.argsort(rows["t_inv"], kind="stable")
     history = History(
-        rows=rows[order],
+        rows=np.take(rows, order),
         strings=table.strings,
         writers=tuple(metas),
         problems=tuple(problems),

@@ -1,0 +1,108 @@
+"""What is derived for all attempts at once is what is derived of each, whatever happened to it."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.run_directory import Shape, write
+
+from holdfast import catalogue
+from holdfast.checkers import mutual_exclusion, ownership, table, token_order
+from holdfast.checkers.holds import attempts
+from holdfast.checkers.table import Table
+from holdfast.commands.running import judge_run
+from holdfast.harness.case import Case
+from holdfast.harness.history import load
+from holdfast.harness.judge import case_of
+from holdfast.harness.seeds import stream
+from holdfast.harness.store import read_lines
+from holdfast.harness.verdict import Promises
+from tests.checkers.brute.clients import run
+from tests.checkers.brute.guarded import World
+from tests.checkers.brute.test_services import KINDS
+
+COLUMNS = ("token", "end", "end_row", "why", "known", "proof", "bound", "over", "queued")
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However short a history is, its attempts are derived all at once."""
+    monkeypatch.setattr(table, "FEW", -1)
+
+
+def same(case: Case) -> int:
+    """Compare the two ways; the number of attempts that were plain."""
+    from holdfast.checkers.plain import derive
+
+    one_by_one = Table(case)
+    one_by_one.fill(range(len(one_by_one)), attempts(case))
+    fresh = replace(case, memo={})
+    quick = Table(fresh)
+    plain = derive(quick)
+    for name in COLUMNS:
+        wanted, found = getattr(one_by_one, name)[plain], getattr(quick, name)[plain]
+        assert (wanted == found).all(), (name, quick.row[plain][wanted != found])
+    picked = quick.pick(range(len(quick)))
+    assert picked == list(attempts(case))
+    return int(plain.sum())
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("name", KINDS)
+def test_attempts_of_small_services_come_out_the_same_both_ways(name: str) -> None:
+    plain = sum(same(run(seed, KINDS[name])) for seed in range(12))
+    assert plain > 0 or KINDS[name].bound == "session"
+
+
+@pytest.mark.usefixtures("at_once")
+def test_attempts_come_out_the_same_under_other_promises() -> None:
+    for seed in range(12):
+        told = World(rng=stream(seed, "plain"), mutant="").run()
+        for bound in ("lease", "connection", "none"):
+            for flag in (False, True):
+                promises: Promises = replace(
+                    told.promises,
+                    bound=bound,
+                    renew_proves=flag,
+                    release_proves=not flag,
+                    release_once=flag,
+                    slip_ns=1_000_000 * flag,
+                )
+                assert same(replace(told, promises=promises, memo={})) > 0
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("fault", ["", "double", "early", "reset", "revive", "anyone"])
+def test_findings_are_the_same_both_ways(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = 0
+    for seed in range(25):
+        told = run(seed, replace(KINDS["leases"], fault=fault))
+        for checker in (mutual_exclusion, token_order, ownership):
+            quick = checker.check(replace(told, memo={}))
+            with monkeypatch.context() as changed:
+                changed.setattr(table, "FEW", 1 << 40)
+                slow = checker.check(replace(told, memo={}))
+            assert quick == slow
+            found += len(slow.findings)
+    assert bool(found) == bool(fault)
+
+
+@pytest.mark.parametrize("violation", [False, True])
+def test_a_drawn_run_directory_is_judged_as_it_was_drawn(tmp_path: Path, violation: bool) -> None:
+    shape = Shape(ops=9000, writes=1, locks=2, clients=4, lapse=400, violation=violation)
+    run_dir = write(shape, tmp_path)
+    verdicts = {row["property"]: row for row in judge_run(run_dir)["verdicts"]}
+    assert set(verdicts) == set(catalogue.CHECKERS)
+    wrong = {"mutual-exclusion", "ownership"} if violation else set()
+    for prop in set(verdicts) - {"no-expired-write"}:
+        expected = "VIOLATED" if prop in wrong else "HOLDS"
+        assert verdicts[prop]["verdict"] == expected, verdicts[prop]
+    assert len(verdicts["mutual-exclusion"]["findings"]) == violation
+    manifest, marks = run_dir.read_manifest(), read_lines(run_dir.times)
+    case = case_of(manifest, load(run_dir.history), marks, [])
+    assert len(case.history.rows) > table.FEW
+    assert same(case) == int(np.size(Table(case).row))
+    assert {field.name for field in fields(shape)} == set(manifest["drawn"])
