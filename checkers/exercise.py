@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -208,6 +208,51 @@ def _stale_releases(case: Case) -> Met:
     return counts, lacks
 
 
+def _sharing(case: Case) -> Met:
+    """Only where a lock was asked for to be shared; else it is nothing to speak of."""
+    granted = [a for a in attempts(case) if a.certain is not None and a.mode != Mode.EXCLUSIVE]
+    asked = sum(a.mode != Mode.EXCLUSIVE for a in attempts(case))
+    if not asked:
+        return {}, []
+    spans = sorted((a.key, a.certain) for a in granted if a.certain is not None)
+    together = sum(
+        key == other and after[0] < span[1] for (key, span), (other, after) in pairwise(spans)
+    )
+    lacks = [] if together else [f"no two that share a lock held at once: 0 of {asked}"]
+    return {"held at once with another": together}, lacks
+
+
+def _reentries(case: Case) -> Met:
+    """Only where somebody asked to be let in again."""
+    terms = case.history.rows["op"]
+    asked = [a for a in attempts(case) if terms[a.row] & 1]
+    if not asked:
+        return {}, []
+    inside: dict[tuple[int, int], int] = {}
+    again = 0
+    for a in asked:
+        again += a.certain is not None and inside.get((a.process, a.key), -1) > a.inv_ns
+        if a.certain is not None:
+            until_ns = max(a.certain[1], inside.get((a.process, a.key), -1))
+            inside[a.process, a.key] = until_ns
+    lacks = [] if again else [f"nobody was let in again where it held: 0 of {len(asked)}"]
+    return {"let in again": again}, lacks
+
+
+def _queries(case: Case) -> Met:
+    rows = case.history.rows
+    asked = case.history.of(Op.HOLDER, Op.PLACE)
+    answered = rows[asked[rows["status"][asked] == Status.OK]]
+    holders = int(((answered["f"] == Op.HOLDER) & (answered["token"] != NO_TOKEN)).sum())
+    places = int(((answered["f"] == Op.PLACE) & (answered["res"] >= 0)).sum())
+    lacks = []
+    if not holders:
+        lacks.append(f"no answer named a holder: 0 of {len(asked)} queries")
+    if not places:
+        lacks.append(f"no answer gave a place in the queue: 0 of {len(asked)} queries")
+    return {"queries": len(asked), "holders named": holders, "places given": places}, lacks
+
+
 def _losses(case: Case) -> Met:
     told = len(case.history.of(Op.LOST))
     refused = _stale_releases(case)[0]["turned down as not the owner"]
@@ -253,5 +298,8 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
     ),
     "losses": ("a holder that was told of a loss or turned down as no owner", _losses),
     "tokens": ("grants that carry tokens", _tokens),
+    "queries": ("answers that name a holder, and such that give a place in a queue", _queries),
+    "sharing": ("where a lock is shared: two who held it at once", _sharing),
+    "reentry": ("where owners may come in again: one who did", _reentries),
 }
 """Need -> what it demands of a run, and how that is counted. Checkers name the needs they have."""

@@ -156,12 +156,12 @@ def _inverted(case: Case, found: Sequence[Attempt]) -> Iterator[tuple[Attempt, A
     for _, group in groupby(reversed(in_token_order(found)), key=lambda a: a.token):
         same = list(group)
         for second in same:
-            first = soonest.get(second.mode == Mode.SHARED)
+            first = soonest.get(second.mode != Mode.EXCLUSIVE)
             if first is not None and second.inv_ns > first.known_ns + slack_ns:
                 yield first, second
         for attempt in same:
             for beside_reader in (False, True):
                 known = soonest.get(beside_reader)
-                counts = not (beside_reader and attempt.mode == Mode.SHARED)
+                counts = not (beside_reader and attempt.mode != Mode.EXCLUSIVE)
                 if counts and (known is None or attempt.known_ns < known.known_ns):
                     soonest[beside_reader] = attempt
