@@ -33,12 +33,15 @@ NEEDS = ("contention", "probes", "faults")
 
 def check(case: Case) -> PropertyVerdict:
     """The verdict on deadlock-freedom."""
-    found = list(stalls(case, _waiting, dead_let_go=True))
     met = exercise(case, needs=NEEDS)
     missing = (*met.missing, *unanswered_probes(case))
-    findings = [_finding(case, stall) for stall in found]
     counts = Exercise(counts=met.counts, missing=missing)
-    return conclude(case, PROPERTY, findings, (), counts)
+    return conclude(case, PROPERTY, deadlocks(case), (), counts)
+
+
+def deadlocks(case: Case) -> list[Finding]:
+    """One finding per stall that somebody waited in."""
+    return [_finding(case, stall) for stall in stalls(case, _waiting, dead_let_go=True)]
 
 
 def unanswered_probes(case: Case) -> list[str]:

@@ -207,6 +207,51 @@ def _stale_releases(case: Case) -> Met:
     return counts, lacks
 
 
+def _sharing(case: Case) -> Met:
+    """Only where a lock was asked for to be shared; else it is nothing to speak of."""
+    found = table(case)
+    asked = found.mode != Mode.EXCLUSIVE
+    if not asked.any():
+        return {}, []
+    held = np.flatnonzero(asked & found.certain)
+    held = held[np.lexsort((found.ret[held], found.key[held]))]
+    same = found.key[held][1:] == found.key[held][:-1]
+    together = int((same & (found.ret[held][1:] < found.end[held][:-1])).sum())
+    lacks = [] if together else [f"no two that share a lock held at once: 0 of {int(asked.sum())}"]
+    return {"held at once with another": together}, lacks
+
+
+def _reentries(case: Case) -> Met:
+    """Only where somebody asked to be let in again."""
+    found = table(case)
+    asked = np.flatnonzero(column(case, "op")[found.row] & 1)
+    if not len(asked):
+        return {}, []
+    inside: dict[tuple[int, int], int] = {}
+    again = 0
+    for n in asked[found.certain[asked]].tolist():
+        owner = int(found.process[n]), int(found.key[n])
+        until_ns = inside.get(owner, -1)
+        again += until_ns > found.inv[n]
+        inside[owner] = max(int(found.end[n]), until_ns)
+    lacks = [] if again else [f"nobody was let in again where it held: 0 of {len(asked)}"]
+    return {"let in again": again}, lacks
+
+
+def _queries(case: Case) -> Met:
+    rows = case.history.rows
+    asked = case.history.of(Op.HOLDER, Op.PLACE)
+    answered = rows[asked[rows["status"][asked] == Status.OK]]
+    holders = int(((answered["f"] == Op.HOLDER) & (answered["token"] != NO_TOKEN)).sum())
+    places = int(((answered["f"] == Op.PLACE) & (answered["res"] >= 0)).sum())
+    lacks = []
+    if not holders:
+        lacks.append(f"no answer named a holder: 0 of {len(asked)} queries")
+    if not places:
+        lacks.append(f"no answer gave a place in the queue: 0 of {len(asked)} queries")
+    return {"queries": len(asked), "holders named": holders, "places given": places}, lacks
+
+
 def _losses(case: Case) -> Met:
     told = len(rows_of(case, Op.LOST))
     refused = _stale_releases(case)[0]["turned down as not the owner"]
@@ -252,5 +297,8 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
     ),
     "losses": ("a holder that was told of a loss or turned down as no owner", _losses),
     "tokens": ("grants that carry tokens", _tokens),
+    "queries": ("answers that name a holder, and such that give a place in a queue", _queries),
+    "sharing": ("where a lock is shared: two who held it at once", _sharing),
+    "reentry": ("where owners may come in again: one who did", _reentries),
 }
 """Need -> what it demands of a run, and how that is counted. Checkers name the needs they have."""

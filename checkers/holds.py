@@ -113,9 +113,11 @@ def by_id(case: Case) -> dict[int, Attempt]:
 def conflict(a: Attempt, b: Attempt) -> bool:
     """Whether a and b may never hold at once: one lock, two owners, not both sharing it.
 
+    Of a semaphore no two holds conflict; too many of them do (`checkers.over_admission`).
+
     Two attempts of one process are one owner, for a service may let an owner in again.
     """
-    shared = a.mode == b.mode == Mode.SHARED
+    shared = a.mode == b.mode != Mode.EXCLUSIVE
     return a.key == b.key and a.process != b.process and not shared
 
 

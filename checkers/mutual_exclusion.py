@@ -2,7 +2,8 @@
 
 Claims: a double grant (the service's own answers show two holds at once), a broken lease (it
 granted inside a lease that it had promised), a double holder (two claims at once where nothing but
-a release frees the lock), a dead grant (to an attempt whose loss it had told before)
+a release frees the lock), a dead grant (to an attempt whose loss it had told before), an
+over-admission (more permits of a semaphore held at once than there are)
 Assumes: what the promises say of the service's clock and of what its ok answers prove; that what
 is declared an ordered token is one, unless the tokens of that lock contradict the order of grants
 Blind to: a client that acts on a lease that ran out, which no lock can stop. Such stale beliefs
@@ -21,6 +22,7 @@ import numpy as np
 from holdfast.checkers.columns import Indices
 from holdfast.checkers.exercise import conclude, exercise
 from holdfast.checkers.holds import Attempt, ordered_tokens
+from holdfast.checkers.over_admission import over_admissions
 from holdfast.checkers.overlaps import (
     Overlap,
     by_token,
@@ -40,7 +42,7 @@ from holdfast.harness.events import Op, Status
 from holdfast.harness.verdict import Finding, PropertyVerdict
 
 PROPERTY = "mutual-exclusion"
-NEEDS = ("contention", "judged-holds", "faults")
+NEEDS = ("contention", "judged-holds", "sharing", "reentry", "faults")
 MOST_NOTES = 20
 """stale beliefs are counted all, and the longest told"""
 
@@ -48,6 +50,7 @@ MOST_NOTES = 20
 def check(case: Case) -> PropertyVerdict:
     """The verdict, with a finding per grant that fell into another's hold."""
     findings = [_finding(case, overlap) for overlap in _overlaps(case)]
+    findings += over_admissions(case)
     findings += _dead_grants(case)
     findings.sort(key=lambda finding: finding.t_ns)
     notes = [belief.told(case) for belief in stale_beliefs(case)[:MOST_NOTES]]

@@ -205,7 +205,7 @@ def _inverted(case: Case, ordered: Indices) -> list[tuple[Attempt, Attempt]]:
     """Walks from the largest token down, knowing the grant that was known soonest so far."""
     found = table(case)
     down = ordered[::-1]
-    token, shared = found.token[down], found.mode[down] == Mode.SHARED
+    token, shared = found.token[down], found.mode[down] != Mode.EXCLUSIVE
     larger = np.searchsorted(-token, -token) - 1
     pairs: dict[int, int] = {}
     for readers in (False, True):

@@ -33,6 +33,7 @@ from holdfast.checkers.overlaps import (
 from holdfast.checkers.sentences import drawn, lock_name, name, seconds
 from holdfast.checkers.table import table
 from holdfast.harness.case import Case
+from holdfast.harness.events import Mode
 from holdfast.harness.verdict import Finding, PropertyVerdict
 
 PROPERTY = "token-order"
@@ -77,7 +78,10 @@ def _against_proofs(case: Case, key: int, entries: Indices) -> Iterator[tuple[At
 
 
 def _repeated(case: Case, entries: Indices) -> Iterator[tuple[Attempt, Attempt]]:
-    """Two owners' grants with one token. One owner may be let in again with what it has."""
+    """Two owners' grants with one token.
+
+    One owner may be let in again with what it has, and readers that hold together may share one.
+    """
     ordered = by_token(case, entries)
     token = table(case).token[ordered]
     again = np.zeros(len(token) + 1, bool)
@@ -87,7 +91,10 @@ def _repeated(case: Case, entries: Indices) -> Iterator[tuple[Attempt, Attempt]]
         group = sorted(same, key=lambda attempt: attempt.known_ns)
         for first, second in pairwise(group):
             in_order = second.inv_ns > first.known_ns + slack(case) and conflict(first, second)
-            if first.process != second.process and (case.promises.tokens_unique or in_order):
+            readers = first.mode == second.mode == Mode.SHARED
+            if readers or first.process == second.process:
+                continue
+            if case.promises.tokens_unique or in_order:
                 yield first, second
 
 

@@ -15,10 +15,19 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from holdfast.harness.clock import SECOND, now_ns
-from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status, attempt_id
+from holdfast.harness.events import (
+    NO_TOKEN,
+    PLAIN,
+    Answer,
+    Grant,
+    Op,
+    Status,
+    Terms,
+    attempt_id,
+)
 from holdfast.harness.guard import Guard
 from holdfast.harness.phase import GO
-from holdfast.harness.ports import BlockingLockClient, LockClient
+from holdfast.harness.ports import BlockingLockClient, LockClient, Queried
 
 GUARD_NS = 10 * SECOND
 """A call that is so much over its own bound is given up here and judged as a hung request."""
@@ -137,21 +146,29 @@ class Context:
         *,
         wait_ns: int,
         ttl_ns: int | None = None,
-        mode: Mode = Mode.EXCLUSIVE,
+        terms: Terms = PLAIN,
         op: Op = Op.ACQUIRE,
     ) -> Grant | None:
-        """Ask for a lock and wait for it at most wait_ns (-1: no bound). None: not granted."""
+        """Ask for a lock and wait for it at most wait_ns (-1: no bound). None: not granted.
+
+        Terms that are not plain need a client with the ability (`harness.ports`)."""
         self._attempts += 1
         attempt = attempt_id(self.process, self._attempts)
         ttl = self.lease_ns if ttl_ns is None else ttl_ns
         self._held[attempt] = lock
-        edges = {"attempt": attempt, "arg": ttl, "aux": wait_ns, "mode": int(mode)}
-        client = self._parts.lock_client
+        edges = {"attempt": attempt, "arg": ttl, "aux": wait_ns, "mode": int(terms.mode)}
+        edges["op"] = terms.packed()
+        asked = {"attempt": attempt, "ttl_ns": ttl, "wait_ns": wait_ns}
+        client: Any = self._parts.lock_client
         answer = await self._call(
             op,
             lock,
             edges,
-            lambda: client.acquire(lock, attempt=attempt, ttl_ns=ttl, wait_ns=wait_ns, mode=mode),
+            lambda: (
+                client.acquire(lock, **asked, mode=terms.mode)
+                if terms == PLAIN
+                else client.acquire_on(lock, **asked, terms=terms)
+            ),
             guard_ns=max(wait_ns, 0) + GUARD_NS,
         )
         if answer.outcome is not Status.OK:
@@ -165,9 +182,33 @@ class Context:
             granted_at_ns=self.now_ns(),
         )
 
-    async def try_acquire(self, lock: str, *, ttl_ns: int | None = None) -> Grant | None:
+    async def try_acquire(
+        self, lock: str, *, ttl_ns: int | None = None, terms: Terms = PLAIN
+    ) -> Grant | None:
         """Ask once, without waiting."""
-        return await self.acquire(lock, wait_ns=0, ttl_ns=ttl_ns, op=Op.TRY)
+        return await self.acquire(lock, wait_ns=0, ttl_ns=ttl_ns, terms=terms, op=Op.TRY)
+
+    async def holder(self, lock: str) -> int | None:
+        """The token of whoever holds, NO_TOKEN for nobody, None if there was no answer."""
+        said = await self._query(Op.HOLDER, lock, 0)
+        return said.token if said.outcome is Status.OK else None
+
+    async def place(self, lock: str) -> int | None:
+        """How many wait before this client's latest attempt, -1 if it does not wait, None: no
+        answer. Asked while an acquire of the client is under way."""
+        said = await self._query(Op.PLACE, lock, attempt_id(self.process, self._attempts))
+        return said.place if said.outcome is Status.OK else None
+
+    async def _query(self, op: Op, lock: str, attempt: int) -> Queried:
+        key = self._recorder.intern(lock)
+        row = self._recorder.invoke(op, self.process, key, attempt=attempt)
+        client: Any = self._parts.lock_client
+        said: Queried = await client.query(lock, attempt=attempt)
+        res = said.renewals if op is Op.HOLDER else said.place
+        token = said.token if op is Op.HOLDER else None
+        err = self._recorder.intern(said.error)
+        self._recorder.complete(row, said.outcome, token=token, res=res, err=err)
+        return said
 
     async def renew(self, grant: Grant, *, ttl_ns: int | None = None) -> bool:
         """Ask for the lease to run on. False: not renewed, or not known to be."""

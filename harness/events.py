@@ -37,6 +37,8 @@ class Op(IntEnum):
     SERVED_READ = 12
     SERVED_WRITE = 13
     PROBE = 14
+    HOLDER = 15
+    PLACE = 16
 
 
 COLUMNS: dict[Op, dict[str, str]] = {
@@ -44,12 +46,16 @@ COLUMNS: dict[Op, dict[str, str]] = {
         "arg": "lease asked for, ns (0: none)",
         "res": "lease granted, ns",
         "aux": "longest wait, ns (-1: no bound)",
+        "op": "its terms: bit 0 may come in again; bits 1 to 7 priority; from bit 8 on, of a"
+        " semaphore permits asked for << 16 | permits there are, else the only newest token that"
+        " it may follow + 1 (0: any)",
         "token": "fencing token (-1: none)",
     },
     Op.TRY: {
         "arg": "lease asked for, ns",
         "res": "lease granted, ns",
         "aux": "0",
+        "op": "its terms, as of an acquire",
         "token": "fencing token (-1: none)",
     },
     Op.PROBE: {
@@ -70,6 +76,11 @@ COLUMNS: dict[Op, dict[str, str]] = {
     Op.CLOSED: {"res": "reason, index into the writer's strings; the session or connection ended"},
     Op.FORCE_UNLOCK: {"token": "of the hold that the operator ended (-1: whoever)"},
     Op.HEARTBEAT: {"arg": "session id", "res": "session lease granted, ns"},
+    Op.HOLDER: {
+        "token": "of the hold that was named (-1: nobody holds)",
+        "res": "renewals that it was said to have had",
+    },
+    Op.PLACE: {"res": "how many wait before this attempt, as answered (-1: it does not wait)"},
     Op.READ: {"res": "version read", "token": "sent with it"},
     Op.WRITE: {
         "arg": "version it builds on (-1: blind)",
@@ -105,6 +116,9 @@ SERVED_* rows are the resource's own log, in its own order: OK = accepted, FAIL 
 
 NO_TOKEN = -1
 
+CHANGED = "changed"
+"""How the error text of a FAIL begins that says: the lock's newest token is another one."""
+
 ROW_BYTES = 96
 ROW_FORMAT = "<qqqqqqqqIIIIIIBBBB4x"
 """struct layout of a row, in the order of ROW_FIELDS, padded to ROW_BYTES."""
@@ -136,6 +150,34 @@ class Mode(IntEnum):
 
     EXCLUSIVE = 0
     SHARED = 1
+    PERMITS = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Terms:
+    """On what terms a lock is asked for, beyond a lease and a longest wait.
+
+    permits, limit   of a semaphore (Mode.PERMITS): how many are asked for, how many there are
+    reenter          to be let in again where nobody but the asking client itself holds
+    newest           to be granted only while this is the lock's newest token (0: it was never
+                     granted), NO_TOKEN for always
+    priority         the larger one first, where the service goes by it; 0 is the least
+    """
+
+    mode: Mode = Mode.EXCLUSIVE
+    permits: int = 1
+    limit: int = 1
+    reenter: bool = False
+    newest: int = NO_TOKEN
+    priority: int = 0
+
+    def packed(self) -> int:
+        """What column `op` of an acquire says of them."""
+        rest = self.permits << 16 | self.limit if self.mode is Mode.PERMITS else self.newest + 1
+        return rest << 8 | self.priority << 1 | self.reenter
+
+
+PLAIN = Terms()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from holdfast.harness.events import Answer, Grant, Mode, Op
+from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status, Terms
 from holdfast.harness.verdict import Promises
 
 
@@ -212,6 +212,55 @@ class LockClient(Protocol):
     async def release(self, grant: Grant) -> Answer: ...
 
     async def close(self) -> None: ...
+
+
+class TermsLockClient(Protocol):
+    """The ability to ask on terms: shared, for permits, again, conditionally, with a priority.
+
+    A system says in `abilities` which of `ABILITIES` its client has.
+    """
+
+    async def acquire_on(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, terms: Terms
+    ) -> Answer: ...
+
+
+class QueryLockClient(Protocol):
+    """The ability to ask who holds, and where an attempt stands in the queue."""
+
+    async def query(self, lock: str, *, attempt: int) -> Queried: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Queried:
+    """What a service said of a lock. outcome OK, or INFO where it did not answer.
+
+    token, renewals   of the hold in force; NO_TOKEN: nobody holds
+    place             how many wait before the attempt; -1: it does not wait
+    """
+
+    outcome: Status
+    token: int = NO_TOKEN
+    renewals: int = 0
+    place: int = -1
+    error: str = ""
+
+
+ABILITIES: dict[str, str] = {
+    "shared": "readers hold together, a writer alone",
+    "permits": "semaphores: so many may hold at once",
+    "reentry": "an owner is let in again",
+    "condition": "granted only if nobody held since",
+    "queries": "who holds, and who waits before whom",
+    "priorities": "the more urgent goes first",
+}
+"""What a system may be able to do beyond the five methods of a LockClient."""
+
+
+class Able(Protocol):
+    """A System that can do more: `abilities(options)` names what, of ABILITIES."""
+
+    def abilities(self, options: Mapping[str, str]) -> Sequence[str]: ...
 
 
 class BlockingLockClient(Protocol):

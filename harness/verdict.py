@@ -44,6 +44,15 @@ PROPERTIES: dict[str, tuple[Severity, str]] = {
     ),
     "orphan-freedom": (Severity.HIGH, "a lock that nobody can hold is never refused for ever"),
     "no-hung-request": (Severity.HIGH, "every request is answered within its timeout"),
+    "starvation-freedom": (Severity.MEDIUM, "nobody waits on and on while others are served"),
+    "bounded-bypass": (
+        Severity.LOW,
+        "nobody is overtaken in the queue more often than its order allows",
+    ),
+    "truthful-queries": (
+        Severity.LOW,
+        "what is answered about holder, queue and version agrees with what happened",
+    ),
 }
 """Property id -> how bad a violation is, and what the property says. One row per checker."""
 
@@ -109,9 +118,11 @@ class Promises:
     slip_ns, drift_ppm   how far the service's lease clock may run ahead of the client's
     tokens           "none", "ordered" (a later grant has a larger one), "unordered"
     tokens_unique    no two grants share a token
-    order            "fifo", "racing"
+    order            "fifo", "racing", "priority"
     notice_ns        the holder is told of a loss at most so long after it can be reached (0: never)
     recovery_ns      after the last heal the service answers again within this time
+    aging            by priority: after so many grants to others nobody who comes later goes before
+                     one who waits; -1: it is not bounded
     keeps            property id -> fault kinds under which it is promised; "any" for all of them;
                      a property that is absent is not promised
     sheet            the design sheet in words: owner identity, acquisition, lease, renewal,
@@ -132,6 +143,7 @@ class Promises:
     recovery_ns: int
     keeps: Mapping[str, tuple[str, ...]]
     sheet: Mapping[str, str]
+    aging: int = -1
 
     def promised(self, prop: str, faults: Iterable[str]) -> bool:
         """Whether the property is promised under all the fault kinds that bit in a run."""

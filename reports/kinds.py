@@ -127,6 +127,33 @@ KINDS: dict[str, Kind] = {
         remedy="Wake the next waiter in the same step that frees the lock; look for lost wake-ups"
         " and for waiters that are gone but still stand in the queue.",
     ),
+    "over-admission": Kind(
+        name="Over-admission",
+        means="more permits of a semaphore were held at once than there are",
+        remedy="Count what is taken, not who holds, and admit in the same step that counts.",
+    ),
+    "overtaken": Kind(
+        name="Overtaken",
+        means="somebody who asked later was granted the lock before one who had queued, more often"
+        " than the declared order allows",
+        remedy="Serve the queue from its head, and let nobody in past a queue that is not empty.",
+    ),
+    "starved": Kind(
+        name="Starved",
+        means="somebody waited while the lock was granted again and again to others who came later",
+        remedy="Let no reader in past a writer that waits, and let whoever is passed over age.",
+    ),
+    "false-answer": Kind(
+        name="False answer",
+        means="what the service said about a lock contradicts what it had granted and ended",
+        remedy="Answer questions from the same agreed state that grants, not from a copy of it.",
+    ),
+    "false-condition": Kind(
+        name="False condition",
+        means="a grant that was to be given only if nobody held since was given, or refused,"
+        " against what happened",
+        remedy="Check the condition in the step that grants, also for those who had to wait.",
+    ),
     "orphan": Kind(
         name="Orphaned lock",
         means="a lock that nobody can hold any more was still refused to those who asked for it",

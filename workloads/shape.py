@@ -7,18 +7,27 @@ from dataclasses import dataclass
 
 from holdfast.harness.clock import MILLISECOND
 
-DEFAULTS = {"writes": 4, "gap_ms": 8, "think_ms": 4, "wait_ms": 5000, "hold_leases": 3}
+DEFAULTS = {
+    "writes": 4,
+    "gap_ms": 8,
+    "think_ms": 4,
+    "wait_ms": 5000,
+    "hold_leases": 3,
+    "permits": 2,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """writes per hold, the gap before each, the pause after a release, the longest wait."""
+    """writes per hold, the gap before each, the pause after a release, the longest wait, how many
+    leases a long hold lasts, how many permits a semaphore has."""
 
     writes: int
     gap_ns: int
     think_ns: int
     wait_ns: int
     hold_leases: int
+    permits: int
 
     @staticmethod
     def of(options: Mapping[str, str]) -> Shape:
@@ -30,4 +39,5 @@ class Shape:
             think_ns=value["think_ms"] * MILLISECOND,
             wait_ns=value["wait_ms"] * MILLISECOND,
             hold_leases=value["hold_leases"],
+            permits=max(1, value["permits"]),
         )

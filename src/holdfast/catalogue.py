@@ -9,12 +9,14 @@ from dataclasses import dataclass
 class Row:
     """One entry: "module:attr", and what it is in one sentence.
 
-    `only` is the one backend that can do it, "" for all.
+    `only` is the one backend that can do it, "" for all. `needs`: what a workload asks of a
+    system's client beyond the five methods, of `harness.ports.ABILITIES`.
     """
 
     entry: str
     says: str
     only: str = ""
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,6 +166,26 @@ WORKLOADS: dict[str, Row] = {
         entry=f"{_W}.renewal", says="holds far longer than the lease, renewed at a third of it"
     ),
     "try-lock": Row(entry=f"{_W}.try_lock", says="never waits: asks, works if it got the lock"),
+    "read-write": Row(
+        entry=f"{_W}.read_write",
+        says="readers go together and read, a writer goes alone",
+        needs=("shared",),
+    ),
+    "semaphore": Row(
+        entry=f"{_W}.semaphore",
+        says="takes some of a semaphore's permits (--set permits=2)",
+        needs=("permits",),
+    ),
+    "reentrant": Row(
+        entry=f"{_W}.reentrant",
+        says="goes in again where it holds, and out as often",
+        needs=("reentry",),
+    ),
+    "queries": Row(
+        entry=f"{_W}.queries",
+        says="asks who holds and who waits before whom, and acquires if nobody held since",
+        needs=("queries", "condition"),
+    ),
     "abandoned": Row(entry=f"{_W}.abandoned", says="owners that die holding"),
 }
 """A workload's entry is its module: `client` and `ASKS` are found in it."""
@@ -204,6 +226,9 @@ CHECKERS: dict[str, str] = {
     "deadlock-freedom": f"{_C}.deadlock_freedom:check",
     "orphan-freedom": f"{_C}.orphan_freedom:check",
     "no-hung-request": f"{_C}.hung_request:check",
+    "starvation-freedom": f"{_C}.starvation_freedom:check",
+    "bounded-bypass": f"{_C}.bounded_bypass:check",
+    "truthful-queries": f"{_C}.truthful_queries:check",
 }
 SIM_OPTIONS = f"{_B}.sim.options:DEFAULTS"
 SIM_KEEP = f"{_B}.sim.left:keep"

@@ -45,9 +45,9 @@ class Seed:
     faults: Mapping[str, int] = field(default_factory=dict)
 
 
-def one_seed(seed: int, system: str, given: Mapping[str, str]) -> Seed:
+def one_seed(seed: int, system: str, given: Mapping[str, str], workload: str = "") -> Seed:
     """Draw, run and judge one seed. UsageError if the options given do not fit."""
-    drawn = swarm.draw(seed, system, catalogue.SYSTEMS[system].nodes, given)
+    drawn = swarm.draw(seed, system, catalogue.SYSTEMS[system].nodes, given, workload)
     return one_plan(prepare.complete(drawn), prepare.command(drawn))
 
 
@@ -153,9 +153,10 @@ def explore(
     given: Mapping[str, str],
     processes: int,
     enough: Callable[[], bool],
+    workload: str = "",
 ) -> Iterator[Seed]:
     """Seeds as they are done, until there are no more or it is `enough`."""
-    act = partial(one_seed, system=system, given=given)
+    act = partial(one_seed, system=system, given=given, workload=workload)
     if processes == 1:
         warm()
         for seed in seeds:

@@ -16,15 +16,27 @@ from holdfast.harness.seeds import stream
 
 FAULTS = ("partition", "pause", "kill", "clock", "freeze")
 WORKLOADS = ("critical-section", "critical-section", "lost-update", "renewal", "try-lock")
+OF_THE_API = ("read-write", "semaphore", "reentrant", "queries")
+"""What only a service with the whole lock API can do: half of its seeds."""
 LEASES_NS = tuple(ms * MILLISECOND for ms in (400, 700, 1000, 2000))
 
 
-def draw(seed: int, system: str, nodes: int, given: Mapping[str, str]) -> Plan:
-    """The plan of one seed. nodes: how many servers the system has; `given` options stay."""
+def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload: str = "") -> Plan:
+    """The plan of one seed. nodes: how many servers the system has; `given` options stay, and so
+    does a workload that is given."""
     rng = stream(seed, "swarm")
     lease_ns = rng.choice(LEASES_NS)
-    workload = rng.choice((*WORKLOADS, "abandoned"))
+    drawn = rng.choice((*WORKLOADS, "abandoned"))
     options = {**_pace(rng), **_world(rng), **(_reference(rng) if system == "reference" else {})}
+    # A stream of its own, so that the other knobs of a seed stay what they were.
+    api = stream(seed, "swarm", "api")
+    if system == "reference" and api.random() < 0.5:
+        drawn = api.choice(OF_THE_API)
+    workload = workload or drawn
+    if workload == "semaphore":
+        options["permits"] = str(api.randint(1, 3))
+    if workload == "reentrant" and system == "reference" and api.random() < 0.5:
+        options["owner"] = "everybody"
     return Plan(
         system=system,
         backend="sim",

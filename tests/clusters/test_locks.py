@@ -13,7 +13,7 @@ class Log:
     """Commands in their order; each returns its answer, `events` has what came about."""
 
     def __init__(self, *, racing: bool = False) -> None:
-        self.locks = Locks(racing=racing)
+        self.locks = Locks(order="racing" if racing else "fifo")
         self.events: list[Event] = []
         self.seqs: dict[int, int] = {}
 
@@ -166,7 +166,7 @@ def test_a_late_release_does_not_free_the_next_holder() -> None:
     token = log.acquire(one, 1)["token"]
     granted = log.locks.index
     log.acquire(two, 2)
-    log.put("expire", lock="a", token=token, renewal=granted)
+    log.put("expire", lock="a", attempt=1, token=token, renewal=granted)
     assert (log.ended(), log.settled()) == ([(1, "expired")], [(2, "granted")])
     late = log.release(one, 1, token)
     assert (late["is"], late["reason"]) == ("not-holder", "expired")
@@ -179,9 +179,9 @@ def test_an_expiry_that_a_renewal_overtook_does_nothing() -> None:
     token = log.acquire(one, 1)["token"]
     granted = log.locks.index
     log.ask("renew", one, lock="a", attempt=1, token=token, ttl_ns=5)
-    assert log.put("expire", lock="a", token=token, renewal=granted)["is"] == "overtaken"
+    assert log.put("expire", lock="a", attempt=1, token=token, renewal=granted)["is"] == "overtaken"
     renewed = log.locks.index - 1
-    assert log.put("expire", lock="a", token=token, renewal=renewed)["is"] == "expired"
+    assert log.put("expire", lock="a", attempt=1, token=token, renewal=renewed)["is"] == "expired"
 
 
 def test_a_wait_that_times_out_leaves_no_waiter() -> None:
@@ -240,7 +240,7 @@ def test_an_operator_can_end_a_hold_but_not_the_next_one() -> None:
     assert log.put("force", lock="a", token=token + 1)["is"] == "not-held"
     assert log.put("force", lock="a", token=token)["is"] == "forced"
     assert log.ended() == [(1, "revoked")]
-    assert log.locks.fate("a", token) == "revoked"
+    assert log.locks.fate("a", token, 1) == "revoked"
 
 
 def test_the_holder_and_the_queue_can_be_asked_for() -> None:

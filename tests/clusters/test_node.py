@@ -94,7 +94,7 @@ def test_the_leader_expires_a_lease_at_its_end_through_the_log() -> None:
     assert said(commit(node, granted_ns, 3)) == [(5, 9, "granted")]
     assert node.step(granted_ns + SECOND // 10 - 1).saves == ()
     node.step(granted_ns + SECOND // 10)
-    assert node.locks.fate("a", 1) == "held", "not before the log says so"
+    assert node.locks.fate("a", 1, 1) == "held", "not before the log says so"
     effects = commit(node, granted_ns + SECOND // 10, 4)
-    assert node.locks.fate("a", 1) == "expired"
+    assert node.locks.fate("a", 1, 1) == "expired"
     assert [frame.get("event") for _, frame in effects.replies] == ["lost"]

@@ -37,7 +37,7 @@ def test_an_unknown_option_is_refused(system: System) -> None:
     ("system", "options", "message"),
     [
         (REFERENCE, {"quueue": "fifo"}, "did you mean 'queue'"),
-        (REFERENCE, {"queue": "lifo"}, "fifo or racing"),
+        (REFERENCE, {"queue": "lifo"}, "fifo, racing or priority"),
         (REFERENCE, {"election_ms": "soon"}, "a whole number, 50 to 10000"),
         (MAJORITY, {"quorum": "0"}, "a whole number, 1 to"),
     ],

@@ -19,8 +19,8 @@ from holdfast.clusters.systems.reference.requests import MAX_NS
 from holdfast.clusters.systems.reference.talk import UNANSWERED, Talk
 from holdfast.clusters.systems.reference.wire import Frame
 from holdfast.harness.clock import SECOND
-from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.events import NO_TOKEN, PLAIN, Answer, Grant, Mode, Op, Status, Terms
+from holdfast.harness.ports import ClientSetup, Queried
 from holdfast.harness.seeds import stream
 
 MEANING: dict[str, Status] = {
@@ -28,6 +28,7 @@ MEANING: dict[str, Status] = {
     "renewed": Status.OK,
     "released": Status.OK,
     "held": Status.FAIL,
+    "changed": Status.FAIL,
     "timed-out": Status.FAIL,
     "cancelled": Status.FAIL,
     "dropped": Status.FAIL,
@@ -54,6 +55,7 @@ class Wait:
     attempt: int
     ttl_ns: int
     wait_ns: int
+    terms: Frame
     decided: asyncio.Future[Frame]
 
 
@@ -63,6 +65,7 @@ class ReferenceClient:
     def __init__(self, setup: ClientSetup) -> None:
         self._setup = setup
         self._session_ns = read(setup.options)[0].session_ns
+        self._owner = self._setup.options.get("owner") or setup.name
         self._call_s = max(1.0, setup.lease_ns / 3e9)
         self._rng = stream(setup.seed, "reference client", setup.process)
         self._holds: dict[int, tuple[str, int]] = {}
@@ -87,15 +90,23 @@ class ReferenceClient:
     async def acquire(
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
     ) -> Answer:
-        """As `LockClient`; a shared mode is refused."""
-        if mode is not Mode.EXCLUSIVE:
-            return Answer(outcome=Status.FAIL, error="this service has no shared locks")
+        """As `LockClient`."""
+        terms = Terms(mode=mode)
+        return await self.acquire_on(
+            lock, attempt=attempt, ttl_ns=ttl_ns, wait_ns=wait_ns, terms=terms
+        )
+
+    async def acquire_on(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, terms: Terms
+    ) -> Answer:
+        """As `TermsLockClient`."""
         seq = self._talk.begin()
         wait = Wait(
             lock=lock,
             attempt=attempt,
             ttl_ns=MAX_NS - 1 if self._session_ns else ttl_ns,
             wait_ns=min(wait_ns, MAX_NS - 1),
+            terms=_said(terms),
             decided=asyncio.get_running_loop().create_future(),
         )
         self._waits[seq] = wait
@@ -126,6 +137,19 @@ class ReferenceClient:
             "release", lock=grant.lock, attempt=grant.attempt, token=grant.token
         )
         return self._meant(answer)
+
+    async def query(self, lock: str, *, attempt: int) -> Queried:
+        """As `QueryLockClient`; asked of the log, not of what a leader remembers."""
+        until_s = self._until(self._call_s)
+        answer = await self._talk.plain("holder", until_s=until_s, lock=lock, attempt=attempt)
+        if answer["is"] not in ("free", "held-by"):
+            return Queried(outcome=Status.INFO, error=str(answer["is"]))
+        return Queried(
+            outcome=Status.OK,
+            token=answer.get("token", NO_TOKEN),
+            renewals=answer.get("renewals", 0),
+            place=answer["place"],
+        )
 
     async def close(self) -> None:
         """Lets the connection go; leases run on, a session with heartbeats is ended."""
@@ -180,7 +204,8 @@ class ReferenceClient:
             attempt=wait.attempt,
             ttl_ns=wait.ttl_ns,
             wait_ns=wait.wait_ns,
-            owner=self._setup.name,
+            owner=self._owner,
+            **wait.terms,
         )
         if answer["is"] == "queued":
             self._busy.set()
@@ -190,9 +215,11 @@ class ReferenceClient:
         seq = self._talk.begin()
         try:
             until_s = self._until(CANCEL_S)
-            return await self._talk.once(
+            answer = await self._talk.once(
                 "cancel", seq=seq, until_s=until_s, target=target, drop=False
             )
+            # It was the cancel that was never sent; what it was to end may still be granted.
+            return UNANSWERED if answer["is"] == "never-sent" else answer
         finally:
             self._talk.finish(seq)
 
@@ -261,7 +288,7 @@ class ReferenceClient:
                 "ask",
                 until_s=self._until(self._call_s),
                 session=await self._talk.session(self._until(self._call_s)),
-                holds=[list(held) for _, held in holds],
+                holds=[[*held, attempt] for attempt, held in holds],
                 waits=waits,
             )
             if answer["is"] == "state":
@@ -315,7 +342,7 @@ class ReferenceClient:
     def _meant(self, answer: Frame) -> Answer:
         said = str(answer["is"])
         outcome = MEANING.get(said, Status.INFO)
-        detail = answer.get("reason") or answer.get("why")
+        detail = answer.get("reason") or answer.get("why") or answer.get("newest")
         return Answer(
             outcome=outcome,
             token=answer.get("token", NO_TOKEN) if outcome is Status.OK else NO_TOKEN,
@@ -330,6 +357,14 @@ class ReferenceClient:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
+
+
+def _said(terms: Terms) -> Frame:
+    """The part of an acquire that says on what terms: what is not plain, nothing if all is."""
+    names = Terms.__dataclass_fields__
+    given = {name: getattr(terms, name) for name in names}
+    unlike = {n: int(v) if n == "mode" else v for n, v in given.items() if v != getattr(PLAIN, n)}
+    return {"terms": unlike} if unlike else {}
 
 
 def client(setup: ClientSetup) -> ReferenceClient:

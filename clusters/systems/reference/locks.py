@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from holdfast.clusters.systems.reference import admission
 from holdfast.clusters.systems.reference.tables import (
+    PERMITS,
     Answer,
     Beat,
     Ended,
@@ -26,6 +28,7 @@ from holdfast.clusters.systems.reference.tables import (
     Started,
     Waiter,
 )
+from holdfast.clusters.systems.reference.tokens import Tokens
 
 MAX_SESSIONS = 4096
 """idle sessions beyond it are forgotten, the one unused for longest first"""
@@ -38,19 +41,15 @@ Handler = Callable[[int, Mapping[str, Any]], Answer]
 
 
 class Locks:
-    """Locks, queues, sessions, and the one counter that all fencing tokens come from.
+    """Locks, queues, sessions, tokens. order: one of `admission.ORDERS`."""
 
-    racing: a freed lock goes to whoever asks first, waiters are only told; else to the first in
-    the queue.
-    """
-
-    def __init__(self, *, racing: bool = False) -> None:
-        self.racing = racing
+    def __init__(self, *, order: str = "fifo") -> None:
+        self.order = order
         self.index = 0
-        self.token = 0
+        self.tokens = Tokens()
         self.locks: dict[str, Lock] = {}
         self.sessions: dict[int, Session] = {}
-        self.ended: dict[tuple[str, int], str] = {}
+        self.ended: dict[tuple[str, int, int], str] = {}
         self._events: list[Event] = []
 
     def apply(self, index: int, command: Mapping[str, Any] | None) -> tuple[Answer, list[Event]]:
@@ -75,8 +74,7 @@ class Locks:
         if session is None:
             return {"is": "no-session"}
         self._use(session)
-        for given_up in session.finish(command["done"]):
-            self._unqueue(session.number, given_up, "given-up")
+        self._unqueue(index, session, session.finish(command["done"]), "given-up")
         seq = command["seq"]
         if seq < session.done:
             return {"is": "stale"}
@@ -92,16 +90,23 @@ class Locks:
         if known["is"] != "queued":
             return known
         lock = self.locks[str(known["lock"])]
-        session, seq = command["session"], command["seq"]
-        waiter = next(w for w in lock.queue if (w.session, w.seq) == (session, seq))
-        if lock.hold is None and self.racing:
+        wanted = (command["session"], command["seq"])
+        waiter = next(w for w in lock.queue if (w.session, w.seq) == wanted)
+        if self.order == "racing" and lock.admits(waiter):
             lock.queue.remove(waiter)
-            return self._grant(index, waiter)
-        return {**known, "place": lock.queue.index(waiter)}
+            self._settle(waiter, index)
+            if not lock.holds:
+                self._serve(index, waiter.lock)
+            return self.sessions[waiter.session].answers[waiter.seq]
+        return self._queued(lock, waiter)
+
+    def _queued(self, lock: Lock, waiter: Waiter) -> Answer:
+        place = admission.place(lock, waiter, self.order)
+        return {"is": "queued", "lock": waiter.lock, "attempt": waiter.attempt, "place": place}
 
     def _acquire(self, index: int, command: Mapping[str, Any]) -> Answer:
         name = command["lock"]
-        lock = self.locks.get(name)
+        lock = self.locks.get(name) or Lock()
         waiter = Waiter(
             session=command["session"],
             seq=command["seq"],
@@ -110,24 +115,37 @@ class Locks:
             ttl_ns=command["ttl_ns"],
             wait_ns=command["wait_ns"],
             owner=command["owner"],
+            **(command.get("terms") or {}),
         )
-        if lock is None or lock.hold is None:
+        if changed := self.tokens.changed(waiter):
+            return changed
+        if self.lets_in(lock, waiter):
             self.sessions[waiter.session].busy += 1
             return self._grant(index, waiter)
         if waiter.wait_ns == 0:
-            return {"is": "held", "owner": lock.hold.owner, "token": lock.hold.token}
-        place = len(lock.queue)
+            other = (lock.holds or lock.queue)[0]
+            return {"is": "held", "owner": other.owner}
         lock.queue.append(waiter)
         self.sessions[waiter.session].busy += 1
         self._events.append(Queued(waiter=waiter))
-        return {"is": "queued", "lock": name, "attempt": waiter.attempt, "place": place}
+        return self._queued(lock, waiter)
+
+    def lets_in(self, lock: Lock, waiter: Waiter) -> bool:
+        """Whether somebody who just comes is granted the lock at once."""
+        return admission.lets_in(lock, waiter, self.order)
+
+    def following(self, lock: Lock) -> Waiter | None:
+        """The waiter that is to be let in now, None for nobody."""
+        return admission.following(lock, self.order)
 
     def _renew(self, index: int, command: Mapping[str, Any]) -> Answer:
         hold = self._held(command)
         if hold is None:
             return self._not_holder(command)
+        holds = self.locks[hold.lock].holds
+        at = holds.index(hold)
         hold = replace(hold, ttl_ns=command["ttl_ns"], renewal=index, renewals=hold.renewals + 1)
-        self.locks[hold.lock].hold = hold
+        holds[at] = hold
         self._events.append(Started(hold=hold))
         return {"is": "renewed", "token": hold.token, "ttl_ns": hold.ttl_ns}
 
@@ -150,7 +168,7 @@ class Locks:
         known = session.answers.get(target)
         if known is None or known["is"] == "queued":
             if known is not None:
-                self._unqueue(session.number, target, "cancelled")
+                self._unqueue(index, session, [target], "cancelled")
             session.answers[target] = {"is": "cancelled"}
             return session.answers[target]
         if known["is"] == "granted" and command["drop"]:
@@ -163,35 +181,24 @@ class Locks:
 
     def _held(self, command: Mapping[str, Any]) -> Hold | None:
         lock = self.locks.get(command["lock"])
-        hold = lock.hold if lock else None
-        if hold and (hold.attempt, hold.token) == (command["attempt"], command["token"]):
-            return hold
-        return None
+        wanted = (command["attempt"], command["token"])
+        holds = lock.holds if lock else []
+        return next((hold for hold in holds if (hold.attempt, hold.token) == wanted), None)
 
     def _not_holder(self, command: Mapping[str, Any]) -> Answer:
-        return {"is": "not-holder", "reason": self.fate(command["lock"], command["token"])}
+        reason = self.fate(command["lock"], command["token"], command["attempt"])
+        return {"is": "not-holder", "reason": reason}
 
-    def fate(self, lock: str, token: int) -> str:
+    def fate(self, lock: str, token: int, attempt: int) -> str:
         """ "held", or why that hold ended, or "unknown" if it is too long ago or never was."""
-        entry = self.locks.get(lock)
-        if entry and entry.hold and entry.hold.token == token:
+        if self._held({"lock": lock, "token": token, "attempt": attempt}):
             return "held"
-        return self.ended.get((lock, token), "unknown")
+        return self.ended.get((lock, token, attempt), "unknown")
 
     def _grant(self, index: int, waiter: Waiter) -> Answer:
-        self.token += 1
-        hold = Hold(
-            lock=waiter.lock,
-            session=waiter.session,
-            attempt=waiter.attempt,
-            owner=waiter.owner,
-            token=self.token,
-            ttl_ns=waiter.ttl_ns,
-            granted=index,
-            renewal=index,
-            renewals=0,
-        )
-        self.locks.setdefault(waiter.lock, Lock()).hold = hold
+        lock = self.locks.setdefault(waiter.lock, Lock())
+        hold = Hold.of(waiter, token=self._token(lock, waiter), index=index)
+        lock.holds.append(hold)
         self._events.append(Started(hold=hold))
         answer: Answer = {
             "is": "granted",
@@ -203,37 +210,58 @@ class Locks:
         self.sessions[waiter.session].answers[waiter.seq] = answer
         return answer
 
+    def _token(self, lock: Lock, waiter: Waiter) -> int:
+        """A new one, or that of the holds it joins: for who comes in again, and for readers, none
+        of whom is newer than another."""
+        if lock.holds and waiter.mode != PERMITS:
+            return lock.holds[0].token
+        return self.tokens.next(waiter.lock)
+
     def _end(self, index: int, hold: Hold, reason: str) -> None:
-        lock = self.locks[hold.lock]
-        lock.hold = None
+        self.locks[hold.lock].holds.remove(hold)
         self.sessions[hold.session].busy -= 1
-        self.ended[hold.lock, hold.token] = reason
+        self.ended[hold.lock, hold.token, hold.attempt] = reason
         if len(self.ended) > MAX_ENDED:
             del self.ended[next(iter(self.ended))]
         self._events.append(Ended(hold=hold, reason=reason))
-        if lock.queue and self.racing:
-            self._events += [Freed(waiter=waiter) for waiter in lock.queue]
-        elif lock.queue:
-            waiter = lock.queue.pop(0)
-            answer = self._grant(index, waiter)
-            self._events.append(Settled(waiter=waiter, answer=answer))
-        self._tidy(hold.lock)
+        self._serve(index, hold.lock)
 
-    def _unqueue(self, session: int, seq: int, answer: str) -> None:
-        waiter = next(w for w in self.waiters(session) if w.seq == seq)
-        self.locks[waiter.lock].queue.remove(waiter)
-        entry = self.sessions[session]
-        entry.busy -= 1
-        settled: Answer = {"is": answer}
-        if seq >= entry.done:
-            entry.answers[seq] = settled
-        self._events.append(Settled(waiter=waiter, answer=settled))
-        self._tidy(waiter.lock)
-
-    def _tidy(self, name: str) -> None:
+    def _serve(self, index: int, name: str) -> None:
+        """Lets in whom there is room for now, in the order of the queue; in a race, tells them."""
         lock = self.locks[name]
-        if lock.hold is None and not lock.queue:
+        if self.order == "racing":
+            self._events += [Freed(waiter=w) for w in lock.queue if lock.admits(w)]
+        while (waiter := self.following(lock)) is not None:
+            lock.queue.remove(waiter)
+            self._settle(waiter, index)
+        if not lock.holds and not lock.queue:
             del self.locks[name]
+
+    def _settle(self, waiter: Waiter, index: int) -> None:
+        """Grants a lock to one who waited for it, or turns it down if that came too late."""
+        answer = self.tokens.changed(waiter)
+        if answer is not None:
+            session = self.sessions[waiter.session]
+            session.busy -= 1
+            session.answers[waiter.seq] = answer
+        else:
+            answer = self._grant(index, waiter)
+            queue = self.locks[waiter.lock].queue
+            queue[:] = [replace(other, passed=other.passed + 1) for other in queue]
+        self._events.append(Settled(waiter=waiter, answer=answer))
+
+    def _unqueue(self, index: int, session: Session, seqs: list[int], answer: str) -> None:
+        """Takes waiters of one session out of their queues: all, before another is let in."""
+        left = [w for w in self.waiters(session.number) if w.seq in seqs]
+        for waiter in left:
+            self.locks[waiter.lock].queue.remove(waiter)
+            session.busy -= 1
+            settled: Answer = {"is": answer}
+            if waiter.seq >= session.done:
+                session.answers[waiter.seq] = settled
+            self._events.append(Settled(waiter=waiter, answer=settled))
+        for name in dict.fromkeys(waiter.lock for waiter in left):
+            self._serve(index, name)
 
     # Sessions
 
@@ -265,9 +293,9 @@ class Locks:
         return {"is": "closed"}
 
     def _end_session(self, index: int, session: Session) -> None:
-        for waiter in self.waiters(session.number):
-            self._unqueue(session.number, waiter.seq, "session-ended")
-        for hold in [lock.hold for lock in self.locks.values() if lock.hold]:
+        waiting = [waiter.seq for waiter in self.waiters(session.number)]
+        self._unqueue(index, session, waiting, "session-ended")
+        for hold in [hold for lock in self.locks.values() for hold in lock.holds]:
             if hold.session == session.number:
                 self._end(index, hold, "session")
         self._gone(session)
@@ -294,9 +322,8 @@ class Locks:
 
     def _expire(self, index: int, command: Mapping[str, Any]) -> Answer:
         """Ends a lease, unless it was renewed since the leader saw it run out."""
-        lock = self.locks.get(command["lock"])
-        hold = lock.hold if lock else None
-        if hold is None or (hold.token, hold.renewal) != (command["token"], command["renewal"]):
+        hold = self._held(command)
+        if hold is None or hold.renewal != command["renewal"]:
             return {"is": "overtaken"}
         self._end(index, hold, "expired")
         return {"is": "expired"}
@@ -305,9 +332,9 @@ class Locks:
         """Ends a wait that has lasted its time, or whose client has gone."""
         session = self.sessions.get(command["session"])
         known = session.answers.get(command["seq"]) if session else None
-        if known is None or known["is"] != "queued":
+        if session is None or known is None or known["is"] != "queued":
             return {"is": "overtaken"}
-        self._unqueue(command["session"], command["seq"], command["why"])
+        self._unqueue(index, session, [command["seq"]], command["why"])
         return {"is": "dropped"}
 
     def _expire_session(self, index: int, command: Mapping[str, Any]) -> Answer:
@@ -321,52 +348,39 @@ class Locks:
 
     def _force(self, index: int, command: Mapping[str, Any]) -> Answer:
         lock = self.locks.get(command["lock"])
-        hold = lock.hold if lock else None
-        if hold is None or command["token"] not in (-1, hold.token):
+        holds = [h for h in (lock.holds if lock else []) if command["token"] in (-1, h.token)]
+        if not holds:
             return {"is": "not-held"}
-        self._end(index, hold, "revoked")
-        return {"is": "forced", "token": hold.token, "owner": hold.owner}
+        for hold in holds:
+            self._end(index, hold, "revoked")
+        return {"is": "forced", "token": holds[0].token, "owner": holds[0].owner}
 
     def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
-        lock = self.locks.get(command["lock"])
-        queue = lock.queue if lock else []
-        place = [n for n, waiter in enumerate(queue) if waiter.attempt == command["attempt"]]
-        asked: Answer = {"length": len(queue), "place": place[0] if place else -1}
-        if lock is None or lock.hold is None:
-            return {"is": "free", **asked}
-        hold = lock.hold
-        return {
-            "is": "held-by",
-            "owner": hold.owner,
-            "attempt": hold.attempt,
-            "token": hold.token,
-            "ttl_ns": hold.ttl_ns,
-            "renewals": hold.renewals,
-            **asked,
-        }
+        lock = self.locks.get(command["lock"]) or Lock()
+        return admission.described(lock, command["attempt"], self.order)
 
     # Snapshots
 
     def dump(self) -> dict[str, Any]:
         """All of it as JSON; equal machines give equal dumps, orders included."""
         return {
-            "racing": self.racing,
+            "order": self.order,
             "index": self.index,
-            "token": self.token,
+            "tokens": self.tokens.dump(),
             "locks": [[name, lock.dump()] for name, lock in self.locks.items()],
             "sessions": [session.dump() for session in self.sessions.values()],
-            "ended": [[lock, token, why] for (lock, token), why in self.ended.items()],
+            "ended": [[*hold, why] for hold, why in self.ended.items()],
         }
 
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> Locks:
         """The machine of a dump."""
-        locks = cls(racing=state["racing"])
-        locks.index, locks.token = state["index"], state["token"]
+        locks = cls(order=state["order"])
+        locks.index, locks.tokens = state["index"], Tokens.load(state["tokens"])
         locks.locks = {name: Lock.load(lock) for name, lock in state["locks"]}
         sessions = [Session.load(session) for session in state["sessions"]]
         locks.sessions = {session.number: session for session in sessions}
-        locks.ended = {(lock, token): why for lock, token, why in state["ended"]}
+        locks.ended = {(lock, token, n): why for lock, token, n, why in state["ended"]}
         return locks
 
 

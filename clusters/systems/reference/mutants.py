@@ -9,12 +9,14 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from holdfast.clusters.systems.reference.api_mutants import LOCKS
 from holdfast.clusters.systems.reference.consensus import Consensus
 from holdfast.clusters.systems.reference.locks import Locks
 from holdfast.clusters.systems.reference.messages import AskVote
-from holdfast.clusters.systems.reference.node import LockNode
+from holdfast.clusters.systems.reference.node import LockNode, expiry, hold_name
 from holdfast.clusters.systems.reference.tables import Event, Hold, Lock, Started
 from holdfast.clusters.systems.reference.timers import Timers
+from holdfast.clusters.systems.reference.tokens import Tokens
 
 # The locks
 
@@ -24,7 +26,7 @@ class ReleaseByLock(Locks):
 
     def _held(self, command: Mapping[str, Any]) -> Hold | None:
         lock = self.locks.get(command["lock"])
-        return lock.hold if lock else None
+        return lock.holds[0] if lock and lock.holds else None
 
 
 class LostWakeUp(Locks):
@@ -47,7 +49,7 @@ class TokenReset(Locks):
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> Locks:
         locks = super().load(state)
-        locks.token = 0
+        locks.tokens = Tokens()
         return locks
 
 
@@ -59,7 +61,7 @@ class ForgottenHolder(Locks):
         locks = super().load(state)
         locks.locks = {name: lock for name, lock in locks.locks.items() if lock.queue}
         for lock in locks.locks.values():
-            lock.hold = None
+            lock.holds.clear()
         return locks
 
 
@@ -91,10 +93,8 @@ class EarlyExpiry(LockNode):
     def _on_event(self, now_ns: int, event: Event) -> None:
         super()._on_event(now_ns, event)
         if isinstance(event, Started):
-            hold = event.hold
-            seen = {"op": "expire", "lock": hold.lock, "token": hold.token}
-            seen["renewal"] = hold.renewal
-            self._timers.set(("hold", hold.lock), now_ns + hold.ttl_ns * 4 // 5, seen)
+            seen = expiry(event.hold)
+            self._timers.set(hold_name(event.hold), now_ns + event.hold.ttl_ns * 4 // 5, seen)
 
 
 class ImpatientLeader(LockNode):
@@ -103,15 +103,8 @@ class ImpatientLeader(LockNode):
     def _reign(self, now_ns: int) -> None:
         super()._reign(now_ns)
         for lock in self.locks.locks.values():
-            if lock.hold is not None and self.serving:
-                self._on_due(
-                    {
-                        "op": "expire",
-                        "lock": lock.hold.lock,
-                        "token": lock.hold.token,
-                        "renewal": lock.hold.renewal,
-                    }
-                )
+            for hold in lock.holds if self.serving else ():
+                self._on_due(expiry(hold))
 
 
 class WallClock(LockNode):
@@ -162,5 +155,6 @@ NODES: dict[str, type[LockNode]] = {
     "impatient-leader": ImpatientLeader,
     "lone-commit": _agreeing(LoneCommit),
     "blind-vote": _agreeing(BlindVote),
+    **{name: _locks(kind) for name, kind in LOCKS.items()},
 }
 """name -> the node with that bug"""

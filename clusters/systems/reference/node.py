@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.clusters.systems.reference import admission
 from holdfast.clusters.systems.reference.consensus import Consensus, Role, Timing
 from holdfast.clusters.systems.reference.locks import Locks
 from holdfast.clusters.systems.reference.messages import Durable, Entry, Message, Save, Snapshot
@@ -24,6 +25,7 @@ from holdfast.clusters.systems.reference.tables import (
     Event,
     Freed,
     Gone,
+    Hold,
     Queued,
     Settled,
     Started,
@@ -97,7 +99,7 @@ class LockNode:
         self.consensus = self.consensus_type(
             name=name, peers=peers, timing=timing, rng=rng, durable=durable, now_ns=now_ns
         )
-        self.locks = self.locks_type(racing=options.racing)
+        self.locks = self.locks_type(order=options.queue)
         if durable.snapshot.index:
             self.locks = self.locks_type.load(durable.snapshot.state)
         self.serving = False
@@ -182,7 +184,7 @@ class LockNode:
             waits: list[Mapping[str, Any]] = [{"is": "no-session"} for _ in asked["waits"]]
         else:
             waits = [self._wait_state(session.answers.get(seq)) for seq in asked["waits"]]
-        holds = [self.locks.fate(lock, token) for lock, token in asked["holds"]]
+        holds = [self.locks.fate(*held) for held in asked["holds"]]
         return {"is": "state", "holds": holds, "waits": waits}
 
     def _wait_state(self, known: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -191,8 +193,10 @@ class LockNode:
         if known["is"] != "queued":
             return known
         lock = self.locks.locks[known["lock"]]
-        place = [w.attempt for w in lock.queue].index(known["attempt"])
-        return {**known, "place": place, "free": lock.hold is None}
+        waiter = next(w for w in lock.queue if w.attempt == known["attempt"])
+        free = self.locks.order == "racing" and lock.admits(waiter)
+        place = admission.place(lock, waiter, self.locks.order)
+        return {**known, "place": place, "free": free}
 
     def _status(self) -> dict[str, Any]:
         node = self.consensus
@@ -241,8 +245,8 @@ class LockNode:
         self.serving = True
         self._timers.clear()
         for lock in self.locks.locks.values():
-            if lock.hold is not None:
-                self._on_event(now_ns, Started(hold=lock.hold))
+            for hold in lock.holds:
+                self._on_event(now_ns, Started(hold=hold))
             for waiter in lock.queue:
                 self._on_event(now_ns, Queued(waiter=waiter))
                 gone = ("gone", waiter.session)
@@ -264,11 +268,9 @@ class LockNode:
     def _on_event(self, now_ns: int, event: Event) -> None:
         match event:
             case Started(hold=hold):
-                seen = {"op": "expire", "lock": hold.lock, "token": hold.token}
-                seen["renewal"] = hold.renewal
-                self._timers.set(("hold", hold.lock), now_ns + hold.ttl_ns, seen)
+                self._timers.set(hold_name(hold), now_ns + hold.ttl_ns, expiry(hold))
             case Ended(hold=hold, reason=reason):
-                self._timers.drop(("hold", hold.lock))
+                self._timers.drop(hold_name(hold))
                 if reason not in ("released", "abandoned"):
                     lost = {"lock": hold.lock, "attempt": hold.attempt, "token": hold.token}
                     self._tell(hold.session, {"event": "lost", "reason": reason, **lost})
@@ -298,6 +300,17 @@ class LockNode:
         for waiter in self.locks.waiters(session):
             drop = {"op": "drop", "session": session, "seq": waiter.seq, "why": "dropped"}
             self.consensus.propose(drop)
+
+
+def expiry(hold: Hold) -> dict[str, Any]:
+    """The command that ends a hold, unless it is renewed before."""
+    named = {"lock": hold.lock, "attempt": hold.attempt, "token": hold.token}
+    return {"op": "expire", **named, "renewal": hold.renewal}
+
+
+def hold_name(hold: Hold) -> tuple[str, str, int, int]:
+    """The name of its timer."""
+    return ("hold", hold.lock, hold.token, hold.attempt)
 
 
 def _name(waiter: Waiter) -> tuple[str, int, int]:

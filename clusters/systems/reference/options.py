@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from holdfast.clusters.systems.reference.admission import ORDERS
+
 MILLISECOND = 1_000_000
 
 KNOWN: dict[str, str] = {
-    "queue": "fifo (default): the first who waits is next; racing: whoever asks first",
+    "queue": "fifo (default): the first who waits is next; racing: whoever asks first; priority:"
+    " the most urgent, who is passed over ages",
     "election_ms": "50 to 10000, default 400: a follower waits for its leader so long, up to twice",
     "session_ms": "0 (default): pure leases; else clients keep a session alive by heartbeats and"
     " lose all their locks when it has been silent for so long",
     "snapshot_every": "10 to 1000000, default 4000: log entries between two snapshots",
+    "owner": "a name that all clients give themselves, as if they shared one id; by default each"
+    " has its own",
     "mutant": "a planted bug by name, to see that it is found; none by default",
 }
 """option -> its values and what it does"""
@@ -28,7 +33,7 @@ _RANGES = {
 class Options:
     """The knobs as values; KNOWN says what they mean."""
 
-    racing: bool = False
+    queue: str = "fifo"
     election_ns: int = 400 * MILLISECOND
     session_ns: int = 0
     snapshot_every: int = 4000
@@ -44,8 +49,8 @@ def read(given: Mapping[str, str]) -> tuple[Options, list[str]]:
     """The options and one line per value that does not fit; names not in KNOWN are passed over."""
     wrong = []
     queue = given.get("queue", "fifo")
-    if queue not in ("fifo", "racing"):
-        wrong.append(f"option queue is {queue!r}; it is fifo or racing")
+    if queue not in ORDERS:
+        wrong.append(f"option queue is {queue!r}; it is fifo, racing or priority")
     numbers = {}
     for name, (low, high) in _RANGES.items():
         if name not in given:
@@ -57,7 +62,7 @@ def read(given: Mapping[str, str]) -> tuple[Options, list[str]]:
             wrong.append(f"option {name} is {text!r}; it is a whole number, {low} to {high}")
     default = Options()
     options = Options(
-        racing=queue == "racing",
+        queue=queue,
         election_ns=numbers.get("election_ms", default.election_ns // MILLISECOND) * MILLISECOND,
         session_ns=numbers.get("session_ms", 0) * MILLISECOND,
         snapshot_every=numbers.get("snapshot_every", default.snapshot_every),

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from holdfast.clusters.systems.reference.admission import PRIORITIES
+from holdfast.clusters.systems.reference.tables import EXCLUSIVE, PERMITS
+
 MAX_TEXT = 256
 MAX_NS = 24 * 3600 * 1_000_000_000
 """the longest lease and the longest wait: a day"""
+MAX_PERMITS = 1 << 16
 
 _BIG = 1 << 63
 
@@ -23,9 +27,9 @@ def text(value: Any) -> bool:
 
 
 def _hold(value: Any) -> bool:
-    return (
-        isinstance(value, list) and len(value) == 2 and text(value[0]) and whole(-1, _BIG)(value[1])
-    )
+    if not isinstance(value, list) or len(value) != 3:
+        return False
+    return text(value[0]) and all(whole(-_BIG, _BIG)(number) for number in value[1:])
 
 
 def list_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -33,10 +37,29 @@ def list_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list) and len(value) <= 4096 and all(map(check, value))
 
 
+def _terms(value: Any) -> bool:
+    """Whether these are terms of an acquire, or None for the plain ones."""
+    if value is None:
+        return True
+    if not isinstance(value, dict) or not all(
+        name in _TERMS and _TERMS[name](entry) for name, entry in value.items()
+    ):
+        return False
+    return bool(value.get("permits", 1) <= value.get("limit", 1))
+
+
 _COUNT = whole(0, _BIG)
 _LEASE = whole(1, MAX_NS)
 _NUMBERED = {"session": _COUNT, "seq": _COUNT, "done": _COUNT}
 _HELD = {"lock": text, "attempt": whole(-_BIG, _BIG), "token": whole(-1, _BIG)}
+_TERMS: dict[str, Callable[[Any], bool]] = {
+    "mode": whole(EXCLUSIVE, PERMITS + 1),
+    "permits": whole(1, MAX_PERMITS),
+    "limit": whole(1, MAX_PERMITS),
+    "reenter": lambda value: type(value) is bool,
+    "newest": whole(-1, _BIG),
+    "priority": whole(0, PRIORITIES),
+}
 
 REQUESTS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "open": {"ttl_ns": whole(0, MAX_NS)},
@@ -49,6 +72,7 @@ REQUESTS: dict[str, dict[str, Callable[[Any], bool]]] = {
         "ttl_ns": _LEASE,
         "wait_ns": whole(-1, MAX_NS),
         "owner": text,
+        "terms": _terms,
     },
     "renew": {**_NUMBERED, **_HELD, "ttl_ns": _LEASE},
     "release": {**_NUMBERED, **_HELD},
@@ -58,7 +82,8 @@ REQUESTS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "ask": {"session": _COUNT, "holds": list_of(_hold), "waits": list_of(_COUNT)},
     "status": {},
 }
-"""op -> its fields, each with its check. Times in ns; wait_ns 0 is a try, -1 has no bound."""
+"""op -> its fields, each with its check. Times in ns; wait_ns 0 is a try, -1 has no bound; terms
+as `events.Terms`, those that are not the plain ones, and may be left out."""
 
 UNLOGGED = ("ask", "status")
 """answered from memory: a leader's own view, which may lag behind a newer leader's"""
@@ -77,5 +102,6 @@ def command(
         value = frame.get(name)
         if not fits(value):
             return {}, f"{op}: {name} is {value!r:.80}"
-        asked[name] = value
+        if name in frame:
+            asked[name] = value
     return asked, ""

@@ -14,12 +14,13 @@ import difflib
 import json
 from collections.abc import Mapping, Sequence
 
+from holdfast.clusters.systems.reference.admission import PRIORITIES
 from holdfast.clusters.systems.reference.link import Link, NoAnswer, NotSent
 from holdfast.clusters.systems.reference.options import KNOWN, read
 from holdfast.clusters.systems.reference.wire import DEFAULT_PORT, Frame
 from holdfast.harness.clock import MILLISECOND, SECOND
 from holdfast.harness.errors import UsageError
-from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.ports import ABILITIES, Command, Node, Place
 from holdfast.harness.verdict import Promises
 
 STATUS_S = 0.3
@@ -34,7 +35,10 @@ KEPT = (
     "deadlock-freedom",
     "orphan-freedom",
     "no-hung-request",
+    "truthful-queries",
 )
+KEPT_IN_ORDER = ("starvation-freedom", "bounded-bypass")
+"""kept besides where nobody races for a freed lock"""
 
 SHEET = {
     "owner identity": "one attempt: the lock, the attempt's number and its fencing token",
@@ -101,6 +105,7 @@ class ReferenceSystem:
         """All that a lock can promise, under every fault. Raises UsageError."""
         chosen, wrong = read(options)
         known_options("reference", options, KNOWN, wrong)
+        kept = KEPT if chosen.queue == "racing" else (*KEPT, *KEPT_IN_ORDER)
         return Promises(
             purpose="correctness",
             bound="session" if chosen.session_ns else "lease",
@@ -111,12 +116,18 @@ class ReferenceSystem:
             drift_ppm=1000,
             tokens="ordered",
             tokens_unique=True,
-            order="racing" if chosen.racing else "fifo",
+            order=chosen.queue,
             notice_ns=2 * SECOND,
             recovery_ns=5 * SECOND,
-            keeps=dict.fromkeys(KEPT, ("any",)),
+            keeps=dict.fromkeys(kept, ("any",)),
             sheet=SHEET,
+            aging=PRIORITIES - 1 if chosen.queue == "priority" else -1,
         )
+
+    def abilities(self, options: Mapping[str, str]) -> Sequence[str]:
+        """All of them; priorities where the queue goes by them."""
+        urgent = read(options)[0].queue == "priority"
+        return [name for name in ABILITIES if name != "priorities" or urgent]
 
     def command(
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]

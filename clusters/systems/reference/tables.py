@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+EXCLUSIVE, SHARED, PERMITS = range(3)
+"""How a lock is held: alone, together with readers, or as some of a semaphore's permits."""
+
 Answer = Mapping[str, Any]
 """What a request came to: "is" says what, the rest the particulars. Replaced, never changed."""
 
@@ -23,11 +26,39 @@ class Hold:
     granted: int
     renewal: int
     renewals: int
+    mode: int = EXCLUSIVE
+    permits: int = 1
+    limit: int = 1
+
+    @classmethod
+    def of(cls, waiter: Waiter, *, token: int, index: int) -> Hold:
+        """What a waiter is granted by the log entry `index`."""
+        return cls(
+            lock=waiter.lock,
+            session=waiter.session,
+            attempt=waiter.attempt,
+            owner=waiter.owner,
+            token=token,
+            ttl_ns=waiter.ttl_ns,
+            granted=index,
+            renewal=index,
+            renewals=0,
+            mode=waiter.mode,
+            permits=waiter.permits,
+            limit=waiter.limit,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Waiter:
-    """One acquire in a queue, known by its session and request number. wait_ns -1: no bound."""
+    """One acquire in a queue, known by its session and request number. wait_ns -1: no bound.
+
+    permits, limit   of a semaphore: how many it asks for, and how many there are
+    reenter          it is let in beside holds of its own session
+    newest           it is granted only while this is the newest token of the lock; -1: always
+    priority         the larger one goes first, where the queue goes by priority
+    passed           how many grants went to others while it waited: it ages by each
+    """
 
     session: int
     seq: int
@@ -36,24 +67,48 @@ class Waiter:
     ttl_ns: int
     wait_ns: int
     owner: str
+    mode: int = EXCLUSIVE
+    permits: int = 1
+    limit: int = 1
+    reenter: bool = False
+    newest: int = -1
+    priority: int = 0
+    passed: int = 0
 
 
 @dataclass(slots=True)
 class Lock:
     """A lock that somebody holds or waits for; others are not kept."""
 
-    hold: Hold | None = None
+    holds: list[Hold] = field(default_factory=list)
     queue: list[Waiter] = field(default_factory=list)
+
+    def admits(self, waiter: Waiter) -> bool:
+        """Whether the holds in force leave room for one more of this kind."""
+        if not self.holds:
+            return True
+        kind = self.holds[0].mode
+        if kind != waiter.mode or kind == EXCLUSIVE:
+            return False
+        if kind == SHARED:
+            return True
+        taken = sum(hold.permits for hold in self.holds)
+        return self.holds[0].limit == waiter.limit and taken + waiter.permits <= waiter.limit
+
+    def reentered_by(self, waiter: Waiter) -> bool:
+        """Whether it asks to be let in again where nobody but its own session holds."""
+        mine = [hold.session == waiter.session for hold in self.holds]
+        return waiter.reenter and bool(mine) and all(mine)
 
     def dump(self) -> list[Any]:
         """As JSON."""
-        return [asdict(self.hold) if self.hold else None, [asdict(w) for w in self.queue]]
+        return [[asdict(hold) for hold in self.holds], [asdict(w) for w in self.queue]]
 
     @classmethod
     def load(cls, state: list[Any]) -> Lock:
         """The lock of a dump."""
-        hold, queue = state
-        return cls(hold=Hold(**hold) if hold else None, queue=[Waiter(**w) for w in queue])
+        holds, queue = state
+        return cls(holds=[Hold(**h) for h in holds], queue=[Waiter(**w) for w in queue])
 
 
 class Session:

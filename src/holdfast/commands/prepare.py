@@ -24,7 +24,7 @@ from holdfast.harness.errors import UsageError
 from holdfast.harness.manifest import plan_table
 from holdfast.harness.mutants import MUTANTS
 from holdfast.harness.plan import Known, Plan, suggest, to_toml
-from holdfast.harness.ports import System
+from holdfast.harness.ports import ABILITIES, System
 from holdfast.harness.store import RunDir
 from holdfast.harness.verdict import Promises
 from holdfast.nemesis.compose import draw_all
@@ -66,6 +66,7 @@ def complete(plan: Plan) -> Plan:
         if not value.isdigit():
             problems.append(f"option {name}={value} must be a whole number")
     problems += wrong_mutant(plan)
+    problems += unable(plan)
     for name in dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]):
         only = catalogue.NEMESES[name].only
         if only and only != plan.backend:
@@ -142,6 +143,26 @@ def wrong_mutant(plan: Plan) -> list[str]:
     if part not in (plan.system, "resource"):
         return [f"mutant {name} is one of {part}, not of {plan.system}"]
     return []
+
+
+def abilities(plan: Plan) -> Sequence[str]:
+    """What the system's client can do, with the plan's options, beyond the five methods."""
+    system = system_of(plan)
+    able: Sequence[str] = (
+        system.abilities(system_options(plan)) if hasattr(system, "abilities") else ()
+    )
+    return able
+
+
+def unable(plan: Plan) -> list[str]:
+    """Why the system cannot do what the workload needs, one line or none."""
+    able = abilities(plan)
+    lacking = [need for need in catalogue.WORKLOADS[plan.workload].needs if need not in able]
+    if not lacking:
+        return []
+    what = "; ".join(f"{need}: {ABILITIES[need]}" for need in lacking)
+    hint = " (--set queue=priority)" if "priorities" in lacking else ""
+    return [f"workload {plan.workload} needs what {plan.system} cannot do{hint}: {what}"]
 
 
 def asks(plan: Plan, promises: Promises) -> list[str]:

@@ -28,6 +28,7 @@ TELL_NS = 5 * SECOND
 @click.option("--budget", help="As many seeds as fit in so much time, e.g. 60s.")
 @click.option("--first-seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--mutant", help="Plant a bug (holdfast list mutants) and stop when it is found.")
+@click.option("--workload", help="Draw all but this workload.")
 @click.option("-j", "processes", type=click.IntRange(min=1), help="Processes; one per core.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
@@ -36,13 +37,14 @@ def command(
     budget: str | None,
     first_seed: int,
     mutant: str | None,
+    workload: str | None,
     processes: int | None,
     as_json: bool,
 ) -> int:
     """Each seed is a run of its own: service, workload, faults, network, disks and clocks are drawn
     from it, it ends with all faults healed and every lock probed, and it is judged like any run.
     """
-    _check(system, mutant)
+    _check(system, mutant, workload)
     if seeds is None and budget is None:
         seeds = 100
     given = {"mutant": mutant} if mutant else {}
@@ -60,7 +62,7 @@ def command(
     click.echo(f"{system} in the simulator, from seed {first_seed}", err=True)
     told = time.monotonic()
     cores = processes or len(os.sched_getaffinity(0))
-    for seed in explore(numbers, system, given, cores, enough):
+    for seed in explore(numbers, system, given, cores, enough, workload or ""):
         tally.add(seed)
         if time.monotonic() - told >= TELL_NS / SECOND:
             told = time.monotonic()
@@ -74,12 +76,14 @@ def command(
     return tally.exit_code()
 
 
-def _check(system: str, mutant: str | None) -> None:
+def _check(system: str, mutant: str | None, workload: str | None) -> None:
     able = [name for name, row in catalogue.SYSTEMS.items() if row.simulated]
     if system not in able:
         raise UsageError(suggest(system, able, "simulated system"))
     if mutant is not None and mutant not in MUTANTS:
         raise UsageError(suggest(mutant, MUTANTS, "mutant"))
+    if workload is not None and workload not in catalogue.WORKLOADS:
+        raise UsageError(suggest(workload, catalogue.WORKLOADS, "workload"))
 
 
 def _show(tally: Tally) -> None:

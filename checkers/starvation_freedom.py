@@ -1,0 +1,56 @@
+"""Starvation freedom: no request waits on and on while others are served.
+
+Claims
+    VIOLATED: somebody who had queued was overtaken more than once per other client, whatever the
+    mode of those who went first, beyond what its order allows. A deadlock is starvation too.
+Assumes
+    That tokens are in the order of grants, where that is promised under the faults of the run.
+Blind to
+    Waits that ended without a grant: they may have been given up before the others were served.
+Cost
+    O(n log n) in the attempts, plus the overtakes found.
+"""
+
+from __future__ import annotations
+
+from holdfast.checkers.deadlock_freedom import deadlocks, unanswered_probes
+from holdfast.checkers.exercise import Exercise, conclude, exercise
+from holdfast.checkers.overtakes import Passed, passed, told
+from holdfast.checkers.sentences import drawn, lock_name
+from holdfast.harness.case import Case
+from holdfast.harness.verdict import Finding, PropertyVerdict
+
+PROPERTY = "starvation-freedom"
+NEEDS = ("contention", "tokens", "probes", "faults")
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict on starvation-freedom."""
+    met = exercise(case, needs=NEEDS)
+    waits = passed(case)
+    most = max((len(one.by) for one in waits), default=0)
+    counts = {**met.counts, "judged waits": len(waits), "overtakes of one wait": most}
+    missing = [*met.missing, *unanswered_probes(case)]
+    if not waits:
+        missing.append("nobody who was told to wait was granted a token that tells its turn")
+    met = Exercise(counts=counts, missing=tuple(missing))
+    return conclude(case, PROPERTY, starved(case), (), met)
+
+
+def starved(case: Case) -> list[Finding]:
+    """Every wait that was overtaken too often, and every deadlock."""
+    most = len(case.nodes) + max(0, case.promises.aging)
+    found = [_finding(case, one) for one in passed(case) if len(one.by) > most]
+    return found + deadlocks(case)
+
+
+def _finding(case: Case, one: Passed) -> Finding:
+    a = one.attempt
+    return Finding(
+        kind="starved",
+        sentence=f"{told(case, one)}: overtaken {len(one.by)} times in all",
+        witnesses=(a.row, a.waitings[0], *(g.row for g in one.by[:4])),
+        lock=lock_name(case, a),
+        t_ns=one.queued_ns,
+        spans=tuple(drawn(case, b, b.end_ns) for b in (a, *one.by[:4])),
+    )

@@ -1,0 +1,142 @@
+"""The planted bugs of what the service offers beyond a plain lock, each one thing done wrong.
+
+`harness.mutants` says of each what it breaks. None of this is loaded unless a run asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from holdfast.clusters.systems.reference.locks import Locks
+from holdfast.clusters.systems.reference.tables import (
+    EXCLUSIVE,
+    SHARED,
+    Answer,
+    Hold,
+    Lock,
+    Waiter,
+)
+
+# Read-write locks
+
+
+class WriterBesideReaders(Locks):
+    """Lets a writer in as soon as no other writer holds."""
+
+    def following(self, lock: Lock) -> Waiter | None:
+        writing = any(hold.mode == EXCLUSIVE for hold in lock.holds)
+        return lock.queue[0] if lock.queue and not writing else None
+
+
+class GreedyReaders(Locks):
+    """Lets a reader in beside readers, however long a writer has waited."""
+
+    def lets_in(self, lock: Lock, waiter: Waiter) -> bool:
+        beside = waiter.mode == SHARED and lock.admits(waiter)
+        return beside or super().lets_in(lock, waiter)
+
+
+# Semaphores
+
+
+class OnePermitMore(Locks):
+    """Lets in whoever comes as long as fewer are taken than there are, however many it wants."""
+
+    def lets_in(self, lock: Lock, waiter: Waiter) -> bool:
+        return super().lets_in(lock, replace(waiter, permits=1))
+
+    def following(self, lock: Lock) -> Waiter | None:
+        if not lock.queue or not lock.admits(replace(lock.queue[0], permits=1)):
+            return None
+        return lock.queue[0]
+
+
+# Coming in again
+
+
+class OuterRelease(Locks):
+    """Frees the lock with the first release, however often its owner has come in."""
+
+    def _end(self, index: int, hold: Hold, reason: str) -> None:
+        entries = self.locks[hold.lock].holds
+        for other in [h for h in entries if h != hold and h.token == hold.token]:
+            if reason == "released":
+                super()._end(index, other, reason)
+        super()._end(index, hold, reason)
+
+
+class ReentryByName(Locks):
+    """Lets in again whoever bears the holder's name."""
+
+    def lets_in(self, lock: Lock, waiter: Waiter) -> bool:
+        named = bool(lock.holds) and lock.holds[0].owner == waiter.owner
+        return (waiter.reenter and named) or super().lets_in(lock, waiter)
+
+
+# Renewals, conditions, questions
+
+
+class ShortExtension(Locks):
+    """Answers a renewal with the lease that was asked for, and keeps the one it had, halved."""
+
+    def _renew(self, index: int, command: Mapping[str, Any]) -> Answer:
+        answer = super()._renew(index, {**command, "ttl_ns": command["ttl_ns"] // 2})
+        renewed = answer["is"] == "renewed"
+        return {**answer, "ttl_ns": command["ttl_ns"]} if renewed else answer
+
+
+class UncheckedCondition(Locks):
+    """Looks at the newest token when somebody comes, and no more when its turn comes."""
+
+    def _settle(self, waiter: Waiter, index: int) -> None:
+        super()._settle(replace(waiter, newest=-1), index)
+
+
+class PlaceFromTheEnd(Locks):
+    """Counts those who wait behind."""
+
+    def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
+        answer = super()._holder(index, command)
+        place = answer["place"]
+        return {**answer, "place": answer["length"] - 1 - place if place >= 0 else -1}
+
+
+class FormerHolder(Locks):
+    """Names the holder before, as a cache that is filled too late would."""
+
+    def __init__(self, *, order: str = "fifo") -> None:
+        super().__init__(order=order)
+        self._seen: dict[str, Answer] = {}
+
+    def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
+        answer = super()._holder(index, command)
+        before = self._seen.get(command["lock"], answer)
+        self._seen[command["lock"]] = answer
+        return {**before, "place": answer["place"], "length": answer["length"]}
+
+
+# Order
+
+
+class LastComeFirst(Locks):
+    """Serves whoever came last."""
+
+    def following(self, lock: Lock) -> Waiter | None:
+        return lock.queue[-1] if lock.queue and lock.admits(lock.queue[-1]) else None
+
+
+LOCKS: dict[str, type[Locks]] = {
+    "writer-beside-readers": WriterBesideReaders,
+    "greedy-readers": GreedyReaders,
+    "one-permit-more": OnePermitMore,
+    "outer-release": OuterRelease,
+    "reentry-by-name": ReentryByName,
+    "short-extension": ShortExtension,
+    "unchecked-condition": UncheckedCondition,
+    "place-from-the-end": PlaceFromTheEnd,
+    "former-holder": FormerHolder,
+    "last-come-first": LastComeFirst,
+}
+"""name -> the locks with that bug"""

@@ -1,0 +1,56 @@
+"""Questions: who holds, how many wait before me, and may I have it if nobody held since?
+
+Asks: that the answers are true, besides exclusion, tokens and liveness
+Catches: a holder that is none any more, places from the wrong end, conditions that nobody checks
+Checkers: truthful-queries and those of exclusion and liveness
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from holdfast.harness.client import Context
+from holdfast.harness.events import Grant, Terms
+from holdfast.workloads.shape import Shape
+
+ASKS = (
+    "truthful-queries",
+    "mutual-exclusion",
+    "token-order",
+    "deadlock-freedom",
+    "orphan-freedom",
+    "no-hung-request",
+    "starvation-freedom",
+    "bounded-bypass",
+)
+
+
+async def client(ctx: Context) -> None:
+    """Half of the acquires are on the condition that the last grant known is still the newest."""
+    shape = Shape.of(ctx.options)
+    newest: dict[str, int] = {}
+    while ctx.running:
+        lock = ctx.rng.choice(ctx.locks)
+        terms = Terms(newest=newest[lock]) if lock in newest and ctx.rng.random() < 0.5 else Terms()
+        grant = await _wait(ctx, shape, lock, terms)
+        if grant is not None:
+            newest[lock] = grant.token
+            for _ in range(shape.writes):
+                await ctx.sleep(shape.gap_ns)
+                await ctx.renew(grant)
+                await ctx.holder(lock)
+            await ctx.release(grant)
+        seen = await ctx.holder(lock)
+        if seen is not None and seen >= 0:
+            newest[lock] = seen
+        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))
+
+
+async def _wait(ctx: Context, shape: Shape, lock: str, terms: Terms) -> Grant | None:
+    """Acquires, and asks for its place as long as that takes."""
+    asking = asyncio.ensure_future(ctx.acquire(lock, wait_ns=shape.wait_ns, terms=terms))
+    await ctx.sleep(shape.gap_ns)
+    while not asking.done():
+        await ctx.place(lock)
+        await ctx.sleep(shape.gap_ns)
+    return await asking

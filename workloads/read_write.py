@@ -1,0 +1,34 @@
+"""A read-write lock: readers go together and only read, a writer goes alone and writes.
+
+Asks: exclusion by mode, starvation of writers, stale and expired writes, token order, ownership
+Catches: a writer beside readers, readers that never let a writer in, stale writes after a read
+Checkers: every one but lost updates
+"""
+
+from __future__ import annotations
+
+from holdfast.harness.client import Context
+from holdfast.harness.events import PLAIN, Mode, Terms
+from holdfast.workloads.critical_section import ASKS as CRITICAL_SECTION_ASKS
+from holdfast.workloads.shape import Shape
+
+ASKS = (*CRITICAL_SECTION_ASKS, "starvation-freedom", "bounded-bypass")
+READER = Terms(mode=Mode.SHARED)
+WRITER_IN = 3
+"""One client in so many writes; if all did now and then, all would soon wait to write."""
+
+
+async def client(ctx: Context) -> None:
+    """A reader or a writer for life."""
+    shape = Shape.of(ctx.options)
+    writes = ctx.process % WRITER_IN == 0
+    terms = PLAIN if writes else READER
+    while ctx.running:
+        grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns, terms=terms)
+        if grant is not None:
+            await ctx.renew(grant)
+            for _ in range(shape.writes):
+                await ctx.sleep(shape.gap_ns)
+                await (ctx.write(grant) if writes else ctx.read(grant))
+            await ctx.release(grant)
+        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))

@@ -1,0 +1,43 @@
+"""A reentrant lock: its owner is let in again, and the lock is free when the last entry is over.
+
+Asks: exclusion, stale and expired writes, token order, ownership, loss notice, liveness
+Catches: an inner release that frees the lock, an owner that waits for itself
+Checkers: every one but lost updates
+"""
+
+from __future__ import annotations
+
+from holdfast.harness.client import Context
+from holdfast.harness.events import Grant, Terms
+from holdfast.workloads.critical_section import ASKS as CRITICAL_SECTION_ASKS
+from holdfast.workloads.shape import Shape
+
+ASKS = CRITICAL_SECTION_ASKS
+AGAIN = Terms(reenter=True)
+DEEPEST = 3
+
+
+async def client(ctx: Context) -> None:
+    """Goes in up to three times and writes at every depth, on the way in and on the way out."""
+    shape = Shape.of(ctx.options)
+    while ctx.running:
+        await _enter(ctx, shape, ctx.rng.choice(ctx.locks), ctx.rng.randint(1, DEEPEST))
+        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))
+
+
+async def _enter(ctx: Context, shape: Shape, lock: str, deeper: int) -> None:
+    """Each entry is an attempt of its own, with a lease of its own."""
+    grant = await ctx.acquire(lock, wait_ns=shape.wait_ns, terms=AGAIN)
+    if grant is None:
+        return
+    await ctx.renew(grant)
+    await _write(ctx, shape, grant)
+    if deeper > 1 and ctx.running:
+        await _enter(ctx, shape, lock, deeper - 1)
+        await _write(ctx, shape, grant)
+    await ctx.release(grant)
+
+
+async def _write(ctx: Context, shape: Shape, grant: Grant) -> None:
+    await ctx.sleep(shape.gap_ns)
+    await ctx.write(grant)

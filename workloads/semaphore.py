@@ -1,0 +1,38 @@
+"""A semaphore: so many permits, and clients that take one or two of them for a while.
+
+Asks: that never more permits are held than there are, ownership, loss notices, liveness
+Catches: one permit too many, permits that are never given back, waiters that are forgotten
+Checkers: exclusion, ownership and liveness; nothing is written, for tokens order no two permits
+"""
+
+from __future__ import annotations
+
+from holdfast.harness.client import Context
+from holdfast.harness.events import Mode, Terms
+from holdfast.workloads.shape import Shape
+
+ASKS = (
+    "mutual-exclusion",
+    "ownership",
+    "loss-notice",
+    "deadlock-freedom",
+    "orphan-freedom",
+    "no-hung-request",
+    "starvation-freedom",
+    "bounded-bypass",
+)
+
+
+async def client(ctx: Context) -> None:
+    """Holds as long as it would take to write, and renews once in the middle."""
+    shape = Shape.of(ctx.options)
+    while ctx.running:
+        permits = ctx.rng.randint(1, min(2, shape.permits))
+        terms = Terms(mode=Mode.PERMITS, permits=permits, limit=shape.permits)
+        grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns, terms=terms)
+        if grant is not None:
+            await ctx.sleep(shape.writes * shape.gap_ns // 2)
+            await ctx.renew(grant)
+            await ctx.sleep(shape.writes * shape.gap_ns // 2)
+            await ctx.release(grant)
+        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))
