@@ -17,7 +17,7 @@ Cost
 from __future__ import annotations
 
 from holdfast.checkers.exercise import Exercise, conclude, exercise
-from holdfast.checkers.overtakes import Passed, passed, told
+from holdfast.checkers.overtakes import Passed, told, waits
 from holdfast.checkers.sentences import drawn, lock_name
 from holdfast.checkers.starvation_freedom import starved
 from holdfast.harness.case import Case
@@ -30,17 +30,19 @@ NEEDS = ("contention", "tokens", "faults")
 def check(case: Case) -> PropertyVerdict:
     """The verdict on bounded-bypass, with the largest number of overtakes that was observed."""
     met = exercise(case, needs=NEEDS)
-    waits = passed(case)
-    most = max((len(_alike(one)) for one in waits), default=0)
-    counts = {**met.counts, "judged waits": len(waits), "overtakes of one wait": most}
+    found = waits(case)
+    most = max((len(_alike(one)) for one in found.overtaken), default=0)
+    counts = {**met.counts, "judged waits": found.judged, "overtakes of one wait": most}
     missing = [*met.missing]
     findings = starved(case)
     bound = allowed(case)
     if bound is None:
         missing.append(f"this system declares no order that bounds it ({case.promises.order})")
     else:
-        findings += [_finding(case, one, bound) for one in waits if len(_alike(one)) > bound]
-    if not waits:
+        findings += [
+            _finding(case, one, bound) for one in found.overtaken if len(_alike(one)) > bound
+        ]
+    if not found.judged:
         missing.append("nobody who was told to wait was granted a token that tells its turn")
     met = Exercise(counts=counts, missing=tuple(missing))
     return conclude(case, PROPERTY, findings, (), met)

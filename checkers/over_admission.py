@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from holdfast.checkers.holds import Attempt
 from holdfast.checkers.overlaps import granted, proof_reach, reach, slack
 from holdfast.checkers.sentences import drawn, lock_name, name, seconds, who
+from holdfast.checkers.table import table
 from holdfast.harness.case import Case
 from holdfast.harness.events import Mode
 from holdfast.harness.verdict import Finding
@@ -32,8 +33,8 @@ SHOWN = 5
 def over_admissions(case: Case) -> Iterator[Finding]:
     """At most one finding per grant that was one too many."""
     terms = case.history.rows["op"]
-    for found in granted(case).values():
-        holds = [a for a in found if a.mode == Mode.PERMITS]
+    for entries in granted(case).values():
+        holds = table(case).pick(entries[table(case).mode[entries] == Mode.PERMITS])
         permits = {a.id: int(terms[a.row]) >> 24 for a in holds}
         limits = {int(terms[a.row]) >> 8 & LOW_16 for a in holds}
         if len(limits) == 1:

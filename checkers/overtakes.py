@@ -7,15 +7,18 @@ nothing of now; only tokens, where they are promised to be ordered, tell which g
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from holdfast.checkers.holds import Attempt, ordered_tokens
+import numpy as np
+
+from holdfast.checkers.columns import Indices, Ints, column, rows_of
+from holdfast.checkers.holds import INF, Attempt, ordered_tokens
 from holdfast.checkers.overlaps import granted, inversions, slack
 from holdfast.checkers.sentences import lock_name, name, seconds
+from holdfast.checkers.table import table
 from holdfast.harness.case import Case
-from holdfast.harness.events import NO_TOKEN, Status
+from holdfast.harness.events import NO_TOKEN, Op
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,11 +30,28 @@ class Passed:
     by: tuple[Attempt, ...]
 
 
-def passed(case: Case) -> Sequence[Passed]:
-    """Everybody whose wait can be judged; nobody where tokens tell no order. Memoised."""
-    if "passed" not in case.memo:
-        case.memo["passed"] = list(_all(case)) if ordered_tokens(case) else []
-    found: list[Passed] = case.memo["passed"]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waits:
+    """judged: how many waits could be judged; overtaken: those that somebody overtook."""
+
+    judged: int
+    overtaken: tuple[Passed, ...]
+
+    @property
+    def most(self) -> int:
+        """By how many the wait that was overtaken most often was overtaken."""
+        return max((len(one.by) for one in self.overtaken), default=0)
+
+
+def waits(case: Case) -> Waits:
+    """All waits that can be judged; none where tokens tell no order. Memoised."""
+    if "waits" not in case.memo:
+        parts = list(_of_locks(case)) if ordered_tokens(case) else []
+        case.memo["waits"] = Waits(
+            judged=sum(judged for judged, _ in parts),
+            overtaken=tuple(one for _, found in parts for one in found),
+        )
+    found: Waits = case.memo["waits"]
     return found
 
 
@@ -46,28 +66,54 @@ def told(case: Case, one: Passed) -> str:
     )
 
 
-def _all(case: Case) -> Iterator[Passed]:
-    stamps = case.history.rows["t_inv"]
+def _of_locks(case: Case) -> Iterator[tuple[int, list[Passed]]]:
+    """Per lock whose tokens do not contradict its grants: (judged waits, overtaken ones)."""
+    every, since = table(case), _first_told(case)
     wrong = inversions(case)
-    for key, found in granted(case).items():
+    for key, entries in granted(case).items():
         if wrong.get(key):
             continue
-        known = [a for a in found if a.status is Status.OK and a.token != NO_TOKEN]
-        later = sorted(_first_entries(known), key=lambda a: a.inv_ns)
-        asked = [a.inv_ns for a in later]
-        for a in known:
-            if not a.waitings:
-                continue
-            queued_ns = int(stamps[a.waitings[0]])
-            to = bisect_right(asked, a.ret_ns)
-            since = bisect_right(asked, queued_ns + slack(case))
-            by = tuple(g for g in later[since:to] if g.token < a.token and g.process != a.process)
-            yield Passed(attempt=a, queued_ns=queued_ns, by=by)
+        known = entries[every.ok[entries] & (every.token[entries] != NO_TOKEN)]
+        waited = known[since[known] < INF]
+        yield len(waited), list(_overtaken(case, waited, _first_entries(case, known), since))
 
 
-def _first_entries(known: Sequence[Attempt]) -> Iterator[Attempt]:
-    """Without those by which an owner came in again: it would wait for itself."""
-    seen: dict[tuple[int, int], Attempt] = {}
-    for a in sorted(known, key=lambda a: a.inv_ns):
-        if seen.setdefault((a.process, a.token), a) is a:
-            yield a
+def _overtaken(case: Case, waited: Indices, later: Indices, since: Ints) -> Iterator[Passed]:
+    """Those who waited and were overtaken by some of `later`, which is in order of asking.
+
+    A window of those who asked during the wait is looked through only if its least token is less.
+    """
+    every = table(case)
+    asked, token = every.inv[later], every.token[later]
+    low = np.searchsorted(asked, since[waited] + slack(case), "right")
+    high = np.searchsorted(asked, every.ret[waited], "right")
+    some = low < high
+    waited, low, high = waited[some], low[some], high[some]
+    if not len(waited):
+        return
+    edges = np.stack((low, high), axis=1).ravel()
+    least = np.minimum.reduceat(np.append(token, INF), edges)[::2]
+    for n in np.flatnonzero(least < every.token[waited]).tolist():
+        a, window = waited[n], later[low[n] : high[n]]
+        first = (every.token[window] < every.token[a]) & (every.process[window] != every.process[a])
+        if first.any():
+            by = tuple(every.pick(window[first]))
+            yield Passed(attempt=every.pick([int(a)])[0], queued_ns=int(since[a]), by=by)
+
+
+def _first_told(case: Case) -> Ints:
+    """When each attempt was first told that it waits; INF if never."""
+    rows = rows_of(case, Op.WAITING)
+    entries = table(case).of_id(column(case, "attempt")[rows])
+    found = np.full(len(table(case)), INF)
+    np.minimum.at(found, entries[entries >= 0], column(case, "t_inv")[rows[entries >= 0]])
+    return found
+
+
+def _first_entries(case: Case, known: Indices) -> Indices:
+    """In order of asking, without those by which an owner came in again: it waits for itself."""
+    every = table(case)
+    asked = known[np.argsort(every.inv[known], kind="stable")]
+    owners = np.stack((every.process[asked], every.token[asked]), axis=1)
+    _, first = np.unique(owners, axis=0, return_index=True)
+    return asked[np.sort(first)]

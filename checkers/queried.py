@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from holdfast.checkers.holds import INF, Attempt, attempts, by_lock, conflict, ordered_tokens
+import numpy as np
+
+from holdfast.checkers.columns import column
+from holdfast.checkers.holds import INF, Attempt, by_lock, conflict, ordered_tokens
 from holdfast.checkers.overlaps import inversions, reach, slack
+from holdfast.checkers.table import table
 from holdfast.harness.case import Case
 from holdfast.harness.events import CHANGED, NO_TOKEN, Mode, Op, Status
 
@@ -118,11 +122,11 @@ def renewals(case: Case, a: Attempt, from_ns: int, to_ns: int) -> tuple[int, int
 
 def conditional(case: Case) -> Iterator[tuple[Attempt, int]]:
     """Attempts that were to be granted only if no token was newer than the one beside them."""
-    terms = case.history.rows["op"]
-    for a in attempts(case):
-        newest = (int(terms[a.row]) >> 8) - 1
-        if a.mode != Mode.PERMITS and newest >= 0:
-            yield a, newest
+    terms = column(case, "op")
+    found = table(case)
+    newest = (terms[found.row] >> 8) - 1
+    wanted = np.flatnonzero((newest >= 0) & (found.mode != Mode.PERMITS))
+    yield from zip(found.pick(wanted), newest[wanted].tolist(), strict=True)
 
 
 def refused_as_changed(case: Case, a: Attempt) -> bool:

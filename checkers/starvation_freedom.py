@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from holdfast.checkers.deadlock_freedom import deadlocks, unanswered_probes
 from holdfast.checkers.exercise import Exercise, conclude, exercise
-from holdfast.checkers.overtakes import Passed, passed, told
+from holdfast.checkers.overtakes import Passed, told, waits
 from holdfast.checkers.sentences import drawn, lock_name
 from holdfast.harness.case import Case
 from holdfast.harness.verdict import Finding, PropertyVerdict
@@ -27,11 +27,14 @@ NEEDS = ("contention", "tokens", "probes", "faults")
 def check(case: Case) -> PropertyVerdict:
     """The verdict on starvation-freedom."""
     met = exercise(case, needs=NEEDS)
-    waits = passed(case)
-    most = max((len(one.by) for one in waits), default=0)
-    counts = {**met.counts, "judged waits": len(waits), "overtakes of one wait": most}
+    found = waits(case)
+    counts = {
+        **met.counts,
+        "judged waits": found.judged,
+        "overtakes of one wait": found.most,
+    }
     missing = [*met.missing, *unanswered_probes(case)]
-    if not waits:
+    if not found.judged:
         missing.append("nobody who was told to wait was granted a token that tells its turn")
     met = Exercise(counts=counts, missing=tuple(missing))
     return conclude(case, PROPERTY, starved(case), (), met)
@@ -40,7 +43,7 @@ def check(case: Case) -> PropertyVerdict:
 def starved(case: Case) -> list[Finding]:
     """Every wait that was overtaken too often, and every deadlock."""
     most = len(case.nodes) + max(0, case.promises.aging)
-    found = [_finding(case, one) for one in passed(case) if len(one.by) > most]
+    found = [_finding(case, one) for one in waits(case).overtaken if len(one.by) > most]
     return found + deadlocks(case)
 
 
