@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from holdfast.checkers.exercise import conclude, exercise
-from holdfast.checkers.holds import Attempt, ordered_tokens
+from holdfast.checkers.holds import Attempt, conflict, ordered_tokens
 from holdfast.checkers.overlaps import (
     Overlap,
     granted,
@@ -126,8 +126,9 @@ def _why_row(case: Case, attempt: Attempt, beyond_ns: int) -> int:
 def _dead_grants(case: Case) -> Iterator[Finding]:
     """Grants to attempts whose loss had been told before the grant can have been given.
 
-    Only a smaller token granted after the notice shows that: an answer may just have been late. A
-    client that races asks anew under the same attempt, so there it shows nothing.
+    Only a smaller token shows that, asked for after the notice or proved to be held then: an answer
+    may just have been late. A client that races asks anew under the same attempt, so there it shows
+    nothing.
     """
     if not ordered_tokens(case) or case.promises.order != "fifo":
         return
@@ -140,24 +141,29 @@ def _dead_grants(case: Case) -> Iterator[Finding]:
 def _dead_grants_of(case: Case, found: Sequence[Attempt]) -> Iterator[Finding]:
     latest, rows = found[0], case.history.rows
     for attempt in found[1:]:
-        after = latest.inv_ns > attempt.end_ns + slack(case) and latest.token < attempt.token
+        far_ns = proof_reach(latest) if conflict(latest, attempt) else latest.inv_ns
+        after = far_ns > attempt.end_ns + slack(case) and latest.token < attempt.token
         if after and attempt.end_why == "lost" and rows["f"][attempt.end_row] == Op.LOST:
             yield _dead_grant(case, latest, attempt)
-        if attempt.inv_ns > latest.inv_ns:
+        if proof_reach(attempt) > proof_reach(latest):
             latest = attempt
 
 
 def _dead_grant(case: Case, smaller: Attempt, dead: Attempt) -> Finding:
     owner, lock = name(case, dead.process), lock_name(case, dead)
+    if smaller.inv_ns > dead.end_ns + slack(case):
+        what, t_ns, row = "was asked for only", smaller.inv_ns, smaller.row
+    else:
+        what, t_ns, row = "was still held", smaller.proof_ns, smaller.proof_row
     return Finding(
         kind="dead-grant",
         sentence=(
             f"{owner} was granted '{lock}' (token {dead.token}) although it had been told at"
             f" {seconds(case, dead.end_ns)} that this attempt was over: the smaller token"
-            f" {smaller.token} was asked for only at {seconds(case, smaller.inv_ns)}"
+            f" {smaller.token} {what} at {seconds(case, t_ns)}"
         ),
-        witnesses=(dead.end_row, smaller.row, dead.row),
+        witnesses=(dead.end_row, row, dead.row),
         lock=lock,
-        t_ns=smaller.inv_ns,
+        t_ns=t_ns,
         spans=(drawn(case, smaller, smaller.end_ns), drawn(case, dead, dead.known_ns)),
     )
