@@ -21,7 +21,7 @@ import numpy as np
 
 from holdfast.checkers.columns import Indices
 from holdfast.checkers.exercise import conclude, exercise
-from holdfast.checkers.holds import Attempt, ordered_tokens
+from holdfast.checkers.holds import Attempt, conflict, ordered_tokens
 from holdfast.checkers.over_admission import over_admissions
 from holdfast.checkers.overlaps import (
     Overlap,
@@ -31,6 +31,7 @@ from holdfast.checkers.overlaps import (
     overlaps,
     overlaps_by_tokens,
     proof_reach,
+    proof_reaches,
     reach,
     slack,
 )
@@ -133,8 +134,9 @@ def _why_row(case: Case, attempt: Attempt, beyond_ns: int) -> int:
 def _dead_grants(case: Case) -> Iterator[Finding]:
     """Grants to attempts whose loss had been told before the grant can have been given.
 
-    Only a smaller token granted after the notice shows that: an answer may just have been late. A
-    client that races asks anew under the same attempt, so there it shows nothing.
+    Only a smaller token shows that, asked for after the notice or proved to be held then: an answer
+    may just have been late. A client that races asks anew under the same attempt, so there it shows
+    nothing.
     """
     if not ordered_tokens(case) or case.promises.order != "fifo":
         return
@@ -145,13 +147,13 @@ def _dead_grants(case: Case) -> Iterator[Finding]:
 
 
 def _told_before(case: Case, ordered: Indices) -> Iterator[tuple[Attempt, Attempt]]:
-    """(smaller, dead): a grant of a smaller token asked for after the other's loss was told."""
+    """(smaller, dead): the smaller token was held or asked for after the other's loss was told."""
     found, kind = table(case), case.history.rows["f"]
     if len(ordered) < 2:
         return
-    inv, token = found.inv[ordered], found.token[ordered]
-    latest = np.maximum.accumulate(inv)
-    place = np.where(inv > np.concatenate(([-1], latest))[:-1], np.arange(len(inv)), 0)
+    far, token = proof_reaches(case)[ordered], found.token[ordered]
+    latest = np.maximum.accumulate(far)
+    place = np.where(far > np.concatenate(([-1], latest))[:-1], np.arange(len(far)), 0)
     before = np.maximum.accumulate(place)[:-1]
     after = latest[:-1] > found.end[ordered[1:]] + slack(case)
     after &= token[before] < token[1:]
@@ -159,20 +161,26 @@ def _told_before(case: Case, ordered: Indices) -> Iterator[tuple[Attempt, Attemp
     dead = np.flatnonzero(after)
     dead = dead[kind[found.end_row[ordered[dead + 1]]] == Op.LOST]
     pairs = found.pick(ordered[before[dead]]), found.pick(ordered[dead + 1])
-    yield from zip(*pairs, strict=True)
+    for smaller, lost in zip(*pairs, strict=True):
+        if conflict(smaller, lost) or smaller.inv_ns > lost.end_ns + slack(case):
+            yield smaller, lost
 
 
 def _dead_grant(case: Case, smaller: Attempt, dead: Attempt) -> Finding:
     owner, lock = name(case, dead.process), lock_name(case, dead)
+    if smaller.inv_ns > dead.end_ns + slack(case):
+        what, t_ns, row = "was asked for only", smaller.inv_ns, smaller.row
+    else:
+        what, t_ns, row = "was still held", smaller.proof_ns, smaller.proof_row
     return Finding(
         kind="dead-grant",
         sentence=(
             f"{owner} was granted '{lock}' (token {dead.token}) although it had been told at"
             f" {seconds(case, dead.end_ns)} that this attempt was over: the smaller token"
-            f" {smaller.token} was asked for only at {seconds(case, smaller.inv_ns)}"
+            f" {smaller.token} {what} at {seconds(case, t_ns)}"
         ),
-        witnesses=(dead.end_row, smaller.row, dead.row),
+        witnesses=(dead.end_row, row, dead.row),
         lock=lock,
-        t_ns=smaller.inv_ns,
+        t_ns=t_ns,
         spans=(drawn(case, smaller, smaller.end_ns), drawn(case, dead, dead.known_ns)),
     )

@@ -126,13 +126,18 @@ class Cluster:
             writer=writer,
             name=command.log.stem,
         )
-        await self.agent.ask(
-            "adopt",
-            node=name,
-            pid=self.backend.holder_pid(name),
-            address=node.address,
-            processes=[pid],
-        )
+        try:
+            await self.agent.ask(
+                "adopt",
+                node=name,
+                pid=self.backend.holder_pid(name),
+                address=node.address,
+                processes=[pid],
+            )
+        except EnvironmentFailed as refused:
+            if self.alive(name):
+                raise
+            raise EnvironmentFailed(self.obituary(name)) from refused
 
     async def leader(self) -> str | None:
         """Who the system says leads it now; None where nobody does, or it has no leaders."""

@@ -32,6 +32,7 @@ STDLIB_ONLY = (
     "clusters/systems/sessions.py",
     "clusters/systems/postgres/server.py",
     "clusters/systems/mariadb_row/server.py",
+    "clusters/systems/etcd",
 )
 FUNCTION_LINES, FILE_LINES, LINE_WIDTH = 60, 400, 100
 

@@ -120,6 +120,17 @@ def test_a_grant_to_an_attempt_that_had_been_told_its_loss_is_dead() -> None:
     assert kinds(judged(text, promises={"order": "racing"})) == []
 
 
+def test_a_grant_after_a_hold_that_was_proved_past_the_notice_is_dead() -> None:
+    text = "0a? 0a+7 1a? 1L 0n? 0n+ 0r? 0r+ 1a+8"
+    verdict = judged(text)
+    assert kinds(verdict) == ["dead-grant"]
+    assert "the smaller token 7 was still held at" in verdict.findings[0].sentence
+    assert kinds(judged("0a? 0a+7 1a? 0r? 0r+ 1L 1a+8")) == [], "the answer may just be late"
+    shared = case(text)
+    shared.history.rows["mode"] = 1
+    assert mutual_exclusion.check(shared).findings == (), "readers hold together"
+
+
 def test_an_unanswered_acquire_that_was_renewed_amid_another_hold_convicts() -> None:
     verdict = judged("0a? 0a+7 1a? 1a~ 1n? 1n+ 0n? 0n+", promises={"tokens": "none"})
     assert kinds(verdict) == ["double-grant"]

@@ -13,9 +13,9 @@ from tests import needs
 from tests.front import aborted
 
 
-def check(folder: Path, backend: str, seed: int, who: str) -> None:
+def check(folder: Path, backend: str, seed: int, who: str, system: str = "reference") -> None:
     """Start a run, kill it at a moment of chance, and look at everything it touched."""
-    started = aborted.start(folder, backend, seed)
+    started = aborted.start(folder, backend, seed, system)
     moment = stream(seed, "moment of the kill").uniform(0.2, 9.0)
     try:
         aborted.wait_for(until(moment), moment + 5, "time does not pass")
@@ -58,6 +58,16 @@ def test_a_killed_run_in_containers_is_healed_and_keeps_its_history(
 ) -> None:
     needs.engine()
     check(tmp_path, "docker", seed, who)
+
+
+@pytest.mark.real_server
+@pytest.mark.parametrize(("system", "binary"), [("etcd", "etcd"), ("zookeeper", "java")])
+def test_no_member_of_a_real_cluster_outlives_its_driver(
+    tmp_path: Path, system: str, binary: str
+) -> None:
+    needs.namespaces()
+    needs.binary(binary)
+    check(tmp_path, "local", 6, "driver", system)
 
 
 @pytest.mark.power

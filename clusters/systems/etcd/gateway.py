@@ -45,7 +45,7 @@ class Server:
                 writer.write(request(self._address, path, body))
                 await writer.drain()
                 status, answer, kept = await response(reader)
-        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
+        except (OSError, EOFError, ValueError, LookupError, asyncio.LimitOverrunError) as error:
             writer.close()
             raise NoAnswer(f"{type(error).__name__}: {error}") from error
         except BaseException:
@@ -112,16 +112,17 @@ async def response(reader: asyncio.StreamReader) -> tuple[int, Body, bool]:
 
 
 async def _chunks(reader: asyncio.StreamReader) -> bytes:
+    """A body in chunks; what follows the last one (errors have such trailers) is passed over."""
     content = b""
-    while True:
-        size = int((await reader.readuntil(b"\r\n")).split(b";")[0], 16)
+    while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
         if len(content) + size > MOST_BYTES:
             raise ValueError("an answer that is too long")
         content += await reader.readexactly(size)
         if await reader.readexactly(2) != b"\r\n":
             raise ValueError("a chunk without an end")
-        if size == 0:
-            return content
+    while await reader.readuntil(b"\r\n") != b"\r\n":
+        pass
+    return content
 
 
 def refusal(status: int, answer: Mapping[str, Any]) -> str:

@@ -1,0 +1,245 @@
+"""etcd's adapter without etcd: what its gateway says on the wire, and what that means."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.clusters.systems.etcd import client as adapter
+from holdfast.clusters.systems.etcd.gateway import NoAnswer, NotSent, Refused, Server, refusal
+from holdfast.clusters.systems.etcd.system import SYSTEM, status
+from holdfast.harness.clock import SECOND
+from holdfast.harness.errors import EnvironmentFailed, UsageError
+from holdfast.harness.events import Answer, Grant, Mode, Op, Status
+from holdfast.harness.ports import ClientSetup, Node, Place
+from tests.clusters.live import SOURCES
+
+WITH_TRAILER = (
+    b"HTTP/1.1 404 Not Found\r\nTrailer: Grpc-Trailer-Content-Type\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n"
+    b'31\r\n{"error":"etcdserver: requested lease not found"}\r\n'
+    b"0\r\nGrpc-Trailer-Content-Type: application/grpc\r\n\r\n"
+)
+SILENCE_S = 0.05
+
+
+async def against(answers: list[bytes], talk: Callable[[Server], Awaitable[Any]]) -> list[int]:
+    """Talks to a server that gives these answers, one per request; connections per request."""
+    connections: list[int] = []
+    seen = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal seen
+        seen += 1
+        number = seen
+        while answers:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            await reader.readexactly(length)
+            connections.append(number)
+            writer.write(answers.pop(0))
+        await reader.read()
+        writer.close()
+
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = Server("127.0.0.1", listening.sockets[0].getsockname()[1])
+    try:
+        await talk(server)
+    finally:
+        server.close()
+        listening.close()
+    return connections
+
+
+def test_one_connection_serves_many_questions_also_after_an_error_with_a_trailer() -> None:
+    async def talk(server: Server) -> None:
+        with pytest.raises(Refused, match=r"^etcdserver: requested lease not found$"):
+            await server.ask("/v3/lease/revoke", {"ID": "1"}, 5)
+        assert await server.ask("/v3/maintenance/status", {}, 5) == {"leader": "7"}
+
+    plain = b'HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{"leader":"7"}'
+    assert asyncio.run(against([WITH_TRAILER, plain], talk)) == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"nonsense\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffff\r\n",
+    ],
+    ids=["silence", "no status", "no length", "no object", "too long"],
+)
+def test_what_cannot_be_read_is_no_answer(answer: bytes) -> None:
+    async def talk(server: Server) -> None:
+        with pytest.raises(NoAnswer):
+            await server.ask("/v3/kv/txn", {}, SILENCE_S if not answer else 5)
+
+    assert asyncio.run(against([answer], talk)) == [1]
+
+
+def test_where_nobody_listens_nothing_was_sent() -> None:
+    async def talk() -> None:
+        with pytest.raises(NotSent):
+            await Server("127.0.0.1", 1).ask("/v3/kv/txn", {}, 5)
+        assert await status("127.0.0.1") is None
+
+    asyncio.run(talk())
+
+
+@pytest.mark.parametrize(
+    ("code", "answer", "said"),
+    [
+        (200, {"result": {"TTL": "2"}}, ""),
+        (200, {"error": {"grpc_code": 14, "message": "no leader"}}, "no leader"),
+        (503, {"error": "etcdserver: leader changed", "code": 14}, "etcdserver: leader changed"),
+        (502, {}, "HTTP 502"),
+    ],
+)
+def test_an_error_is_found_in_both_of_its_places(
+    code: int, answer: Mapping[str, Any], said: str
+) -> None:
+    assert refusal(code, answer) == said
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (NotSent("no connection"), Status.FAIL),
+        (NoAnswer("TimeoutError"), Status.INFO),
+        (Refused(adapter.GONE), Status.NOT_OWNER),
+        (Refused("etcdserver: too many requests"), Status.FAIL),
+        (Refused("etcdserver: request timed out"), Status.INFO),
+        (Refused("etcdserver: leader changed"), Status.INFO),
+        (Refused("whatever is not in the table"), Status.INFO),
+    ],
+)
+def test_what_is_not_in_the_table_is_unknown(error: Exception, outcome: Status) -> None:
+    assert adapter._meant(error).outcome is outcome
+
+
+LEASE = {"ID": "77", "TTL": "2"}
+TAKEN: dict[str, Any] = {"header": {"revision": "5"}}
+WON = {"header": {"revision": "6"}, "succeeded": True}
+
+
+class Script:
+    """A server that answers each path from its own list; the last answer is given again."""
+
+    def __init__(self, answers: Mapping[str, list[Any]]) -> None:
+        self.answers = {path: list(said) for path, said in answers.items()}
+        self.asked: list[str] = []
+
+    async def ask(self, path: str, body: Mapping[str, Any], within_s: float) -> Any:
+        name = path.rsplit("/", 1)[1]
+        self.asked.append(name)
+        said = self.answers[name]
+        answer = said.pop(0) if len(said) > 1 else said[0]
+        if isinstance(answer, float):
+            await asyncio.sleep(answer)
+            raise NoAnswer("TimeoutError")
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        pass
+
+
+def acquired(
+    script: Script, wait_ns: int, told: list[Op] | None = None, **options: str
+) -> tuple[Answer, adapter.EtcdClient]:
+    """What one acquire comes to against the script."""
+    setup = ClientSetup(
+        process=1, name="c1", servers=[("n1", "127.0.0.1")], lease_ns=2 * SECOND, options=options,
+        tell=lambda op, **rest: told.append(op) if told is not None else None,
+    )  # fmt: skip
+    made = adapter.client(setup)
+    made._servers = [script]  # type: ignore[list-item]
+
+    async def ask() -> Answer:
+        mode = Mode.EXCLUSIVE
+        return await made.acquire("db", attempt=9, ttl_ns=2 * SECOND, wait_ns=wait_ns, mode=mode)
+
+    return asyncio.run(ask()), made
+
+
+def test_a_free_key_is_taken_with_its_create_revision_for_a_token() -> None:
+    answer, _ = acquired(Script({"grant": [LEASE], "txn": [TAKEN, WON]}), SECOND)
+    assert (answer.outcome, answer.token, answer.ttl_ns) == (Status.OK, 6, 2 * SECOND)
+
+
+def test_a_try_asks_once_and_gives_its_lease_back() -> None:
+    script = Script({"grant": [LEASE], "txn": [TAKEN], "revoke": [{}]})
+    assert acquired(script, 0)[0].outcome is Status.FAIL
+    assert script.asked == ["grant", "txn", "revoke"]
+
+
+def test_an_unanswered_transaction_is_taken_back_and_asked_anew() -> None:
+    lost = NoAnswer("reset")
+    gone = Refused(adapter.GONE)
+    script = Script({"grant": [LEASE], "txn": [lost, WON], "revoke": [gone]})
+    assert acquired(script, SECOND)[0].outcome is Status.OK
+    assert script.asked == ["grant", "txn", "revoke", "grant", "txn"]
+
+
+def test_where_taking_back_is_unanswered_too_the_outcome_is_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(adapter, "TAKE_BACK_S", 0.01)
+    lost = NoAnswer("reset")
+    answer, _ = acquired(Script({"grant": [LEASE], "txn": [lost], "revoke": [lost]}), SECOND)
+    assert answer.outcome is Status.INFO
+
+
+def test_without_a_lease_nothing_can_have_happened() -> None:
+    script = Script({"grant": [NoAnswer("reset")]})
+    assert acquired(script, SECOND // 10)[0].outcome is Status.FAIL
+
+
+@pytest.mark.parametrize("waiting", ["alive", "idle"])
+def test_who_loses_its_lease_in_the_queue_is_told_and_has_no_second_turn(waiting: str) -> None:
+    told: list[Op] = []
+    script = Script({"grant": [{"ID": "7", "TTL": "0"}], "lock": [0.1]})
+    script.answers["revoke"] = [Refused(adapter.GONE)]
+    script.answers["keepalive"] = [{"result": {}}]
+    script.answers["timetolive"] = [{"TTL": "-1"}]
+    assert acquired(script, SECOND, told, lock="rpc", waiting=waiting)[0].outcome is Status.FAIL
+    assert told == [Op.LOST]
+    assert script.asked.count("lock") == 1
+
+
+def test_a_lease_that_is_gone_says_who_is_not_the_owner() -> None:
+    script = Script({"grant": [LEASE], "txn": [WON], "keepalive": [{"result": {}}]})
+    script.answers["revoke"] = [Refused(adapter.GONE)]
+    _, made = acquired(script, SECOND)
+    grant = Grant(lock="db", attempt=9, token=6, ttl_ns=2 * SECOND, granted_at_ns=0)
+    assert asyncio.run(made.renew(grant, ttl_ns=SECOND)).outcome is Status.NOT_OWNER
+    assert asyncio.run(made.release(grant)).outcome is Status.NOT_OWNER
+
+
+def test_options_and_places_that_cannot_be_are_explained(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="lock=rpx is not one of transaction, rpc"):
+        SYSTEM.promises({"lock": "rpx"})
+    place = Place(run_id="r", run_dir=tmp_path, shared=(SOURCES,), label="r")
+    nodes = [Node(name=f"n{n}", role="server", address=f"127.9.0.{n}") for n in (1, 2)]
+    with pytest.raises(EnvironmentFailed, match="--backend docker, or --nodes 1"):
+        SYSTEM.command(nodes[0], nodes, place, {})
+    alone = SYSTEM.command(nodes[0], nodes[:1], place, {"election": "500"}).argv
+    assert str(tmp_path / "data" / "n1") in alone
+    assert alone[alone.index("--heartbeat-interval") + 1] == "50"
+
+
+def test_the_client_loads_without_site_packages() -> None:
+    loading = "import holdfast.clusters.systems.etcd.client"
+    words = [sys.executable, "-S", "-c", loading]
+    done = subprocess.run(words, env={"PYTHONPATH": str(SOURCES)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
