@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from holdfast import catalogue, swarm
 from holdfast.commands import prepare
 from holdfast.harness import history, judge
+from holdfast.harness.case import Case
 from holdfast.harness.entry import load
 from holdfast.harness.errors import EnvironmentFailed
 from holdfast.harness.plan import Plan
@@ -45,6 +47,35 @@ class Seed:
     faults: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ran:
+    """One simulated run in memory: what it left, its case, its verdict object, CPU time of both."""
+
+    world: Any
+    case: Case
+    verdicts: Mapping[str, Any]
+    cpu_ns: int
+    judge_ns: int
+
+
+def in_memory(manifest: Mapping[str, Any]) -> Ran:
+    """Run and judge a manifest in this process; EnvironmentFailed where no cluster came up."""
+    begun_ns = time.process_time_ns()
+    world = load(manifest["entries"]["backend"])(manifest)
+    ran_ns = time.process_time_ns()
+    recording = history.merge(load(catalogue.SIM_WRITTEN)(world))
+    case = judge.case_of(manifest, recording, world.marks, world.faults)
+    checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest["asks"]}
+    verdicts = judge.judge_case(manifest, case, checkers)
+    return Ran(
+        world=world,
+        case=case,
+        verdicts=verdicts,
+        cpu_ns=ran_ns - begun_ns,
+        judge_ns=time.process_time_ns() - ran_ns,
+    )
+
+
 def one_seed(seed: int, system: str, given: Mapping[str, str]) -> Seed:
     """Draw, run and judge one seed. UsageError if the options given do not fit."""
     drawn = swarm.draw(seed, system, catalogue.SYSTEMS[system].nodes, given)
@@ -53,17 +84,11 @@ def one_seed(seed: int, system: str, given: Mapping[str, str]) -> Seed:
 
 def one_plan(plan: Plan, command: str) -> Seed:
     """Run and judge one complete plan in memory."""
-    manifest = prepare.manifest(plan, f"sim-{plan.seed}", command)
-    begun = time.process_time_ns()
     try:
-        simulated = load(manifest["entries"]["backend"])(manifest)
+        ran = in_memory(prepare.manifest(plan, f"sim-{plan.seed}", command))
     except EnvironmentFailed as error:
         return Seed(seed=plan.seed, command=command, problems=(str(error),))
-    ran = time.process_time_ns()
-    recording = history.merge(load(catalogue.SIM_WRITTEN)(simulated))
-    case = judge.case_of(manifest, recording, simulated.marks, simulated.faults)
-    checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest["asks"]}
-    judged = judge.judge_case(manifest, case, checkers)
+    simulated, case, judged = ran.world, ran.case, ran.verdicts
     violated = [row for row in judged["verdicts"] if row["verdict"] == "VIOLATED"]
     found = Seed(
         seed=plan.seed,
@@ -78,12 +103,12 @@ def one_plan(plan: Plan, command: str) -> Seed:
         ops=len(case.history.rows),
         events=simulated.events,
         virtual_ns=simulated.virtual_ns,
-        cpu_ns=ran - begun,
-        judge_ns=time.process_time_ns() - ran,
+        cpu_ns=ran.cpu_ns,
+        judge_ns=ran.judge_ns,
         faults=Counter(window.do for window in case.windows if window.bit),
     )
     # The world is full of cycles: it goes now, not in the middle of the next seed.
-    del simulated, case, recording, judged
+    del ran, simulated, case, judged
     gc.collect()
     return found
 

@@ -74,10 +74,11 @@ class Listener:
 class Network:
     """All nodes' addresses, links and open connections."""
 
-    def __init__(self, engine: Engine, seed: int, weather: Weather) -> None:
+    def __init__(self, engine: Engine, seed: int, weather: Weather, number: int = 0) -> None:
         self.engine = engine
         self.weather = weather
         self._seed = seed
+        self._number = (number,) if number else ()
         self._names: dict[str, str] = {}
         self._servers: dict[str, None] = {}
         self._links: dict[tuple[str, str], Link] = {}
@@ -100,7 +101,7 @@ class Network:
         link = self._links.get((source, target))
         if link is None:
             both = source in self._servers and target in self._servers
-            rng = stream(self._seed, "link", source, target)
+            rng = stream(self._seed, "link", source, target, *self._number)
             link = Link(rng, self.weather.loose and both)
             self._links[source, target] = link
         return link

@@ -16,6 +16,7 @@ DEFAULTS: dict[str, int] = {
     "sim_sync_us": 0,
     "sim_drift_ppm": 300,
     "sim_marshal": 0,
+    "sim_network": 0,
 }
 """option -> its default; all are whole numbers.
 
@@ -26,6 +27,8 @@ sim_loss_ppm, sim_double_ppm   share of the frames between servers that is lost,
 sim_sync_us                a sync to disk takes up to so long, and the node stands still meanwhile
 sim_drift_ppm              a node's clocks are fast or slow by up to so much
 sim_marshal                1: every frame goes through JSON, which must change nothing
+sim_network                which of many networks: the chance of its links and of nothing else, so
+                           that one schedule of faults can be tried on several; 0 is the seed's own
 """
 
 
@@ -36,6 +39,7 @@ class Knobs:
     weather: Weather
     sync_ns: int
     drift_ppm: int
+    network: int
 
     @staticmethod
     def of(options: Mapping[str, str]) -> Knobs:
@@ -53,4 +57,5 @@ class Knobs:
             ),
             sync_ns=value["sim_sync_us"] * 1000,
             drift_ppm=value["sim_drift_ppm"],
+            network=value["sim_network"],
         )

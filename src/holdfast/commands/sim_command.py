@@ -6,11 +6,14 @@ import itertools
 import json
 import os
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
-from holdfast import catalogue
+from holdfast import catalogue, swarm
+from holdfast.commands import prepare, shrinking
 from holdfast.harness.clock import SECOND
 from holdfast.harness.durations import duration_ns
 from holdfast.harness.errors import UsageError
@@ -19,6 +22,8 @@ from holdfast.harness.plan import suggest
 from holdfast.simulating import Seed, Tally, explore
 
 SHOWN = 5
+SHRUNK = Path(".holdfast/shrunk")
+SHRINK_NS = 600 * SECOND
 TELL_NS = 5 * SECOND
 
 
@@ -28,6 +33,7 @@ TELL_NS = 5 * SECOND
 @click.option("--budget", help="As many seeds as fit in so much time, e.g. 60s.")
 @click.option("--first-seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--mutant", help="Plant a bug (holdfast list mutants) and stop when it is found.")
+@click.option("--shrink", is_flag=True, help="Shrink the first alarm to the smallest plan of it.")
 @click.option("-j", "processes", type=click.IntRange(min=1), help="Processes; one per core.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
@@ -36,6 +42,7 @@ def command(
     budget: str | None,
     first_seed: int,
     mutant: str | None,
+    shrink: bool,
     processes: int | None,
     as_json: bool,
 ) -> int:
@@ -67,11 +74,34 @@ def command(
             click.echo(f"  {tally.seeds} seeds, {len(tally.alarms)} alarms", err=True)
     tally.alarms.sort(key=lambda seed: seed.seed)
     tally.problems.sort(key=lambda seed: seed.seed)
+    small = _shrink(tally, system, given) if shrink else None
     if as_json:
-        click.echo(json.dumps(_table(tally, system, first_seed, mutant)))
+        shrunk = {"shrunk": shrinking.table(*small)} if small else {}
+        click.echo(json.dumps({**_table(tally, system, first_seed, mutant), **shrunk}))
     else:
         _show(tally)
-    return tally.exit_code()
+        if small:
+            click.echo()
+            shrinking.show(*small)
+    return 130 if small and small[0].ended == shrinking.INTERRUPTED else tally.exit_code()
+
+
+def _shrink(
+    tally: Tally, system: str, given: Mapping[str, str]
+) -> tuple[shrinking.Shrunk, Path] | None:
+    """The first alarm, made small and written to a plan file; None where there is no alarm."""
+    seed = next(iter([*tally.alarms, *tally.problems]), None)
+    if seed is None:
+        return None
+    plan = prepare.complete(swarm.draw(seed.seed, system, catalogue.SYSTEMS[system].nodes, given))
+    click.echo(f"shrink seed {seed.seed}: {shrinking.size_words(plan)}", err=True)
+    found = shrinking.first_findings(plan, SHRUNK, seed.command)
+    wanted = shrinking.choose(found, None, f"seed {seed.seed}")
+    shrunk = shrinking.shrink_within(plan, wanted, SHRINK_NS, SHRUNK, seed.command)
+    name = "-".join([system, *given.values(), str(seed.seed)])
+    file = SHRUNK / f"{name}.toml"
+    shrinking.write(shrunk, file)
+    return shrunk, file
 
 
 def _check(system: str, mutant: str | None) -> None:
