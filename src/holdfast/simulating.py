@@ -18,6 +18,7 @@ from holdfast.harness.case import Case
 from holdfast.harness.entry import load
 from holdfast.harness.errors import EnvironmentFailed
 from holdfast.harness.plan import Plan
+from holdfast.twice import difference
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +29,8 @@ class Seed:
     alarms       (property, first sentence) of what is promised and violated
     limits       properties that are violated and were never promised
     problems     why its history may say too little; a node that ended by itself is one
-    digest       hash of the history
+    digest       hash of the history; twice: whether it was run again in another process
+    differs      what came out otherwise the second time, "" for nothing
     cpu_ns       of the simulated world, without the judge; judge_ns: of the judge
     """
 
@@ -39,6 +41,8 @@ class Seed:
     limits: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     digest: str = ""
+    twice: bool = False
+    differs: str = ""
     ops: int = 0
     events: int = 0
     virtual_ns: int = 0
@@ -76,16 +80,21 @@ def in_memory(manifest: Mapping[str, Any]) -> Ran:
     )
 
 
-def one_seed(seed: int, system: str, given: Mapping[str, str]) -> Seed:
-    """Draw, run and judge one seed. UsageError if the options given do not fit."""
+def one_seed(seed: int, system: str, given: Mapping[str, str], twice_every: int = 0) -> Seed:
+    """Draw, run and judge one seed. UsageError if the options given do not fit.
+
+    twice_every   seeds that are a multiple of it are run in another process too; 0: none
+    """
     drawn = swarm.draw(seed, system, catalogue.SYSTEMS[system].nodes, given)
-    return one_plan(prepare.complete(drawn), prepare.command(drawn))
+    twice = bool(twice_every) and seed % twice_every == 0
+    return one_plan(prepare.complete(drawn), prepare.command(drawn), twice=twice)
 
 
-def one_plan(plan: Plan, command: str) -> Seed:
-    """Run and judge one complete plan in memory."""
+def one_plan(plan: Plan, command: str, *, twice: bool = False) -> Seed:
+    """Run and judge one complete plan in memory; `twice`: and run it in another process."""
+    manifest = prepare.manifest(plan, f"sim-{plan.seed}", command)
     try:
-        ran = in_memory(prepare.manifest(plan, f"sim-{plan.seed}", command))
+        ran = in_memory(manifest)
     except EnvironmentFailed as error:
         return Seed(seed=plan.seed, command=command, problems=(str(error),))
     simulated, case, judged = ran.world, ran.case, ran.verdicts
@@ -100,6 +109,8 @@ def one_plan(plan: Plan, command: str) -> Seed:
         limits=tuple(row["property"] for row in violated if not row["promised"]),
         problems=tuple(case.history.problems),
         digest=simulated.digest,
+        twice=twice,
+        differs=difference(manifest, simulated, case.history) if twice else "",
         ops=len(case.history.rows),
         events=simulated.events,
         virtual_ns=simulated.virtual_ns,
@@ -128,6 +139,8 @@ class Tally:
     alarms: list[Seed] = field(default_factory=list)
     limits: Counter[str] = field(default_factory=Counter)
     problems: list[Seed] = field(default_factory=list)
+    differing: list[Seed] = field(default_factory=list)
+    twice: int = 0
 
     def add(self, seed: Seed) -> None:
         """Count one seed."""
@@ -142,6 +155,9 @@ class Tally:
             self.alarms.append(seed)
         if seed.problems:
             self.problems.append(seed)
+        if seed.differs:
+            self.differing.append(seed)
+        self.twice += seed.twice
 
     def unexercised(self) -> list[str]:
         """Properties that were violated nowhere and held in no seed: nothing is known of them."""
@@ -152,9 +168,12 @@ class Tally:
         )
 
     def exit_code(self) -> int:
-        """1 something promised is violated; 3 a property or a run says nothing; else 0."""
+        """1 something promised is violated; 4 a seed gave two histories; 3 a property or a run says
+        nothing; else 0."""
         if self.alarms:
             return 1
+        if self.differing:
+            return 4
         return 3 if self.problems or self.unexercised() or not self.seeds else 0
 
 
@@ -176,9 +195,10 @@ def explore(
     given: Mapping[str, str],
     processes: int,
     enough: Callable[[], bool],
+    twice_every: int = 0,
 ) -> Iterator[Seed]:
     """Seeds as they are done, until there are no more or it is `enough`."""
-    act = partial(one_seed, system=system, given=given)
+    act = partial(one_seed, system=system, given=given, twice_every=twice_every)
     if processes == 1:
         warm()
         for seed in seeds:

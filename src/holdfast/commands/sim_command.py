@@ -35,6 +35,13 @@ TELL_NS = 5 * SECOND
 @click.option("--mutant", help="Plant a bug (holdfast list mutants) and stop when it is found.")
 @click.option("--shrink", is_flag=True, help="Shrink the first alarm to the smallest plan of it.")
 @click.option("-j", "processes", type=click.IntRange(min=1), help="Processes; one per core.")
+@click.option(
+    "--twice-every",
+    type=click.IntRange(min=0),
+    default=50,
+    show_default=True,
+    help="Run every so many-th seed again in a fresh process; 0: none.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     system: str,
@@ -44,6 +51,7 @@ def command(
     mutant: str | None,
     shrink: bool,
     processes: int | None,
+    twice_every: int,
     as_json: bool,
 ) -> int:
     """Each seed is a run of its own: service, workload, faults, network, disks and clocks are drawn
@@ -67,13 +75,14 @@ def command(
     click.echo(f"{system} in the simulator, from seed {first_seed}", err=True)
     told = time.monotonic()
     cores = processes or len(os.sched_getaffinity(0))
-    for seed in explore(numbers, system, given, cores, enough):
+    for seed in explore(numbers, system, given, cores, enough, twice_every):
         tally.add(seed)
         if time.monotonic() - told >= TELL_NS / SECOND:
             told = time.monotonic()
             click.echo(f"  {tally.seeds} seeds, {len(tally.alarms)} alarms", err=True)
     tally.alarms.sort(key=lambda seed: seed.seed)
     tally.problems.sort(key=lambda seed: seed.seed)
+    tally.differing.sort(key=lambda seed: seed.seed)
     small = _shrink(tally, system, given) if shrink else None
     if as_json:
         shrunk = {"shrunk": shrinking.table(*small)} if small else {}
@@ -120,6 +129,9 @@ def _show(tally: Tally) -> None:
     for seed in tally.problems[:SHOWN]:
         click.echo(f"seed {seed.seed}: {seed.problems[0]}")
         click.echo(f"  again: {seed.command}")
+    for seed in tally.differing[:SHOWN]:
+        click.echo(f"seed {seed.seed}: not the same history in another process: {seed.differs}")
+        click.echo(f"  again: {seed.command}")
     width = max((len(prop) for prop in tally.verdicts), default=0)
     for prop, found in sorted(tally.verdicts.items()):
         counts = ", ".join(f"{found[word]} {word}" for word in sorted(found))
@@ -138,6 +150,7 @@ def _speed(tally: Tally) -> str:
     return (
         f"{tally.seeds} seeds, {len(tally.alarms)} alarms, {len(tally.problems)} incomplete;"
         f" {hours:.2f} simulated hours, {tally.ops} rows, {bites} faults that bit;"
+        f" {tally.twice} run twice, {len(tally.differing)} of them different;"
         f" {cpu_s:.1f} s CPU to run, {tally.judge_ns / SECOND:.1f} s to judge"
     )
 
@@ -159,6 +172,8 @@ def _table(tally: Tally, system: str, first_seed: int, mutant: str | None) -> di
         "verdicts": {prop: dict(found) for prop, found in sorted(tally.verdicts.items())},
         "limits": dict(tally.limits),
         "unexercised": tally.unexercised(),
+        "twice": tally.twice,
+        "differing": [{**_row(seed), "differs": seed.differs} for seed in tally.differing],
         "alarms": [_row(seed) for seed in tally.alarms],
         "problems": [_row(seed) for seed in tally.problems],
     }
