@@ -7,18 +7,29 @@ from dataclasses import dataclass
 
 from holdfast.harness.clock import MILLISECOND
 
-DEFAULTS = {"writes": 4, "gap_ms": 8, "think_ms": 4, "wait_ms": 5000, "hold_leases": 3}
+DEFAULTS = {
+    "writes": 4,
+    "gap_ms": 8,
+    "think_ms": 4,
+    "wait_ms": 5000,
+    "hold_leases": 3,
+    "look": 0,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """writes per hold, the gap before each, the pause after a release, the longest wait."""
+    """writes per hold, the gap before each, the pause after a release, the longest wait.
+
+    look   whether an owner looks at its lease right before it writes, and gives up if it is over
+    """
 
     writes: int
     gap_ns: int
     think_ns: int
     wait_ns: int
     hold_leases: int
+    look: bool
 
     @staticmethod
     def of(options: Mapping[str, str]) -> Shape:
@@ -30,4 +41,9 @@ class Shape:
             think_ns=value["think_ms"] * MILLISECOND,
             wait_ns=value["wait_ms"] * MILLISECOND,
             hold_leases=value["hold_leases"],
+            look=bool(value["look"]),
         )
+
+    def gives_up(self, renewed: bool, passed_ns: int, lease_ns: int) -> bool:
+        """Whether an owner that looks sees its lease over. passed_ns: since it asked for it."""
+        return self.look and (not renewed or passed_ns >= lease_ns)
