@@ -184,9 +184,10 @@ def round_times(best: Failing, attempt: Attempt) -> Iterator[Failing]:
             )
             for fault in best.plan.faults
         )
-        if faults == tuple(best.plan.faults):
+        rounded = replace(best.plan, faults=faults, time_ns=_rounded(best.plan.time_ns, step_ns))
+        if rounded == best.plan:
             return
-        plain = attempt(replace(best.plan, faults=faults), LEAST)
+        plain = attempt(rounded, LEAST)
         if plain is not None:
             yield plain
             return

@@ -14,6 +14,7 @@ from holdfast.harness.clock import SECOND
 from holdfast.harness.plan import Plan, to_toml
 from holdfast.harness.shrink import Failing
 from holdfast.trials import Tries
+from tests import needs
 from tests.front.said import holdfast
 
 Capture = pytest.CaptureFixture[str]
@@ -140,6 +141,20 @@ def test_a_plan_goes_elsewhere_without_the_options_of_the_simulated_world() -> N
     assert any(name.startswith("sim_") for name in plan.options)
     assert not any(name.startswith("sim_") for name in moved.options)
     prepare.complete(replace(moved, nemeses=()))
+
+
+@pytest.mark.docker
+def test_a_plan_that_was_shrunk_in_the_simulator_fails_in_containers_too(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    needs.engine()
+    holdfast(capsys, "shrink", planted(tmp_path, "tolerant-tokens"))
+    small = tmp_path / "large.shrunk.toml"
+    words = ("--backend", "docker", "--times", "2", "--out", tmp_path / "runs", "--json")
+    found = json.loads(holdfast(capsys, "replay", small, *words).out)
+    shown = {(row["property"], row["kind"]): row["times"] for row in found["findings"]}
+    assert shown["no-stale-write", "stale-accepted-write"] >= 1
+    assert len(found["runs"]) == 2 and found["faults"] == 1
 
 
 def test_findings_of_a_promise_come_first(tmp_path: Path) -> None:
