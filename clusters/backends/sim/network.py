@@ -47,15 +47,21 @@ class Weather:
 
 
 class Link:
-    """One direction between two nodes. cuts: how many faults cut it; dropped: frames stopped."""
+    """One direction between two nodes.
 
-    __slots__ = ("cuts", "dropped", "loose", "random")
+    cuts, dropped      how many faults cut it, and frames that they stopped
+    slow_ns, slowed    how much longer a frame takes by faults, and frames that took it
+    """
+
+    __slots__ = ("cuts", "dropped", "loose", "random", "slow_ns", "slowed")
 
     def __init__(self, rng: random.Random, loose: bool) -> None:
         self.random = rng.random
         self.loose = loose
         self.cuts = 0
         self.dropped = 0
+        self.slow_ns = 0
+        self.slowed = 0
 
 
 class Listener:
@@ -113,6 +119,9 @@ class Network:
         delay = weather.fast_ns + int((weather.slow_ns - weather.fast_ns) * u * u * u)
         if u * SPIKE_ONE_IN < 1.0:
             delay += int(weather.spike_ns * link.random())
+        if link.slow_ns:
+            link.slowed += 1
+            delay += link.slow_ns
         return delay
 
     # Opening connections
