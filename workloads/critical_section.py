@@ -24,14 +24,18 @@ ASKS = (
 
 
 async def client(ctx: Context) -> None:
-    """Writes are spaced and the lease is not looked at between them: that is the hazard."""
+    """Writes are spaced, and unless `look` is set the lease is not looked at between them: that is
+    the hazard."""
     shape = Shape.of(ctx.options)
     while ctx.running:
         grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)
         if grant is not None:
-            await ctx.renew(grant)
+            asked_ns = ctx.now_ns()
+            renewed = await ctx.renew(grant)
             for _ in range(shape.writes):
                 await ctx.sleep(shape.gap_ns)
+                if shape.gives_up(renewed, ctx.now_ns() - asked_ns, ctx.lease_ns):
+                    break
                 await ctx.write(grant)
             await ctx.release(grant)
         await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))

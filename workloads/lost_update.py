@@ -27,10 +27,13 @@ async def client(ctx: Context) -> None:
     while ctx.running:
         grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)
         if grant is not None:
-            await ctx.renew(grant)
+            asked_ns = ctx.now_ns()
+            renewed = await ctx.renew(grant)
             for _ in range(shape.writes):
                 version = await ctx.read(grant)
                 await ctx.sleep(shape.gap_ns)
+                if shape.gives_up(renewed, ctx.now_ns() - asked_ns, ctx.lease_ns):
+                    break
                 if version >= 0:
                     await ctx.write(grant, base=version)
             await ctx.release(grant)

@@ -14,13 +14,17 @@ DEFAULTS = {
     "wait_ms": 5000,
     "hold_leases": 3,
     "permits": 2,
+    "look": 0,
 }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
     """writes per hold, the gap before each, the pause after a release, the longest wait, how many
-    leases a long hold lasts, how many permits a semaphore has."""
+    leases a long hold lasts, how many permits a semaphore has.
+
+    look   whether an owner looks at its lease right before it writes, and gives up if it is over
+    """
 
     writes: int
     gap_ns: int
@@ -28,6 +32,7 @@ class Shape:
     wait_ns: int
     hold_leases: int
     permits: int
+    look: bool
 
     @staticmethod
     def of(options: Mapping[str, str]) -> Shape:
@@ -40,4 +45,9 @@ class Shape:
             wait_ns=value["wait_ms"] * MILLISECOND,
             hold_leases=value["hold_leases"],
             permits=max(1, value["permits"]),
+            look=bool(value["look"]),
         )
+
+    def gives_up(self, renewed: bool, passed_ns: int, lease_ns: int) -> bool:
+        """Whether an owner that looks sees its lease over. passed_ns: since it asked for it."""
+        return self.look and (not renewed or passed_ns >= lease_ns)

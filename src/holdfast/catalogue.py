@@ -207,9 +207,24 @@ NEMESES: dict[str, Row] = {
     "pause": Row(entry=f"{_N}.pause:NEMESIS", says="processes are stopped and later resumed"),
     "kill": Row(entry=f"{_N}.kill:NEMESIS", says="processes are killed and started again"),
     "clock": Row(entry=f"{_N}.clock:NEMESIS", says="a process's wall clock steps, drifts, strobes"),
+    "slow-links": Row(
+        entry=f"{_N}.slow_links:NEMESIS",
+        says="frames between nodes take longer, in one direction or both (simulator only)",
+        only="sim",
+    ),
     "freeze": Row(
         entry=f"{_N}.freeze:NEMESIS",
         says="processes stop in the middle of a send, which leaves late (simulator only)",
+        only="sim",
+    ),
+    "freeze-write": Row(
+        entry=f"{_N}.freeze_write:NEMESIS",
+        says="servers stop in the middle of a write to disk (simulator only)",
+        only="sim",
+    ),
+    "torn-write": Row(
+        entry=f"{_N}.torn_write:NEMESIS",
+        says="servers die in a write to disk, of which a part stays (simulator only)",
         only="sim",
     ),
 }

@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from holdfast import catalogue, swarm
 from holdfast.commands import prepare
 from holdfast.harness import history, judge
+from holdfast.harness.case import Case
 from holdfast.harness.entry import load
 from holdfast.harness.errors import EnvironmentFailed
 from holdfast.harness.plan import Plan
+from holdfast.twice import difference
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,7 +29,8 @@ class Seed:
     alarms       (property, first sentence) of what is promised and violated
     limits       properties that are violated and were never promised
     problems     why its history may say too little; a node that ended by itself is one
-    digest       hash of the history
+    digest       hash of the history; twice: whether it was run again in another process
+    differs      what came out otherwise the second time, "" for nothing
     cpu_ns       of the simulated world, without the judge; judge_ns: of the judge
     """
 
@@ -37,6 +41,8 @@ class Seed:
     limits: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     digest: str = ""
+    twice: bool = False
+    differs: str = ""
     ops: int = 0
     events: int = 0
     virtual_ns: int = 0
@@ -45,25 +51,55 @@ class Seed:
     faults: Mapping[str, int] = field(default_factory=dict)
 
 
-def one_seed(seed: int, system: str, given: Mapping[str, str], workload: str = "") -> Seed:
-    """Draw, run and judge one seed. UsageError if the options given do not fit."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ran:
+    """One simulated run in memory: what it left, its case, its verdict object, CPU time of both."""
+
+    world: Any
+    case: Case
+    verdicts: Mapping[str, Any]
+    cpu_ns: int
+    judge_ns: int
+
+
+def in_memory(manifest: Mapping[str, Any]) -> Ran:
+    """Run and judge a manifest in this process; EnvironmentFailed where no cluster came up."""
+    begun_ns = time.process_time_ns()
+    world = load(manifest["entries"]["backend"])(manifest)
+    ran_ns = time.process_time_ns()
+    recording = history.merge(load(catalogue.SIM_WRITTEN)(world))
+    case = judge.case_of(manifest, recording, world.marks, world.faults)
+    checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest["asks"]}
+    verdicts = judge.judge_case(manifest, case, checkers)
+    return Ran(
+        world=world,
+        case=case,
+        verdicts=verdicts,
+        cpu_ns=ran_ns - begun_ns,
+        judge_ns=time.process_time_ns() - ran_ns,
+    )
+
+
+def one_seed(
+    seed: int, system: str, given: Mapping[str, str], workload: str = "", twice_every: int = 0
+) -> Seed:
+    """Draw, run and judge one seed. UsageError if the options given do not fit.
+
+    twice_every   seeds that are a multiple of it are run in another process too; 0: none
+    """
     drawn = swarm.draw(seed, system, catalogue.SYSTEMS[system].nodes, given, workload)
-    return one_plan(prepare.complete(drawn), prepare.command(drawn))
+    twice = bool(twice_every) and seed % twice_every == 0
+    return one_plan(prepare.complete(drawn), prepare.command(drawn), twice=twice)
 
 
-def one_plan(plan: Plan, command: str) -> Seed:
-    """Run and judge one complete plan in memory."""
+def one_plan(plan: Plan, command: str, *, twice: bool = False) -> Seed:
+    """Run and judge one complete plan in memory; `twice`: and run it in another process."""
     manifest = prepare.manifest(plan, f"sim-{plan.seed}", command)
-    begun = time.process_time_ns()
     try:
-        simulated = load(manifest["entries"]["backend"])(manifest)
+        ran = in_memory(manifest)
     except EnvironmentFailed as error:
         return Seed(seed=plan.seed, command=command, problems=(str(error),))
-    ran = time.process_time_ns()
-    recording = history.merge(load(catalogue.SIM_WRITTEN)(simulated))
-    case = judge.case_of(manifest, recording, simulated.marks, simulated.faults)
-    checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest["asks"]}
-    judged = judge.judge_case(manifest, case, checkers)
+    simulated, case, judged = ran.world, ran.case, ran.verdicts
     violated = [row for row in judged["verdicts"] if row["verdict"] == "VIOLATED"]
     found = Seed(
         seed=plan.seed,
@@ -75,15 +111,17 @@ def one_plan(plan: Plan, command: str) -> Seed:
         limits=tuple(row["property"] for row in violated if not row["promised"]),
         problems=tuple(case.history.problems),
         digest=simulated.digest,
+        twice=twice,
+        differs=difference(manifest, simulated, case.history) if twice else "",
         ops=len(case.history.rows),
         events=simulated.events,
         virtual_ns=simulated.virtual_ns,
-        cpu_ns=ran - begun,
-        judge_ns=time.process_time_ns() - ran,
+        cpu_ns=ran.cpu_ns,
+        judge_ns=ran.judge_ns,
         faults=Counter(window.do for window in case.windows if window.bit),
     )
     # The world is full of cycles: it goes now, not in the middle of the next seed.
-    del simulated, case, recording, judged
+    del ran, simulated, case, judged
     gc.collect()
     return found
 
@@ -103,6 +141,8 @@ class Tally:
     alarms: list[Seed] = field(default_factory=list)
     limits: Counter[str] = field(default_factory=Counter)
     problems: list[Seed] = field(default_factory=list)
+    differing: list[Seed] = field(default_factory=list)
+    twice: int = 0
 
     def add(self, seed: Seed) -> None:
         """Count one seed."""
@@ -117,6 +157,9 @@ class Tally:
             self.alarms.append(seed)
         if seed.problems:
             self.problems.append(seed)
+        if seed.differs:
+            self.differing.append(seed)
+        self.twice += seed.twice
 
     def unexercised(self) -> list[str]:
         """Properties that were violated nowhere and held in no seed: nothing is known of them."""
@@ -127,9 +170,12 @@ class Tally:
         )
 
     def exit_code(self) -> int:
-        """1 something promised is violated; 3 a property or a run says nothing; else 0."""
+        """1 something promised is violated; 4 a seed gave two histories; 3 a property or a run says
+        nothing; else 0."""
         if self.alarms:
             return 1
+        if self.differing:
+            return 4
         return 3 if self.problems or self.unexercised() or not self.seeds else 0
 
 
@@ -154,9 +200,10 @@ def explore(
     processes: int,
     enough: Callable[[], bool],
     workload: str = "",
+    twice_every: int = 0,
 ) -> Iterator[Seed]:
     """Seeds as they are done, until there are no more or it is `enough`."""
-    act = partial(one_seed, system=system, given=given, workload=workload)
+    act = partial(one_seed, system=system, given=given, workload=workload, twice_every=twice_every)
     if processes == 1:
         warm()
         for seed in seeds:

@@ -20,11 +20,14 @@ INSIDE = (
     "harness/seeds.py",
     "nemesis/clock.py",
     "nemesis/freeze.py",
+    "nemesis/freeze_write.py",
     "nemesis/kill.py",
     "nemesis/partition.py",
     "nemesis/pause.py",
+    "nemesis/slow_links.py",
     "nemesis/targets.py",
     "nemesis/timetable.py",
+    "nemesis/torn_write.py",
     "workloads",
 )
 HOST_ONLY = {

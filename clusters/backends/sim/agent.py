@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from holdfast.clusters.backends.sim.clock import Skew
+from holdfast.clusters.backends.sim.disk_faults import FreezeWrite, TornWrite, wanted_dead
 from holdfast.clusters.backends.sim.loop import NodeLoop
 from holdfast.clusters.backends.sim.network import Link
 from holdfast.harness.errors import EnvironmentFailed
@@ -22,7 +23,7 @@ class SimAgent:
 
     def __init__(self, cluster: SimCluster) -> None:
         self._cluster = cluster
-        self._active: dict[str, Cut | Pause | Freeze | Kill | Clock] = {}
+        self._active: dict[str, Active] = {}
         self._healed: dict[str, Evidence] = {}
 
     async def ask(self, do: str, **args: Any) -> dict[str, Any]:
@@ -73,6 +74,33 @@ class Cut:
         """Frames pass again."""
         for link, _ in self._links.values():
             link.cuts -= 1
+        return self.observe()
+
+
+class Slow:
+    """Links on which every frame takes longer; each counts the frames that did."""
+
+    def __init__(self, cluster: SimCluster, args: Args) -> None:
+        network = cluster.network
+        self._by_ns = int(args["by_ns"])
+        self._links: dict[str, tuple[Link, int]] = {}
+        for row in args["links"]:
+            for address in row["from"]:
+                link = network.link(network.name(address), row["node"])
+                if f"{row['node']}<-{address}" not in self._links:
+                    self._links[f"{row['node']}<-{address}"] = (link, link.slowed)
+                    link.slow_ns += self._by_ns
+
+    def observe(self) -> Evidence:
+        """How many frames were slowed since; it bit if there was one."""
+        slowed = {name: link.slowed - before for name, (link, before) in self._links.items()}
+        late = sum(slowed.values())
+        return {"bit": late > 0, "slowed": late, "by_ns": self._by_ns, "links": slowed}
+
+    def heal(self, others: list[Any]) -> Evidence:
+        """Frames take as long as before."""
+        for link, _ in self._links.values():
+            link.slow_ns -= self._by_ns
         return self.observe()
 
 
@@ -144,6 +172,7 @@ class Kill:
 
     def __init__(self, cluster: SimCluster, args: Args) -> None:
         self.nodes: list[str] = args["nodes"]
+        self.wants_dead = self.nodes
         self._cluster = cluster
         self._killed = [name for name in self.nodes if cluster.hosts[name].alive]
         if not self._killed:
@@ -157,8 +186,7 @@ class Kill:
 
     def heal(self, others: list[Any]) -> Evidence:
         """Who is dead and whom no other fault wants dead."""
-        wanted = [name for kill in others if isinstance(kill, Kill) for name in kill.nodes]
-        hosts = self._cluster.hosts
+        wanted, hosts = wanted_dead(others), self._cluster.hosts
         due = [name for name in self.nodes if name not in wanted and not hosts[name].alive]
         return {**self.observe(), "restart": due}
 
@@ -196,10 +224,14 @@ class Clock:
         return evidence
 
 
-KINDS: dict[str, type[Cut | Pause | Freeze | Kill | Clock]] = {
+Active = Cut | Slow | Pause | Freeze | FreezeWrite | Kill | TornWrite | Clock
+KINDS: dict[str, type[Active]] = {
     "cut": Cut,
+    "slow": Slow,
     "pause": Pause,
     "freeze": Freeze,
+    "freeze-write": FreezeWrite,
     "kill": Kill,
+    "torn-write": TornWrite,
     "set_clock": Clock,
 }

@@ -55,6 +55,8 @@ class Host:
     kept: Any = None
     last_words: str = ""
     recorder: MemoryRecorder | None = None
+    trap: Callable[[Callable[[], None], Callable[[float], None]], None] | None = None
+    """what a fault does to the next write to this node's disk, instead of what it does itself"""
     go: asyncio.Event = field(default_factory=asyncio.Event)
     end: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -75,8 +77,15 @@ class Host:
         """One line of the process's log; the last one is kept."""
         self.last_words = text
 
-    def sync(self, keep: Callable[[], None]) -> None:
-        """Makes something durable, for which the node may stand still for a while."""
+    def sync(self, keep: Callable[[], None], tear: Callable[[float], None]) -> None:
+        """Makes something durable, for which the node may stand still for a while.
+
+        tear   makes that share of it durable, 0 to 1, where the write is torn by a crash
+        """
+        trap, self.trap = self.trap, None
+        if trap is not None and self.loop is not None:
+            trap(keep, tear)
+            return
         wait_ns = self.sync_ns()
         if wait_ns and self.loop is not None:
             self.loop.stall(wait_ns, keep)

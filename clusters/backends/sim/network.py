@@ -47,15 +47,31 @@ class Weather:
 
 
 class Link:
-    """One direction between two nodes. cuts: how many faults cut it; dropped: frames stopped."""
+    """One direction between two nodes.
 
-    __slots__ = ("_fast_ns", "_span_ns", "_spike_ns", "cuts", "dropped", "loose", "random")
+    cuts, dropped      how many faults cut it, and frames that they stopped
+    slow_ns, slowed    how much longer a frame takes by faults, and frames that took it
+    """
+
+    __slots__ = (
+        "_fast_ns",
+        "_span_ns",
+        "_spike_ns",
+        "cuts",
+        "dropped",
+        "loose",
+        "random",
+        "slow_ns",
+        "slowed",
+    )
 
     def __init__(self, rng: random.Random, weather: Weather, loose: bool) -> None:
         self.random = rng.random
         self.loose = loose
         self.cuts = 0
         self.dropped = 0
+        self.slow_ns = 0
+        self.slowed = 0
         self._fast_ns = weather.fast_ns
         self._span_ns = weather.slow_ns - weather.fast_ns
         self._spike_ns = weather.spike_ns
@@ -66,6 +82,9 @@ class Link:
         delay_ns = self._fast_ns + int(self._span_ns * u * u * u)
         if u * SPIKE_ONE_IN < 1.0:
             delay_ns += int(self._spike_ns * self.random())
+        if self.slow_ns:
+            self.slowed += 1
+            delay_ns += self.slow_ns
         return delay_ns
 
 
@@ -85,10 +104,11 @@ class Listener:
 class Network:
     """All nodes' addresses, links and open connections."""
 
-    def __init__(self, engine: Engine, seed: int, weather: Weather) -> None:
+    def __init__(self, engine: Engine, seed: int, weather: Weather, number: int = 0) -> None:
         self.engine = engine
         self.weather = weather
         self._seed = seed
+        self._number = (number,) if number else ()
         self._names: dict[str, str] = {}
         self._servers: dict[str, None] = {}
         self._links: dict[tuple[str, str], Link] = {}
@@ -111,7 +131,7 @@ class Network:
         link = self._links.get((source, target))
         if link is None:
             both = source in self._servers and target in self._servers
-            rng = stream(self._seed, "link", source, target)
+            rng = stream(self._seed, "link", source, target, *self._number)
             link = Link(rng, self.weather, self.weather.loose and both)
             self._links[source, target] = link
         return link

@@ -17,6 +17,7 @@ DEFAULTS: dict[str, int] = {
     "sim_drift_ppm": 300,
     "sim_marshal": 0,
     "sim_guard": 0,
+    "sim_network": 0,
 }
 """option -> its default; all are whole numbers.
 
@@ -29,6 +30,8 @@ sim_drift_ppm              a node's clocks are fast or slow by up to so much
 sim_marshal                1: every frame goes through JSON, which must change nothing
 sim_guard                  1: whoever inside asks a clock, chance or a file of the host is named,
                            as a problem of the run
+sim_network                which of many networks: the chance of its links and of nothing else, so
+                           that one schedule of faults can be tried on several; 0 is the seed's own
 """
 
 
@@ -40,6 +43,7 @@ class Knobs:
     sync_ns: int
     drift_ppm: int
     guard: bool
+    network: int
 
     @staticmethod
     def of(options: Mapping[str, str]) -> Knobs:
@@ -58,4 +62,5 @@ class Knobs:
             sync_ns=value["sim_sync_us"] * 1000,
             drift_ppm=value["sim_drift_ppm"],
             guard=bool(value["sim_guard"]),
+            network=value["sim_network"],
         )

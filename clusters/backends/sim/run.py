@@ -69,7 +69,7 @@ class SimRun:
         self.plan = plan_of(manifest)
         self.engine = Engine()
         knobs = Knobs.of(manifest["options"].get("backend", {}))
-        network = Network(self.engine, self.plan.seed, knobs.weather)
+        network = Network(self.engine, self.plan.seed, knobs.weather, knobs.network)
         network.place(DRIVER.name, DRIVER.address, server=False)
         entries = manifest["entries"]
         self.cluster = SimCluster(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from holdfast.clusters.systems.reference.messages import (
@@ -22,7 +23,8 @@ class Host(Protocol):
 
     kept    what is durable, None on a new disk
     sync    makes something durable: calls it back, after as long as that takes, unless the node
-            crashes first; it sends nothing meanwhile
+            crashes first; it sends nothing meanwhile. A crash may tear the write: then the second
+            callback is given the share of it that is durable
     """
 
     kept: Any
@@ -33,7 +35,7 @@ class Host(Protocol):
 
     def say(self, text: str) -> None: ...
 
-    def sync(self, keep: Callable[[], None]) -> None: ...
+    def sync(self, keep: Callable[[], None], tear: Callable[[float], None]) -> None: ...
 
 
 class Kept:
@@ -57,6 +59,20 @@ class Kept:
         else:
             self.ballot, self.snapshot = save.ballot, save.snapshot
             self.entries = list(save.entries)
+
+
+def torn(saves: Sequence[Save], share: float) -> list[Save]:
+    """What is left of a write that a crash tore: its beginning, to the last whole record."""
+    records = [len(save.entries) if isinstance(save, Tail) else 1 for save in saves]
+    left, found = int(share * sum(records)), list[Save]()
+    for save, size in zip(saves, records, strict=True):
+        if left < size:
+            if isinstance(save, Tail) and left:
+                found.append(replace(save, entries=save.entries[:left]))
+            break
+        found.append(save)
+        left -= size
+    return found
 
 
 class MemoryDisk:
@@ -83,7 +99,8 @@ class MemoryDisk:
         """Makes all that was written durable."""
         if self._unsynced:
             saves, self._unsynced = self._unsynced, []
-            self._host.sync(lambda: self._kept.take(saves))
+            kept = self._kept
+            self._host.sync(lambda: kept.take(saves), lambda share: kept.take(torn(saves, share)))
 
     def close(self) -> None:
         """Nothing to let go."""

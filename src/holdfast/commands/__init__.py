@@ -18,6 +18,8 @@ COMMANDS: dict[str, str] = {
     "demo": "The tour: the reference service holds, the majority vote is violated.",
     "run": "One run: deploy, drive clients under faults, judge, report.",
     "sim": "Many seeds in the simulator, every knob drawn from each.",
+    "replay": "The same plan again, every fault exact: fails N of M.",
+    "shrink": "The smallest plan that still fails the same way.",
     "check": "Judge a run or a foreign history; the verdict is the exit code.",
     "report": "Write the HTML report of a judged run.",
     "export": "Write a run's operations for other tools: JSON lines, EDN, CSV.",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import secrets
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from holdfast.commands import prepare, running
+from holdfast.commands import plans, prepare, running
 from holdfast.commands.settings import Setting, resolve
 from holdfast.harness.errors import HoldfastError, UsageError
 from holdfast.harness.plan import Plan, parse, parse_nemesis, to_toml
@@ -128,12 +127,7 @@ def _from_settings(settings: Mapping[str, Setting], options: tuple[str, ...]) ->
 
 def _from_file(path: Path, settings: Mapping[str, Setting]) -> Plan:
     """A plan file, with what the command line says put over it."""
-    try:
-        table = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not TOML: {error}") from error
+    table = plans.read_table(path)
     over = {
         name: setting.value
         for name, setting in settings.items()

@@ -6,11 +6,14 @@ import itertools
 import json
 import os
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
-from holdfast import catalogue
+from holdfast import catalogue, swarm
+from holdfast.commands import prepare, shrinking
 from holdfast.harness.clock import SECOND
 from holdfast.harness.durations import duration_ns
 from holdfast.harness.errors import UsageError
@@ -19,6 +22,8 @@ from holdfast.harness.plan import suggest
 from holdfast.simulating import Seed, Tally, explore
 
 SHOWN = 5
+SHRUNK = Path(".holdfast/shrunk")
+SHRINK_NS = 600 * SECOND
 TELL_NS = 5 * SECOND
 
 
@@ -29,7 +34,15 @@ TELL_NS = 5 * SECOND
 @click.option("--first-seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--mutant", help="Plant a bug (holdfast list mutants) and stop when it is found.")
 @click.option("--workload", help="Draw all but this workload.")
+@click.option("--shrink", is_flag=True, help="Shrink the first alarm to the smallest plan of it.")
 @click.option("-j", "processes", type=click.IntRange(min=1), help="Processes; one per core.")
+@click.option(
+    "--twice-every",
+    type=click.IntRange(min=0),
+    default=50,
+    show_default=True,
+    help="Run every so many-th seed again in a fresh process; 0: none.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     system: str,
@@ -38,7 +51,9 @@ def command(
     first_seed: int,
     mutant: str | None,
     workload: str | None,
+    shrink: bool,
     processes: int | None,
+    twice_every: int,
     as_json: bool,
 ) -> int:
     """Each seed is a run of its own: service, workload, faults, network, disks and clocks are drawn
@@ -62,18 +77,42 @@ def command(
     click.echo(f"{system} in the simulator, from seed {first_seed}", err=True)
     told = time.monotonic()
     cores = processes or len(os.sched_getaffinity(0))
-    for seed in explore(numbers, system, given, cores, enough, workload or ""):
+    for seed in explore(numbers, system, given, cores, enough, workload or "", twice_every):
         tally.add(seed)
         if time.monotonic() - told >= TELL_NS / SECOND:
             told = time.monotonic()
             click.echo(f"  {tally.seeds} seeds, {len(tally.alarms)} alarms", err=True)
     tally.alarms.sort(key=lambda seed: seed.seed)
     tally.problems.sort(key=lambda seed: seed.seed)
+    tally.differing.sort(key=lambda seed: seed.seed)
+    small = _shrink(tally, system, given) if shrink else None
     if as_json:
-        click.echo(json.dumps(_table(tally, system, first_seed, mutant)))
+        shrunk = {"shrunk": shrinking.table(*small)} if small else {}
+        click.echo(json.dumps({**_table(tally, system, first_seed, mutant), **shrunk}))
     else:
         _show(tally)
-    return tally.exit_code()
+        if small:
+            click.echo()
+            shrinking.show(*small)
+    return 130 if small and small[0].ended == shrinking.INTERRUPTED else tally.exit_code()
+
+
+def _shrink(
+    tally: Tally, system: str, given: Mapping[str, str]
+) -> tuple[shrinking.Shrunk, Path] | None:
+    """The first alarm, made small and written to a plan file; None where there is no alarm."""
+    seed = next(iter([*tally.alarms, *tally.problems]), None)
+    if seed is None:
+        return None
+    plan = prepare.complete(swarm.draw(seed.seed, system, catalogue.SYSTEMS[system].nodes, given))
+    click.echo(f"shrink seed {seed.seed}: {shrinking.size_words(plan)}", err=True)
+    found = shrinking.first_findings(plan, SHRUNK, seed.command)
+    wanted = shrinking.choose(found, None, f"seed {seed.seed}")
+    shrunk = shrinking.shrink_within(plan, wanted, SHRINK_NS, SHRUNK, seed.command)
+    name = "-".join([system, *given.values(), str(seed.seed)])
+    file = SHRUNK / f"{name}.toml"
+    shrinking.write(shrunk, file)
+    return shrunk, file
 
 
 def _check(system: str, mutant: str | None, workload: str | None) -> None:
@@ -94,6 +133,9 @@ def _show(tally: Tally) -> None:
     for seed in tally.problems[:SHOWN]:
         click.echo(f"seed {seed.seed}: {seed.problems[0]}")
         click.echo(f"  again: {seed.command}")
+    for seed in tally.differing[:SHOWN]:
+        click.echo(f"seed {seed.seed}: not the same history in another process: {seed.differs}")
+        click.echo(f"  again: {seed.command}")
     width = max((len(prop) for prop in tally.verdicts), default=0)
     for prop, found in sorted(tally.verdicts.items()):
         counts = ", ".join(f"{found[word]} {word}" for word in sorted(found))
@@ -112,6 +154,7 @@ def _speed(tally: Tally) -> str:
     return (
         f"{tally.seeds} seeds, {len(tally.alarms)} alarms, {len(tally.problems)} incomplete;"
         f" {hours:.2f} simulated hours, {tally.ops} rows, {bites} faults that bit;"
+        f" {tally.twice} run twice, {len(tally.differing)} of them different;"
         f" {cpu_s:.1f} s CPU to run, {tally.judge_ns / SECOND:.1f} s to judge"
     )
 
@@ -133,6 +176,8 @@ def _table(tally: Tally, system: str, first_seed: int, mutant: str | None) -> di
         "verdicts": {prop: dict(found) for prop, found in sorted(tally.verdicts.items())},
         "limits": dict(tally.limits),
         "unexercised": tally.unexercised(),
+        "twice": tally.twice,
+        "differing": [{**_row(seed), "differs": seed.differs} for seed in tally.differing],
         "alarms": [_row(seed) for seed in tally.alarms],
         "problems": [_row(seed) for seed in tally.problems],
     }

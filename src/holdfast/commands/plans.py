@@ -1,0 +1,58 @@
+"""A plan to try again: from a plan file, or from the run that was made of one."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from holdfast import catalogue
+from holdfast.commands import prepare
+from holdfast.harness.entry import load
+from holdfast.harness.errors import UsageError
+from holdfast.harness.plan import Plan, parse, suggest
+from holdfast.harness.store import RunDir
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """The table of a plan file. UsageError where it cannot be read."""
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not TOML: {error}") from error
+
+
+def run_of(path: Path) -> RunDir | None:
+    """The run at a path, None where it is a file. UsageError if it is no run of ours."""
+    if not path.is_dir():
+        return None
+    run = RunDir(path.resolve())
+    run.read_manifest()
+    return run
+
+
+def read_plan(path: Path, backend: str | None = None) -> Plan:
+    """The complete plan of a run or a plan file, every fault exact; UsageError if it cannot be.
+
+    backend   run it there instead; options of the simulated world stay behind
+    """
+    run = run_of(path)
+    place = run.plan if run else path
+    table = read_table(place)
+    plan = parse(table, prepare.KNOWN, str(place))
+    plan = plan if "nodes" in table else replace(plan, nodes=0)
+    if backend is not None:
+        if backend not in catalogue.BACKENDS:
+            raise UsageError(suggest(backend, list(catalogue.BACKENDS), "backend"))
+        plan = elsewhere(plan, backend)
+    return prepare.complete(plan)
+
+
+def elsewhere(plan: Plan, backend: str) -> Plan:
+    """The same plan on another backend."""
+    world = load(catalogue.SIM_OPTIONS) if backend != "sim" else {}
+    options = {name: text for name, text in plan.options.items() if name not in world}
+    return replace(plan, backend=backend, options=options)

@@ -1,0 +1,133 @@
+"""`holdfast replay`: the same plan again, every fault exact, as often as asked."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from holdfast import __version__, simulating, trials
+from holdfast.commands import plans
+from holdfast.commands.check_command import RANK
+from holdfast.commands.settings import DEFAULTS
+from holdfast.harness import history
+from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.plan import Plan
+from holdfast.harness.same import first_difference
+from holdfast.harness.store import RunDir
+from holdfast.trials import Trial
+
+
+@click.command(short_help="The same plan again, every fault exact: fails N of M.")
+@click.argument("path", type=click.Path(path_type=Path), metavar="RUN|PLAN.toml")
+@click.option("--times", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--backend", help="Run it there instead of where the plan says.")
+@click.option(
+    "--out", default=DEFAULTS["out"], show_default=True, help="Folder for run directories."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(path: Path, times: int, backend: str | None, out: str, as_json: bool) -> int:
+    """Run a plan again and count what it shows. A time counts as failing if a property is
+    violated, promised or not; the exit code is the worst of the runs, as `holdfast run` has it.
+
+    In the simulator the same plan gives the same history, bit for bit: that is checked, and the
+    run stays in memory. Elsewhere each time is a run of its own, kept with its report.
+    """
+    plan = plans.read_plan(path, backend)
+    where = f"{plan.system} on {plan.backend}, seed {plan.seed}, {len(plan.faults)} faults"
+    click.echo(f"replay of {path}: {where}", err=True)
+    done: list[Trial] = []
+    if plan.backend == "sim":
+        simulating.warm()
+    for n in range(times):
+        if plan.backend == "sim":
+            done.append(trials.simulated(plan))
+        else:
+            done.append(trials.carried_out(plan, Path(out), f"holdfast replay {path}"))
+            words = ", ".join(shown.name for shown in done[-1].shown) or "no finding"
+            click.echo(f"  {n + 1} of {times}: {words}", err=True)
+    if plan.backend == "sim":
+        _must_be_the_same(plan, done, plans.run_of(path))
+    code = max((trial.exit_code for trial in done), key=lambda code: RANK[code])
+    if as_json:
+        click.echo(json.dumps(_table(path, plan, done, code)))
+    else:
+        _show(path, plan, done)
+    return code
+
+
+def _must_be_the_same(plan: Plan, done: Sequence[Trial], run: RunDir | None) -> None:
+    """EnvironmentFailed if a simulated plan gave two histories, or another one than it once did."""
+    if len({trial.digest for trial in done}) > 1:
+        digests = ", ".join(dict.fromkeys(trial.digest for trial in done))
+        raise EnvironmentFailed(f"one plan gave different histories: {digests}; please report it")
+    if run is None:
+        return
+    manifest = run.read_manifest()
+    if manifest["plan"]["backend"] != "sim" or manifest["version"] != __version__:
+        return
+    again = done[0].history
+    assert again is not None
+    differs = first_difference(history.load(run.history).history, again)
+    if differs:
+        raise EnvironmentFailed(
+            f"{run.path}: not the history that it had; {differs};"
+            " was it made with other code of this version?"
+        )
+
+
+def _counted(done: Sequence[Trial]) -> list[dict[str, Any]]:
+    """Every kind of finding, how often it was shown, and its first sentence."""
+    times = Counter((shown.prop, shown.kind) for trial in done for shown in trial.shown)
+    first = {(shown.prop, shown.kind): shown for trial in reversed(done) for shown in trial.shown}
+    return [
+        {
+            "property": prop,
+            "kind": kind,
+            "promised": first[prop, kind].promised,
+            "times": count,
+            "sentence": first[prop, kind].sentence,
+        }
+        for (prop, kind), count in sorted(times.items())
+    ]
+
+
+def _show(path: Path, plan: Plan, done: Sequence[Trial]) -> None:
+    failed = sum(bool(trial.shown) for trial in done)
+    click.echo(f"fails {failed} of {len(done)}")
+    for row in _counted(done):
+        name = f"{row['property']}: {row['kind']}" if row["property"] else f"a node {row['kind']}"
+        never = "" if row["promised"] else ", never promised"
+        click.echo(f"  {name}, {row['times']} of {len(done)}{never}: {row['sentence']}")
+    for problem in dict.fromkeys(text for trial in done for text in trial.problems):
+        click.echo(f"  incomplete: {problem}")
+    if plan.backend == "sim":
+        cpu_ms = sum(trial.cpu_ns for trial in done) / len(done) / 1e6
+        click.echo(f"the same history each time ({done[0].digest}), {cpu_ms:.1f} ms CPU")
+        file = plans.run_of(path)
+        click.echo(f"report: holdfast run {file.plan if file else path}")
+    else:
+        for trial in done:
+            click.echo(f"run: {trial.run}")
+
+
+def _table(path: Path, plan: Plan, done: Sequence[Trial], code: int) -> dict[str, Any]:
+    return {
+        "schema": "holdfast-replay/1",
+        "plan": str(path),
+        "backend": plan.backend,
+        "seed": plan.seed,
+        "faults": len(plan.faults),
+        "times": len(done),
+        "failed": sum(bool(trial.shown) for trial in done),
+        "exit_code": code,
+        "findings": _counted(done),
+        "problems": [list(trial.problems) for trial in done],
+        "digests": [trial.digest for trial in done if trial.digest],
+        "runs": [trial.run for trial in done if trial.run],
+        "cpu_ns": [trial.cpu_ns for trial in done],
+    }

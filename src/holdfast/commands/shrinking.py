@@ -1,0 +1,153 @@
+"""Shrinks a failing plan within a budget, tells how it goes, and keeps the smallest so far."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from holdfast import simulating, trials
+from holdfast.harness.clock import SECOND
+from holdfast.harness.durations import duration_text
+from holdfast.harness.errors import UsageError
+from holdfast.harness.plan import Plan, suggest, to_toml
+from holdfast.harness.shrink import Failing, shrink
+from holdfast.harness.store import RunDir, read_json
+from holdfast.trials import OutOfTime, Shown, Tries
+
+INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shrunk:
+    """What shrinking came to. ended: "" if nothing smaller was found, else what stopped it."""
+
+    before: Plan
+    best: Failing
+    wanted: Shown
+    runs: int
+    cpu_ns: int
+    ended: str
+
+
+def known_findings(run: RunDir) -> Sequence[Shown]:
+    """What a judged run already shows; () where it was not judged."""
+    if not run.verdicts.exists():
+        return ()
+    return trials.of_verdicts(read_json(run.verdicts, "holdfast-verdict/1"))
+
+
+def first_findings(plan: Plan, out: Path, again: str) -> Sequence[Shown]:
+    """What a plan shows when it is run; outside the simulator it gets more than one try."""
+    if plan.backend == "sim":
+        return trials.simulated(plan).shown
+    for _ in range(trials.REPEATS):
+        found = trials.carried_out(plan, out, again).shown
+        if found:
+            return found
+    return ()
+
+
+def choose(found: Sequence[Shown], prop: str | None, where: str) -> Shown:
+    """The finding to keep; UsageError where there is none, or none of the property asked for."""
+    if not found:
+        raise UsageError(f"{where}: nothing to shrink, for it shows no finding")
+    if prop is None:
+        return found[0]
+    shown = list(dict.fromkeys(one.prop for one in found))
+    if prop not in shown:
+        raise UsageError(f"{where}: {suggest(prop, shown, 'violated property')}")
+    return next(one for one in found if one.prop == prop)
+
+
+def shrink_within(plan: Plan, wanted: Shown, budget_ns: int, out: Path, again: str) -> Shrunk:
+    """Shrink a complete plan that shows `wanted`. The budget is wall time; ^C ends it as well."""
+    over_s = time.monotonic() + budget_ns / SECOND
+    if plan.backend == "sim":
+        simulating.warm()
+    tries = Tries(wanted=wanted, out=out, again=again, enough=lambda: time.monotonic() >= over_s)
+    best = first = Failing(plan=plan, after_ns=wanted.after_ns, sentence=wanted.sentence)
+    ended = told = ""
+    try:
+        for best in shrink(first, tries):
+            size = size_words(best.plan)
+            if size != told:
+                told = size
+                click.echo(f"  {size} ({tries.made} runs)", err=True)
+    except OutOfTime:
+        ended = "the budget is used up"
+    except KeyboardInterrupt:
+        ended = INTERRUPTED
+    return Shrunk(
+        before=plan,
+        best=best,
+        wanted=wanted,
+        runs=tries.made,
+        cpu_ns=tries.cpu_ns,
+        ended=ended,
+    )
+
+
+def size_words(plan: Plan) -> str:
+    """How large a plan is."""
+    seconds = f"{plan.time_ns / SECOND:g} s"
+    counts = ((plan.clients, "client"), (plan.locks, "lock"), (plan.nodes, "server"))
+    parties = ", ".join(_many(number, word) for number, word in counts if number)
+    return f"{_many(len(plan.faults), 'fault')} in {seconds}, {parties}"
+
+
+def _many(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def write(shrunk: Shrunk, file: Path) -> None:
+    """The small plan, with what it shows at its head. UsageError where it cannot be written."""
+    head = [
+        f"{shrunk.wanted.name}: {shrunk.best.sentence}",
+        f"Shrunk from: {size_words(shrunk.before)}.",
+        f"Again: holdfast replay {file}",
+    ]
+    lines = [f"# {' '.join(line.split())}\n" for line in head]
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("".join(lines) + to_toml(shrunk.best.plan, exact=True))
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be written: {error.strerror}; try --to") from error
+
+
+def show(shrunk: Shrunk, file: Path) -> None:
+    """What came of it, for a person."""
+    click.echo(f"from {size_words(shrunk.before)}")
+    click.echo(f"to   {size_words(shrunk.best.plan)}")
+    for fault in shrunk.best.plan.faults:
+        at, span = duration_text(fault.at_ns), duration_text(fault.for_ns)
+        click.echo(f"  {fault.do} {fault.target} at {at} for {span}")
+    never = "" if shrunk.wanted.promised else " (never promised)"
+    click.echo(f"{shrunk.wanted.name}{never}: {shrunk.best.sentence}")
+    ended = f"; {shrunk.ended}, this is the smallest so far" if shrunk.ended else ""
+    click.echo(f"{shrunk.runs} runs, {shrunk.cpu_ns / SECOND:.1f} s CPU{ended}")
+    click.echo(f"again: holdfast replay {file}")
+    click.echo(f"report: holdfast run {file}")
+
+
+def table(shrunk: Shrunk, file: Path) -> dict[str, Any]:
+    """The same as one JSON object."""
+    before, after = shrunk.before, shrunk.best.plan
+    names = ("clients", "locks", "nodes", "time_ns")
+    return {
+        "schema": "holdfast-shrink/1",
+        "plan": str(file),
+        "property": shrunk.wanted.prop,
+        "kind": shrunk.wanted.kind,
+        "promised": shrunk.wanted.promised,
+        "sentence": shrunk.best.sentence,
+        "before": {"faults": len(before.faults), **{n: getattr(before, n) for n in names}},
+        "after": {"faults": len(after.faults), **{n: getattr(after, n) for n in names}},
+        "runs": shrunk.runs,
+        "cpu_ns": shrunk.cpu_ns,
+        "ended": shrunk.ended,
+    }

@@ -1,0 +1,187 @@
+"""Trying a plan: one run of a complete plan, and what it was seen to do wrong.
+
+In the simulator a trial stays in memory; elsewhere it is a run like any other, kept on disk.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from holdfast.commands import prepare
+from holdfast.harness import shrink
+from holdfast.harness.case import History
+from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.plan import Plan
+from holdfast.harness.shrink import Failing
+from holdfast.simulating import in_memory
+
+ENDED = "ended by itself"
+"""What a problem says that is a finding too: a node met what its own code rules out."""
+REPEATS = 3
+"""How often at most a candidate is tried where a run is not the same twice."""
+
+
+class OutOfTime(Exception):
+    """The budget for trying is used up."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shown:
+    """One kind of finding that a trial came to. prop "" and kind ENDED: a node gave up.
+
+    after_ns   when the first of its kind came about, after the start of the run
+    """
+
+    prop: str
+    kind: str
+    sentence: str
+    promised: bool
+    after_ns: int
+
+    @property
+    def name(self) -> str:
+        """Property and kind in words: by them findings are the same or not."""
+        return f"{self.prop}: {self.kind}" if self.prop else f"a node {self.kind}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trial:
+    """What one run came to.
+
+    history, digest, cpu_ns   in the simulator only: its history, hashed, and what it cost to run
+    run                       elsewhere: its folder
+    """
+
+    shown: tuple[Shown, ...]
+    problems: tuple[str, ...]
+    exit_code: int
+    history: History | None = None
+    digest: str = ""
+    run: str = ""
+    cpu_ns: int = 0
+
+
+def of_verdicts(verdicts: Mapping[str, Any]) -> tuple[Shown, ...]:
+    """The kinds of finding in a verdict object, worst first: promised before never promised."""
+    found: dict[tuple[str, str], Shown] = {}
+    for row in verdicts["verdicts"]:
+        for each in row["findings"] if row["verdict"] == "VIOLATED" else ():
+            shown = Shown(
+                prop=row["property"],
+                kind=each["kind"],
+                sentence=each["sentence"],
+                promised=row["promised"],
+                after_ns=max(0, each["t_ns"] - verdicts["start_ns"]),
+            )
+            first = found.setdefault((shown.prop, shown.kind), shown)
+            if shown.after_ns < first.after_ns:
+                found[shown.prop, shown.kind] = shown
+    ended = [text for text in verdicts["problems"] if ENDED in text]
+    if ended:
+        # A node's end has no row in the history: only that it came about in the run is known.
+        over_ns = verdicts["stop_ns"] - verdicts["start_ns"]
+        found["", ENDED] = Shown(
+            prop="", kind=ENDED, sentence=ended[0], promised=True, after_ns=over_ns
+        )
+    return tuple(sorted(found.values(), key=lambda shown: not shown.promised))
+
+
+def simulated(plan: Plan, only: Collection[str] = ()) -> Trial:
+    """One complete plan in the simulator. only: judge these properties, () for all of them."""
+    manifest = prepare.manifest(plan, f"sim-{plan.seed}", "")
+    if only:
+        manifest["asks"] = [prop for prop in manifest["asks"] if prop in only]
+    ran = in_memory(manifest)
+    trial = Trial(
+        shown=of_verdicts(ran.verdicts),
+        problems=tuple(ran.verdicts["problems"]),
+        exit_code=ran.verdicts["exit_code"],
+        history=ran.case.history,
+        digest=ran.world.digest,
+        cpu_ns=ran.cpu_ns,
+    )
+    # The world is full of cycles: it goes now, not in the middle of the next one.
+    del ran
+    gc.collect()
+    return trial
+
+
+def carried_out(plan: Plan, out: Path, again: str) -> Trial:
+    """One complete plan as a run of its own, judged, reported and kept under `out`."""
+    from holdfast.commands.run_command import carry_out
+
+    verdicts = carry_out(plan, out, again, quiet=True)
+    return Trial(
+        shown=of_verdicts(verdicts),
+        problems=tuple(verdicts["problems"]),
+        exit_code=int(verdicts["exit_code"]),
+        run=str(Path(verdicts["report"]).parent),
+    )
+
+
+def networks(plan: Plan, tries: int) -> Iterator[Plan]:
+    """The plan on its own network first, then on others."""
+    yield plan
+    own = int(plan.options.get(shrink.NETWORK, 0))
+    calm = {name: text for name, text in plan.options.items() if name != shrink.NETWORK}
+    for number in [n for n in range(tries) if n != own][: tries - 1]:
+        chosen = {shrink.NETWORK: str(number)} if number else {}
+        yield replace(plan, options={**calm, **chosen})
+
+
+@dataclass(slots=True)
+class Tries:
+    """An `Attempt` for one finding. `made` counts runs, `cpu_ns` the simulated ones.
+
+    wanted   the finding that a candidate must show to count as failing
+    out      where runs outside the simulator are kept; again: the command that they note
+    enough   asked before each run: whether the time for it is up
+    """
+
+    wanted: Shown
+    out: Path
+    again: str
+    enough: Callable[[], bool]
+    made: int = 0
+    cpu_ns: int = 0
+
+    def __call__(self, plan: Plan, tries: int) -> Failing | None:
+        """Try it on networks or, outside the simulator, again; how it failed, or None.
+
+        OutOfTime if there is no time left for a run.
+        """
+        if plan.backend == "sim":
+            candidates = list(networks(plan, tries))
+        else:
+            candidates = [plan] * min(tries, REPEATS)
+        for candidate in candidates:
+            failing = self.once(candidate)
+            if failing is not None:
+                return failing
+        return None
+
+    def once(self, plan: Plan) -> Failing | None:
+        """One run of a complete plan: how it failed, or None. OutOfTime."""
+        if self.enough():
+            raise OutOfTime
+        self.made += 1
+        begun = time.process_time_ns()
+        try:
+            if plan.backend == "sim":
+                trial = simulated(plan, [self.wanted.prop] if self.wanted.prop else ())
+            else:
+                trial = carried_out(plan, self.out, self.again)
+        except EnvironmentFailed:
+            return None
+        finally:
+            self.cpu_ns += time.process_time_ns() - begun
+        for shown in trial.shown:
+            same = (shown.prop, shown.kind) == (self.wanted.prop, self.wanted.kind)
+            if same and shown.promised >= self.wanted.promised:
+                return Failing(plan=plan, after_ns=shown.after_ns, sentence=shown.sentence)
+        return None

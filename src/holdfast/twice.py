@@ -1,0 +1,81 @@
+"""The check that a seed gives one history: run once more in a fresh process, and compared.
+
+That process has another PYTHONHASHSEED, so that what depends on the order of a set of strings shows
+itself; a second run in the same process would not see it.
+
+`python -m holdfast.twice FOLDER`: a manifest on standard input is simulated and kept in FOLDER.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from holdfast import catalogue
+from holdfast.harness import history, store
+from holdfast.harness.case import History
+from holdfast.harness.entry import load
+from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.same import first_difference
+from holdfast.harness.store import RunDir
+
+WITHIN_S = 600
+
+
+def difference(manifest: Mapping[str, Any], world: Any, seen: History) -> str:
+    """Simulate a manifest again elsewhere: "" if all came out the same, else what differs first.
+
+    world, seen   what this process made of it. EnvironmentFailed if the other one failed
+    """
+    with tempfile.TemporaryDirectory(prefix="holdfast-twice-") as folder:
+        run = RunDir(Path(folder))
+        run.history.mkdir()
+        done = subprocess.run(
+            [sys.executable, "-m", "holdfast.twice", folder],
+            input=json.dumps(manifest),
+            env={**os.environ, "PYTHONHASHSEED": _other_hash_seed(manifest["plan"]["seed"])},
+            capture_output=True,
+            text=True,
+            timeout=WITHIN_S,
+        )
+        if done.returncode != 0:
+            last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+            raise EnvironmentFailed(f"the second run of a seed failed: {last}")
+        return (
+            first_difference(seen, history.load(run.history).history)
+            or _lines("fault", world.faults, list(store.read_lines(run.faults)))
+            or _lines("mark", world.marks, list(store.read_lines(run.times)))
+        )
+
+
+def _other_hash_seed(seed: int) -> str:
+    """One that this process does not have."""
+    mine = os.environ.get("PYTHONHASHSEED", "random")
+    return next(text for text in (str(1 + seed % 1000), str(2 + seed % 1000)) if text != mine)
+
+
+def _lines(what: str, ours: Sequence[Mapping[str, Any]], theirs: Sequence[Any]) -> str:
+    for n, (one, other) in enumerate(zip_longest(ours, theirs)):
+        plain = json.loads(json.dumps(one))
+        if plain != other:
+            return f"first difference: {what} event {n}: {plain}, against {other}"
+    return ""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Simulate what is on standard input and keep it in a folder."""
+    manifest = json.load(sys.stdin)
+    world = load(manifest["entries"]["backend"])(manifest)
+    load(catalogue.SIM_KEEP)(world, RunDir(Path(argv[1])))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,90 @@
+"""Writes that stop or tear, links that are slow: each bites where it can, and only there."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from holdfast.clusters.systems.reference.messages import NOTHING, Ballot, Entry, Save, Tail
+from holdfast.clusters.systems.reference.simulated import torn
+from holdfast.harness.errors import UsageError
+from tests.clusters.sim.small import MS, SECOND, Small
+from tests.clusters.sim.test_runs import fault, judged, plan, verdicts
+
+BY = {"slow-links": {"by": "200ms", "way": "in"}}
+
+
+@cache
+def faulted(do: str) -> dict[str, Any]:
+    params = BY.get(do, {})
+    faults = [fault(do, "n1", 1000, 1500, **params), fault(do, "n2", 4000, 1500, **params)]
+    return judged(plan(faults=faults, time_ns=6 * SECOND, nodes=3, clients=3))
+
+
+@pytest.mark.parametrize("do", ["freeze-write", "torn-write", "slow-links"])
+def test_it_bites_and_the_reference_keeps_its_promises(do: str) -> None:
+    found = faulted(do)
+    assert [window["bit"] for window in found["faults"]] == [True, True], found["faults"]
+    assert found["problems"] == []
+    assert "VIOLATED" not in verdicts(found).values()
+    assert verdicts(found)["mutual-exclusion"] == "HOLDS"
+
+
+@pytest.mark.parametrize("do", ["freeze-write", "torn-write"])
+def test_where_nothing_is_written_no_write_is_hurt(do: str) -> None:
+    faults = [fault(do, "n1", 1000, 1500)]
+    (window,) = judged(plan(system="single", faults=faults, time_ns=4 * SECOND))["faults"]
+    assert window["bit"] is False and window["reason"] == ""
+
+
+def test_a_torn_write_kills_its_node_and_says_how_much_of_it_stayed() -> None:
+    first, _ = faulted("torn-write")["faults"]
+    assert list(first["evidence"]["kept"]) == ["n1"]
+    assert 0 <= first["evidence"]["kept"]["n1"] < 1
+
+
+def test_a_slow_link_counts_what_was_late() -> None:
+    first, _ = faulted("slow-links")["faults"]
+    assert first["evidence"]["slowed"] > 0 and first["evidence"]["by_ns"] == 200 * MS
+    assert all(name.startswith("n1<-") for name in first["evidence"]["links"])
+
+
+def test_a_frame_on_a_slow_link_is_late_by_so_much_and_the_way_back_is_not() -> None:
+    arrivals = []
+    for late_ns in (0, 300 * MS):
+        world = Small()
+        wire = world.connected()
+        world.network.link("b", "a").slow_ns = late_ns
+        sent_ns = world.since_ns()
+        wire.send({"n": 1})
+        world.run(SECOND)
+        arrivals.append(world.got[0][0] - sent_ns)
+        assert world.network.link("b", "a").slowed == (1 if late_ns else 0)
+        assert world.network.link("a", "b").slowed == 0
+    assert arrivals[1] - arrivals[0] == 300 * MS
+
+
+def test_of_a_torn_write_whole_records_at_its_beginning_stay() -> None:
+    entries = tuple(Entry(term=1, command={"n": n}) for n in range(4))
+    saves: list[Save] = [Ballot(term=1, vote="n1"), Tail(first=1, entries=entries)]
+    assert torn(saves, 0.0) == []
+    assert torn(saves, 0.25) == saves[:1]
+    assert torn(saves, 0.65) == [saves[0], Tail(first=1, entries=entries[:2])]
+    assert torn([NOTHING], 0.99) == [], "a snapshot is there whole or not at all"
+
+
+def test_hosts_refuse_what_only_the_simulator_can_do() -> None:
+    for do in ("freeze-write", "torn-write", "slow-links"):
+        with pytest.raises(UsageError, match=f"{do} runs on --backend sim only"):
+            plan(backend="local", nemeses=((do, {}),))
+
+
+@pytest.mark.parametrize("do", ["freeze-write", "torn-write", "slow-links"])
+def test_drawn_from_a_seed_it_bites_and_nothing_promised_breaks(do: str) -> None:
+    found = judged(
+        plan(nemeses=((do, {"every": "2s", "for": "1s"}),), time_ns=6 * SECOND, clients=3)
+    )
+    assert any(window["bit"] for window in found["faults"])
+    assert "VIOLATED" not in verdicts(found).values()

@@ -1,0 +1,1 @@
+"""One suite of small plans, on the simulated and on the local arm."""
