@@ -204,11 +204,13 @@ class ReferenceClient:
         seq = self._talk.begin()
         try:
             until_s = self._until(CANCEL_S)
-            return await self._talk.once(
+            answer = await self._talk.once(
                 "cancel", seq=seq, until_s=until_s, target=target, drop=False
             )
         finally:
             self._talk.finish(seq)
+        # That this request never left says nothing about the one that it was to cancel.
+        return UNANSWERED if answer["is"] == "never-sent" else answer
 
     async def _give_up(self, target: int) -> None:
         """Takes back an acquire whose caller no longer wants it, granted or not, if it can."""
@@ -269,7 +271,7 @@ class ReferenceClient:
             await self._busy.wait()
             holds = list(self._holds.items())
             waits = list(self._waits)
-            known = [*self._holds.values(), *self._waits.values()]
+            known: list[Held | Wait] = [*self._holds.values(), *self._waits.values()]
             if not known:
                 self._busy.clear()
                 continue
