@@ -20,7 +20,7 @@ from holdfast.harness.seeds import stream
 from holdfast.harness.waiting import sleep_until
 
 HOLDER_WITHIN_NS = 3 * SECOND
-LOOK_NS = 40 * MILLISECOND
+LOOK_NS = 200 * MILLISECOND
 
 
 class Agent(Protocol):

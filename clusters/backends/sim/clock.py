@@ -43,8 +43,6 @@ class NodeClock:
 
     def mono_ns(self, true_ns: int) -> int:
         """The monotonic clock at a true time."""
-        if self._exact:
-            return true_ns + self._offset_ns
         return true_ns * self._rate // MILLION + self._offset_ns
 
     def true_ns(self, mono_ns: int) -> int:

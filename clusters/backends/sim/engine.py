@@ -7,6 +7,7 @@ the order in which they became ready, as asyncio does it; chance comes in throug
 from __future__ import annotations
 
 import gc
+import itertools
 from asyncio import events
 from collections import deque
 from collections.abc import Callable
@@ -90,7 +91,7 @@ class Engine:
         self.events = 0
         self.ready: deque[Handle] = deque()
         self.over = False
-        self._serial = 0
+        self._serial = itertools.count(1).__next__
         self._heap: list[tuple[int, int, Handle]] = []
 
     def now(self) -> int:
@@ -103,8 +104,7 @@ class Engine:
 
     def at(self, t_ns: int, handle: Handle) -> None:
         """Run it at a time, or now if that has passed; together means in the order of asking."""
-        self._serial += 1
-        heappush(self._heap, (t_ns, self._serial, handle))
+        heappush(self._heap, (t_ns, self._serial(), handle))
 
     def later(self, wait_ns: int, act: Callable[[], None]) -> None:
         """Do something to a node after a while, whatever state it is in."""

@@ -94,7 +94,9 @@ class NodeLoop:
     ) -> Handle:
         """As asyncio; whole nanoseconds, and one more: a timer never fires before its time."""
         engine, clock = self._engine, self.clock
-        due_ns = clock.mono_ns(engine.now_ns) + max(0, int(delay * 1e9)) + 1
+        due_ns = clock.mono_ns(engine.now_ns) + 1
+        if delay > 0:
+            due_ns += int(delay * 1e9)
         handle = Handle(self, callback, args, due_ns / 1e9)
         engine.at(clock.true_ns(due_ns), handle)
         return handle
@@ -119,9 +121,9 @@ class NodeLoop:
         """A dead node's loop is closed."""
         return self.dead
 
-    def get_debug(self) -> bool:
-        """Never: it would make tasks remember where they were made."""
-        return False
+    # Never: it would make tasks remember where they were made. Asked for each future there is, and
+    # so answered by what is built in: bool() is False.
+    get_debug = bool
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Notes what nobody caught; what a crash tore up is no news."""

@@ -41,7 +41,7 @@ MEANING: dict[str, Status] = {
 """What the service says -> what it means. All else ("unanswered", "stale" ...) is INFO."""
 
 ASK_S = 0.3
-"""A client that holds or waits asks so often how it stands."""
+"""A hold or a wait that was not heard of for so long is asked about."""
 CANCEL_S = 0.5
 """A wait at its end may take so much longer to be cancelled."""
 FOREVER_S = 365 * 24 * 3600.0
@@ -57,6 +57,16 @@ class Wait:
     wait_ns: int
     terms: Frame
     decided: asyncio.Future[Frame]
+    heard_s: float
+
+
+@dataclass(kw_only=True, slots=True)
+class Held:
+    """One grant that the client believes in. heard_s: when the service last confirmed it."""
+
+    lock: str
+    token: int
+    heard_s: float
 
 
 class ReferenceClient:
@@ -68,7 +78,7 @@ class ReferenceClient:
         self._owner = self._setup.options.get("owner") or setup.name
         self._call_s = max(1.0, setup.lease_ns / 3e9)
         self._rng = stream(setup.seed, "reference client", setup.process)
-        self._holds: dict[int, tuple[str, int]] = {}
+        self._holds: dict[int, Held] = {}
         self._waits: dict[int, Wait] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._busy = asyncio.Event()
@@ -108,6 +118,7 @@ class ReferenceClient:
             wait_ns=min(wait_ns, MAX_NS - 1),
             terms=_said(terms),
             decided=asyncio.get_running_loop().create_future(),
+            heard_s=self._until(0.0),
         )
         self._waits[seq] = wait
         try:
@@ -128,6 +139,8 @@ class ReferenceClient:
         )
         if answer["is"] == "not-holder":
             self._lost(grant.attempt, str(answer["reason"]))
+        elif answer["is"] == "renewed" and grant.attempt in self._holds:
+            self._holds[grant.attempt].heard_s = self._until(0.0)
         return self._meant(answer)
 
     async def release(self, grant: Grant) -> Answer:
@@ -190,7 +203,7 @@ class ReferenceClient:
             if answer["is"] != "renewed":
                 error = f"granted as {token}, then {answer['is']} before it was known"
                 return Answer(outcome=Status.INFO, token=token, error=error)
-        self._holds[wait.attempt] = (wait.lock, token)
+        self._holds[wait.attempt] = Held(lock=wait.lock, token=token, heard_s=self._until(0.0))
         self._busy.set()
         return Answer(outcome=Status.OK, token=token, ttl_ns=self._session_ns or wait.ttl_ns)
 
@@ -208,6 +221,7 @@ class ReferenceClient:
             **wait.terms,
         )
         if answer["is"] == "queued":
+            wait.heard_s = self._until(0.0)
             self._busy.set()
         return answer
 
@@ -218,10 +232,10 @@ class ReferenceClient:
             answer = await self._talk.once(
                 "cancel", seq=seq, until_s=until_s, target=target, drop=False
             )
-            # It was the cancel that was never sent; what it was to end may still be granted.
-            return UNANSWERED if answer["is"] == "never-sent" else answer
         finally:
             self._talk.finish(seq)
+        # That this request never left says nothing about the one that it was to cancel.
+        return UNANSWERED if answer["is"] == "never-sent" else answer
 
     async def _give_up(self, target: int) -> None:
         """Takes back an acquire whose caller no longer wants it, granted or not, if it can."""
@@ -246,8 +260,9 @@ class ReferenceClient:
     def _lost(self, attempt: int, reason: str) -> None:
         held = self._holds.pop(attempt, None)
         if held is not None:
-            lock, token = held
-            self._setup.tell(Op.LOST, attempt=attempt, lock=lock, text=reason, token=token)
+            self._setup.tell(
+                Op.LOST, attempt=attempt, lock=held.lock, text=reason, token=held.token
+            )
 
     def _on_session_lost(self) -> None:
         """All that was held in it is lost. Where holds are pure leases a session is only a name."""
@@ -281,14 +296,19 @@ class ReferenceClient:
             await self._busy.wait()
             holds = list(self._holds.items())
             waits = list(self._waits)
-            if not holds and not waits:
+            known: list[Held | Wait] = [*self._holds.values(), *self._waits.values()]
+            if not known:
                 self._busy.clear()
+                continue
+            left_s = min([one.heard_s for one in known]) + ASK_S - self._until(0.0)
+            if left_s > 0:
+                await asyncio.sleep(left_s)
                 continue
             answer = await self._talk.plain(
                 "ask",
                 until_s=self._until(self._call_s),
                 session=await self._talk.session(self._until(self._call_s)),
-                holds=[[*held, attempt] for attempt, held in holds],
+                holds=[[held.lock, held.token, attempt] for attempt, held in holds],
                 waits=waits,
             )
             if answer["is"] == "state":
@@ -297,7 +317,8 @@ class ReferenceClient:
                         self._lost(attempt, fate)
                 for seq, state in zip(waits, answer["waits"], strict=True):
                     self._on_wait_state(seq, state)
-            await asyncio.sleep(ASK_S)
+            for one in known:
+                one.heard_s = self._until(0.0)
 
     def _on_wait_state(self, seq: int, state: Frame) -> None:
         wait = self._waits.get(seq)

@@ -48,11 +48,11 @@ class Link:
 
     async def ask(self, question: dict[str, Any], within_s: float) -> Frame:
         """The answer to a question, within so many seconds. Raises NotSent, NoAnswer."""
-        loop = asyncio.get_running_loop()
         self._number += 1
         number = self._number
         if self._wire is None or not self._wire.send({"id": number, **question}):
             raise NotSent("the connection is closed")
+        loop = asyncio.get_running_loop()
         answer: asyncio.Future[Frame] = loop.create_future()
         until_s = loop.time() + within_s
         self._waiting[number] = (answer, until_s, within_s)

@@ -244,9 +244,9 @@ class Server:
     def _wake(self, due_ns: int) -> None:
         """Takes a turn then, at the latest. A timer that is set for earlier stays: deadlines that
         every message puts off would else cost a timer each."""
-        if self._timer is not None and self._timer_ns <= due_ns:
-            return
         if self._timer is not None:
+            if self._timer_ns <= due_ns:
+                return
             self._timer.cancel()
         self._timer_ns = due_ns
         wait_ns = max(0, due_ns - self._now())
