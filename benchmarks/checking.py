@@ -15,6 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -134,11 +135,11 @@ def main() -> None:
         if args.out is not None:
             write(columns, args.out)
         shuffled = np.random.default_rng(args.seed).permutation(columns.ret)
-        sort = cpu_ms(lambda shuffled=shuffled: np.sort(shuffled))
+        sort = cpu_ms(partial(np.sort, shuffled))
         sys.stdout.write(f"{ops:>10} ops  np.sort of one column {sort:8.1f} ms CPU\n")
         for name, rule in rules.items():
             found = conflicts(columns, rule)
-            spent = cpu_ms(lambda columns=columns, rule=rule: conflicts(columns, rule))
+            spent = cpu_ms(partial(conflicts, columns, rule))
             said = f"VIOLATED ({len(found)})" if found else "HOLDS"
             sys.stdout.write(
                 f"{'':>10}      {name:<21} {spent:8.1f} ms CPU, {spent / sort:4.2f} of the sort,"

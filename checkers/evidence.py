@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.checkers import served
+from holdfast.checkers.availability import availability, partitions, waits
 from holdfast.checkers.columns import Ints, column, rows_of
 from holdfast.checkers.coverage import AIMED_AT_CLIENTS, servers_struck
 from holdfast.checkers.distribution import dist
@@ -65,6 +66,9 @@ def evidence(case: Case) -> dict[str, object]:
         "lease_margin": _lease_margin(case, hold_ns["p99"]),
         "utilisation": _utilisation(case, hold_ns["mean"]),
         "stale_beliefs": _stale_beliefs(case),
+        "availability": availability(case),
+        "partitions": partitions(case),
+        "waits": waits(case),
     }
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast.checkers.models import kernel
 from holdfast.checkers.models.lock_columns import Bools, Ints, LockColumns
 from holdfast.harness.events import NO_TOKEN
 
@@ -70,15 +71,19 @@ def conflicts(columns: LockColumns, rule: Rule) -> list[Conflict]:
     """Every contradiction of a history, the earliest kind first; none: it is linearizable.
 
     Exact for attempts whose acquire returned before their release was called; for `tokens` only
-    for those. O(n) for a mutex with rows in order of `inv`, else O(n log n); numpy alone.
+    for those. O(n) for a mutex with rows in order of `inv`, else O(n log n); numpy alone, or the
+    compiled pass of `kernel` before it.
     """
     if not len(columns):
+        return []
+    mutex = rule.limit == 1 and not rule.readers
+    if mutex and kernel.clean(columns, leases=rule.leases, tokens=rule.tokens):
         return []
     axis = _Axis(columns)
     acquire, release, wrong = _joined(columns)
     holds, instants, never = _spans(columns, rule, axis, acquire, release)
     found = [Conflict("not-holding", (int(row),)) for row in (*wrong, *never)]
-    if rule.limit == 1 and not rule.readers:
+    if mutex:
         found += _overlaps(holds)
         found += _covered(holds, instants)
     else:

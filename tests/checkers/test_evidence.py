@@ -28,6 +28,9 @@ KEYS = [
     "lease_margin",
     "utilisation",
     "stale_beliefs",
+    "availability",
+    "partitions",
+    "waits",
 ]
 
 RUN = (

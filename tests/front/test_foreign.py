@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from holdfast.harness import segments, store
 from holdfast.harness.events import Mode, Op, Status, attempt_id
@@ -131,6 +133,30 @@ def test_an_export_as_csv_has_every_row_and_its_columns(capsys: Capture, tmp_pat
     first = dict(zip(head, rows[0], strict=True))
     assert (first["f"], first["status"], first["token"]) == ("acquire", "ok", "7")
     assert first["key"] == "db \u00e9\n"
+
+
+def test_an_export_as_parquet_has_what_the_csv_has(capsys: Capture, tmp_path: Path) -> None:
+    run, out = recorded(tmp_path), tmp_path / "rows.parquet"
+    assert holdfast(capsys, "export", run.path, "--format", "parquet", "--out", out).code == 0
+    found = parquet.read_table(out)
+    said = holdfast(capsys, "export", run.path, "--format", "csv")
+    head, *rows = list(csv.reader(said.out.splitlines(keepends=True)))
+    assert found.column_names == head
+    assert [[str(value) for value in row.values()] for row in found.to_pylist()] == rows
+    assert str(found.schema.field("t_inv").type) == "int64"
+
+
+def test_parquet_says_what_it_wants(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, missing = recorded(tmp_path), tmp_path / "no" / "file"
+    said = holdfast(capsys, "export", run.path, "--format", "parquet")
+    assert said.code == 2 and "--out FILE" in said.err
+    said = holdfast(capsys, "export", run.path, "--format", "parquet", "--out", missing)
+    assert said.code == 2 and "cannot be written" in said.err
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    said = holdfast(capsys, "export", run.path, "--format", "parquet", "--out", missing)
+    assert said.code == 2 and "pip install 'holdfast[parquet]'" in said.err
 
 
 def test_what_is_no_run_is_not_exported(capsys: Capture, tmp_path: Path) -> None:

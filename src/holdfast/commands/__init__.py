@@ -22,7 +22,7 @@ COMMANDS: dict[str, str] = {
     "shrink": "The smallest plan that still fails the same way.",
     "check": "Judge a run or a foreign history; the verdict is the exit code.",
     "report": "Write the HTML report of a judged run.",
-    "export": "Write a run's operations for other tools: JSON lines, EDN, CSV.",
+    "export": "Write a run's operations for other tools: JSON lines, EDN, CSV, Parquet.",
     "list": "What there is: systems, workloads, nemeses, checkers, backends, models, mutants.",
     "doctor": "What this machine can run and why not; --clean removes leftovers.",
     "config": "Every setting and where it came from.",

@@ -13,20 +13,34 @@ from holdfast.harness.history import load
 from holdfast.harness.store import RunDir
 
 
-@click.command(short_help="Write a run's operations for other tools: JSON lines, EDN, CSV.")
+@click.command(
+    short_help="Write a run's operations for other tools: JSON lines, EDN, CSV, Parquet."
+)
 @click.argument("path", type=click.Path(path_type=Path), metavar="RUN")
 @click.option(
-    "--format", "form", type=click.Choice(list(FORMATS)), default="jsonl", show_default=True
+    "--format",
+    "form",
+    type=click.Choice([*FORMATS, "parquet"]),
+    default="jsonl",
+    show_default=True,
 )
 @click.option("--out", type=click.Path(path_type=Path), help="A file; standard output otherwise.")
 def command(path: Path, form: str, out: Path | None) -> int:
     """Write the operations of a run directory.
 
     jsonl and edn: acquire, renew and release as events, which `holdfast check --model` and other
-    checkers read; csv: every row of the recording.
+    checkers read; csv and parquet: every row of the recording. parquet goes to a file and wants
+    pyarrow (pip install 'holdfast[parquet]').
     """
     run = RunDir(path.resolve())
     run.read_manifest()
+    if form == "parquet":
+        from holdfast.harness.foreign.parquet import write_parquet
+
+        if out is None:
+            raise UsageError("--format parquet writes no text: say where with --out FILE")
+        write_parquet(load(run.history).history, out)
+        return 0
     lines = FORMATS[form](load(run.history).history)
     if out is None:
         sys.stdout.writelines(lines)

@@ -1,0 +1,57 @@
+"""A run's rows as a Parquet file, every column with its type; pyarrow is wanted for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.harness.case import History
+from holdfast.harness.errors import UsageError
+from holdfast.harness.events import Mode, Op, Status
+
+LEFT_OUT = ("spare", "flags")
+WORDS: dict[str, type[IntEnum]] = {"f": Op, "status": Status, "mode": Mode}
+
+
+def write_parquet(history: History, path: Path) -> None:
+    """Write every row of a run: numbers as 64 bits, words as dictionaries, times in ns.
+
+    UsageError where pyarrow is not installed or the file cannot be written.
+    """
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise UsageError(
+            "--format parquet wants pyarrow: pip install 'holdfast[parquet]', or take csv"
+        ) from error
+    rows, columns = history.rows, dict[str, Any]()
+    named = {"key": history.strings, "err": history.strings, "writer": history.writers}
+    for name in rows.dtype.names or ():
+        if name in WORDS:
+            columns[name] = _dictionary(pyarrow, rows[name], _words(WORDS[name]))
+        elif name in named:
+            columns[name] = _dictionary(pyarrow, rows[name], named[name])
+        elif name not in LEFT_OUT:
+            columns[name] = pyarrow.array(rows[name].astype(np.int64))
+    try:
+        parquet.write_table(pyarrow.table(columns), path)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error}") from error
+
+
+def _words(of: type[IntEnum]) -> list[str]:
+    """The words of an enumeration by value; values that it does not have stay empty."""
+    names = {int(member): member.name.lower() for member in of}
+    return [names.get(value, "") for value in range(max(names) + 1)]
+
+
+def _dictionary(pyarrow: Any, numbers: Any, words: Sequence[str]) -> Any:
+    indices = pyarrow.array(numbers.astype(np.int32))
+    return pyarrow.DictionaryArray.from_arrays(
+        indices, pyarrow.array(list(words), pyarrow.string())
+    )
