@@ -9,6 +9,7 @@ heartbeat, that shows that the lock has been owned since the grant.
 from __future__ import annotations
 
 import contextlib
+import time
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
@@ -25,7 +26,7 @@ from kazoo.protocol.states import KazooState
 from kazoo.recipe.lock import Lock
 
 from holdfast.clusters.systems.zookeeper import PORT, session_ns
-from holdfast.harness.clock import SECOND
+from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status
 from holdfast.harness.ports import ClientSetup
 
@@ -41,6 +42,7 @@ MEANING: tuple[tuple[type[Exception], Status], ...] = (
 """Error -> what it says of a call. What is not here is INFO."""
 
 START_S = 15.0
+PAUSE_S = 0.05
 RECONNECT = {"max_tries": -1, "max_delay": 1.0}
 """kazoo's own, but for the longest pause between two tries, which is an hour there."""
 
@@ -93,12 +95,18 @@ class KazooLock:
         return Answer(outcome=Status.OK, token=token, ttl_ns=self._session_ns)
 
     def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
-        """Writes to the attempt's node. The session runs on by itself."""
-        try:
-            self._write(self._locks[grant.attempt], grant)
-        except (KazooException, KazooTimeoutError) as error:
-            return _answer(error)
-        return Answer(outcome=Status.OK, ttl_ns=self._session_ns)
+        """Writes to the attempt's node, and again after a lost connection."""
+        until_ns = now_ns() + int(self._call_s * SECOND)
+        while True:
+            try:
+                self._write(self._locks[grant.attempt], grant)
+                return Answer(outcome=Status.OK, ttl_ns=self._session_ns)
+            except ConnectionLoss as error:
+                if now_ns() >= until_ns:
+                    return _answer(error)
+                time.sleep(PAUSE_S)
+            except (KazooException, KazooTimeoutError) as error:
+                return _answer(error)
 
     def release(self, grant: Grant) -> Answer:
         """Renews, then releases, for the library's release says nothing of who held.
