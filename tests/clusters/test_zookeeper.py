@@ -159,8 +159,10 @@ def test_a_release_says_ok_only_where_a_write_proved_the_node(
     kazoo.library.raises["set"] = kazoo.NoNodeError()
     assert client.release(GRANT).outcome is Status.NOT_OWNER
     kazoo.library.raises["set"] = kazoo.ConnectionLoss()
+    assert client.release(GRANT).outcome is Status.NOT_OWNER, "gone, and not known since when"
+    kazoo.library.raises["release"] = kazoo.ConnectionLoss()
     assert client.release(GRANT).outcome is Status.INFO
-    assert kazoo.library.calls.count("release") == 3
+    assert kazoo.library.calls.count("release") == 4
 
 
 @pytest.mark.parametrize("suspended", ["ignored", "told"])

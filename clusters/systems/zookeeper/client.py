@@ -111,14 +111,17 @@ class KazooLock:
     def release(self, grant: Grant) -> Answer:
         """Renews, then releases, for the library's release says nothing of who held.
 
-        Ok says that the attempt owned its lock until now, and does so no more.
+        Ok says that the attempt owned its lock until now, and does so no more. Where the library
+        has released and no write could prove that, it ended at some unknown time before.
         """
         self._held.pop(grant.attempt, None)
         owned = self.renew(grant, ttl_ns=0)
         try:
-            self._locks[grant.attempt].release()
-        except KazooException as error:
+            released = self._locks[grant.attempt].release()
+        except (KazooException, KazooTimeoutError) as error:
             return owned if owned.outcome is Status.NOT_OWNER else _answer(error)
+        if released and owned.outcome is Status.INFO:
+            return Answer(outcome=Status.NOT_OWNER, error=f"released, not proved: {owned.error}")
         return owned
 
     def close(self) -> None:
