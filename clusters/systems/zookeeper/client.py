@@ -41,7 +41,8 @@ MEANING: tuple[tuple[type[Exception], Status], ...] = (
 )
 """Error -> what it says of a call. What is not here is INFO."""
 
-START_S = 15.0
+START_S = 45.0
+"""for the first session; a client that is started again may have to wait for an election"""
 PAUSE_S = 0.05
 RECONNECT = {"max_tries": -1, "max_delay": 1.0}
 """kazoo's own, but for the longest pause between two tries, which is an hour there."""
