@@ -200,6 +200,13 @@ def test_where_taking_back_is_unanswered_too_the_outcome_is_unknown(
     assert answer.outcome is Status.INFO
 
 
+def test_a_client_opens_also_while_all_servers_are_away() -> None:
+    _, made = acquired(Script({"grant": [NoAnswer("reset")]}), SECOND // 10)
+    made._servers = [Script({"status": [NoAnswer("reset")]})]  # type: ignore[list-item]
+    asyncio.run(made.open())
+    assert made._servers[0].asked  # type: ignore[attr-defined]
+
+
 def test_without_a_lease_nothing_can_have_happened() -> None:
     script = Script({"grant": [NoAnswer("reset")]})
     assert acquired(script, SECOND // 10)[0].outcome is Status.FAIL

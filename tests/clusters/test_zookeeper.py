@@ -149,15 +149,20 @@ def test_a_lock_whose_token_cannot_be_read_is_given_back_and_unknown(kazoo: Any)
     assert kazoo.library.calls == ["acquire", "exists", "release"]
 
 
-def test_a_release_says_ok_only_where_a_write_proved_the_node(kazoo: Any) -> None:
+def test_a_release_says_ok_only_where_a_write_proved_the_node(
+    kazoo: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = made(kazoo)
+    monkeypatch.setattr(client, "_call_s", 0.1)
     acquire(client)
     assert client.release(GRANT).outcome is Status.OK
     kazoo.library.raises["set"] = kazoo.NoNodeError()
     assert client.release(GRANT).outcome is Status.NOT_OWNER
     kazoo.library.raises["set"] = kazoo.ConnectionLoss()
+    assert client.release(GRANT).outcome is Status.NOT_OWNER, "gone, and not known since when"
+    kazoo.library.raises["release"] = kazoo.ConnectionLoss()
     assert client.release(GRANT).outcome is Status.INFO
-    assert kazoo.library.calls.count("release") == 3
+    assert kazoo.library.calls.count("release") == 4
 
 
 @pytest.mark.parametrize("suspended", ["ignored", "told"])

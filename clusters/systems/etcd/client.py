@@ -12,6 +12,7 @@ server may still do for it. Only where even that stays unanswered is the outcome
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -87,8 +88,9 @@ class EtcdClient:
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     async def open(self) -> None:
-        """Asks for the state of a server once, so that a first acquire is no first connect."""
-        await self._ask("/v3/maintenance/status", {}, self._until(self._call_s))
+        """Connects, so that a first acquire is no first connect; who is away is found later."""
+        with contextlib.suppress(NotSent, NoAnswer, Refused):
+            await self._ask("/v3/maintenance/status", {}, self._until(self._call_s))
 
     async def acquire(
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode

@@ -9,6 +9,7 @@ heartbeat, that shows that the lock has been owned since the grant.
 from __future__ import annotations
 
 import contextlib
+import time
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
@@ -25,7 +26,7 @@ from kazoo.protocol.states import KazooState
 from kazoo.recipe.lock import Lock
 
 from holdfast.clusters.systems.zookeeper import PORT, session_ns
-from holdfast.harness.clock import SECOND
+from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status
 from holdfast.harness.ports import ClientSetup
 
@@ -40,7 +41,9 @@ MEANING: tuple[tuple[type[Exception], Status], ...] = (
 )
 """Error -> what it says of a call. What is not here is INFO."""
 
-START_S = 15.0
+START_S = 45.0
+"""for the first session; a client that is started again may have to wait for an election"""
+PAUSE_S = 0.05
 RECONNECT = {"max_tries": -1, "max_delay": 1.0}
 """kazoo's own, but for the longest pause between two tries, which is an hour there."""
 
@@ -93,24 +96,33 @@ class KazooLock:
         return Answer(outcome=Status.OK, token=token, ttl_ns=self._session_ns)
 
     def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
-        """Writes to the attempt's node. The session runs on by itself."""
-        try:
-            self._write(self._locks[grant.attempt], grant)
-        except (KazooException, KazooTimeoutError) as error:
-            return _answer(error)
-        return Answer(outcome=Status.OK, ttl_ns=self._session_ns)
+        """Writes to the attempt's node, and again after a lost connection."""
+        until_ns = now_ns() + int(self._call_s * SECOND)
+        while True:
+            try:
+                self._write(self._locks[grant.attempt], grant)
+                return Answer(outcome=Status.OK, ttl_ns=self._session_ns)
+            except ConnectionLoss as error:
+                if now_ns() >= until_ns:
+                    return _answer(error)
+                time.sleep(PAUSE_S)
+            except (KazooException, KazooTimeoutError) as error:
+                return _answer(error)
 
     def release(self, grant: Grant) -> Answer:
         """Renews, then releases, for the library's release says nothing of who held.
 
-        Ok says that the attempt owned its lock until now, and does so no more.
+        Ok says that the attempt owned its lock until now, and does so no more. Where the library
+        has released and no write could prove that, it ended at some unknown time before.
         """
         self._held.pop(grant.attempt, None)
         owned = self.renew(grant, ttl_ns=0)
         try:
-            self._locks[grant.attempt].release()
-        except KazooException as error:
+            released = self._locks[grant.attempt].release()
+        except (KazooException, KazooTimeoutError) as error:
             return owned if owned.outcome is Status.NOT_OWNER else _answer(error)
+        if released and owned.outcome is Status.INFO:
+            return Answer(outcome=Status.NOT_OWNER, error=f"released, not proved: {owned.error}")
         return owned
 
     def close(self) -> None:
