@@ -75,6 +75,12 @@ SYSTEMS: dict[str, SystemRow] = {
         nodes=1,
         most=1,
     ),
+    "redis-sentinel": SystemRow(
+        entry=f"{_S}.redis_sentinel.system:SYSTEM",
+        says="the same on a primary with a replica, which sentinels promote",
+        nodes=5,
+        most=9,
+    ),
     "redlock": SystemRow(
         entry=f"{_S}.redlock.system:SYSTEM",
         says="the published vote over independent Redis servers",
