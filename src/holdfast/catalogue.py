@@ -111,6 +111,12 @@ SYSTEMS: dict[str, SystemRow] = {
         nodes=0,
         most=0,
     ),
+    "cas": SystemRow(
+        entry=f"{_S}.cas.system:SYSTEM",
+        says="a control: no lock, but a resource that compares and swaps",
+        nodes=0,
+        most=0,
+    ),
 }
 
 _B = "holdfast.clusters.backends"
@@ -171,7 +177,9 @@ RESOURCES: dict[str, str] = {
     "fenced": "admits a token that is not smaller than the highest it has admitted",
     "strict": "refuses besides a second attempt with an equal token",
     "unfenced": "admits everybody",
+    "cas": "admits everybody, but no write that names a version which is no longer the newest",
 }
+RESOURCES_WITH_TOKENS = ("fenced", "strict")
 
 _N = "holdfast.nemesis"
 NEMESES: dict[str, Row] = {
