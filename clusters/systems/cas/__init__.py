@@ -1,1 +1,1 @@
-"""A control: no lock, but a resource that takes a write only on the version it was computed from."""
+"""A control: no lock, but a resource that takes writes on its newest version only."""
