@@ -1,9 +1,10 @@
 """The protected resource: a process of its own with its own ordered log of every request.
 
 `python -S -m holdfast.workloads.resource CONFIG.json`. It keeps one versioned register per key, in
-one of three ways: `fenced` admits a token that is not smaller than the highest it has admitted,
-`strict` refuses besides a second *attempt* with an equal token, `unfenced` admits everybody. Every
-accepted write makes the next version. What it decided is a row before it is an answer, and after a
+one of four ways: `fenced` admits a token that is not smaller than the highest it has admitted,
+`strict` refuses besides a second *attempt* with an equal token, `unfenced` admits everybody, `cas`
+everybody but a write that names a version which is no longer the newest. Every accepted write makes
+the next version. What it decided is a row before it is an answer, and after a
 restart it reads its own rows again, so its highest token survives the death of its process (not
 that of the host: rows are memory-mapped, not synced).
 """
@@ -28,7 +29,8 @@ from holdfast.harness.waiting import until
 
 PORT = 7300
 LIMIT = 1 << 16
-MODES = ("fenced", "strict", "unfenced")
+MODES = ("fenced", "strict", "unfenced", "cas")
+WITHOUT_TOKENS = ("unfenced", "cas")
 
 
 @dataclass(slots=True)
@@ -50,7 +52,7 @@ class Store:
     def admit(self, key: str, attempt: int, token: int) -> tuple[bool, Register]:
         """Whether a request may pass; a passing one raises the highest token of its key."""
         register = self.registers.setdefault(key, Register())
-        if self.mode != "unfenced":
+        if self.mode not in WITHOUT_TOKENS:
             if token < register.highest:
                 return False, register
             repeat = token == register.highest and attempt != register.attempt
@@ -59,6 +61,10 @@ class Store:
         if token >= register.highest:
             register.highest, register.attempt = token, attempt
         return True, register
+
+    def builds(self, register: Register, base: int) -> bool:
+        """Whether a write may follow the newest version; -1 names none."""
+        return self.mode != "cas" or base in (-1, register.version)
 
 
 class Server:
@@ -85,14 +91,18 @@ class Server:
             op=name,
         )
         admitted, register = self._store.admit(key, attempt, token)
+        error = "" if admitted else f"token {token} is older than {register.highest}"
+        why = "" if admitted else "stale token"
+        if admitted and write and not self._store.builds(register, base):
+            admitted, why = False, "stale version"
+            error = f"version {base} is older than {register.version}"
         if admitted and write:
             register.version += 1
-        error = "" if admitted else f"token {token} is older than {register.highest}"
         self._recorder.complete(
             row,
             Status.OK if admitted else Status.FAIL,
             res=register.version,
-            err=self._recorder.intern("stale token") if error else 0,
+            err=self._recorder.intern(why),
         )
         return {"ok": admitted, "version": register.version, "error": error}
 

@@ -89,6 +89,12 @@ SYSTEMS: dict[str, SystemRow] = {
         nodes=3,
         most=9,
     ),
+    "redis-sentinel": SystemRow(
+        entry=f"{_S}.redis_sentinel.system:SYSTEM",
+        says="the same on a primary with a replica, which sentinels promote",
+        nodes=5,
+        most=9,
+    ),
     "redlock": SystemRow(
         entry=f"{_S}.redlock.system:SYSTEM",
         says="the published vote over independent Redis servers",
@@ -116,6 +122,12 @@ SYSTEMS: dict[str, SystemRow] = {
     "none": SystemRow(
         entry=f"{_S}.none.system:SYSTEM",
         says="a control: no lock at all",
+        nodes=0,
+        most=0,
+    ),
+    "cas": SystemRow(
+        entry=f"{_S}.cas.system:SYSTEM",
+        says="a control: no lock, but a resource that compares and swaps",
         nodes=0,
         most=0,
     ),
@@ -199,7 +211,9 @@ RESOURCES: dict[str, str] = {
     "fenced": "admits a token that is not smaller than the highest it has admitted",
     "strict": "refuses besides a second attempt with an equal token",
     "unfenced": "admits everybody",
+    "cas": "admits everybody, but no write that names a version which is no longer the newest",
 }
+RESOURCES_WITH_TOKENS = ("fenced", "strict")
 
 _N = "holdfast.nemesis"
 NEMESES: dict[str, Row] = {

@@ -140,14 +140,16 @@ def test_the_wire_format_is_that_of_redis() -> None:
 
     async def read() -> list[Any]:
         reader = asyncio.StreamReader()
-        reader.feed_data(b"+PONG\r\n:12\r\n$-1\r\n$4\r\na\r\nb\r\n-ERR no\r\n*2\r\n")
-        found: list[Any] = [await decoded(reader) for _ in range(5)]
+        reader.feed_data(b"+PONG\r\n:12\r\n$-1\r\n$4\r\na\r\nb\r\n-ERR no\r\n")
+        reader.feed_data(b"*2\r\n$1\r\na\r\n:7\r\n%1\r\n")
+        found: list[Any] = [await decoded(reader) for _ in range(6)]
         with pytest.raises(ValueError, match="kind"):
             await decoded(reader)
         return found
 
-    *answers, refused = asyncio.run(read())
+    *answers, refused, parts = asyncio.run(read())
     assert answers == ["PONG", 12, None, "a\r\nb"]
+    assert parts == ["a", 7]
     assert isinstance(refused, Refused) and str(refused) == "ERR no"
 
 

@@ -32,6 +32,27 @@ def test_redlock_grants_twice_where_servers_forget_or_clocks_jump(
 
 
 @pytest.mark.real_server
+def test_a_primary_that_is_cut_off_goes_on_granting_beside_its_successor(tmp_path: Path) -> None:
+    needs.namespaces()
+    needs.binary("redis-server")
+    words = ("--system", "redis-sentinel", "--lease", "3s", "--time", "9s")
+    faults = "partition:target=leader,every=9s,for=7s,kill:target=client,every=2s,for=300ms"
+    ran = run(tmp_path, *words, "--nemesis", faults)
+    assert ran.verdict("mutual-exclusion") == "VIOLATED"
+    assert not ran.row("mutual-exclusion")["promised"]
+
+
+@pytest.mark.real_server
+@pytest.mark.parametrize("variant", ["fixed-value", "plain-del"])
+def test_who_is_late_frees_the_lock_of_the_next_owner(tmp_path: Path, variant: str) -> None:
+    needs.namespaces()
+    needs.binary("redis-server")
+    words = ("--system", "redis", "--set", f"variant={variant}", "--lease", "1s", "--time", "9s")
+    ran = run(tmp_path, *words, "--nemesis", "pause:target=holder,every=2s,for=1500ms")
+    assert ran.verdict("mutual-exclusion") == "VIOLATED"
+
+
+@pytest.mark.real_server
 @pytest.mark.parametrize(
     ("system", "tokens", "stale"),
     [("postgres-advisory", "none", "VIOLATED"), ("postgres-row", "sequence", "HOLDS")],

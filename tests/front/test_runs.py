@@ -111,6 +111,14 @@ def test_without_a_lock_updates_are_lost_and_nothing_was_promised(tmp_path: Path
     assert not any(row["promised"] for row in ran.verdicts["verdicts"])
 
 
+def test_compare_and_swap_keeps_updates_apart_without_a_lock(tmp_path: Path) -> None:
+    needs.namespaces()
+    ran = run(tmp_path, "--system", "cas", "--workload", "lost-update", "--time", "3s")
+    assert ran.verdict("no-lost-update") == "HOLDS"
+    assert ran.row("no-lost-update")["promised"]
+    assert ran.verdict("mutual-exclusion") == "VIOLATED"
+
+
 def test_the_plan_of_a_run_can_be_run_again(tmp_path: Path) -> None:
     needs.namespaces()
     run(tmp_path, "--system", "none", "--nemesis", "pause:target=client,for=1s", "--time", "3s")

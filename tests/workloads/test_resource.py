@@ -62,6 +62,20 @@ def test_what_was_decided_is_on_record_in_order(tmp_path: Path) -> None:
     assert rows["aux"].tolist()[2] == 6, "the highest token before it is what refused it"
 
 
+def test_compare_and_swap_refuses_a_write_on_an_old_version(tmp_path: Path) -> None:
+    with Recorder(tmp_path, "resource", META) as recorder:
+        server = Server(Store("cas"), recorder)
+
+        def write(base: int) -> dict[str, Any]:
+            request = {"do": "write", "key": "db", "op": 1, "attempt": 1, "token": -1}
+            return server.decide({**request, "base": base})
+
+        assert write(0) == {"ok": True, "version": 1, "error": ""}
+        assert write(0) == {"ok": False, "version": 1, "error": "version 0 is older than 1"}
+        assert write(-1)["ok"], "a write that names no version follows any"
+        assert write(2)["version"] == 3
+
+
 def test_a_restarted_resource_still_refuses_the_old_token(tmp_path: Path) -> None:
     with Recorder(tmp_path, "resource", META) as recorder:
         server = Server(Store("fenced"), recorder)

@@ -1,4 +1,4 @@
-"""A Redis lock as published: SET NX PX with a unique value, compare-and-delete to release.
+"""A Redis lock as published, or with one of the usual mistakes (`ways.py`).
 
 The library is unmodified redis-py. Its own retries are switched off: a SET NX that is sent twice
 after a lost reply finds its own value and reads as refused.
@@ -8,21 +8,31 @@ from __future__ import annotations
 
 import random
 import time
+from typing import Any
 
 import redis
+import redis.sentinel
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from holdfast.clusters.systems.redis import PORT
+from holdfast.clusters.systems.redis.ways import way
 from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
-from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status
+from holdfast.harness.events import Answer, Grant, Mode, Op, Status
 from holdfast.harness.ports import ClientSetup
 from holdfast.harness.seeds import stream
 
 ANSWER_WITHIN_S = 1.0
 POLL_NS = (2 * MILLISECOND, 12 * MILLISECOND)
 
+CONNECTION: dict[str, Any] = {
+    "socket_timeout": ANSWER_WITHIN_S,
+    "socket_connect_timeout": ANSWER_WITHIN_S,
+    "retry": Retry(NoBackoff(), 0),
+    "decode_responses": True,
+}
 MEANING: tuple[tuple[type[Exception], Status], ...] = (
+    (redis.sentinel.MasterNotFoundError, Status.FAIL),
     (redis.exceptions.BusyLoadingError, Status.FAIL),
     (redis.exceptions.ReadOnlyError, Status.FAIL),
     (redis.exceptions.ResponseError, Status.FAIL),
@@ -31,45 +41,18 @@ MEANING: tuple[tuple[type[Exception], Status], ...] = (
 )
 """Error -> what it says about the effect of the command. What is not here is INFO."""
 
-ACQUIRE = """
-if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
-  if ARGV[3] == 'counter' then return redis.call('incr', KEYS[2]) end
-  return 0
-end
-return -1
-"""
-RENEW = """
-if redis.call('get', KEYS[1]) == ARGV[1] then
-  return redis.call('pexpire', KEYS[1], ARGV[2])
-end
-return 0
-"""
-RELEASE = """
-if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
-return 0
-"""
-
 
 class RedisLock:
     """One client with one connection. Waiting is polling, for Redis keeps no queue."""
 
     blocking = True
 
-    def __init__(self, setup: ClientSetup) -> None:
+    def __init__(self, setup: ClientSetup, connection: Any) -> None:
         self._tell = setup.tell
-        self._tokens = setup.options.get("tokens", "none")
         self._rng: random.Random = stream(setup.seed, "redis polls", setup.process)
-        self._redis = redis.Redis(
-            host=setup.servers[0][1],
-            port=PORT,
-            socket_timeout=ANSWER_WITHIN_S,
-            socket_connect_timeout=ANSWER_WITHIN_S,
-            retry=Retry(NoBackoff(), 0),
-            decode_responses=True,
-        )
-        self._acquire = self._redis.register_script(ACQUIRE)
-        self._renew = self._redis.register_script(RENEW)
-        self._release = self._redis.register_script(RELEASE)
+        self._redis = connection
+        variant = setup.options.get("variant", "published")
+        self._way = way(variant, connection, setup.options.get("tokens", "none"))
 
     def open(self) -> None:
         """Connect once, so that the first acquire is not the first connect."""
@@ -90,29 +73,25 @@ class RedisLock:
 
     def _poll(self, lock: str, attempt: int, ttl_ns: int) -> Answer:
         try:
-            got = self._acquire(
-                keys=[lock, f"{lock}:token"],
-                args=[attempt, ttl_ns // MILLISECOND, self._tokens],
-            )
+            token = self._way.take(lock, attempt, ttl_ns // MILLISECOND)
         except redis.exceptions.RedisError as error:
             return _answer(error)
-        if got == -1:
+        if token is None:
             return Answer(outcome=Status.FAIL)
-        token = got if self._tokens == "counter" else NO_TOKEN
         return Answer(outcome=Status.OK, token=token, ttl_ns=ttl_ns)
 
     def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
         """Set the key's time to live again, if it still has our value."""
         try:
-            done = self._renew(keys=[grant.lock], args=[grant.attempt, ttl_ns // MILLISECOND])
+            done = self._way.renew(grant.lock, grant.attempt, ttl_ns // MILLISECOND)
         except redis.exceptions.RedisError as error:
             return _answer(error)
         return Answer(outcome=Status.OK if done else Status.NOT_OWNER, ttl_ns=ttl_ns)
 
     def release(self, grant: Grant) -> Answer:
-        """Delete the key, if it still has our value."""
+        """Free it the way of the variant: as published, if it still has our value."""
         try:
-            done = self._release(keys=[grant.lock], args=[grant.attempt])
+            done = self._way.free(grant.lock, grant.attempt)
         except redis.exceptions.RedisError as error:
             return _answer(error)
         return Answer(outcome=Status.OK if done else Status.NOT_OWNER)
@@ -129,4 +108,4 @@ def _answer(error: Exception) -> Answer:
 
 def client(setup: ClientSetup) -> RedisLock:
     """A client of the first server; the others, if any, are not used."""
-    return RedisLock(setup)
+    return RedisLock(setup, redis.Redis(host=setup.servers[0][1], port=PORT, **CONNECTION))

@@ -14,7 +14,7 @@ from collections import deque
 GIVE_UP_S = 1.0
 """A connection that owes an answer for so long is cut, and what it had not sent is dropped."""
 
-Reply = str | int | None
+Reply = str | int | None | list["str | int | None"]
 
 
 class NotSent(Exception):
@@ -128,4 +128,14 @@ async def decoded(reader: asyncio.StreamReader) -> Reply | Exception:
             return None
         case "$":
             return (await reader.readexactly(int(rest) + 2))[:-2].decode(errors="replace")
+        case "*":
+            return [await _simple(reader) for _ in range(int(rest))]
     raise ValueError(f"an answer of kind {kind!r} is not expected here")
+
+
+async def _simple(reader: asyncio.StreamReader) -> str | int | None:
+    """One part of a list, which is no list and no error itself. Raises EOFError, ValueError."""
+    part = await decoded(reader)
+    if isinstance(part, list | Exception):
+        raise ValueError("a list of lists, or of errors, is not expected here")
+    return part

@@ -43,7 +43,7 @@ def missing() -> str | None:
 
 
 async def said(address: str, port: int, *words: str) -> Sequence[str] | None:
-    """The lines that a server answers to one command, None if it does not answer in time."""
+    """The words that a server answers to one command, None if it does not answer in time."""
     link = Link(address, port)
     try:
         answer = await link.ask(*words, within_s=ANSWER_WITHIN_S)
@@ -51,4 +51,4 @@ async def said(address: str, port: int, *words: str) -> Sequence[str] | None:
         return None
     finally:
         link.close()
-    return str(answer).splitlines()
+    return [str(part) for part in answer] if isinstance(answer, list) else [str(answer)]

@@ -13,29 +13,48 @@ from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.server import PERSISTENCE, missing, redis_server, said
 from holdfast.harness.clock import MILLISECOND, SECOND
+from holdfast.harness.errors import UsageError
 from holdfast.harness.ports import Command, Node, Place
 from holdfast.harness.verdict import Promises
 
-OPTIONS = {"persistence": tuple(PERSISTENCE), "tokens": ("none", "counter")}
+OPTIONS = {
+    "persistence": tuple(PERSISTENCE),
+    "tokens": ("none", "counter"),
+    "variant": ("published", "fixed-value", "get-then-del", "plain-del", "setnx-expire"),
+}
+MISTAKES = {
+    "fixed-value": "all owners share one value, so whoever is late frees the next owner's lock",
+    "get-then-del": "the owner is compared before the DEL, so it can hit the next owner's lock",
+    "plain-del": "DEL without looking: whoever is late frees the next owner's lock",
+    "setnx-expire": "SETNX and PEXPIRE apart: who stops between them leaves the lock for ever",
+}
+
+
+LIBRARIES = ("redis==8.1.0", "async-timeout==5.0.1")
 
 
 class Redis:
     """One server; clients poll it. `tokens=counter` takes a number from a counter key."""
 
     client = "holdfast.clusters.systems.redis.client:client"
-    libraries: Sequence[str] = ("redis==8.1.0", "async-timeout==5.0.1")
+    libraries: Sequence[str] = LIBRARIES
     ports: Sequence[int] = (PORT,)
 
     def promises(self, options: Mapping[str, str]) -> Promises:
-        chosen = choose("redis", options, OPTIONS)
+        chosen = _chosen(options)
+        variant = chosen["variant"]
+        asks_whose = variant in ("published", "get-then-del", "setnx-expire")
         durable = chosen["persistence"] == "always"
         while_it_lives = ("partition", "pause", *(("kill",) if durable else ()))
+        frees = () if variant == "setnx-expire" else ("partition", "pause", "kill")
+        if variant not in ("published", "setnx-expire"):
+            while_it_lives = ()
         tokens = chosen["tokens"] == "counter"
         keeps = {
             "mutual-exclusion": while_it_lives,
             "ownership": while_it_lives,
-            "deadlock-freedom": ("partition", "pause", "kill"),
-            "orphan-freedom": ("partition", "pause", "kill"),
+            "deadlock-freedom": frees,
+            "orphan-freedom": frees,
             "no-hung-request": ("any",),
         }
         if tokens:
@@ -44,9 +63,9 @@ class Redis:
         return Promises(
             purpose="efficiency",
             bound="lease",
-            renew_proves=True,
-            release_proves=True,
-            release_once=True,
+            renew_proves=variant != "fixed-value",
+            release_proves=asks_whose,
+            release_once=asks_whose,
             slip_ns=5 * MILLISECOND,
             drift_ppm=1000,
             tokens="ordered" if tokens else "none",
@@ -65,7 +84,9 @@ class Redis:
                 else "none: a plain Redis lock has no token",
                 "timeout": "1 s per command; a command without an answer is unknown",
                 "retry": "none inside the library (switched off), polls by the adapter",
-                "consequence": "after a restart without synced writes the lock is forgotten",
+                "consequence": MISTAKES.get(
+                    variant, "after a restart without synced writes the lock is forgotten"
+                ),
                 "clock assumptions": "the server's wall clock does not step",
                 "evidence": f"persistence: {chosen['persistence']}",
             },
@@ -75,7 +96,7 @@ class Redis:
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
         """The same on every node; clients use the first."""
-        chosen = choose("redis", options, OPTIONS)
+        chosen = _chosen(options)
         return redis_server(node, place, chosen["persistence"])
 
     def precheck(self) -> str | None:
@@ -89,6 +110,13 @@ class Redis:
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
         """The one server that clients use."""
         return servers[0].name
+
+
+def _chosen(options: Mapping[str, str]) -> dict[str, str]:
+    chosen = choose("redis", options, OPTIONS)
+    if chosen["tokens"] == "counter" and chosen["variant"] != "published":
+        raise UsageError("redis: tokens=counter goes with variant=published only")
+    return chosen
 
 
 SYSTEM = Redis()

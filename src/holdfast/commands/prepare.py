@@ -52,8 +52,9 @@ def complete(plan: Plan) -> Plan:
     except UsageError as error:
         raise UsageError(*problems, *error.problems) from error
     fenced = promises.tokens != "none"
-    resource = plan.resource or ("fenced" if fenced else "unfenced")
-    if resource != "unfenced" and not fenced:
+    suits = getattr(system_of(plan), "resource", "fenced" if fenced else "unfenced")
+    resource = plan.resource or suits
+    if resource in catalogue.RESOURCES_WITH_TOKENS and not fenced:
         hint = "; redis takes one from a counter with --set tokens=counter"
         problems.append(
             f"{plan.system} gives no fencing tokens, so a {resource} resource would refuse nobody"

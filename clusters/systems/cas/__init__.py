@@ -1,0 +1,1 @@
+"""A control: no lock, but a resource that takes writes on its newest version only."""
