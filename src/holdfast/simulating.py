@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from holdfast import catalogue, swarm
 from holdfast.commands import prepare
 from holdfast.harness import history, judge
+from holdfast.harness.case import Case
 from holdfast.harness.entry import load
 from holdfast.harness.errors import EnvironmentFailed
 from holdfast.harness.plan import Plan
@@ -51,24 +53,46 @@ def one_seed(seed: int, system: str, given: Mapping[str, str]) -> Seed:
     return one_plan(prepare.complete(drawn), prepare.command(drawn))
 
 
-def one_plan(plan: Plan, command: str) -> Seed:
-    """Run and judge one complete plan in memory."""
-    manifest = prepare.manifest(plan, f"sim-{plan.seed}", command)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Carried:
+    """A simulated run and the judgement on it, all in memory; CPU times as in `Seed`."""
+
+    simulated: Any
+    case: Case
+    judged: Mapping[str, Any]
+    cpu_ns: int
+    judge_ns: int
+
+
+def carry(manifest: Mapping[str, Any]) -> Carried:
+    """Run and judge in memory. EnvironmentFailed where the simulated servers do not come up."""
     begun = time.process_time_ns()
-    try:
-        simulated = load(manifest["entries"]["backend"])(manifest)
-    except EnvironmentFailed as error:
-        return Seed(seed=plan.seed, command=command, problems=(str(error),))
+    simulated = load(manifest["entries"]["backend"])(manifest)
     ran = time.process_time_ns()
     recording = history.merge(load(catalogue.SIM_WRITTEN)(simulated))
     case = judge.case_of(manifest, recording, simulated.marks, simulated.faults)
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest["asks"]}
-    judged = judge.judge_case(manifest, case, checkers)
-    violated = [row for row in judged["verdicts"] if row["verdict"] == "VIOLATED"]
+    return Carried(
+        simulated=simulated,
+        case=case,
+        judged=judge.judge_case(manifest, case, checkers),
+        cpu_ns=ran - begun,
+        judge_ns=time.process_time_ns() - ran,
+    )
+
+
+def one_plan(plan: Plan, command: str) -> Seed:
+    """Run and judge one complete plan in memory."""
+    try:
+        done = carry(prepare.manifest(plan, f"sim-{plan.seed}", command))
+    except EnvironmentFailed as error:
+        return Seed(seed=plan.seed, command=command, problems=(str(error),))
+    simulated, case = done.simulated, done.case
+    violated = [row for row in done.judged["verdicts"] if row["verdict"] == "VIOLATED"]
     found = Seed(
         seed=plan.seed,
         command=command,
-        verdicts={row["property"]: row["verdict"] for row in judged["verdicts"]},
+        verdicts={row["property"]: row["verdict"] for row in done.judged["verdicts"]},
         alarms=tuple(
             (row["property"], row["findings"][0]["sentence"]) for row in violated if row["promised"]
         ),
@@ -78,12 +102,12 @@ def one_plan(plan: Plan, command: str) -> Seed:
         ops=len(case.history.rows),
         events=simulated.events,
         virtual_ns=simulated.virtual_ns,
-        cpu_ns=ran - begun,
-        judge_ns=time.process_time_ns() - ran,
+        cpu_ns=done.cpu_ns,
+        judge_ns=done.judge_ns,
         faults=Counter(window.do for window in case.windows if window.bit),
     )
     # The world is full of cycles: it goes now, not in the middle of the next seed.
-    del simulated, case, recording, judged
+    del simulated, case, done, violated
     gc.collect()
     return found
 

@@ -151,13 +151,14 @@ def asks(plan: Plan, promises: Promises) -> list[str]:
     return [prop for prop in wanted if prop not in without]
 
 
-def create(plan: Plan, out: Path, again: str) -> RunDir:
+def create(plan: Plan, out: Path, again: str, name: str = "") -> RunDir:
     """A run directory for a complete plan: plan.toml, manifest.json and the code that travels.
 
-    `again` is the command line that shows the run again.
+    `again` is the command line that shows the run again; `name` of the run is made from the time
+    if it is not given.
     """
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-    name = f"{now}-{plan.system}-{plan.seed}"
+    name = name or f"{now}-{plan.system}-{plan.seed}"
     run = store.create(out, name)
     fetched = _libraries(plan)
     run.plan.write_text(to_toml(plan, exact=True))

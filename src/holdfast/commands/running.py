@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -103,7 +104,13 @@ def execute(run: RunDir, show: Show) -> None:
 
 @contextmanager
 def _passing_on_interrupts(process: subprocess.Popen[str]) -> Any:
-    """^C asks the run to heal and leave; it takes a moment, and asking twice changes nothing."""
+    """^C asks the run to heal and leave; it takes a moment, and asking twice changes nothing.
+
+    Only a main thread hears of signals; a run in another one ends with the process.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
     def ask(number: int, frame: object) -> None:
         os.kill(process.pid, signal.SIGINT)

@@ -1,0 +1,63 @@
+"""From paths to results: of a campaign, of a run, of a folder full of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from holdfast.campaigning import JOURNAL
+from holdfast.commands import running
+from holdfast.harness import journal, results, store
+from holdfast.harness.errors import UsageError
+from holdfast.harness.judge import SCHEMA
+from holdfast.harness.results import Result
+from holdfast.harness.store import RunDir
+
+
+def gather(paths: Sequence[Path]) -> list[Result]:
+    """Every result under these paths, with the absolute path of its directory where it has one.
+
+    UsageError where a path has none, or holds what cannot be read; all are told at once.
+    """
+    found: dict[tuple[Path, str], Result] = {}
+    problems: list[str] = []
+    for path in paths:
+        try:
+            of_path = _under(path)
+        except UsageError as error:
+            problems += error.problems
+            continue
+        if not of_path:
+            problems.append(
+                f"{path}: neither a campaign nor a run nor a folder of runs (of Holdfast)"
+            )
+        found |= {(path.resolve(), result.key): result for result in of_path}
+    if problems:
+        raise UsageError(*problems)
+    return list(found.values())
+
+
+def _under(path: Path) -> list[Result]:
+    if (path / JOURNAL).is_file():
+        done = journal.done(path / JOURNAL)
+        return [_at(path, result) for result in done.values()]
+    if (path / "manifest.json").is_file():
+        return [_of_run(RunDir(path.resolve()))]
+    runs = sorted(path.glob("*/manifest.json"))
+    alone = [run.parent for run in runs if not run.parent.is_symlink()]
+    return [_of_run(RunDir(run.resolve())) for run in alone]
+
+
+def _at(folder: Path, result: Result) -> Result:
+    return replace(result, run=str((folder / result.run).resolve())) if result.run else result
+
+
+def _of_run(run: RunDir) -> Result:
+    """A run that was not judged yet is judged first."""
+    if run.verdicts.exists():
+        verdicts = store.read_json(run.verdicts, SCHEMA)
+    else:
+        verdicts = running.judge_run(run)
+    result = results.of_verdicts(verdicts, run.read_manifest(), run=str(run.path))
+    return replace(result, key=run.path.name)
