@@ -96,7 +96,9 @@ def variant(system: str, options: Mapping[str, str], resource: str) -> str:
         for name, value in sorted(options.items())
         if not name.startswith(NOT_THE_SYSTEM)
     ]
-    return " ".join([system, *telling, *([resource] if resource == "unfenced" else [])])
+    # The folder of a user's own file differs from machine to machine.
+    name = system.rpartition("/")[2]
+    return " ".join([name, *telling, *([resource] if resource == "unfenced" else [])])
 
 
 def planned(kinds: Iterable[str]) -> str:

@@ -27,6 +27,7 @@ STDLIB_ONLY = (
     "clusters/systems/reference",
     "clusters/systems/single",
     "clusters/systems/majority",
+    "clusters/systems/own",
 )
 FUNCTION_LINES, FILE_LINES, LINE_WIDTH = 60, 400, 100
 

@@ -1,4 +1,4 @@
-"""From paths to results: of a campaign, of a run, of a folder full of runs."""
+"""From paths to results: of a campaign, of a run, of a folder full of either."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def gather(paths: Sequence[Path]) -> list[Result]:
             continue
         if not of_path:
             problems.append(
-                f"{path}: neither a campaign nor a run nor a folder of runs (of Holdfast)"
+                f"{path}: neither a campaign nor a run of Holdfast, nor a folder of them"
             )
         found |= {(path.resolve(), result.key): result for result in of_path}
     if problems:
@@ -44,6 +44,9 @@ def _under(path: Path) -> list[Result]:
         return [_at(path, result) for result in done.values()]
     if (path / "manifest.json").is_file():
         return [_of_run(RunDir(path.resolve()))]
+    campaigns = sorted(file.parent for file in path.glob(f"*/{JOURNAL}"))
+    if campaigns:
+        return [result for campaign in campaigns for result in _under(campaign)]
     runs = sorted(path.glob("*/manifest.json"))
     alone = [run.parent for run in runs if not run.parent.is_symlink()]
     return [_of_run(RunDir(run.resolve())) for run in alone]

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-WITHIN_S = 300
+WITHIN_S = 1200
 
 
 def argv(*words: object) -> list[str]:

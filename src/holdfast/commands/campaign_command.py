@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from holdfast import __version__, campaigning
+from holdfast import __version__, campaigning, own
 from holdfast.commands import prepare
 from holdfast.harness import journal, store
 from holdfast.harness.campaign import Campaign, Job, read
@@ -55,7 +55,7 @@ def command(
         raise UsageError("-j is for processes of this machine; a scheduler has workers of its own")
     campaign = read(_toml(file), prepare.KNOWN, str(file), file.stem)
     check(campaign)
-    jobs = list(campaign.jobs(__version__))
+    jobs = list(campaign.jobs(version(campaign)))
     if dry_run:
         for job in jobs:
             click.echo(job.key)
@@ -91,6 +91,11 @@ def check(campaign: Campaign) -> None:
             problems += [f"{cell.says}: {problem}" for problem in error.problems]
     if problems:
         raise UsageError(*dict.fromkeys(problems))
+
+
+def version(campaign: Campaign) -> str:
+    """Of Holdfast and of the users' own files: a run of another version is another run."""
+    return f"{__version__} {own.fingerprint(cell.plan.system for cell in campaign.cells)}"
 
 
 def _put_aside(folder: Path) -> None:

@@ -51,7 +51,7 @@ def command(
     github: bool,
     today: str | None,
 ) -> int:
-    """PATH: a campaign, a run directory, or a folder of run directories.
+    """PATH: a campaign, a run directory, or a folder of either.
 
     0: nothing stands against them; 1: a promise was broken, an excuse ran out or is stale, or
     something is slower than allowed; 2: no baseline; 3: something was not put to the test; 4: a

@@ -24,7 +24,7 @@ from holdfast.harness.errors import UsageError
 def command(
     paths: tuple[Path, ...], html: Path | None, markdown: Path | None, as_json: bool
 ) -> int:
-    """PATH: a campaign, a run directory, or a folder of run directories.
+    """PATH: a campaign, a run directory, or a folder of either.
 
     Each cell says held, violated or not exercised, in how many runs, and what rate of violations
     those runs leave possible.

@@ -83,6 +83,7 @@ def execute(run: RunDir, show: Show) -> None:
             stderr=errors,
             text=True,
             start_new_session=True,
+            env=_environment(run),
         ) as process,
         _passing_on_interrupts(process),
     ):
@@ -100,6 +101,14 @@ def execute(run: RunDir, show: Show) -> None:
         raise EnvironmentFailed(f"{failed['error']}\nthe run is kept in {run.path}")
     if code != 0:
         raise EnvironmentFailed(f"the driver ended with code {code}: {_last_words(run)}")
+
+
+def _environment(run: RunDir) -> dict[str, str]:
+    """Ours, and where the driver finds the user's own file if there is one."""
+    if not run.own.is_dir():
+        return dict(os.environ)
+    paths = [str(run.own), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 @contextmanager
