@@ -52,19 +52,17 @@ class CellTally:
             return 1
         if self.failed:
             return 4
-        return 3 if self.incomplete or self.unexercised() or not self.runs else 0
+        return 3 if self.incomplete or self.unexercised() else 0
 
     def word(self) -> str:
         """The state of the cell in one word."""
-        if not self.runs:
-            return "not run"
         told = {1: "VIOLATED", 4: "ENVIRONMENT", 3: "UNKNOWN"}
         return told.get(self.exit_code(), "LIMIT" if self.limits else "HOLDS")
 
 
-def tally(results: Iterable[Result], expected: Iterable[str] = ()) -> list[CellTally]:
-    """Counts per cell. `expected` cells are listed first, also those without a run."""
-    cells = {says: CellTally(says=says) for says in expected}
+def tally(results: Iterable[Result]) -> list[CellTally]:
+    """Counts per cell, in the order in which the cells come."""
+    cells: dict[str, CellTally] = {}
     for result in results:
         cells.setdefault(result.cell, CellTally(says=result.cell)).add(result)
     return list(cells.values())
@@ -89,10 +87,13 @@ def first_failure(results: Sequence[Result]) -> dict[str, Any] | None:
     return None
 
 
-def summary(name: str, of: int, results: Sequence[Result]) -> dict[str, Any]:
+def summary(
+    name: str, of: int, results: Sequence[Result], not_run: Sequence[str] = ()
+) -> dict[str, Any]:
     """All of a campaign as one JSON-ready object, the same whatever order the runs ended in.
 
-    of: how many runs there are to be; results: in the order of the campaign's file.
+    of: how many runs there are to be; results: in the order of the campaign's file; not_run: the
+    cells without any, of which nothing is known.
     """
     cells = tally(results)
     return {
@@ -100,7 +101,8 @@ def summary(name: str, of: int, results: Sequence[Result]) -> dict[str, Any]:
         "name": name,
         "runs": len(results),
         "of": of,
-        "exit_code": worst_code(cell.exit_code() for cell in cells),
+        "exit_code": worst_code([*(cell.exit_code() for cell in cells), *(3 for _ in not_run)]),
+        "not_run": list(not_run),
         "first_failure": first_failure(results),
         "cells": [_cell_table(cell) for cell in cells],
         "results": [table(result) for result in results],

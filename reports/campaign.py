@@ -53,6 +53,8 @@ def bound(summary: Mapping[str, Any]) -> str:
     broken = sum(row["exit_code"] == 1 for row in summary["results"])
     runs, of = summary["runs"], summary["of"]
     left = f" {of - runs} of {of} runs were not made." if runs < of else ""
+    if summary["not_run"]:
+        left += f" Not run at all: {', '.join(summary['not_run'])}."
     if broken or not runs:
         return f"A promise was broken in {broken} of {runs} runs.{left}"
     rate = percent(none_in(runs))

@@ -18,7 +18,6 @@ STATES = {
     "LIMIT": "limit",
     "UNKNOWN": "unknown",
     "ENVIRONMENT": "failed",
-    "not run": "unknown",
 }
 """The word of a cell -> how it is drawn."""
 

@@ -36,7 +36,7 @@ from holdfast.harness.results import Result
 
 SEEDS_A_TASK = 8
 """Simulated runs are so short that handing them on one by one would cost more than it brings."""
-RUNS, ATTEMPTS, JOURNAL = "runs", "attempts", "journal.jsonl"
+RUNS, ATTEMPTS, JOURNAL = "runs", ".attempts", "journal.jsonl"
 _PR_SET_PDEATHSIG = 1
 
 
@@ -72,11 +72,11 @@ def _one(job: Job, folder: Path, *, archive: bool) -> Done:
             nodes = catalogue.SYSTEMS[plan.system].nodes
             plan = swarm.draw(plan.seed, plan.system, nodes, plan.options)
             again = prepare.command(plan)
-        full = prepare.complete(plan)
-        carry = _simulated if full.backend == "sim" else _real
-        result, made = carry(job, full, again, folder)
+        plan = prepare.complete(plan)
+        carry = _simulated if plan.backend == "sim" else _real
+        result, made = carry(job, plan, again, folder)
     except HoldfastError as error:
-        return Done(result=_failed(job, again, str(error)))
+        return Done(result=_failed(job, plan, again, str(error)))
     if made is None:
         return Done(result=result)
     kept = folder / RUNS / job.key
@@ -119,18 +119,18 @@ def _real(job: Job, plan: Plan, again: str, folder: Path) -> tuple[Result, Path]
         running.execute(run, lambda row: None)
     except HoldfastError as error:
         if not run.faults.exists() and not any(run.history.glob("c*.seg")):
-            return _failed(job, again, str(error)), run.path
+            return _failed(job, plan, again, str(error)), run.path
     verdicts = running.judge_run(run)
     running.report_run(run, verdicts)
     return results.of_verdicts(verdicts, run.read_manifest(), key=job.key), run.path
 
 
-def _failed(job: Job, again: str, reason: str) -> Result:
-    plan = job.plan
-    options = prepare.system_options(plan)
+def _failed(job: Job, plan: Plan, again: str, reason: str) -> Result:
+    """A run that could not be carried out; of a plan that may not be complete."""
+    options = job.plan.options if job.swarm else prepare.system_options(plan)
     return Result(
         key=job.key,
-        system=results.variant(plan.system, options, plan.resource),
+        system=results.variant(plan.system, options, "" if job.swarm else plan.resource),
         backend=plan.backend,
         workload=SWARM if job.swarm else plan.workload,
         nemesis=SWARM if job.swarm else results.planned(name for name, _ in plan.nemeses),
@@ -168,17 +168,14 @@ def unpack(done: Done, folder: Path) -> Result:
     return done.result
 
 
-def clear(folder: Path, noted: Sequence[str]) -> None:
-    """Take away what a killed campaign left behind: runs that nobody noted are done again.
+def clear(folder: Path) -> None:
+    """Take away the runs that a killed campaign left unfinished; they are done again.
 
     A run that is still healing and tearing down is left to itself.
     """
     busy = {Path(run.run_dir) for run in registry.noted() if run.alive}
     for path in (folder / ATTEMPTS).glob("*"):
         if path.is_dir() and not path.is_symlink() and path.absolute() not in busy:
-            shutil.rmtree(path, ignore_errors=True)
-    for path in (folder / RUNS).glob("*"):
-        if path.name not in noted:
             shutil.rmtree(path, ignore_errors=True)
 
 

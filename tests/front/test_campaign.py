@@ -59,7 +59,7 @@ def test_killed_in_the_middle_it_goes_on_and_ends_as_if_nothing_had_been(
     assert campaigns.files(tmp_path / "killed" / "runs") == campaigns.files(
         tmp_path / "straight" / "runs"
     )
-    assert not any((tmp_path / "killed" / "attempts").glob("*/manifest.json"))
+    assert not any((tmp_path / "killed" / ".attempts").glob("*/manifest.json"))
 
 
 def test_two_dask_workers_come_to_the_same_files(
@@ -82,12 +82,15 @@ def test_more_seeds_are_added_to_what_is_done_and_a_budget_leaves_some_out(
     file = written(tmp_path, seeds=2)
     file.write_text(file.read_text() + "[budget]\nruns = 3\n")
     first = in_process(capsys, tmp_path, monkeypatch, file, "--out", "out")
-    assert (first["runs"], first["of"]) == (3, 4)
+    assert (first["runs"], first["of"], first["not_run"]) == (3, 4, [])
     journal = tmp_path / "out" / "journal.jsonl"
     kept = [row["key"] for row in campaigns.lines(journal)]
     more = in_process(capsys, tmp_path, monkeypatch, written(tmp_path, seeds=3), "--out", "out")
     assert (more["runs"], more["of"]) == (5, 5)
     assert [row["key"] for row in campaigns.lines(journal)][:3] == kept
+    (tmp_path / "foreign").mkdir()
+    refused = holdfast(capsys, "campaign", file, "--out", "foreign", "--fresh")
+    assert refused.code == 2 and "leaves it alone" in refused.err
     fresh = in_process(
         capsys, tmp_path, monkeypatch, written(tmp_path, seeds=1), "--out", "out", "--fresh"
     )

@@ -25,6 +25,7 @@ from holdfast.reports import matrix_pages
 from holdfast.reports.campaign import bound, headline, index
 from holdfast.reports.matrix import matrix
 from holdfast.reports.pages import write
+from holdfast.reports.words import plain
 
 TELL_S = 5.0
 
@@ -99,9 +100,12 @@ def version(campaign: Campaign) -> str:
 
 
 def _put_aside(folder: Path) -> None:
-    if folder.exists():
-        free = next(n for n in itertools.count(1) if not Path(f"{folder}.{n}").exists())
-        folder.rename(f"{folder}.{free}")
+    if not folder.exists():
+        return
+    if not (folder / campaigning.JOURNAL).exists():
+        raise UsageError(f"{folder}: no campaign lies there, so --fresh leaves it alone")
+    free = next(n for n in itertools.count(1) if not Path(f"{folder}.{n}").exists())
+    folder.rename(f"{folder}.{free}")
 
 
 def carry_out(
@@ -112,7 +116,7 @@ def carry_out(
     with journal.Journal(path) as open_journal:
         before = journal.done(path)
         done = {key: one for key, one in before.items() if one.exit_code != 4}
-        campaigning.clear(folder, list(before))
+        campaigning.clear(folder)
         left = [job for job in jobs if job.key not in done]
         mine = len(jobs) - len(left)
         if campaign.runs:
@@ -135,7 +139,9 @@ def _finish(campaign: Campaign, jobs: Sequence[Job], folder: Path) -> dict[str, 
     """campaign.json, index.html and matrix.html from the journal."""
     noted = journal.done(folder / campaigning.JOURNAL)
     found = [noted[job.key] for job in jobs if job.key in noted]
-    told = summary(campaign.name, len(jobs), found)
+    seen = {job.cell for job in jobs if job.key in noted}
+    not_run = [cell.says for n, cell in enumerate(campaign.cells) if n not in seen]
+    told = summary(campaign.name, len(jobs), found, not_run)
     store.write_json(folder / "campaign.json", told)
     index(folder, told)
     write(folder / "matrix.html", matrix_pages.page(matrix(found), folder))
@@ -151,8 +157,8 @@ class Shown:
         self._told = time.monotonic()
         self._failed = first_failure(self._done) is not None
         self._live: Any = None
-        plain = os.environ.get("CI") or os.environ.get("NO_COLOR")
-        if sys.stderr.isatty() and not plain:
+        quiet = os.environ.get("CI") or os.environ.get("NO_COLOR")
+        if sys.stderr.isatty() and not quiet:
             from rich.console import Console
             from rich.live import Live
 
@@ -184,10 +190,17 @@ class Shown:
         if failure is None:
             return
         self._failed = True
-        say = self._live.console.print if self._live is not None else _to_stderr
-        say(f"  first failure: {failure['cell']}, seed {failure['seed']}: {failure['sentence']}")
+        where = f"{failure['cell']}, seed {failure['seed']}"
+        self._say(f"  first failure: {where}: {failure['sentence']}")
         for again in failure["commands"]:
-            say(f"    again: {again}")
+            self._say(f"    again: {again}")
+
+    def _say(self, line: str) -> None:
+        harmless = plain(line, 2000)
+        if self._live is not None:
+            self._live.console.print(harmless, markup=False, highlight=False, soft_wrap=True)
+        else:
+            click.echo(harmless, err=True)
 
     def _table(self) -> Any:
         from rich.table import Table
@@ -207,10 +220,6 @@ class Shown:
             self._live.stop()
 
 
-def _to_stderr(line: str) -> None:
-    click.echo(line, err=True)
-
-
 def _show(told: dict[str, Any], folder: Path) -> None:
     width = max((len(cell["cell"]) for cell in told["cells"]), default=0)
     for cell in told["cells"]:
@@ -224,7 +233,7 @@ def _show(told: dict[str, Any], folder: Path) -> None:
         click.echo("; ".join([says, *parts]))
     failure = told["first_failure"]
     if failure is not None:
-        click.echo(f"first failure: {failure['property']}: {failure['sentence']}")
+        click.echo(f"first failure: {failure['property']}: {plain(failure['sentence'], 600)}")
         for again in failure["commands"]:
             click.echo(f"  again: {again}")
     click.echo(f"{headline(told)}: {bound(told)}")
