@@ -6,7 +6,9 @@ becomes a pass: of several troubles the worst decides, 1 before 4 before 3.
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -144,11 +146,13 @@ def _violations(
     for result in results:
         for prop, one in result.broken():
             told.setdefault((result.cell, prop), []).append((result, one.sentence or one.reason))
+    made = Counter(result.cell for result in results if not failed(result))
     for (cell, prop), runs in told.items():
         first, sentence = runs[0]
-        of = sum(result.cell == cell and not failed(result) for result in results)
-        says = f"violated in {len(runs)} of {of} runs, first with seed {first.seed}: {sentence}"
-        excuse = next((one for one in known if one.property == prop and one.covers(first)), None)
+        says = f"violated in {len(runs)} of {made[cell]} runs, first with seed {first.seed}:"
+        says = f"{says} {sentence}"
+        excuses = (one for one in known if one.property == prop and one.covers(first))
+        excuse = next(excuses, None)
         if excuse is None:
             yield _trouble(FAILED, "violation", cell, says, prop, first)
         elif excuse.expires < today:
@@ -194,10 +198,11 @@ def _not_exercised(results: Sequence[Result]) -> Iterable[Trouble]:
 
 def _lost_exercise(results: Sequence[Result], baseline: Baseline) -> Iterable[Trouble]:
     """What most runs of the baseline put to the test, and none does now."""
+    by_cell = _by_cell(results)
     for (cell, prop), (before, runs) in baseline.exercised.items():
         if 2 * before <= runs:
             continue
-        now = [r for r in results if r.cell == cell and not failed(r) and prop in r.properties]
+        now = [run for run in by_cell.get(cell, ()) if prop in run.properties]
         if not now:
             says = f"was put to the test in {before} of {runs} runs, and was not judged now"
             yield _trouble(INCONCLUSIVE, "lost-exercise", cell, says, prop)
@@ -223,9 +228,9 @@ def _new_limits(results: Sequence[Result], baseline: Baseline, given: Rules) -> 
 
 def _slower(results: Sequence[Result], baseline: Baseline, given: Rules) -> Iterable[Trouble]:
     """Measures whose runs rank worse than the baseline's and whose median is worse by so much."""
-    cells = dict.fromkeys(result.cell for result in results if not failed(result))
-    for cell, (name, percent) in ((c, rule) for c in cells for rule in given.slower.items()):
-        new = [r.measures[name] for r in results if r.cell == cell and name in r.measures]
+    by_cell = _by_cell(results)
+    for cell, (name, percent) in itertools.product(by_cell, given.slower.items()):
+        new = [run.measures[name] for run in by_cell[cell] if name in run.measures]
         old = list(baseline.measures.get((cell, name), ()))
         if not new and not old:
             continue
@@ -246,6 +251,15 @@ def _slower(results: Sequence[Result], baseline: Baseline, given: Rules) -> Iter
                 f" ({len(new)} and {len(old)} runs, chance {chance:.2g}): {MEASURES[name]}"
             )
             yield _trouble(FAILED, "slower", cell, says)
+
+
+def _by_cell(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """The runs that could be carried out, by their cell."""
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        if not failed(result):
+            found.setdefault(result.cell, []).append(result)
+    return found
 
 
 def _shown(name: str, value: float) -> str:

@@ -20,9 +20,9 @@ def gather(paths: Sequence[Path]) -> list[Result]:
 
     UsageError where a path has none, or holds what cannot be read; all are told at once.
     """
-    found: dict[tuple[Path, str], Result] = {}
+    found: list[Result] = []
     problems: list[str] = []
-    for path in paths:
+    for path in {path.resolve(): path for path in paths}.values():
         try:
             of_path = _under(path)
         except UsageError as error:
@@ -32,10 +32,10 @@ def gather(paths: Sequence[Path]) -> list[Result]:
             problems.append(
                 f"{path}: neither a campaign nor a run of Holdfast, nor a folder of them"
             )
-        found |= {(path.resolve(), result.key): result for result in of_path}
+        found += of_path
     if problems:
         raise UsageError(*problems)
-    return list(found.values())
+    return found
 
 
 def _under(path: Path) -> list[Result]:

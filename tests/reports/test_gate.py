@@ -40,10 +40,10 @@ def test_annotations_are_escaped_and_no_more_than_are_shown() -> None:
 
 
 def test_a_step_summary_stays_in_its_bound_and_says_the_outcome_first() -> None:
-    many = [named("x", system=f"s{n}", text="|" + "A" * 500) for n in range(3000)]
+    many = [named("x", system=f"s{n}", text="|" + "A" * 500) for n in range(2200)]
     text = step_summary(judge(many, Baseline(), rules([]), TODAY), many)
     assert len(text.encode()) <= SUMMARY_BYTES
-    assert text.startswith("## Holdfast: gate FAILED: 3,000 runs")
+    assert text.startswith("## Holdfast: gate FAILED: 2,200 runs")
     assert "\\|AAAA" in text
     good = runs("+++")
     assert "rate below 63 % at 95 %" in step_summary([], good)
