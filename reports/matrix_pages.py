@@ -49,6 +49,7 @@ def terminal(found: Matrix, *, width: int, colour: bool) -> str:
             grid.add_row(prop, *(_text(square) for square in squares))
         console.print(grid)
     console.print(Text(_legend(found)))
+    console.print(Text(SIGNS_SAY))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
@@ -65,13 +66,17 @@ def _text(square: Square | None) -> Text:
     return Text(text, style=LIMIT_STYLE if limit else STYLES[square.state])
 
 
+SIGNS_SAY = (
+    "+: held, violated in none of so many, true rate below at 95 %; x: violated in so many of so"
+    " many; !: violated, and never promised; ?: not exercised in any of so many."
+)
+
+
 def _legend(found: Matrix) -> str:
     left = f"; {count(found.left_out, 'run')} could not be carried out" if found.left_out else ""
     return (
         f"{count(found.runs, 'run')}{left}. A column is the one kind of fault that was seen to bite"
-        " (several: more than one). +: held, violated in none of so many, rate at 95 %;"
-        " x: violated in so many of so many; !: violated, and never promised; ?: not exercised in"
-        " any of so many."
+        " (several: more than one). Rates are those that so many runs leave possible, at 95 %."
     )
 
 
