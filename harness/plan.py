@@ -19,6 +19,8 @@ from holdfast.harness.ports import Fault
 
 SCHEMA = "holdfast-plan/1"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
+OWN = re.compile(r".+\.py:[A-Za-z_][A-Za-z0-9_]*")
+"""A system that is a class in a file of the user's: mylock.py:MyLock."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,7 +130,7 @@ def parse(table: Mapping[str, Any], known: Known, where: str = "plan") -> Plan:
 
     def one_of(names: Collection[str], kind: str) -> Callable[[str], str]:
         def check(word: str) -> str:
-            if word not in names:
+            if word not in names and not (kind == "system" and OWN.fullmatch(word)):
                 raise UsageError(suggest(word, names, kind))
             return word
 

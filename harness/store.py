@@ -54,6 +54,11 @@ class RunDir:
     def code(self) -> Path:
         return self.path / "code.zip"
 
+    @property
+    def own(self) -> Path:
+        """The user's own file, where the system under test is one, as a module to be imported."""
+        return self.path / "own"
+
     def log(self, node: str, name: str) -> Path:
         """Where a process of a node writes what it says; the folder is made."""
         folder = self.path / "logs" / node
@@ -130,14 +135,16 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 TRAVELS = ("harness", "workloads", "nemesis", "clusters")
 
 
-def pack_code(package: Path, target: Path) -> None:
+def pack_code(package: Path, target: Path, own: Path | None = None) -> None:
     """The code that runs on nodes as one zip, importable through PYTHONPATH.
 
-    `package` is the folder of the installed `holdfast` package.
+    `package` is the folder of the installed `holdfast` package, `own` a file to go with it.
     """
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in [package / "__init__.py", *_python_files(package)]:
             archive.write(path, Path("holdfast") / path.relative_to(package))
+        if own is not None:
+            archive.write(own, own.name)
 
 
 def _python_files(package: Path) -> Iterator[Path]:

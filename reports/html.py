@@ -80,15 +80,7 @@ def _environment(run: Judged) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "say": _say,
-        "sentence": words.sentence,
-        "stopped": words.stopped,
-        "span": words.span,
-        "number": words.number,
-        "measured": words.evidence,
-        "spaced": lambda text: words.plain(str(text).replace("-", " ").replace("_", " "), 60),
-    }
+    environment.filters |= FILTERS
     environment.globals |= {
         "at": lambda ns: words.seconds(run.at(ns)),
         "count": words.count,
@@ -108,3 +100,15 @@ def _environment(run: Judged) -> Environment:
 def _say(text: object, limit: int = words.DISPLAY_LIMIT) -> Markup:
     """Foreign text: harmless, shortened, and unable to turn the direction of its surroundings."""
     return Markup("<bdi>") + escape(words.plain(text, limit)) + Markup("</bdi>")
+
+
+FILTERS = {
+    "say": _say,
+    "sentence": words.sentence,
+    "stopped": words.stopped,
+    "span": words.span,
+    "number": words.number,
+    "measured": words.evidence,
+    "spaced": lambda text: words.plain(str(text).replace("-", " ").replace("_", " "), 60),
+}
+"""What a template may put a value through before it is shown."""

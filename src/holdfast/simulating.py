@@ -121,7 +121,7 @@ def one_plan(plan: Plan, command: str, *, twice: bool = False) -> Seed:
         faults=Counter(window.do for window in case.windows if window.bit),
     )
     # The world is full of cycles: it goes now, not in the middle of the next seed.
-    del ran, simulated, case, judged
+    del ran, simulated, case, judged, violated
     gc.collect()
     return found
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import holdfast
-from holdfast import __version__, catalogue
+from holdfast import __version__, catalogue, own
 from holdfast.clusters import libraries
 from holdfast.harness import store
 from holdfast.harness.clock import SECOND
@@ -42,7 +42,7 @@ READY_NS = 20 * SECOND
 
 def complete(plan: Plan) -> Plan:
     """The plan with every default filled in and every fault drawn; UsageError if it cannot be."""
-    row = catalogue.SYSTEMS[plan.system]
+    row = own.row(plan.system)
     problems = []
     nodes = plan.nodes or row.nodes
     if nodes > row.most:
@@ -60,7 +60,7 @@ def complete(plan: Plan) -> Plan:
             f"{plan.system} gives no fencing tokens, so a {resource} resource would refuse nobody"
             f" (--resource unfenced{hint if plan.system == 'redis' else ''})"
         )
-    if plan.backend == "sim" and row.most and not row.simulated:
+    if plan.backend == "sim" and not row.simulated and (row.most or own.file_of(plan.system)):
         able = ", ".join(name for name, row in catalogue.SYSTEMS.items() if row.simulated)
         problems.append(f"{plan.system} cannot run in the simulator; these can: {able}")
     for name, value in (workload_options(plan) | backend_options(plan)).items():
@@ -100,7 +100,7 @@ def draw(plan: Plan) -> Sequence[Any]:
 
 
 def system_of(plan: Plan) -> System:
-    system: System = load(catalogue.SYSTEMS[plan.system].entry)
+    system: System = load(own.row(plan.system).entry)
     return system
 
 
@@ -173,19 +173,32 @@ def asks(plan: Plan, promises: Promises) -> list[str]:
     return [prop for prop in wanted if prop not in without]
 
 
-def create(plan: Plan, out: Path, again: str) -> RunDir:
+def create(plan: Plan, out: Path, again: str, name: str = "") -> RunDir:
     """A run directory for a complete plan: plan.toml, manifest.json and the code that travels.
 
-    `again` is the command line that shows the run again.
+    `again` is the command line that shows the run again; `name` of the run is made from the time
+    if it is not given.
     """
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-    name = f"{now}-{plan.system}-{plan.seed}"
+    # Of a path to a user's own file the name of the class is enough.
+    name = name or f"{now}-{plan.system.rpartition(':')[2]}-{plan.seed}"
     run = store.create(out, name)
     fetched = _libraries(plan)
     run.plan.write_text(to_toml(plan, exact=True))
-    store.pack_code(Path(holdfast.__file__).parent, run.code)
+    store.pack_code(Path(holdfast.__file__).parent, run.code, _own_file(plan, run))
     store.write_json(run.manifest, manifest(plan, name, again, fetched))
     return run
+
+
+def _own_file(plan: Plan, run: RunDir) -> Path | None:
+    """The user's own file as it travels, under the name by which it is imported."""
+    path = own.file_of(plan.system)
+    if path is None:
+        return None
+    run.own.mkdir()
+    copy = run.own / f"{own.module_of(path)}.py"
+    copy.write_bytes(path.read_bytes())
+    return copy
 
 
 def _libraries(plan: Plan) -> list[str]:
@@ -224,12 +237,12 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
         "pins": list(system_of(plan).libraries),
         "libraries": list(fetched),
         "entries": {
-            "system": catalogue.SYSTEMS[plan.system].entry,
+            "system": own.row(plan.system).entry,
             "backend": catalogue.BACKENDS[plan.backend].entry,
             "workload": f"{row.entry}:client",
             "probe": catalogue.PROBE,
             "resource_main": catalogue.RESOURCE_MAIN,
-            "simulated": catalogue.SYSTEMS[plan.system].simulated,
+            "simulated": own.row(plan.system).simulated,
             "resource_store": catalogue.RESOURCE_STORE,
             "resource_server": catalogue.RESOURCE_SERVER,
             "resource_client": catalogue.RESOURCE_CLIENT,

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -82,6 +83,7 @@ def execute(run: RunDir, show: Show) -> None:
             stderr=errors,
             text=True,
             start_new_session=True,
+            env=_environment(run),
         ) as process,
         _passing_on_interrupts(process),
     ):
@@ -101,9 +103,23 @@ def execute(run: RunDir, show: Show) -> None:
         raise EnvironmentFailed(f"the driver ended with code {code}: {_last_words(run)}")
 
 
+def _environment(run: RunDir) -> dict[str, str]:
+    """Ours, and where the driver finds the user's own file if there is one."""
+    if not run.own.is_dir():
+        return dict(os.environ)
+    paths = [str(run.own), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
 @contextmanager
 def _passing_on_interrupts(process: subprocess.Popen[str]) -> Any:
-    """^C asks the run to heal and leave; it takes a moment, and asking twice changes nothing."""
+    """^C asks the run to heal and leave; it takes a moment, and asking twice changes nothing.
+
+    Only a main thread hears of signals; a run in another one ends with the process.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
     def ask(number: int, frame: object) -> None:
         os.kill(process.pid, signal.SIGINT)

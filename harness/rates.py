@@ -1,0 +1,94 @@
+"""How far counts reach: bounds on a rate, and whether one set of numbers is worse than another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+CONFIDENCE = 0.95
+EXACT_UP_TO = 2_000_000
+"""So many steps the exact rank test may take; beyond, its normal limit is close enough."""
+
+
+def none_in(runs: int) -> float:
+    """The rate that 0 events in `runs` runs leave possible at 95 %: 1 - 0.05 ** (1 / runs)."""
+    return 1.0 if runs <= 0 else 1.0 - (1.0 - CONFIDENCE) ** (1.0 / runs)
+
+
+def clopper_pearson(events: int, runs: int) -> tuple[float, float]:
+    """The exact interval of a rate, 95 %: one-sided where no run or every run has the event.
+
+    Clopper and Pearson (1934), solved by halving, for the tails of a binomial are monotone.
+    """
+    if runs <= 0:
+        return 0.0, 1.0
+    tail = (1.0 - CONFIDENCE) if events in (0, runs) else (1.0 - CONFIDENCE) / 2
+    low = 0.0 if events == 0 else _solve(lambda p: 1.0 - at_most(events - 1, runs, p), tail)
+    high = 1.0 if events == runs else _solve(lambda p: 1.0 - at_most(events, runs, p), 1.0 - tail)
+    return low, high
+
+
+def at_most(events: int, runs: int, rate: float) -> float:
+    """The chance of at most so many events in so many runs."""
+    if rate <= 0.0:
+        return 1.0
+    if rate >= 1.0:
+        return 1.0 if events >= runs else 0.0
+    log_p, log_q = math.log(rate), math.log1p(-rate)
+    whole = math.lgamma(runs + 1)
+    terms = (
+        whole - math.lgamma(k + 1) - math.lgamma(runs - k + 1) + k * log_p + (runs - k) * log_q
+        for k in range(events + 1)
+    )
+    return min(1.0, math.fsum(math.exp(term) for term in terms))
+
+
+def _solve(rising: Callable[[float], float], goal: float) -> float:
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rising(middle) < goal else (low, middle)
+    return (low + high) / 2
+
+
+def chance_of_greater(new: Sequence[float], old: Sequence[float]) -> float:
+    """One-sided rank test of Mann and Whitney (1947): how likely `new` ranks so high by chance.
+
+    1.0 where a side is empty. Exact for few values, also with ties, which count half; otherwise
+    the normal limit.
+    """
+    n, m = len(new), len(old)
+    if not n or not m:
+        return 1.0
+    ranks = _doubled_ranks([*new, *old])
+    seen = sum(ranks[:n])
+    if n * len(ranks) * (sum(ranks) + 1) <= EXACT_UP_TO:
+        return _exact(ranks, n, seen)
+    mean = n * (n + m + 1)
+    ties = sum((ranks.count(rank)) ** 2 - 1 for rank in ranks) / ((n + m) * (n + m - 1))
+    spread = 2 * math.sqrt(n * m / 12 * ((n + m + 1) - ties))
+    return 1.0 if not spread else 0.5 * math.erfc((seen - 1 - mean) / spread / math.sqrt(2))
+
+
+def _doubled_ranks(values: Sequence[float]) -> list[int]:
+    """Twice the mean rank of each value, so that ties stay whole numbers."""
+    order = sorted(values)
+    first = {value: n for n, value in reversed(list(enumerate(order, 1)))}
+    last = {value: n for n, value in enumerate(order, 1)}
+    return [first[value] + last[value] for value in values]
+
+
+def _exact(ranks: Sequence[int], n: int, seen: int) -> float:
+    """Of all ways to pick n of the ranks, the share whose sum is at least `seen`."""
+    ways: list[dict[int, int]] = [{0: 1}] + [{} for _ in range(n)]
+    for rank in ranks:
+        for size in range(n, 0, -1):
+            for total, count in ways[size - 1].items():
+                ways[size][total + rank] = ways[size].get(total + rank, 0) + count
+    reached = sum(count for total, count in ways[n].items() if total >= seen)
+    return reached / math.comb(len(ranks), n)
+
+
+def least_chance(new: int, old: int) -> float:
+    """The smallest answer that the rank test can give for so many values on each side."""
+    return 1.0 / math.comb(new + old, new)

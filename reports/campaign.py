@@ -1,0 +1,61 @@
+"""The index page of a campaign: what it came to, the first failure, a row per cell and per run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast.harness.rates import none_in
+from holdfast.reports.pages import percent, render, write
+
+RUNS_SHOWN = 2000
+
+
+def index(folder: Path, summary: Mapping[str, Any]) -> Path:
+    """Writes `index.html` for a campaign's summary and returns its path."""
+    return write(folder / "index.html", page(summary))
+
+
+def page(summary: Mapping[str, Any]) -> str:
+    """The page as a string; only runs that were kept have a link."""
+    results = summary["results"]
+    telling = sorted(results, key=lambda row: (row["run"] == "", row["exit_code"] == 0))
+    return render(
+        "campaign.html",
+        {
+            "summary": summary,
+            "word": headline(summary),
+            "bound": bound(summary),
+            "runs": telling[:RUNS_SHOWN],
+            "more": max(0, len(results) - RUNS_SHOWN),
+            "outcome": outcome,
+        },
+    )
+
+
+def headline(summary: Mapping[str, Any]) -> str:
+    """The state of the campaign in one word, as that of a cell."""
+    told = {0: "HOLDS", 1: "VIOLATED", 3: "UNKNOWN", 4: "ENVIRONMENT"}
+    return told[summary["exit_code"]]
+
+
+def outcome(row: Mapping[str, Any]) -> str:
+    """The state of one run in one word: a violated limit is no broken promise."""
+    if row["exit_code"] != 0:
+        return {1: "VIOLATED", 3: "UNKNOWN"}.get(row["exit_code"], "ENVIRONMENT")
+    violated = any(one["verdict"] == "VIOLATED" for one in row["properties"].values())
+    return "LIMIT" if violated else "HOLDS"
+
+
+def bound(summary: Mapping[str, Any]) -> str:
+    """How far the answer reaches, in one sentence."""
+    broken = sum(row["exit_code"] == 1 for row in summary["results"])
+    runs, of = summary["runs"], summary["of"]
+    left = f" {of - runs} of {of} runs were not made." if runs < of else ""
+    if summary["not_run"]:
+        left += f" Not run at all: {', '.join(summary['not_run'])}."
+    if broken or not runs:
+        return f"A promise was broken in {broken} of {runs} runs.{left}"
+    rate = percent(none_in(runs))
+    return f"A broken promise in 0 of {runs} runs: rate below {rate} at 95 %.{left}"

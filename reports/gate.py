@@ -1,0 +1,153 @@
+"""The outcome of a gate: on a terminal, as JUnit, as annotations and a summary for GitHub."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from holdfast.harness.gate import FAILED, PASSED, WORDS, Trouble, exit_code
+from holdfast.harness.rates import none_in
+from holdfast.harness.results import Result, failed
+from holdfast.harness.verdict import Verdict
+from holdfast.reports.pages import percent
+from holdfast.reports.words import count, plain, stopped
+
+ANNOTATIONS = 10
+"""GitHub shows so many of a step."""
+SUMMARY_BYTES = 1 << 20
+TEXT_LIMIT = 1000
+
+
+def headline(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
+    """The outcome in one sentence that says how far it reaches."""
+    code = exit_code(troubles)
+    runs = sum(not failed(result) for result in results)
+    says = f"gate {WORDS[code]}: {count(runs, 'run')}"
+    if code != PASSED:
+        return f"{says}, {count(sum(t.code != PASSED for t in troubles), 'trouble')}"
+    return f"{says}, a broken promise in none of them: rate below {percent(none_in(runs))} at 95 %"
+
+
+def terminal(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
+    """A line per trouble, with the command that shows it again; the outcome last."""
+    lines = []
+    for one in troubles:
+        prop = f" {one.property}:" if one.property else ""
+        says = stopped(one.sentence, TEXT_LIMIT)
+        lines.append(f"{one.kind}: {plain(one.cell, 200)}:{prop} {says}")
+        if one.code != PASSED and one.result is not None:
+            lines += [f"  report: {plain(one.result.run)}/report.html"] if one.result.run else []
+            lines.append(f"  again: {plain(one.result.command, 1200)}")
+    return "\n".join([*lines, headline(troubles, results)])
+
+
+def junit(path: Path, troubles: Sequence[Trouble], results: Sequence[Result]) -> Path:
+    """One suite with a case per cell and promise, and one per trouble that has no such case.
+
+    What fails the gate is a failure, what leaves it inconclusive an error, never a pass.
+    """
+    root = ET.Element("testsuites")
+    group = ET.SubElement(root, "testsuite", name="holdfast gate", skipped="0")
+    against = [one for one in troubles if one.code != PASSED]
+    cases = {
+        (result.cell, prop): result
+        for result in results
+        for prop, one in result.properties.items()
+        if one.promised
+    }
+    for cell, prop in cases:
+        mine = [one for one in against if (one.cell, one.property) == (cell, prop)]
+        _case(group, f"{cell} / {prop}", mine)
+        against = [one for one in against if one not in mine]
+    for one in against:
+        _case(group, f"{one.cell} / {one.property or one.kind}", [one])
+    found = list(group)
+    group.set("tests", str(len(found)))
+    group.set("failures", str(sum(case.find("failure") is not None for case in found)))
+    group.set("errors", str(sum(case.find("error") is not None for case in found)))
+    ET.indent(root)
+    half = path.with_name(f".{path.name}.part")
+    half.write_bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True))
+    os.replace(half, path)
+    return path
+
+
+def _case(group: ET.Element, name: str, troubles: Sequence[Trouble]) -> None:
+    """One case; the first of its troubles decides, for they come worst first."""
+    case = ET.SubElement(group, "testcase", classname="holdfast.gate", name=plain(name, 300))
+    if not troubles:
+        return
+    first = troubles[0]
+    tag = "failure" if first.code == FAILED else "error"
+    part = ET.SubElement(case, tag, type=first.kind, message=plain(first.sentence, 600))
+    lines = [f"{one.kind}: {plain(one.sentence, TEXT_LIMIT)}" for one in troubles]
+    lines += [f"again: {plain(one.result.command, 1200)}" for one in troubles if one.result]
+    part.text = "\n".join(lines)
+
+
+def github_lines(troubles: Sequence[Trouble]) -> list[str]:
+    """Lines that GitHub turns into annotations: the worst ones, no more than it shows."""
+    against = [one for one in troubles if one.code != PASSED]
+    lines = []
+    for one in against[:ANNOTATIONS]:
+        title = _property(f"holdfast: {one.kind} {one.property}".strip())
+        lines.append(f"::error title={title}::{_data(f'{one.cell}: {one.sentence}')}")
+    if len(against) > ANNOTATIONS:
+        lines[-1] = (
+            "::error title=holdfast::"
+            f"{len(against) - ANNOTATIONS + 1} more troubles; the step summary has them"
+        )
+    return lines
+
+
+def _data(text: str) -> str:
+    clean = plain(text, TEXT_LIMIT)
+    return clean.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def step_summary(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
+    """Markdown for the page of a step, at most as long as GitHub takes."""
+    lines = [f"## Holdfast: {headline(troubles, results)}", ""]
+    if troubles:
+        lines += ["| what | where | property | why |", "| --- | --- | --- | --- |"]
+        for one in troubles:
+            row = (one.kind, one.cell, one.property, one.sentence)
+            lines.append(f"| {' | '.join(_cell(part) for part in row)} |")
+        lines.append("")
+    commands = dict.fromkeys(
+        one.result.command for one in troubles if one.code != PASSED and one.result is not None
+    )
+    lines += [f"    {plain(command, 1200)}" for command in commands]
+    lines += ["", *_table(results)]
+    text = "\n".join(lines) + "\n"
+    whole = text.encode()
+    if len(whole) <= SUMMARY_BYTES:
+        return text
+    return whole[: SUMMARY_BYTES - 100].decode(errors="ignore") + "\n\nand more; see the JSON.\n"
+
+
+def _table(results: Sequence[Result]) -> Iterable[str]:
+    """How often each promise was put to the test and kept."""
+    seen: dict[tuple[str, str], list[Verdict]] = {}
+    for result in results:
+        for prop, one in result.properties.items():
+            if one.promised:
+                seen.setdefault((result.cell, prop), []).append(one.verdict)
+    yield "| cell | promise | held | violated | not exercised |"
+    yield "| --- | --- | --- | --- | --- |"
+    for (cell, prop), verdicts in seen.items():
+        counts = (verdicts.count(Verdict(word)) for word in ("HOLDS", "VIOLATED", "UNKNOWN"))
+        yield f"| {_cell(cell)} | {_cell(prop)} | {' | '.join(str(n) for n in counts)} |"
+
+
+def _cell(text: str) -> str:
+    clean = plain(text, 600)
+    for sign in "\\`*_[]<>|":
+        clean = clean.replace(sign, f"\\{sign}")
+    return clean

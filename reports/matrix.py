@@ -1,0 +1,169 @@
+"""System x property x fault, from results: held, violated or not exercised, and how far it goes.
+
+A run is filed under the kinds of fault that were *seen to bite*: under none, under the one kind, or
+under "several", for a violation amid two kinds says nothing about either alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.harness.rates import clopper_pearson, none_in
+from holdfast.harness.results import CALM, Result, failed
+from holdfast.harness.verdict import PROPERTIES, Verdict
+from holdfast.reports.claims import claim_of
+from holdfast.reports.pages import percent
+
+SCHEMA = "holdfast-matrix/1"
+SEVERAL = "several"
+HELD, VIOLATED, NOT_EXERCISED = "held", "violated", "not exercised"
+FIRST = (CALM, "partition", "pause", "kill", "clock")
+"""Faults whose columns come first; others follow by name, SEVERAL is last."""
+
+
+@dataclass(slots=True)
+class Square:
+    """One cell of the matrix.
+
+    held, violated, unknown   in so many runs
+    promised                  in so many of the violated runs it was promised
+    several                   which kinds together, and in how many runs
+    proof                     verdict -> the runs that came to it
+    """
+
+    held: int = 0
+    violated: int = 0
+    unknown: int = 0
+    promised: int = 0
+    several: Counter[str] = field(default_factory=Counter)
+    proof: dict[Verdict, list[Result]] = field(default_factory=dict)
+
+    def add(self, result: Result, verdict: Verdict, promised: bool) -> None:
+        """Count one run."""
+        self.held += verdict is Verdict.HOLDS
+        self.violated += verdict is Verdict.VIOLATED
+        self.unknown += verdict is Verdict.UNKNOWN
+        self.promised += promised and verdict is Verdict.VIOLATED
+        if len(result.bit) > 1:
+            self.several["+".join(result.bit)] += 1
+        self.proof.setdefault(verdict, []).append(result)
+
+    @property
+    def state(self) -> str:
+        """One violated run is enough; one that says nothing takes nothing away."""
+        if self.violated:
+            return VIOLATED
+        return HELD if self.held else NOT_EXERCISED
+
+    @property
+    def evidence(self) -> Sequence[Result]:
+        """The runs that put the cell into its state."""
+        told = {VIOLATED: Verdict.VIOLATED, HELD: Verdict.HOLDS, NOT_EXERCISED: Verdict.UNKNOWN}
+        return self.proof.get(told[self.state], [])
+
+    def says(self) -> str:
+        """How far the cell reaches: of the runs that put it to the test, how many."""
+        judged = self.held + self.violated
+        if self.state == HELD:
+            return f"0 in {judged}: below {percent(none_in(judged))}"
+        if self.state == VIOLATED:
+            low, high = clopper_pearson(self.violated, judged)
+            return f"{self.violated} in {judged}: {percent(low)} to {percent(high)}"
+        return f"{self.unknown} runs said nothing" if self.unknown > 1 else "1 run said nothing"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Matrix:
+    """squares: (system, property, fault) -> Square; left_out: runs that could not be carried out"""
+
+    systems: Sequence[str]
+    properties: Sequence[str]
+    faults: Sequence[str]
+    squares: Mapping[tuple[str, str, str], Square]
+    runs: int
+    left_out: int
+
+    def rows(self, system: str) -> list[str]:
+        """The properties that any run judged for a system."""
+        return [
+            prop
+            for prop in self.properties
+            if any((system, prop, fault) in self.squares for fault in self.faults)
+        ]
+
+
+def matrix(results: Iterable[Result]) -> Matrix:
+    """All results as one matrix; those that could not be carried out count for nothing."""
+    squares: dict[tuple[str, str, str], Square] = {}
+    runs, left_out = 0, 0
+    for result in results:
+        if failed(result):
+            left_out += 1
+            continue
+        runs += 1
+        fault = CALM if not result.bit else result.bit[0] if len(result.bit) == 1 else SEVERAL
+        for prop, one in result.properties.items():
+            square = squares.setdefault((result.system, prop, fault), Square())
+            # A violation stands; of an incomplete history the rest is not known.
+            verdict = one.verdict
+            if result.problems and verdict is Verdict.HOLDS:
+                verdict = Verdict.UNKNOWN
+            square.add(result, verdict, one.promised)
+    found = {fault for _, _, fault in squares}
+    middle = sorted(found - {*FIRST, SEVERAL})
+    return Matrix(
+        systems=sorted({system for system, _, _ in squares}),
+        properties=[prop for prop in PROPERTIES if any(p == prop for _, p, _ in squares)],
+        faults=[fault for fault in (*FIRST, *middle, SEVERAL) if fault in found],
+        squares=squares,
+        runs=runs,
+        left_out=left_out,
+    )
+
+
+def table(found: Matrix) -> dict[str, Any]:
+    """The matrix as one JSON-ready object."""
+    return {
+        "schema": SCHEMA,
+        "runs": found.runs,
+        "not_carried_out": found.left_out,
+        "faults": list(found.faults),
+        "cells": [
+            _square_table(system, prop, fault, found.squares[system, prop, fault])
+            for system in found.systems
+            for prop in found.rows(system)
+            for fault in found.faults
+            if (system, prop, fault) in found.squares
+        ],
+        "claims": {
+            system: {"claim": told.claim, "mechanism": told.mechanism, "caveat": told.caveat}
+            for system in found.systems
+            if (told := claim_of(system)) is not None
+        },
+    }
+
+
+def _square_table(system: str, prop: str, fault: str, square: Square) -> dict[str, Any]:
+    judged = square.held + square.violated
+    low, high = clopper_pearson(square.violated, judged)
+    return {
+        "system": system,
+        "property": prop,
+        "fault": fault,
+        "state": square.state,
+        "held": square.held,
+        "violated": square.violated,
+        "unknown": square.unknown,
+        "violated_though_promised": square.promised,
+        "rate_low": low,
+        "rate_high": high,
+        "says": square.says(),
+        "several": dict(square.several),
+        "evidence": [
+            {"run": result.run, "key": result.key, "command": result.command}
+            for result in square.evidence
+        ],
+    }

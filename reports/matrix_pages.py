@@ -1,0 +1,162 @@
+"""The matrix for people: on a terminal, as Markdown, as one HTML page."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from holdfast.harness.rates import none_in
+from holdfast.harness.results import Result
+from holdfast.reports.claims import claim_of
+from holdfast.reports.matrix import HELD, NOT_EXERCISED, VIOLATED, Matrix, Square
+from holdfast.reports.pages import percent, render
+from holdfast.reports.words import count, plain
+
+SIGNS = {HELD: "+", VIOLATED: "x", NOT_EXERCISED: "?"}
+STYLES = {HELD: "green", VIOLATED: "bold red", NOT_EXERCISED: "magenta"}
+LIMIT_STYLE = "yellow"
+LINKS = 5
+
+
+def terminal(found: Matrix, *, width: int, colour: bool) -> str:
+    """A table per system, at most `width` columns wide; without colour no escape sequence."""
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=max(width, 60),
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    for system in found.systems:
+        grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=Text(plain(system, 100)))
+        grid.title_justify = "left"
+        grid.add_column("property", no_wrap=True)
+        for fault in found.faults:
+            grid.add_column(plain(fault, 40), overflow="fold")
+        for prop in found.rows(system):
+            squares = [found.squares.get((system, prop, fault)) for fault in found.faults]
+            grid.add_row(prop, *(_text(square) for square in squares))
+        console.print(grid)
+    console.print(Text(_legend(found)))
+    console.print(Text(SIGNS_SAY))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _text(square: Square | None) -> Text:
+    if square is None:
+        return Text("")
+    limit = square.state == VIOLATED and not square.promised
+    judged = square.held + square.violated
+    text = f"{'!' if limit else SIGNS[square.state]} {square.violated}/{judged}"
+    if square.state == HELD:
+        text += f" <{percent(none_in(judged))}"
+    elif square.state == NOT_EXERCISED:
+        text = f"{SIGNS[square.state]} 0 of {square.unknown}"
+    return Text(text, style=LIMIT_STYLE if limit else STYLES[square.state])
+
+
+SIGNS_SAY = (
+    "+: held, violated in none of so many, true rate below at 95 %; x: violated in so many of so"
+    " many; !: violated, and never promised; ?: not exercised in any of so many."
+)
+
+
+def _legend(found: Matrix) -> str:
+    left = f"; {count(found.left_out, 'run')} could not be carried out" if found.left_out else ""
+    return (
+        f"{count(found.runs, 'run')}{left}. A column is the one kind of fault that was seen to bite"
+        " (several: more than one). Rates are those that so many runs leave possible, at 95 %."
+    )
+
+
+def markdown(found: Matrix) -> str:
+    """A Markdown table per system, with the commands that are its evidence below."""
+    lines = ["# System x property x fault", "", _legend(found)]
+    for system in found.systems:
+        lines += ["", f"## {_escaped(system)}", ""]
+        claim = claim_of(system)
+        if claim is not None:
+            lines += [
+                f"Commonly claimed: {claim.claim}. By: {claim.mechanism}. But: {claim.caveat}.",
+                "",
+            ]
+        lines.append(f"| property | {' | '.join(map(_escaped, found.faults))} |")
+        lines.append("| --- |" + " --- |" * len(found.faults))
+        proofs: list[str] = []
+        for prop in found.rows(system):
+            cells = []
+            for fault in found.faults:
+                square = found.squares.get((system, prop, fault))
+                cells.append("" if square is None else _marked(square))
+                if square is not None and square.state == VIOLATED:
+                    proofs.append(_proof(prop, fault, square.evidence[0]))
+            lines.append(f"| {prop} | {' | '.join(cells)} |")
+        lines += ["", *proofs] if proofs else []
+    return "\n".join(lines) + "\n"
+
+
+def _marked(square: Square) -> str:
+    word = square.state
+    if word == VIOLATED:
+        word = f"**{word}**" if square.promised else f"{word} (never promised)"
+    return f"{word}, {square.says()}"
+
+
+def _proof(prop: str, fault: str, result: Result) -> str:
+    sentence = result.properties[prop].sentence or result.properties[prop].reason
+    return f"- {prop}, {_escaped(fault)}: {_escaped(sentence)} {_code(result.command)}"
+
+
+def _code(text: str) -> str:
+    """A code span that nothing in the text can end."""
+    clean = plain(text, 600)
+    fence = "`" * (max(map(len, re.findall("`+", clean)), default=0) + 1)
+    return f"{fence} {clean} {fence}" if "`" in clean else f"{fence}{clean}{fence}"
+
+
+def _escaped(text: str) -> str:
+    clean = plain(text, 400).replace("&", "&amp;").replace("<", "&lt;")
+    for sign in "\\`*_[]>|":
+        clean = clean.replace(sign, f"\\{sign}")
+    return clean
+
+
+def page(found: Matrix, beside: Path) -> str:
+    """The matrix as an HTML page that will lie in the folder `beside`."""
+
+    def link(result: Result) -> str:
+        report = Path(result.run) / "report.html" if result.run else None
+        if report is None:
+            return ""
+        at = report if report.is_absolute() else beside / report
+        return quote(str(report)) if at.exists() else ""
+
+    return render(
+        "matrix.html",
+        {
+            "found": found,
+            "legend": _legend(found),
+            "claim_of": claim_of,
+            "drawn": _drawn,
+            "link": link,
+            "links": LINKS,
+        },
+    )
+
+
+def _drawn(square: Square) -> str:
+    """How a cell is drawn: as the verdict of a run in the same state."""
+    if square.state == VIOLATED:
+        return "broken" if square.promised else "limit"
+    return "holds" if square.state == HELD else "unknown"

@@ -1,0 +1,49 @@
+"""Pages about many runs: one file each that opens without a network and runs no script."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from holdfast.reports import words
+from holdfast.reports.html import FILTERS, TEMPLATES
+
+STATES = {
+    "HOLDS": "holds",
+    "VIOLATED": "broken",
+    "LIMIT": "limit",
+    "UNKNOWN": "unknown",
+    "ENVIRONMENT": "failed",
+}
+"""The word of a cell -> how it is drawn."""
+
+
+def write(path: Path, text: str) -> Path:
+    """Writes a page whole or not at all; returns its path."""
+    half = path.with_name(f".{path.name}.part")
+    half.write_text(text, encoding="utf-8")
+    os.replace(half, path)
+    return path
+
+
+def render(template: str, values: Mapping[str, Any]) -> str:
+    """The page as a string. Everything shown through `say` is harmless, whoever wrote it."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= FILTERS
+    environment.globals |= {"count": words.count, "states": STATES, "state": lambda _: "unknown"}
+    return environment.get_template(template).render(values)
+
+
+def percent(rate: float) -> str:
+    """A rate with two digits that count: "1.5 %", "0.00098 %"."""
+    return f"{100 * rate:.2g} %" if rate < 0.995 else f"{100 * rate:.0f} %"

@@ -1,0 +1,295 @@
+"""Carries out the runs of a campaign: in this process, in a pool of them, or on other machines.
+
+Everything goes through the interface of `concurrent.futures`. A run is done in a folder of its own
+and appears under runs/ whole; only then the journal notes it. So what is killed in between is
+done again, and what is noted is never done twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import io
+import os
+import shutil
+import signal
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from holdfast import catalogue, simulating, swarm
+from holdfast.commands import prepare, running
+from holdfast.harness import registry, results
+from holdfast.harness.campaign import SWARM, Job
+from holdfast.harness.entry import load
+from holdfast.harness.errors import EnvironmentFailed, HoldfastError, UsageError
+from holdfast.harness.plan import Plan
+from holdfast.harness.results import Result
+
+SEEDS_A_TASK = 8
+"""Simulated runs are so short that handing them on one by one would cost more than it brings."""
+RUNS, ATTEMPTS, JOURNAL = "runs", ".attempts", "journal.jsonl"
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """What is handed to a process at once. folder: of the campaign; None: on another machine."""
+
+    jobs: tuple[Job, ...]
+    folder: Path | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Done:
+    """One finished run; `archive` is its directory as a zip where it was made elsewhere."""
+
+    result: Result
+    archive: bytes = b""
+
+
+def work(task: Task) -> list[Done]:
+    """Carry out the jobs of a task, one after the other."""
+    if task.folder is not None:
+        return [_one(job, task.folder, archive=False) for job in task.jobs]
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as scratch:
+        return [_one(job, Path(scratch), archive=True) for job in task.jobs]
+
+
+def _one(job: Job, folder: Path, *, archive: bool) -> Done:
+    """One run: judged, its directory under runs/ where it is kept."""
+    plan, again = job.plan, prepare.command(job.plan)
+    try:
+        if job.swarm:
+            nodes = catalogue.SYSTEMS[plan.system].nodes
+            plan = swarm.draw(plan.seed, plan.system, nodes, plan.options)
+            again = prepare.command(plan)
+        plan = prepare.complete(plan)
+        act = _simulated if plan.backend == "sim" else _real
+        result, made = act(job, plan, again, folder)
+    except HoldfastError as error:
+        return Done(result=_failed(job, plan, again, str(error)))
+    if made is None:
+        return Done(result=result)
+    kept = folder / RUNS / job.key
+    _appear(made, kept)
+    result = replace(result, run=f"{RUNS}/{job.key}")
+    return Done(result=result, archive=_zipped(kept) if archive else b"")
+
+
+def _simulated(job: Job, plan: Plan, again: str, folder: Path) -> tuple[Result, Path | None]:
+    """In memory; a directory is written only where something is violated or incomplete."""
+    manifest = prepare.manifest(plan, job.key, again)
+    done = simulating.in_memory(manifest)
+    verdicts = dict(done.verdicts)
+    if not job.swarm:
+        verdicts["evidence"] = load(catalogue.EVIDENCE)(done.case)
+    result = replace(
+        results.of_verdicts(verdicts, manifest, key=job.key), digest=done.world.digest
+    )
+    if job.swarm:
+        name = results.variant(plan.system, job.plan.options, "")
+        result = replace(result, system=name, workload=SWARM, nemesis=SWARM)
+    made = None
+    if result.problems or any(one.verdict == "VIOLATED" for one in result.properties.values()):
+        attempts = folder / ATTEMPTS
+        shutil.rmtree(attempts / job.key, ignore_errors=True)
+        run = prepare.create(plan, attempts, again, job.key)
+        load(catalogue.SIM_KEEP)(done.world, run)
+        running.report_run(run, running.judge_run(run))
+        made = run.path
+    # The world is full of cycles: it goes now, not in the middle of the next seed.
+    del done, verdicts
+    gc.collect()
+    return result, made
+
+
+def _real(job: Job, plan: Plan, again: str, folder: Path) -> tuple[Result, Path]:
+    """On processes or containers, as `holdfast run` does it."""
+    run = prepare.create(plan, folder / ATTEMPTS, again)
+    try:
+        running.execute(run, lambda row: None)
+    except HoldfastError as error:
+        if not run.faults.exists() and not any(run.history.glob("c*.seg")):
+            return _failed(job, plan, again, str(error)), run.path
+    verdicts = running.judge_run(run)
+    running.report_run(run, verdicts)
+    return results.of_verdicts(verdicts, run.read_manifest(), key=job.key), run.path
+
+
+def _failed(job: Job, plan: Plan, again: str, reason: str) -> Result:
+    """A run that could not be carried out; of a plan that may not be complete."""
+    options = job.plan.options if job.swarm else prepare.system_options(plan)
+    return Result(
+        key=job.key,
+        system=results.variant(plan.system, options, "" if job.swarm else plan.resource),
+        backend=plan.backend,
+        workload=SWARM if job.swarm else plan.workload,
+        nemesis=SWARM if job.swarm else results.planned(name for name, _ in plan.nemeses),
+        seed=plan.seed,
+        verdict="UNKNOWN",
+        exit_code=EnvironmentFailed.exit_code,
+        command=again,
+        problems=(reason,),
+    )
+
+
+def _appear(made: Path, kept: Path) -> None:
+    """Put a finished directory in its place, whole."""
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(kept, ignore_errors=True)
+    made.rename(kept)
+
+
+def _zipped(folder: Path) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
+        for path in sorted(folder.rglob("*")):
+            archive.write(path, path.relative_to(folder))
+    return buffer.getvalue()
+
+
+def unpack(done: Done, folder: Path) -> Result:
+    """Put the directory of a run that was made elsewhere where it belongs."""
+    if done.archive:
+        part = folder / ATTEMPTS / f"{done.result.key}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        with zipfile.ZipFile(io.BytesIO(done.archive)) as archive:
+            archive.extractall(part)
+        _appear(part, folder / RUNS / done.result.key)
+    return done.result
+
+
+def clear(folder: Path) -> None:
+    """Take away the runs that a killed campaign left unfinished; they are done again.
+
+    A run that is still healing and tearing down is left to itself.
+    """
+    busy = {Path(run.run_dir) for run in registry.noted() if run.alive}
+    for path in (folder / ATTEMPTS).glob("*"):
+        if path.is_dir() and not path.is_symlink() and path.absolute() not in busy:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def tasks(jobs: Sequence[Job], folder: Path | None, processes: int) -> Iterator[Task]:
+    """The jobs in their order, simulated ones in handfuls that keep every process busy."""
+    short = sum(job.swarm or job.plan.backend == "sim" for job in jobs)
+    size = max(1, min(SEEDS_A_TASK, short // (2 * processes)))
+    handful: list[Job] = []
+    for job in jobs:
+        if not (job.swarm or job.plan.backend == "sim"):
+            yield Task(jobs=(job,), folder=folder)
+            continue
+        handful.append(job)
+        if len(handful) == size:
+            yield Task(jobs=tuple(handful), folder=folder)
+            handful = []
+    if handful:
+        yield Task(jobs=tuple(handful), folder=folder)
+
+
+def carry_out(
+    jobs: Sequence[Job],
+    folder: Path,
+    processes: int,
+    scheduler: str,
+    enough: Callable[[], bool],
+) -> Iterator[list[Result]]:
+    """Results as they come, until all jobs are done or it is `enough`.
+
+    scheduler: address of a Dask scheduler, "" for processes of this machine. EnvironmentFailed if
+    it cannot be reached, or a process of the pool died.
+    """
+    if not scheduler and processes == 1:
+        for task in tasks(jobs, folder, 1):
+            if enough():
+                return
+            yield [done.result for done in work(task)]
+        return
+    with _executor(scheduler, processes) as (executor, most):
+        waiting = tasks(jobs, None if scheduler else folder, most)
+        try:
+            for found in _flow(executor, waiting, 2 * most, enough):
+                yield [unpack(done, folder) for done in found]
+        except BrokenProcessPool as error:
+            raise EnvironmentFailed(
+                "a process of the pool died (out of memory?); the same command goes on from here"
+            ) from error
+
+
+def _flow(
+    executor: Executor, waiting: Iterator[Task], most: int, enough: Callable[[], bool]
+) -> Iterator[list[Done]]:
+    """At most `most` tasks handed out at a time, so that an end comes soon after it is asked for.
+
+    What was handed out and has not begun when it is enough is taken back.
+    """
+    out: set[Future[list[Done]]] = set()
+    more = True
+    while more or out:
+        while more and len(out) < most:
+            task = None if enough() else next(waiting, None)
+            if task is None:
+                more = False
+                out = {future for future in out if not (enough() and future.cancel())}
+            else:
+                out.add(executor.submit(work, task))
+        done, out = wait(out, return_when=FIRST_COMPLETED)
+        for future in done:
+            yield future.result()
+
+
+@contextlib.contextmanager
+def _executor(scheduler: str, processes: int) -> Iterator[tuple[Any, int]]:
+    """An executor and how many tasks it can do at once."""
+    if scheduler:
+        with _cluster(scheduler) as client:
+            yield client.get_executor(pure=False, retries=0), sum(client.nthreads().values())
+        return
+    pool = ProcessPoolExecutor(
+        processes, get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
+    )
+    try:
+        yield pool, processes
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin(parent: int) -> None:
+    """A process of the pool ends with the campaign, however that one ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    simulating.warm()
+
+
+@contextlib.contextmanager
+def _cluster(address: str) -> Iterator[Any]:
+    try:
+        connect: Any = load("distributed:Client")
+    except UsageError as error:
+        raise UsageError("--scheduler needs Dask: pip install 'holdfast[cluster]'") from error
+    try:
+        client = connect(address, timeout=10, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise EnvironmentFailed(f"--scheduler {address}: cannot be reached: {error}") from error
+    with client:
+        if not client.nthreads():
+            raise EnvironmentFailed(f"--scheduler {address}: it has no workers")
+        yield client
+
+
+def deadline(time_ns: int) -> Callable[[], bool]:
+    """Whether so much time has passed since the call; 0: never."""
+    if not time_ns:
+        return lambda: False
+    over_s = time.monotonic() + time_ns / 1e9
+    return lambda: time.monotonic() >= over_s

@@ -1,0 +1,127 @@
+"""`holdfast gate`: may these runs pass, compared with a baseline?"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import click
+
+from holdfast.gathering import gather
+from holdfast.harness import baseline as baselines
+from holdfast.harness import gate
+from holdfast.harness.errors import UsageError
+from holdfast.harness.gate import Trouble
+from holdfast.harness.results import Result
+
+
+@click.command(short_help="May these runs pass, compared with a baseline?")
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."
+)
+@click.option(
+    "--baseline",
+    type=click.Path(path_type=Path),
+    default=Path("holdfast-baseline.toml"),
+    show_default=True,
+    help="What to compare with.",
+)
+@click.option("--update-baseline", is_flag=True, help="Write the baseline from these runs.")
+@click.option(
+    "--fail-on",
+    multiple=True,
+    metavar="EXPR",
+    help="A measure and by how much it may be worse, as in p99:25%,grants:10%; limits: newly"
+    " violated properties that were never promised.",
+)
+@click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit report there.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write JSON there.")
+@click.option("--github", is_flag=True, help="Annotations and a step summary for GitHub.")
+@click.option("--today", help="The day on which excuses are judged, as in 2027-01-31.")
+def command(
+    paths: tuple[Path, ...],
+    baseline: Path,
+    update_baseline: bool,
+    fail_on: tuple[str, ...],
+    junit: Path | None,
+    json_path: Path | None,
+    github: bool,
+    today: str | None,
+) -> int:
+    """PATH: a campaign, a run directory, or a folder of either.
+
+    0: nothing stands against them; 1: a promise was broken, an excuse ran out or is stale, or
+    something is slower than allowed; 2: no baseline; 3: something was not put to the test; 4: a
+    run could not be carried out. A violation cannot be written into a baseline.
+    """
+    day, given = _day(today), gate.rules(fail_on)
+    before = baselines.Baseline()
+    if baseline.exists() or not update_baseline:
+        before = baselines.read(baseline)
+    results = gather(paths)
+    if update_baseline:
+        troubles = gate.alone(results, before.known, day)
+        _update(baseline, results, before, troubles)
+    else:
+        troubles = gate.judge(results, before, given, day)
+    _tell(troubles, results, junit, json_path, github)
+    return gate.exit_code(troubles)
+
+
+def _day(text: str | None) -> date:
+    if text is None:
+        return datetime.now(UTC).date()
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(f"--today {text!r}: write a day like 2027-01-31") from error
+
+
+def _update(
+    path: Path,
+    results: Sequence[Result],
+    before: baselines.Baseline,
+    troubles: Sequence[Trouble],
+) -> None:
+    """Write the baseline, unless that would make a bad state the one to compare with."""
+    bad = [one for one in troubles if one.code in (gate.FAILED, gate.ENVIRONMENT)]
+    if bad:
+        click.echo(f"{path}: not written, for these runs are none to compare with", err=True)
+        return
+    text = baselines.to_toml(baselines.of_results(results, before.known))
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text)
+        part.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+    click.echo(f"baseline written: {path}")
+
+
+def _tell(
+    troubles: Sequence[Trouble],
+    results: Sequence[Result],
+    junit: Path | None,
+    json_path: Path | None,
+    github: bool,
+) -> None:
+    from holdfast.reports import gate as pages
+
+    click.echo(pages.terminal(troubles, results))
+    try:
+        if junit is not None:
+            pages.junit(junit, troubles, results)
+        if json_path is not None:
+            json_path.write_text(json.dumps(gate.table(troubles, results), indent=1) + "\n")
+        summary = os.environ.get("GITHUB_STEP_SUMMARY")
+        if github and summary:
+            with Path(summary).open("a") as file:
+                file.write(pages.step_summary(troubles, results))
+    except OSError as error:
+        raise UsageError(f"{error.filename}: cannot be written: {error.strerror}") from error
+    if github:
+        for line in pages.github_lines(troubles):
+            click.echo(line)

@@ -1,0 +1,66 @@
+"""From paths to results: of a campaign, of a run, of a folder full of either."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from holdfast.campaigning import JOURNAL
+from holdfast.commands import running
+from holdfast.harness import journal, results, store
+from holdfast.harness.errors import UsageError
+from holdfast.harness.judge import SCHEMA
+from holdfast.harness.results import Result
+from holdfast.harness.store import RunDir
+
+
+def gather(paths: Sequence[Path]) -> list[Result]:
+    """Every result under these paths, with the absolute path of its directory where it has one.
+
+    UsageError where a path has none, or holds what cannot be read; all are told at once.
+    """
+    found: list[Result] = []
+    problems: list[str] = []
+    for path in {path.resolve(): path for path in paths}.values():
+        try:
+            of_path = _under(path)
+        except UsageError as error:
+            problems += error.problems
+            continue
+        if not of_path:
+            problems.append(
+                f"{path}: neither a campaign nor a run of Holdfast, nor a folder of them"
+            )
+        found += of_path
+    if problems:
+        raise UsageError(*problems)
+    return found
+
+
+def _under(path: Path) -> list[Result]:
+    if (path / JOURNAL).is_file():
+        done = journal.done(path / JOURNAL)
+        return [_at(path, result) for result in done.values()]
+    if (path / "manifest.json").is_file():
+        return [_of_run(RunDir(path.resolve()))]
+    campaigns = sorted(file.parent for file in path.glob(f"*/{JOURNAL}"))
+    if campaigns:
+        return [result for campaign in campaigns for result in _under(campaign)]
+    runs = sorted(path.glob("*/manifest.json"))
+    alone = [run.parent for run in runs if not run.parent.is_symlink()]
+    return [_of_run(RunDir(run.resolve())) for run in alone]
+
+
+def _at(folder: Path, result: Result) -> Result:
+    return replace(result, run=str((folder / result.run).resolve())) if result.run else result
+
+
+def _of_run(run: RunDir) -> Result:
+    """A run that was not judged yet is judged first."""
+    if run.verdicts.exists():
+        verdicts = store.read_json(run.verdicts, SCHEMA)
+    else:
+        verdicts = running.judge_run(run)
+    result = results.of_verdicts(verdicts, run.read_manifest(), run=str(run.path))
+    return replace(result, key=run.path.name)

@@ -1,0 +1,157 @@
+"""What the fixture `lock_campaign` does: a campaign per test, and a gate behind it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import catalogue
+from holdfast.commands import prepare
+from holdfast.commands.campaign_command import carry_out, check, version
+from holdfast.gathering import gather
+from holdfast.harness import baseline as baselines
+from holdfast.harness import campaign as campaigns
+from holdfast.harness import gate, store
+from holdfast.harness.baseline import Baseline
+from holdfast.harness.entry import load
+from holdfast.harness.errors import UsageError
+from holdfast.harness.gate import Trouble
+from holdfast.harness.judge import SCHEMA
+from holdfast.harness.plan import OWN
+from holdfast.harness.results import Result
+from holdfast.reports.gate import headline
+from holdfast.reports.story import story
+
+PROFILES = {"quick": (2, "5s"), "standard": (5, "10s"), "thorough": (20, "30s")}
+"""Runs per cell, and how long each."""
+SINGULAR = {"system": "systems", "workload": "workloads", "nemesis": "nemeses", "runs": "seeds"}
+TOLD = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checked:
+    """A campaign that passed. notes: what stood against it and is excused."""
+
+    results: Sequence[Result]
+    notes: Sequence[Trouble]
+    folder: Path
+
+
+class LockCampaign:
+    """The fixture. Plans are written as in a campaign file: system, nemesis, time, clients ..."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._request = request
+        self._config = request.config
+        self._here = Path(request.config.invocation_params.dir)
+        marker = request.node.get_closest_marker("holdfast")
+        self._marked: dict[str, Any] = dict(marker.kwargs) if marker else {}
+        if marker is not None and marker.args:
+            self._marked["system"] = marker.args[0]
+
+    def check(self, **plan: Any) -> Checked:
+        """Carry out the campaign and fail the test if anything stands against it.
+
+        plan adds to what the marker `holdfast` says. The text of the failure tells the story and
+        the command that shows it again.
+        """
+        folder, results = self._carry_out({**self._marked, **plan})
+        today = datetime.now(UTC).date()
+        troubles = gate.judge(results, self._baseline(results), gate.rules(()), today)
+        if gate.exit_code(troubles) != gate.PASSED:
+            pytest.fail(_text(troubles, results, folder), pytrace=False)
+        return Checked(results=results, notes=troubles, folder=folder)
+
+    def _carry_out(self, plan: dict[str, Any]) -> tuple[Path, list[Result]]:
+        reports = self._here / str(self._config.getoption("--holdfast-report-dir"))
+        folder = reports / re.sub(r"[^A-Za-z0-9_.-]+", "-", self._request.node.nodeid).strip("-")
+        try:
+            campaign = campaigns.read(
+                self._table(plan), prepare.KNOWN, self._request.node.name, folder.name
+            )
+            self._need_engine(campaign)
+            check(campaign)
+        except UsageError as error:
+            pytest.fail(f"holdfast: {error}", pytrace=False)
+        shutil.rmtree(folder, ignore_errors=True)
+        jobs = list(campaign.jobs(version(campaign)))
+        carry_out(campaign, jobs, folder, len(os.sched_getaffinity(0)), "")
+        return folder, gather([folder])
+
+    def _table(self, plan: dict[str, Any]) -> dict[str, Any]:
+        """The plan as the table of a campaign file."""
+        runs, time = PROFILES[self._config.getoption("--holdfast-profile")]
+        table: dict[str, Any] = {"seeds": runs, "time": time}
+        if plan.get("swarm"):
+            del table["time"]
+        for name, value in plan.items():
+            key = SINGULAR.get(name, name)
+            listed = key in campaigns.AXES and isinstance(value, str)
+            table[key] = [value] if listed else value
+        table["systems"] = [self._placed(name) for name in table.get("systems", [])]
+        if self._config.getoption("--holdfast-runs"):
+            table["seeds"] = self._config.getoption("--holdfast-runs")
+        if not isinstance(table["seeds"], list):
+            table.setdefault("first_seed", self._config.getoption("--holdfast-seed"))
+        return table
+
+    def _placed(self, system: str) -> str:
+        """A lock of the user's own, from beside the test or from where pytest was started."""
+        if not OWN.fullmatch(system):
+            return system
+        beside = Path(self._request.path).parent / system
+        path, _, name = str(beside).rpartition(":")
+        return f"{os.path.relpath(path, self._here)}:{name}" if Path(path).exists() else system
+
+    def _need_engine(self, campaign: campaigns.Campaign) -> None:
+        """Skip with the reason where there is no engine, unless one is required."""
+        if not any(cell.plan.backend == "docker" for cell in campaign.cells):
+            return
+        reason = load(catalogue.BACKENDS["docker"].precheck)()
+        if reason is None:
+            return
+        if self._config.getoption("--holdfast-require-docker"):
+            pytest.fail(f"holdfast: {reason} (--holdfast-require-docker)", pytrace=False)
+        pytest.skip(f"holdfast: {reason}")
+
+    def _baseline(self, results: Sequence[Result]) -> Baseline:
+        """What the baseline says of the cells of this test."""
+        name = self._config.getoption("--holdfast-baseline")
+        if name is None:
+            return Baseline()
+        try:
+            whole = baselines.read(self._here / name)
+        except UsageError as error:
+            pytest.fail(f"holdfast: {error}", pytrace=False)
+        cells = {result.cell for result in results}
+        return replace(
+            whole,
+            exercised={key: told for key, told in whole.exercised.items() if key[0] in cells},
+            measures={key: told for key, told in whole.measures.items() if key[0] in cells},
+            known=[one for one in whole.known if any(one.covers(result) for result in results)],
+        )
+
+
+def _text(troubles: Sequence[Trouble], results: Sequence[Result], folder: Path) -> str:
+    """What pytest shows: the outcome, the story of the worst, how to see it again."""
+    lines = [headline(troubles, results)]
+    for trouble in [one for one in troubles if one.code != gate.PASSED][:TOLD]:
+        prop = f" {trouble.property}" if trouble.property else ""
+        lines += ["", f"{trouble.kind}: {trouble.cell}:{prop}: {trouble.sentence}"]
+        result = trouble.result
+        if result is None:
+            continue
+        if result.run and trouble.code == gate.FAILED:
+            verdicts = store.read_json(Path(result.run) / "verdicts.json", SCHEMA)
+            lines += [f"  {sentence}" for sentence in story(verdicts)]
+            lines.append(f"  report: {result.run}/report.html")
+        lines.append(f"  again: {result.command}")
+    return "\n".join([*lines, "", f"campaign: {folder / 'index.html'}"])

@@ -1,0 +1,141 @@
+"""Campaigns: every run once, whatever is killed, and the same files wherever they are made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.front import campaigns
+from tests.front.said import holdfast
+
+Capture = pytest.CaptureFixture[str]
+SMALL = """
+clients = 3
+time = "3s"
+lease = "500ms"
+[[entry]]
+systems = ["majority"]
+backend = "sim"
+nemeses = ["kill:every=1s,for=200ms"]
+seeds = {seeds}
+[[entry]]
+systems = ["single"]
+swarm = true
+seeds = 2
+"""
+"""Runs of which some break their promise (their directories are kept) and some do not."""
+
+
+def written(folder: Path, seeds: int = 6) -> Path:
+    file = folder / "small.toml"
+    file.write_text(SMALL.format(seeds=seeds))
+    return file
+
+
+def in_process(
+    capsys: Capture, folder: Path, monkeypatch: pytest.MonkeyPatch, *words: object
+) -> dict[str, object]:
+    monkeypatch.chdir(folder)
+    said = holdfast(capsys, "campaign", *words, "-j", 1, "--json")
+    found: dict[str, object] = json.loads(said.out)
+    assert said.code == found["exit_code"]
+    return found
+
+
+def test_killed_in_the_middle_it_goes_on_and_ends_as_if_nothing_had_been(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(tmp_path)
+    journal = tmp_path / "killed" / "journal.jsonl"
+    before = campaigns.kill_after(tmp_path, journal, 2, file, "--out", "killed", "-j", 1)
+    assert 2 <= before < 8
+    again = in_process(capsys, tmp_path, monkeypatch, file, "--out", "killed")
+    keys = [row["key"] for row in campaigns.lines(journal)]
+    assert len(keys) == len(set(keys)) == 8, "none lost, none twice"
+    straight = in_process(capsys, tmp_path, monkeypatch, file, "--out", "straight")
+    assert again == straight
+    assert campaigns.files(tmp_path / "killed" / "runs") == campaigns.files(
+        tmp_path / "straight" / "runs"
+    )
+    assert not any((tmp_path / "killed" / ".attempts").glob("*/manifest.json"))
+
+
+def test_two_dask_workers_come_to_the_same_files(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(tmp_path, seeds=3)
+    with campaigns.dask(tmp_path, workers=2) as address:
+        words = (file, "--out", "far", "--scheduler", address)
+        code, far = campaigns.carry_out(tmp_path, *words)
+    near = in_process(capsys, tmp_path, monkeypatch, file, "--out", "near")
+    assert (code, far) == (1, near)
+    kept = campaigns.files(tmp_path / "far" / "runs")
+    assert len(kept) > 10
+    assert kept == campaigns.files(tmp_path / "near" / "runs")
+
+
+def test_more_seeds_are_added_to_what_is_done_and_a_budget_leaves_some_out(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(tmp_path, seeds=2)
+    file.write_text(file.read_text() + "[budget]\nruns = 3\n")
+    first = in_process(capsys, tmp_path, monkeypatch, file, "--out", "out")
+    assert (first["runs"], first["of"], first["not_run"]) == (3, 4, [])
+    journal = tmp_path / "out" / "journal.jsonl"
+    kept = [row["key"] for row in campaigns.lines(journal)]
+    more = in_process(capsys, tmp_path, monkeypatch, written(tmp_path, seeds=3), "--out", "out")
+    assert (more["runs"], more["of"]) == (5, 5)
+    assert [row["key"] for row in campaigns.lines(journal)][:3] == kept
+    (tmp_path / "foreign").mkdir()
+    refused = holdfast(capsys, "campaign", file, "--out", "foreign", "--fresh")
+    assert refused.code == 2 and "leaves it alone" in refused.err
+    fresh = in_process(
+        capsys, tmp_path, monkeypatch, written(tmp_path, seeds=1), "--out", "out", "--fresh"
+    )
+    assert fresh["runs"] == 3
+    assert (tmp_path / "out.1" / "journal.jsonl").exists()
+
+
+def test_the_first_failure_is_told_with_its_command_and_the_index_links_its_report(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = holdfast(capsys, "campaign", written(tmp_path, seeds=3), "--out", "out", "-j", 1)
+    assert said.code == 1
+    assert "first failure: majority / sim / critical-section / kill" in said.err
+    assert "again: holdfast run --system majority --backend sim" in said.out
+    summary = json.loads((tmp_path / "out" / "campaign.json").read_text())
+    failure = summary["first_failure"]
+    assert (tmp_path / "out" / failure["run"] / "report.html").exists()
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert f'href="{failure["run"]}/report.html"' in page
+    assert "<script" not in page and "http" not in page.replace("http-equiv", "")
+
+
+def test_what_cannot_be_prepared_is_told_before_anything_is_run(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "bad.toml"
+    file.write_text('systems = ["redis", "none"]\nbackend = "sim"\noptions = {colour = "red"}')
+    said = holdfast(capsys, "campaign", file)
+    assert said.code == 2
+    assert "redis / sim / critical-section / none: redis: no such option: colour" in said.err
+    assert "none: no such option: colour" in said.err
+    assert not (tmp_path / ".holdfast").exists()
+    assert holdfast(capsys, "campaign", tmp_path / "absent.toml").code == 2
+    said = holdfast(capsys, "campaign", written(tmp_path), "--scheduler", "tcp://x:1", "-j", 2)
+    assert said.code == 2 and "workers of its own" in said.err
+    said = holdfast(capsys, "campaign", written(tmp_path), "--dry-run")
+    assert len(said.out.splitlines()) == 8
+
+
+def test_a_scheduler_that_does_not_answer_is_an_environment_that_failed(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = holdfast(capsys, "campaign", written(tmp_path), "--scheduler", "nowhere://1")
+    assert said.code == 4
+    assert "cannot be reached" in said.err and "Traceback" not in said.err

@@ -1,0 +1,42 @@
+"""Every command of the how-to pages is carried out, in order, with the files they show."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.front.said import holdfast
+
+PAGES = sorted((Path(__file__).resolve().parents[2] / "docs" / "howto").glob("*.md"))
+Capture = pytest.CaptureFixture[str]
+
+
+def steps(page: Path) -> list[tuple[str, str]]:
+    """The blocks of a page: ("toml" or "python", text with its name first), ("console", text)."""
+    return re.findall(r"```(toml|python|console)\n(.*?)```", page.read_text(), re.S)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_commands_of_a_page_do_what_it_says(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for kind, text in steps(page):
+        if kind != "console":
+            name = text.splitlines()[0].removeprefix("# ")
+            assert re.fullmatch(r"[\w.-]+", name), f"{page.name}: a file begins with its name"
+            (tmp_path / name).write_text(text)
+            continue
+        for line in text.splitlines():
+            command, _, comment = line.removeprefix("$ ").partition("  #")
+            words = shlex.split(command)
+            if words[0] != "holdfast":
+                continue
+            said = holdfast(capsys, *words[1:])
+            wanted = re.search(r"exit code (\d+)", comment)
+            assert said.code == (int(wanted[1]) if wanted else 0), (
+                f"{command}\n{said.out}{said.err}"
+            )

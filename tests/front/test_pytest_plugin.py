@@ -1,0 +1,83 @@
+"""The pytest plugin, on simulated locks: green, red with the story, inconclusive, exit 2."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.front.author import ROOT, Repository, github_commands, gitlab_commands
+
+TESTS = """
+import pytest
+
+PLAN = {"backend": "sim", "lease": "500ms", "time": "6s", "runs": 1, "clients": 4}
+PAUSES = "pause:target=holder,every=2s,for=1s"
+
+
+@pytest.mark.holdfast("single", nemesis=PAUSES, **PLAN)
+def test_single_holds(lock_campaign):
+    checked = lock_campaign.check()
+    assert [result.bit for result in checked.results] == [("pause",)]
+
+
+@pytest.mark.holdfast("majority", nemesis="kill:every=1s,for=200ms", **PLAN)
+def test_majority_breaks(lock_campaign):
+    lock_campaign.check()
+
+
+@pytest.mark.holdfast("single", **PLAN)
+def test_alone_shows_nothing(lock_campaign):
+    lock_campaign.check(clients=1)
+
+
+def test_a_mistake_is_told(lock_campaign):
+    lock_campaign.check(system="sinlge", colour="red")
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    made = Repository(tmp_path)
+    made.write("test_locks.py", TESTS)
+    made.write("harness/__init__.py", "raise RuntimeError('not yours to import')\n")
+    return made
+
+
+def test_each_outcome_is_told_in_its_own_words(repository: Repository) -> None:
+    ran = repository.run("pytest -p no:cacheprovider --holdfast-seed 3")
+    assert ran.code == 1, ran.said
+    assert "holdfast: 4 campaigns from seed 3, profile standard" in ran.said
+    assert "3 failed, 1 passed" in ran.said
+    assert "gate FAILED: 1 run" in ran.said
+    assert "VIOLATED: majority broke its promise" in ran.said
+    assert "again: holdfast run --system majority --backend sim" in ran.said
+    assert "gate INCONCLUSIVE: 1 run" in ran.said and "put to the test in none" in ran.said
+    assert "did you mean 'single'?" in ran.said and "key 'colour'" in ran.said
+    gated = repository.run("holdfast gate .holdfast/pytest --update-baseline")
+    assert gated.code == 1 and "not written" in gated.said
+
+
+def test_a_missing_baseline_ends_everything_with_exit_code_2(repository: Repository) -> None:
+    ran = repository.run("pytest --holdfast-baseline absent.toml")
+    assert ran.code == 2, ran.said
+    assert "there is no such baseline" in ran.said and "passed" not in ran.said
+
+
+def test_the_plugin_imports_pytest_and_nothing_else() -> None:
+    tree = ast.parse((ROOT / "src" / "holdfast" / "pytest_plugin.py").read_text())
+    found = {
+        ast.unparse(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    assert found == {
+        "from __future__ import annotations",
+        "from typing import TYPE_CHECKING",
+        "import pytest",
+    }
+
+
+def test_the_examples_install_test_and_gate() -> None:
+    for commands in (github_commands(), gitlab_commands()):
+        assert [line.split()[0] for line in commands] == ["python", "pytest", "holdfast"]
+        assert commands[0] == "python -m pip install holdfast pytest"

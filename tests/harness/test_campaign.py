@@ -1,0 +1,126 @@
+"""Campaign files: every mistake told at once, every run named once, in an order that covers all."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from holdfast.harness.campaign import Campaign, read
+from holdfast.harness.clock import SECOND
+from holdfast.harness.errors import UsageError
+from holdfast.harness.journal import Journal, done
+from holdfast.harness.plan import Known
+from holdfast.harness.results import Result
+
+KNOWN = Known(
+    systems=("reference", "redis", "majority"),
+    backends=("local", "docker", "sim"),
+    workloads=("critical-section", "try-lock"),
+    nemeses=("partition", "pause"),
+    resources=("fenced", "unfenced"),
+)
+
+
+def campaign(text: str) -> Campaign:
+    return read(tomllib.loads(text), KNOWN, "night.toml", "night")
+
+
+def refused(text: str) -> list[str]:
+    with pytest.raises(UsageError) as caught:
+        campaign(text)
+    return list(caught.value.problems)
+
+
+def test_every_combination_is_a_cell_and_every_seed_a_run() -> None:
+    found = campaign(
+        'systems = ["reference", "redis"]\nworkloads = ["critical-section", "try-lock"]\n'
+        'nemeses = ["none", "partition,pause:for=2s"]\nseeds = 3\nclients = 4\ntime = "5s"'
+    )
+    assert (len(found.cells), found.size) == (8, 24)
+    assert {cell.plan.clients for cell in found.cells} == {4}
+    assert found.cells[1].plan.nemeses == (("partition", {}), ("pause", {"for": "2s"}))
+    jobs = list(found.jobs("1"))
+    assert len({job.key for job in jobs}) == 24
+    assert [job.plan.seed for job in jobs] == [1] * 8 + [2] * 8 + [3] * 8
+    assert jobs[1].key.startswith("reference-local-critical-section-partition+pause-1-")
+
+
+def test_an_entry_says_otherwise_than_the_file() -> None:
+    found = campaign(
+        'systems = ["reference"]\ntime = "5s"\nseeds = [4, 9]\n[[entry]]\nbackend = "docker"\n'
+        '[[entry]]\nname = "many"\nswarm = true\nseeds = 2\nfirst_seed = 7\n'
+        '[budget]\ntime = "2m"\nruns = 3'.replace('time = "5s"\n', "", 1)
+    )
+    first, many = found.cells
+    assert (first.plan.backend, list(first.seeds), first.swarm) == ("docker", [4, 9], False)
+    assert (many.plan.backend, list(many.seeds), many.swarm) == ("sim", [7, 8], True)
+    assert (found.time_ns, found.runs) == (120 * SECOND, 3)
+
+
+def test_all_mistakes_are_told_at_once_with_suggestions() -> None:
+    problems = refused(
+        'sytems = ["reference"]\nsystems = ["refrence"]\nnemeses = ["puase"]\n'
+        'seeds = 0\nclients = "many"\n[budget]\nrnus = 3\ntime = "soon"'
+    )
+    text = "\n".join(problems)
+    for part in (
+        "key 'sytems'", "did you mean 'systems'?",
+        "did you mean 'reference'?", "did you mean 'pause'?",
+        "seeds must be", "clients = 'many' must be of type whole number",
+        "did you mean 'runs'?", "'soon' is not a span of time",
+    ):  # fmt: skip
+        assert part in text
+    assert all(line.startswith("night.toml: ") for line in problems)
+
+
+def test_a_mistake_in_an_entry_names_the_entry() -> None:
+    problems = refused('systems = ["redis"]\n[[entry]]\nname = "slow"\nworkloads = ["try-lok"]')
+    assert problems[0].startswith("night.toml: entry slow: workload: workload 'try-lok'")
+    assert "no systems" in refused("seeds = 3")[0]
+    assert "leave it out" in refused('systems = ["redis"]\nswarm = true\ntime = "3s"')[0]
+
+
+def test_the_key_of_a_run_changes_with_anything_that_changes_the_run() -> None:
+    base = 'systems = ["redis"]\nseeds = [7]\n'
+    keys = [
+        next(campaign(base + more).jobs(version)).key
+        for more, version in itertools.product(
+            ("", "clients = 3", 'lease = "1s"', 'options = {persistence = "none"}', "nodes = 3"),
+            ("1", "2"),
+        )
+    ]
+    assert len(set(keys)) == 10
+
+
+def result(key: str, exit_code: int = 0) -> Result:
+    return Result(
+        key=key, system="redis", backend="sim", workload="try-lock", nemesis="none", seed=1,
+        verdict="HOLDS", exit_code=exit_code, command="holdfast run",
+    )  # fmt: skip
+
+
+def test_a_torn_line_is_cut_off_and_the_rest_counts(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with Journal(path) as journal:
+        journal.add([result("a"), result("b")])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    with Journal(path) as journal:
+        journal.add([result("c")])
+    assert list(done(path)) == ["a", "c"]
+
+
+def test_a_run_that_failed_counts_once_it_was_carried_out(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with Journal(path) as journal:
+        journal.add([result("a", 4), result("a", 1), result("a", 0)])
+    assert done(path)["a"].exit_code == 1
+
+
+def test_a_second_campaign_is_kept_out(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with Journal(path), pytest.raises(UsageError, match="at work there"), Journal(path):
+        pass

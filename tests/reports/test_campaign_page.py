@@ -1,0 +1,47 @@
+"""The index page of a campaign: states, bounds and links, and nothing in it that runs."""
+
+from __future__ import annotations
+
+from holdfast.harness.results import Result
+from holdfast.harness.tally import first_failure, summary, tally
+from holdfast.reports.campaign import bound, headline, page
+from tests.reports.specimens import HOSTILE
+from tests.reports.test_matrix import run
+
+
+def told(*results: Result, not_run: tuple[str, ...] = ()) -> dict[str, object]:
+    return summary("night", 9, results, not_run)
+
+
+def test_the_state_of_a_campaign_is_that_of_its_worst_cell() -> None:
+    broken = run("x", exit_code=1)
+    assert headline(told(run("+"), run("?"))) == "HOLDS"
+    assert headline(told(run("?"))) == "UNKNOWN"
+    assert headline(told(run("+"), not_run=("redis",))) == "UNKNOWN"
+    assert headline(told(run("+"), run("?", exit_code=4))) == "ENVIRONMENT"
+    assert headline(told(broken, run("?", exit_code=4), run("+"))) == "VIOLATED"
+    assert headline(told()) == "UNKNOWN"
+
+
+def test_it_says_how_far_it_reaches_and_what_was_left_out() -> None:
+    says = bound(told(run("+"), run("+"), not_run=("redis / docker",)))
+    assert "0 of 2 runs: rate below 78 % at 95 %" in says
+    assert "7 of 9 runs were not made" in says and "redis / docker" in says
+
+
+def test_a_limit_is_not_a_broken_promise() -> None:
+    (cell,) = tally([run("x", promised=False)])
+    assert (cell.word(), cell.exit_code(), dict(cell.broken)) == ("LIMIT", 0, {})
+    assert first_failure([run("x", promised=False)]) is None
+
+
+def test_the_first_failure_is_the_first_in_order() -> None:
+    found = first_failure([run("+"), run("x", text="b"), run("x", text="c")])
+    assert found is not None and found["commands"] == ["holdfast run b"]
+
+
+def test_nothing_hostile_runs_on_the_page() -> None:
+    bad = run("x", HOSTILE, system=HOSTILE, text=HOSTILE, problems=(HOSTILE,), exit_code=1)
+    text = page(told(bad, not_run=(HOSTILE,)))
+    assert "<script" not in text and "<img" not in text and "\x1b" not in text
+    assert text.count("<h1") == 1 and "VIOLATED" in text

@@ -1,0 +1,56 @@
+"""What a gate writes for machines: JUnit, annotations, a step summary; escaped and in bounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from holdfast.harness.baseline import Baseline
+from holdfast.harness.gate import judge, rules
+from holdfast.harness.results import Result
+from holdfast.reports.gate import SUMMARY_BYTES, github_lines, junit, step_summary, terminal
+from tests.harness.test_gate import TODAY, run, runs
+from tests.reports.test_matrix import run as named
+
+
+def suite(path: Path, results: list[Result]) -> ET.Element:
+    troubles = judge(results, Baseline(), rules([]), TODAY)
+    found = ET.parse(junit(path / "gate.xml", troubles, results)).getroot().find("testsuite")
+    assert found is not None
+    return found
+
+
+def test_a_violation_is_a_failure_and_silence_an_error(tmp_path: Path) -> None:
+    other = run(7, "?", prop="token-order")
+    found = suite(tmp_path, [*runs("+x"), other])
+    assert [found.get(name) for name in ("tests", "failures", "errors")] == ["3", "1", "1"]
+    failure = found.find("testcase/failure")
+    assert failure is not None and "again: holdfast run --seed 1" in (failure.text or "")
+    assert suite(tmp_path, runs("++")).get("failures") == "0"
+
+
+def test_annotations_are_escaped_and_no_more_than_are_shown() -> None:
+    result = named("x", text="50% done,\nnext: %0A::error::")
+    (line,) = github_lines(judge([result], Baseline(), rules([]), TODAY))
+    assert line.startswith("::error title=holdfast%3A violation mutual-exclusion::redis / sim")
+    assert "50%25 done" in line and "\n" not in line and "%250A" in line
+    many = [named("x", system=f"s{n}") for n in range(30)]
+    lines = github_lines(judge(many, Baseline(), rules([]), TODAY))
+    assert len(lines) == 10 and "21 more troubles" in lines[-1]
+
+
+def test_a_step_summary_stays_in_its_bound_and_says_the_outcome_first() -> None:
+    many = [named("x", system=f"s{n}", text="|" + "A" * 500) for n in range(2200)]
+    text = step_summary(judge(many, Baseline(), rules([]), TODAY), many)
+    assert len(text.encode()) <= SUMMARY_BYTES
+    assert text.startswith("## Holdfast: gate FAILED: 2,200 runs")
+    assert "\\|AAAA" in text
+    good = runs("+++")
+    assert "rate below 63 % at 95 %" in step_summary([], good)
+
+
+def test_the_terminal_tells_how_to_see_it_again() -> None:
+    results = runs("+x")
+    text = terminal(judge(results, Baseline(), rules([]), TODAY), results)
+    assert "again: holdfast run --seed 1" in text
+    assert text.splitlines()[-1] == "gate FAILED: 2 runs, 1 trouble"

@@ -1,0 +1,109 @@
+"""The matrix: a run counts under what bit, and no cell claims more than its runs show."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from holdfast import catalogue
+from holdfast.harness.results import Outcome, Result
+from holdfast.harness.verdict import Verdict
+from holdfast.reports.claims import CLAIMS
+from holdfast.reports.matrix import matrix, table
+from holdfast.reports.matrix_pages import markdown, page, terminal
+from tests.reports.specimens import HOSTILE
+
+MUTEX = "mutual-exclusion"
+WORDS = {"+": Verdict.HOLDS, "x": Verdict.VIOLATED, "?": Verdict.UNKNOWN}
+
+
+def run(
+    verdict: str,
+    *bit: str,
+    system: str = "redis",
+    promised: bool = True,
+    exit_code: int = 0,
+    problems: tuple[str, ...] = (),
+    text: str = "c1 and c2 held",
+    path: str = "",
+) -> Result:
+    outcome = Outcome(verdict=WORDS[verdict], promised=promised, reason=text, sentence=text)
+    return Result(
+        key=f"run {text}", system=system, backend="sim", workload="try-lock", nemesis="swarm",
+        seed=1, verdict=str(WORDS[verdict]), exit_code=exit_code, command=f"holdfast run {text}",
+        bit=tuple(sorted(bit)), properties={MUTEX: outcome}, problems=problems, run=path,
+    )  # fmt: skip
+
+
+def states(*results: Result) -> dict[str, str]:
+    return {
+        cell["fault"]: f"{cell['state']} {cell['says']}" for cell in table(matrix(results))["cells"]
+    }
+
+
+def test_a_run_is_filed_under_the_fault_that_bit() -> None:
+    found = states(run("+"), run("+", "pause"), run("+", "pause"), run("?", "clock"))
+    assert found == {
+        "none": "held 0 in 1: below 95 %",
+        "pause": "held 0 in 2: below 78 %",
+        "clock": "not exercised 1 run said nothing",
+    }
+
+
+def test_a_violation_amid_two_faults_accuses_neither_alone() -> None:
+    found = states(run("+", "pause"), run("x", "pause", "kill"))
+    assert found["pause"].startswith("held")
+    assert found["several"] == "violated 1 in 1: 5 % to 100 %"
+
+
+def test_one_violation_outweighs_and_silence_does_not_count() -> None:
+    found = states(run("+", "kill"), run("x", "kill"), *[run("?", "kill")] * 5)
+    assert found["kill"] == "violated 1 in 2: 1.3 % to 99 %"
+
+
+def test_an_incomplete_run_holds_nothing_and_a_failed_one_is_left_out() -> None:
+    assert states(run("+", problems=("torn",)))["none"].startswith("not exercised")
+    assert states(run("x", problems=("torn",)))["none"].startswith("violated")
+    found = table(matrix([run("+", exit_code=4), run("+")]))
+    assert (found["runs"], found["not_carried_out"]) == (1, 1)
+
+
+def test_each_cell_names_the_runs_that_prove_it() -> None:
+    (cell,) = table(matrix([run("+", text="a"), run("x", text="b"), run("?", text="c")]))["cells"]
+    assert [row["command"] for row in cell["evidence"]] == ["holdfast run b"]
+    assert (cell["held"], cell["violated"], cell["unknown"]) == (1, 1, 1)
+    assert cell["violated_though_promised"] == 1
+
+
+def test_a_limit_looks_other_than_a_broken_promise() -> None:
+    broken, limit = (matrix([run("x", promised=promised)]) for promised in (True, False))
+    assert "x 1/1" in terminal(broken, width=100, colour=False)
+    assert "! 1/1" in terminal(limit, width=100, colour=False)
+    assert "never promised), 1 in 1" in markdown(limit)
+    assert "\x1b" not in terminal(broken, width=100, colour=False)
+
+
+def test_the_page_links_reports_that_exist_and_runs_nothing_hostile(tmp_path: Path) -> None:
+    (tmp_path / "runs" / "a b").mkdir(parents=True)
+    (tmp_path / "runs" / "a b" / "report.html").touch()
+    found = matrix(
+        [
+            run("x", "pause", path="runs/a b"),
+            run("x", "kill", path="runs/gone"),
+            run("x", HOSTILE, system=HOSTILE, text=HOSTILE),
+        ]
+    )
+    text = page(found, tmp_path)
+    assert 'href="runs/a%20b/report.html"' in text
+    assert "gone" not in text.split("href=", 1)[1].split(">", 1)[0]
+    assert "<script" not in text and "<img" not in text
+    assert "<script" not in re.sub(r"(`+).*?\1", "", markdown(found))
+    assert "redis" in text and CLAIMS["redis"].caveat.split(";")[0] in text
+
+
+@pytest.mark.parametrize("system", list(catalogue.SYSTEMS))
+def test_every_system_has_its_row_in_the_table_of_claims(system: str) -> None:
+    told = CLAIMS[system]
+    assert all(len(part) > 15 for part in (told.claim, told.mechanism, told.caveat))
