@@ -50,7 +50,8 @@ Pass = Callable[[Failing, Attempt], Iterator[Failing]]
 def shrink(first: Failing, attempt: Attempt) -> Iterator[Failing]:
     """Ever smaller failing plans, the last one the smallest; ends when no pass finds a smaller one.
 
-    A candidate that did not fail is not tried again.
+    Another round is worth its time only while there is more than one fault. A candidate that did
+    not fail is not tried again.
     """
     best, known = first, _Memory(attempt)
     for _ in range(ROUNDS):
@@ -58,7 +59,7 @@ def shrink(first: Failing, attempt: Attempt) -> Iterator[Failing]:
         for each in PASSES:
             for smaller in each(best, known):
                 yield (best := smaller)
-        if best is before:
+        if best is before or len(best.plan.faults) < 2:
             return
 
 
@@ -216,6 +217,8 @@ PASSES: Sequence[Pass] = (
     shorter_faults,
     round_times,
     fewer_options,
+    cut_time,
+    earlier,
 )
 
 
