@@ -15,6 +15,9 @@ from holdfast.harness.errors import UsageError
 from holdfast.harness.events import ROW_BYTES, ROW_FIELDS, Op, Status
 from holdfast.harness.segments import HEADER_BYTES, MAGIC, META_AT, ROWS_AT, SCHEMA, STATE_AT
 
+LAST_NS = 1 << 61
+"""No clock shows so much, and two such spans still fit 64 bits; 73 years."""
+
 ROW_DTYPE = np.dtype([*ROW_FIELDS, ("pad", "<u4")])
 assert ROW_DTYPE.itemsize == ROW_BYTES
 
@@ -212,6 +215,8 @@ def _merge_form(header: Header, rows: Rows, writer: int, numbers: Any) -> Rows:
     damage = (
         (rows["status"] > max(Status))
         | ~np.isin(rows["f"], [int(op) for op in Op])
+        | (rows["t_inv"] < 0)
+        | (np.maximum(rows["t_inv"], rows["t_ret"]) >= LAST_NS)
         | ((rows["status"] > Status.INVOKED) & (rows["t_ret"] < rows["t_inv"]))
         | (rows["key"] >= len(numbers))
         | (rows["err"] >= len(numbers))

@@ -1,0 +1,82 @@
+"""However a run directory was damaged, judging it ends in a verdict or in one clear message."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.run_directory import Shape, write
+
+from holdfast.commands.running import judge_run
+from holdfast.harness.errors import UsageError
+from holdfast.harness.seeds import stream
+from holdfast.harness.store import RunDir
+
+SUITE, POWER = 150, 5000
+SHAPE = Shape(ops=300, clients=3, writes=1, lapse=20)
+
+
+def damaged(rng: random.Random, data: bytes) -> bytes:
+    """One to three injuries: cut, flipped, filled with the extremes of a number, moved."""
+    found = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        at = rng.randrange(len(found)) if found else 0
+        kind = rng.randrange(5)
+        if kind == 0:
+            del found[at:]
+        elif kind == 1 and found:
+            found[at] = rng.randrange(256)
+        elif kind == 2:
+            at -= at % 8
+            found[at : at + 8] = rng.choice((b"\xff" * 8, b"\xff" * 7 + b"\x7f", b"\0" * 8))
+        elif kind == 3:
+            del found[at : at + rng.randrange(200)]
+        else:
+            found[at:at] = found[at : at + 96]
+    return bytes(found)
+
+
+def outcome(run: RunDir) -> dict[str, Any] | UsageError:
+    """The verdicts on a run, or the refusal that the user sees."""
+    try:
+        return judge_run(run)
+    except UsageError as refusal:
+        return refusal
+
+
+def survive(tmp_path: Path, count: int) -> Counter[str]:
+    """Judge so many damaged copies of one run; what became of them."""
+    sound = write(SHAPE, tmp_path).path
+    assert judge_run(RunDir(sound))["verdict"] == "HOLDS"
+    said: Counter[str] = Counter()
+    for n in range(count):
+        rng = stream(3, "damaged", n)
+        copy = tmp_path / "copy"
+        shutil.copytree(sound, copy)
+        file = rng.choice(sorted((copy / "history").iterdir()))
+        file.write_bytes(damaged(rng, file.read_bytes()))
+        came = outcome(RunDir(copy))
+        if isinstance(came, UsageError):
+            assert len(came.problems) == 1 and "\n" not in str(came), n
+            assert file.stem.partition("+")[0] in str(came), (n, str(came))
+            said["refused"] += 1
+        else:
+            crashed = [row for row in came["verdicts"] if "crashed" in row["reason"]]
+            assert not crashed, (n, crashed[0]["reason"])
+            said[came["verdict"]] += 1
+        shutil.rmtree(copy)
+    return said
+
+
+def test_no_damaged_run_ends_in_a_traceback(tmp_path: Path) -> None:
+    said = survive(tmp_path, SUITE)
+    assert min(said["refused"], said.total() - said["refused"]) > 0.2 * SUITE, said
+
+
+@pytest.mark.power
+def test_no_damaged_run_of_many_ends_in_a_traceback(tmp_path: Path) -> None:
+    assert survive(tmp_path, POWER)["refused"] > 0.3 * POWER
