@@ -22,7 +22,7 @@ test: $(VENV)/ready
 
 # Needs a container engine; make docker-image first.
 test-docker: $(VENV)/ready
-	$(BIN)/pytest -m "docker or real_server"
+	$(BIN)/pytest -m "(docker or real_server) and not power"
 
 docker-image: $(VENV)/ready
 	$(BIN)/python -m holdfast.clusters.image.build

@@ -30,6 +30,7 @@ STDLIB_ONLY = (
     "clusters/systems/redis/resp.py",
     "clusters/systems/redlock",
     "clusters/systems/sessions.py",
+    "clusters/systems/dynamodb",
     "clusters/systems/postgres/server.py",
     "clusters/systems/mariadb_row/server.py",
     "clusters/systems/etcd",

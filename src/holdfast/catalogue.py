@@ -119,6 +119,12 @@ SYSTEMS: dict[str, SystemRow] = {
         nodes=1,
         most=1,
     ),
+    "dynamodb": SystemRow(
+        entry=f"{_S}.dynamodb.system:SYSTEM",
+        says="conditional puts and heartbeats on a record version, against an emulator",
+        nodes=1,
+        most=1,
+    ),
     "none": SystemRow(
         entry=f"{_S}.none.system:SYSTEM",
         says="a control: no lock at all",

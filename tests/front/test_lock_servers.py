@@ -70,7 +70,16 @@ def test_a_holder_that_sleeps_through_its_session_writes_late_and_only_fencing_s
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("system", ["redlock", "postgres-advisory"])
+@pytest.mark.parametrize(
+    "system",
+    [
+        "postgres-advisory",
+        pytest.param("redlock", marks=pytest.mark.power),
+        pytest.param("postgres-row", marks=pytest.mark.power),
+        pytest.param("mariadb-row", marks=pytest.mark.power),
+        pytest.param("redis-sentinel", marks=pytest.mark.power),
+    ],
+)
 def test_a_lock_server_keeps_its_promises_in_containers(tmp_path: Path, system: str) -> None:
     needs.engine()
     ran = run(tmp_path, "--system", system, "--backend", "docker", *FAULTS, codes=(0, 3))

@@ -1,0 +1,4 @@
+"""A lock in a DynamoDB table: conditional puts, and record versions that its owner renews."""
+
+PORT = 8000
+TABLE = "locks"

@@ -1,0 +1,152 @@
+"""The heartbeat lock on DynamoDB, our own: a record that stays unchanged for its lease is replaced.
+
+Nobody compares clocks: each waiter counts the lease of a record on its own monotonic clock, from
+the moment at which it saw that version of it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+from holdfast.clusters.systems.dynamodb.table import Failed, Table
+from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
+from holdfast.harness.events import Answer, Grant, Mode, Op, Status
+from holdfast.harness.ports import ClientSetup
+from holdfast.harness.seeds import stream
+
+POLL_NS = (20 * MILLISECOND, 80 * MILLISECOND)
+
+
+class HeartbeatLock:
+    """A BlockingLockClient; `client` makes one."""
+
+    blocking = True
+
+    def __init__(self, setup: ClientSetup, table: Table) -> None:
+        self._tell = setup.tell
+        self._rng: random.Random = stream(setup.seed, "dynamodb polls", setup.process)
+        self._table = table
+        self._versions: dict[int, list[str]] = {}
+        """attempt -> the record versions that its last answered and later requests wrote"""
+        self._written = 0
+
+    def open(self) -> None:
+        """Nothing to wait for: whoever finds no table makes it."""
+
+    def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
+        """Polls until the record is free or has been silent for its lease, or the wait is over."""
+        if mode is not Mode.EXCLUSIVE:
+            return Answer(outcome=Status.FAIL, error="this lock is exclusive only")
+        deadline, seen, since_ns = now_ns() + wait_ns, "", 0
+        while True:
+            error = ""
+            try:
+                record = self._read(lock)
+                if record is None:
+                    return self._take(lock, attempt, ttl_ns, "")
+                version, lease_ns = record
+                if version != seen:
+                    seen, since_ns = version, time.monotonic_ns()
+                elif time.monotonic_ns() - since_ns >= lease_ns:
+                    return self._take(lock, attempt, ttl_ns, version)
+            except Failed as failed:
+                error = str(failed)
+                if failed.outcome is Status.INFO and attempt in self._versions:
+                    return Answer(outcome=Status.INFO, error=error)
+                if failed.kind == "ResourceNotFoundException":
+                    self._make_again()
+            pause = self._rng.randrange(*POLL_NS)
+            if wait_ns >= 0 and now_ns() + pause >= deadline:
+                return Answer(outcome=Status.FAIL, error=error)
+            self._tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
+            time.sleep(pause / SECOND)
+
+    def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
+        """Writes a new version over one of ours."""
+        owned = self._versions.get(grant.attempt, [])
+        version = self._new(grant.attempt)
+        try:
+            self._put(grant.lock, version, ttl_ns, *_is_one_of(owned))
+        except Failed as failed:
+            return _answer(failed)
+        self._versions[grant.attempt] = [version]
+        return Answer(outcome=Status.OK, ttl_ns=ttl_ns)
+
+    def release(self, grant: Grant) -> Answer:
+        """Deletes the record, if its version is one of ours."""
+        condition, values = _is_one_of(self._versions.pop(grant.attempt, []))
+        try:
+            self._table.ask(
+                "DeleteItem",
+                Key={"lock": {"S": grant.lock}},
+                ConditionExpression=condition,
+                ExpressionAttributeValues=values,
+            )
+        except Failed as failed:
+            return _answer(failed)
+        return Answer(outcome=Status.OK)
+
+    def close(self) -> None:
+        """Lets the connection go; the record stays until somebody replaces it."""
+        self._table.close()
+
+    def _take(self, lock: str, attempt: int, ttl_ns: int, over: str) -> Answer:
+        """Puts our record where none is, or over a version. Raises Failed.
+
+        What surely failed leaves no version of ours behind.
+        """
+        version = self._new(attempt)
+        condition = _is_one_of([over]) if over else ("attribute_not_exists(version)", {})
+        try:
+            self._put(lock, version, ttl_ns, *condition)
+        except Failed as failed:
+            if failed.outcome is Status.FAIL:
+                del self._versions[attempt]
+            raise
+        return Answer(outcome=Status.OK, ttl_ns=ttl_ns)
+
+    def _new(self, attempt: int) -> str:
+        """A version that nobody wrote before; ours from the moment at which it may be written."""
+        self._written += 1
+        version = f"{attempt}.{self._written}"
+        self._versions.setdefault(attempt, []).append(version)
+        return version
+
+    def _put(
+        self, lock: str, version: str, ttl_ns: int, condition: str, values: dict[str, Any]
+    ) -> None:
+        record = {"lock": {"S": lock}, "version": {"S": version}, "lease_ns": {"N": str(ttl_ns)}}
+        more = {"ExpressionAttributeValues": values} if values else {}
+        self._table.ask("PutItem", Item=record, ConditionExpression=condition, **more)
+
+    def _read(self, lock: str) -> tuple[str, int] | None:
+        """Version and lease of the record, None where there is none. Raises Failed."""
+        found = self._table.ask("GetItem", Key={"lock": {"S": lock}}, ConsistentRead=True)
+        item = found.get("Item")
+        return None if item is None else (item["version"]["S"], int(item["lease_ns"]["N"]))
+
+    def _make_again(self) -> None:
+        """A server that kept nothing has no table either; the next poll tells how it went."""
+        try:
+            self._table.create()
+        except Failed:
+            return
+
+
+def _is_one_of(versions: list[str]) -> tuple[str, dict[str, Any]]:
+    """A condition on the record's version, and the values in it."""
+    values = {f":v{n}": {"S": version} for n, version in enumerate(versions or [""])}
+    return f"version IN ({', '.join(values)})", values
+
+
+def _answer(failed: Failed) -> Answer:
+    """What the table says of a renewal or release: a condition that failed is not our record."""
+    lost = failed.kind in ("ConditionalCheckFailedException", "ResourceNotFoundException")
+    return Answer(outcome=Status.NOT_OWNER if lost else failed.outcome, error=str(failed))
+
+
+def client(setup: ClientSetup) -> HeartbeatLock:
+    """A client of the first server."""
+    return HeartbeatLock(setup, Table(setup.servers[0][1]))

@@ -1,0 +1,106 @@
+"""The DynamoDB lock as the driver sees it, against the emulator of the package `moto`.
+
+Promises: exclusion while the table keeps what it answered, whatever the clocks say
+Does not promise: exclusion after a restart (this emulator keeps nothing), fencing tokens, notices
+Tested with: moto 5.2.5, which has the interface of DynamoDB and none of its replication
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from holdfast.clusters.systems.dynamodb import PORT
+from holdfast.clusters.systems.dynamodb.table import HEADERS, NAMESPACE
+from holdfast.clusters.systems.options import choose
+from holdfast.harness.clock import MILLISECOND, SECOND
+from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.verdict import Promises
+
+KEPT = ("partition", "pause", "clock")
+REACHED = ("partition", "pause", "kill")
+READY_WITHIN_S = 0.5
+LISTING = {**HEADERS, "X-Amz-Target": f"{NAMESPACE}.ListTables", "Content-Length": "2"}
+SHEET = {
+    "owner identity": "a record version unique to one write of one attempt",
+    "acquisition": "a put on the condition that there is no record, or that its version is the one"
+    " seen unchanged for its lease; polled every 20 to 80 ms",
+    "lease": "counted by each waiter on its own monotonic clock, from when it saw the version",
+    "renewal": "a put of a new version on the condition that the version is ours",
+    "token enforcement": "none: versions are unique, but say nothing about order",
+    "timeout": "1 s per request; a write without an answer is unknown",
+    "retry": "none; a renewal after an unknown one accepts either version as ours",
+    "consequence": "a holder that stops for longer than its lease is replaced and not told",
+    "clock assumptions": "monotonic clocks of clients run at nearly one pace",
+    "evidence": "an emulator in memory: a restart forgets the table, as DynamoDB would not",
+}
+
+
+class DynamoDb:
+    """A System; `SYSTEM` is the one."""
+
+    client = "holdfast.clusters.systems.dynamodb.client:client"
+    ports: Sequence[int] = (PORT,)
+    libraries: Sequence[str] = (
+        "moto==5.2.5", "flask==3.1.3", "flask-cors==6.0.5", "werkzeug==3.1.9", "jinja2==3.1.6",
+        "markupsafe==3.0.4", "itsdangerous==2.2.0", "blinker==1.9.0", "click==8.5.1",
+        "boto3==1.44.5", "botocore==1.44.5", "s3transfer==0.19.3", "jmespath==1.1.0",
+        "python-dateutil==2.9.0.post0", "six==1.17.0", "urllib3==2.8.0", "requests==2.34.2",
+        "responses==0.26.3", "pyyaml==6.0.3", "certifi==2026.10.18", "idna==3.20",
+        "charset-normalizer==3.5.2", "xmltodict==1.0.4", "cryptography==50.0.2", "cffi==2.1.1",
+        "pycparser==3.12", "py-partiql-parser==0.6.3",
+    )  # fmt: skip
+
+    def promises(self, options: Mapping[str, str]) -> Promises:
+        """Exclusion while the table lives. Raises UsageError: it has no options."""
+        choose("dynamodb", options, {})
+        return Promises(
+            purpose="correctness",
+            bound="lease",
+            renew_proves=True,
+            release_proves=True,
+            release_once=True,
+            slip_ns=5 * MILLISECOND,
+            drift_ppm=1000,
+            tokens="none",
+            tokens_unique=False,
+            order="racing",
+            notice_ns=0,
+            recovery_ns=10 * SECOND,
+            keeps={
+                "mutual-exclusion": KEPT,
+                "ownership": KEPT,
+                "deadlock-freedom": REACHED,
+                "orphan-freedom": REACHED,
+                "no-hung-request": ("any",),
+            },
+            sheet=SHEET,
+        )
+
+    def command(
+        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
+    ) -> Command:
+        """The emulator on every node; clients use the first."""
+        words = ("-m", "moto.server", "-H", node.address, "-p", str(PORT))
+        log = place.run_dir / "logs" / node.name / "moto.log"
+        return Command(argv=(node.python, "-S", *words), log=log)
+
+    async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
+        """Whether the emulator answers; its first answer takes seconds, for it loads then."""
+        head = "".join(f"{name}: {value}\r\n" for name, value in LISTING.items())
+        try:
+            async with asyncio.timeout(READY_WITHIN_S):
+                reader, writer = await asyncio.open_connection(node.address, PORT)
+                writer.write(f"POST / HTTP/1.0\r\n{head}\r\n{{}}".encode())
+                status = await reader.readline()
+                writer.close()
+        except (OSError, TimeoutError):
+            return False
+        return b" 200 " in status
+
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+        """The one server that clients use."""
+        return servers[0].name
+
+
+SYSTEM = DynamoDb()
