@@ -66,8 +66,10 @@ def _all(case: Case) -> Iterator[Passed]:
 
 
 def _first_entries(known: Sequence[Attempt]) -> Iterator[Attempt]:
-    """Without those by which an owner came in again: it would wait for itself."""
-    seen: dict[tuple[int, int], Attempt] = {}
+    """Without those by which an owner came in again before it was out: it would wait for itself."""
+    inside: dict[tuple[int, int], int] = {}
     for a in sorted(known, key=lambda a: a.inv_ns):
-        if seen.setdefault((a.process, a.token), a) is a:
+        out_ns = inside.get((a.process, a.token), -1)
+        if out_ns < a.inv_ns:
             yield a
+        inside[a.process, a.token] = max(out_ns, a.end_ns)

@@ -139,6 +139,12 @@ MUTANTS: dict[str, Mutant] = {
         breaks="bounded-bypass",
         seeds=200,
     ),
+    "no-aging": Mutant(
+        part="reference",
+        says="who is passed over by the more urgent stays as urgent as it was",
+        breaks="starvation-freedom",
+        seeds=200,
+    ),
     "unchecked-tokens": Mutant(
         part="resource",
         says="the resource looks at no token",

@@ -150,6 +150,11 @@ WORKLOADS: dict[str, Row] = {
         says="asks who holds and who waits before whom, and acquires if nobody held since",
         needs=("queries", "condition"),
     ),
+    "priority-flood": Row(
+        entry=f"{_W}.priority_flood",
+        says="urgent requests without end, and a few patient ones (--set queue=priority)",
+        needs=("priorities",),
+    ),
     "abandoned": Row(entry=f"{_W}.abandoned", says="owners that die holding"),
 }
 """A workload's entry is its module: `client` and `ASKS` are found in it."""
