@@ -253,6 +253,21 @@ def _queries(case: Case) -> Met:
     return {"queries": len(asked), "holders named": holders, "places given": places}, lacks
 
 
+def _second_locks(case: Case) -> Met:
+    """Waits of a client for one lock while it held another."""
+    held: dict[int, list[Attempt]] = {}
+    waits = 0
+    for a in attempts(case):
+        mine = held.setdefault(a.process, [])
+        if a.waitings:
+            open_now = [b for b in mine if b.certain is not None and b.certain[1] > a.inv_ns]
+            waits += any(b.key != a.key for b in open_now)
+        mine.append(a)
+        del mine[:-8]
+    lacks = [] if waits else ["nobody waited for one lock while it held another"]
+    return {"waits that held another lock": waits}, lacks
+
+
 def _losses(case: Case) -> Met:
     told = len(case.history.of(Op.LOST))
     refused = _stale_releases(case)[0]["turned down as not the owner"]
@@ -299,6 +314,7 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
     "losses": ("a holder that was told of a loss or turned down as no owner", _losses),
     "tokens": ("grants that carry tokens", _tokens),
     "queries": ("answers that name a holder, and such that give a place in a queue", _queries),
+    "second-locks": ("a client that held one lock and was told to wait for another", _second_locks),
     "sharing": ("where a lock is shared: two who held it at once", _sharing),
     "reentry": ("where owners may come in again: one who did", _reentries),
 }

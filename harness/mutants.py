@@ -145,6 +145,12 @@ MUTANTS: dict[str, Mutant] = {
         breaks="starvation-freedom",
         seeds=200,
     ),
+    "blind-to-circles": Mutant(
+        part="reference",
+        says="nobody looks whether clients wait for each other's locks in a circle",
+        breaks="no-multi-lock-deadlock",
+        seeds=200,
+    ),
     "unchecked-tokens": Mutant(
         part="resource",
         says="the resource looks at no token",

@@ -44,6 +44,10 @@ PROPERTIES: dict[str, tuple[Severity, str]] = {
     ),
     "orphan-freedom": (Severity.HIGH, "a lock that nobody can hold is never refused for ever"),
     "no-hung-request": (Severity.HIGH, "every request is answered within its timeout"),
+    "no-multi-lock-deadlock": (
+        Severity.HIGH,
+        "clients that wait for each other's locks in a circle are found and one is turned down",
+    ),
     "starvation-freedom": (Severity.MEDIUM, "nobody waits on and on while others are served"),
     "bounded-bypass": (
         Severity.LOW,

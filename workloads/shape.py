@@ -14,13 +14,15 @@ DEFAULTS = {
     "wait_ms": 5000,
     "hold_leases": 3,
     "permits": 2,
+    "ordered": 0,
 }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
     """writes per hold, the gap before each, the pause after a release, the longest wait, how many
-    leases a long hold lasts, how many permits a semaphore has."""
+    leases a long hold lasts, how many permits a semaphore has, whether several locks are taken in
+    order (1)."""
 
     writes: int
     gap_ns: int
@@ -28,6 +30,7 @@ class Shape:
     wait_ns: int
     hold_leases: int
     permits: int
+    ordered: int
 
     @staticmethod
     def of(options: Mapping[str, str]) -> Shape:
@@ -40,4 +43,5 @@ class Shape:
             wait_ns=value["wait_ms"] * MILLISECOND,
             hold_leases=value["hold_leases"],
             permits=max(1, value["permits"]),
+            ordered=value["ordered"],
         )

@@ -150,6 +150,10 @@ WORKLOADS: dict[str, Row] = {
         says="asks who holds and who waits before whom, and acquires if nobody held since",
         needs=("queries", "condition"),
     ),
+    "many-locks": Row(
+        entry=f"{_W}.many_locks",
+        says="holds one lock and asks for another, in any order (--set ordered=1: in one)",
+    ),
     "priority-flood": Row(
         entry=f"{_W}.priority_flood",
         says="urgent requests without end, and a few patient ones (--set queue=priority)",
@@ -195,6 +199,7 @@ CHECKERS: dict[str, str] = {
     "deadlock-freedom": f"{_C}.deadlock_freedom:check",
     "orphan-freedom": f"{_C}.orphan_freedom:check",
     "no-hung-request": f"{_C}.hung_request:check",
+    "no-multi-lock-deadlock": f"{_C}.multi_lock_deadlock:check",
     "starvation-freedom": f"{_C}.starvation_freedom:check",
     "bounded-bypass": f"{_C}.bounded_bypass:check",
     "truthful-queries": f"{_C}.truthful_queries:check",

@@ -136,6 +136,16 @@ class NoAging(Locks):
         lock.queue[:] = [replace(other, passed=0) for other in lock.queue]
 
 
+# Several locks at once
+
+
+class BlindToCircles(Locks):
+    """Lets everybody wait for whatever they want."""
+
+    def circle(self, waiter: Waiter) -> Answer | None:
+        return None
+
+
 LOCKS: dict[str, type[Locks]] = {
     "writer-beside-readers": WriterBesideReaders,
     "greedy-readers": GreedyReaders,
@@ -148,5 +158,6 @@ LOCKS: dict[str, type[Locks]] = {
     "former-holder": FormerHolder,
     "last-come-first": LastComeFirst,
     "no-aging": NoAging,
+    "blind-to-circles": BlindToCircles,
 }
 """name -> the locks with that bug"""

@@ -36,6 +36,7 @@ KEPT = (
     "orphan-freedom",
     "no-hung-request",
     "truthful-queries",
+    "no-multi-lock-deadlock",
 )
 KEPT_IN_ORDER = ("starvation-freedom", "bounded-bypass")
 """kept besides where nobody races for a freed lock"""

@@ -20,8 +20,8 @@ def drawn(rng: random.Random) -> tuple[list[Act], int]:
     acts = []
     for process in range(rng.randint(2, 5)):
         taken = rng.randint(1, 2)
-        times = sorted(rng.sample(range(24), 4))
-        acts += [(*times[:2], process, taken), (*times[2:], process, -taken)]
+        asked, granted, given, free = sorted(rng.sample(range(24), 4))
+        acts += [(asked, granted, process, taken), (given, free, process, -taken)]
     return acts, rng.randint(2, 4)
 
 
@@ -47,8 +47,8 @@ def judged(acts: list[Act], limit: int) -> Case:
         words += [(called, 0, f"{process}{what}?@{called}")]
         words += [(returned, 1, f"{process}{what}+@{returned}")]
     told = history(" ".join(word for _, _, word in sorted(words)))
-    taken = [act[3] for act in acts if act[3] > 0]
-    terms = [Terms(mode=Mode.PERMITS, permits=n, limit=limit) for n in taken]
+    sizes = [act[3] for act in acts if act[3] > 0]
+    terms = [Terms(mode=Mode.PERMITS, permits=n, limit=limit) for n in sizes]
     promises = {"bound": "none", "release_proves": False, "renew_proves": False}
     return case(on(told, *terms), promises=promises, lease_ns=SECOND)
 
