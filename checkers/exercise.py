@@ -268,6 +268,14 @@ def _second_locks(case: Case) -> Met:
     return {"waits that held another lock": waits}, lacks
 
 
+def _repeats(case: Case) -> Met:
+    """Writes that were sent more than once, and accepted."""
+    writes = case.history.rows[case.history.of(Op.WRITE)]
+    again = int(((writes["aux"] > 0) & (writes["status"] == Status.OK)).sum())
+    lacks = [] if again else [f"no accepted write was sent twice: 0 of {len(writes)}"]
+    return {"writes sent again": again}, lacks
+
+
 def _losses(case: Case) -> Met:
     told = len(case.history.of(Op.LOST))
     refused = _stale_releases(case)[0]["turned down as not the owner"]
@@ -315,6 +323,7 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
     "tokens": ("grants that carry tokens", _tokens),
     "queries": ("answers that name a holder, and such that give a place in a queue", _queries),
     "second-locks": ("a client that held one lock and was told to wait for another", _second_locks),
+    "repeats": ("an accepted write that was sent more than once", _repeats),
     "sharing": ("where a lock is shared: two who held it at once", _sharing),
     "reentry": ("where owners may come in again: one who did", _reentries),
 }

@@ -157,6 +157,12 @@ MUTANTS: dict[str, Mutant] = {
         breaks="no-stale-write",
         seeds=50,
     ),
+    "forgotten-commands": Mutant(
+        part="resource",
+        says="a write that is sent again is applied again",
+        breaks="applied-once",
+        seeds=200,
+    ),
     "tolerant-tokens": Mutant(
         part="resource",
         says="the resource admits a token that is older by one than the newest it has seen",

@@ -35,6 +35,7 @@ PROPERTIES: dict[str, tuple[Severity, str]] = {
         "the resource never accepts a write after its owner's hold has ended",
     ),
     "no-lost-update": (Severity.CRITICAL, "no two accepted writes build on the same version"),
+    "applied-once": (Severity.CRITICAL, "a command that is sent again takes effect once"),
     "token-order": (Severity.CRITICAL, "a later grant always carries a larger fencing token"),
     "ownership": (Severity.CRITICAL, "only the holder can release or renew"),
     "loss-notice": (Severity.HIGH, "a holder that loses its lock is told, in time"),

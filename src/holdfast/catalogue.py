@@ -150,6 +150,9 @@ WORKLOADS: dict[str, Row] = {
         says="asks who holds and who waits before whom, and acquires if nobody held since",
         needs=("queries", "condition"),
     ),
+    "duplicate-request": Row(
+        entry=f"{_W}.duplicate_request", says="sends writes twice, as after a timeout"
+    ),
     "many-locks": Row(
         entry=f"{_W}.many_locks",
         says="holds one lock and asks for another, in any order (--set ordered=1: in one)",
@@ -193,6 +196,7 @@ CHECKERS: dict[str, str] = {
     "no-stale-write": f"{_C}.stale_write:check",
     "no-expired-write": f"{_C}.expired_write:check",
     "no-lost-update": f"{_C}.lost_update:check",
+    "applied-once": f"{_C}.applied_once:check",
     "token-order": f"{_C}.token_order:check",
     "ownership": f"{_C}.ownership:check",
     "loss-notice": f"{_C}.loss_notice:check",

@@ -16,7 +16,15 @@ from holdfast.harness.seeds import stream
 
 FAULTS = ("partition", "pause", "kill", "clock", "freeze")
 WORKLOADS = ("critical-section", "critical-section", "lost-update", "renewal", "try-lock")
-OF_THE_API = ("read-write", "semaphore", "reentrant", "queries", "priority-flood", "many-locks")
+OF_THE_API = (
+    "read-write",
+    "semaphore",
+    "reentrant",
+    "queries",
+    "priority-flood",
+    "many-locks",
+    "duplicate-request",
+)
 """What only a service with the whole lock API can do: half of its seeds."""
 LEASES_NS = tuple(ms * MILLISECOND for ms in (400, 700, 1000, 2000))
 

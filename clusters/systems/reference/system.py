@@ -37,6 +37,7 @@ KEPT = (
     "no-hung-request",
     "truthful-queries",
     "no-multi-lock-deadlock",
+    "applied-once",
 )
 KEPT_IN_ORDER = ("starvation-freedom", "bounded-bypass")
 """kept besides where nobody races for a freed lock"""
