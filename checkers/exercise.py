@@ -252,6 +252,30 @@ def _queries(case: Case) -> Met:
     return {"queries": len(asked), "holders named": holders, "places given": places}, lacks
 
 
+def _second_locks(case: Case) -> Met:
+    """Waits of a client for one lock while it held another."""
+    found, waits = table(case), 0
+    ends = np.where(found.certain, found.end, -1)
+    for process in np.unique(found.process).tolist():
+        mine = np.flatnonzero(found.process == process)
+        latest = np.maximum.accumulate(ends[mine])
+        inside = np.concatenate(([False], latest[:-1] > found.inv[mine[1:]]))
+        for n in np.flatnonzero(inside & (found.queued[mine] >= 0)).tolist():
+            before, a = mine[max(0, n - 8) : n], mine[n]
+            other = found.key[before] != found.key[a]
+            waits += bool((other & (ends[before] > found.inv[a])).any())
+    lacks = [] if waits else ["nobody waited for one lock while it held another"]
+    return {"waits that held another lock": waits}, lacks
+
+
+def _repeats(case: Case) -> Met:
+    """Writes that were sent more than once, and accepted."""
+    writes = case.history.rows[case.history.of(Op.WRITE)]
+    again = int(((writes["aux"] > 0) & (writes["status"] == Status.OK)).sum())
+    lacks = [] if again else [f"no accepted write was sent twice: 0 of {len(writes)}"]
+    return {"writes sent again": again}, lacks
+
+
 def _losses(case: Case) -> Met:
     told = len(rows_of(case, Op.LOST))
     refused = _stale_releases(case)[0]["turned down as not the owner"]
@@ -298,6 +322,8 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
     "losses": ("a holder that was told of a loss or turned down as no owner", _losses),
     "tokens": ("grants that carry tokens", _tokens),
     "queries": ("answers that name a holder, and such that give a place in a queue", _queries),
+    "second-locks": ("a client that held one lock and was told to wait for another", _second_locks),
+    "repeats": ("an accepted write that was sent more than once", _repeats),
     "sharing": ("where a lock is shared: two who held it at once", _sharing),
     "reentry": ("where owners may come in again: one who did", _reentries),
 }

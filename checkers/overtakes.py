@@ -68,7 +68,7 @@ def told(case: Case, one: Passed) -> str:
 
 def _of_locks(case: Case) -> Iterator[tuple[int, list[Passed]]]:
     """Per lock whose tokens do not contradict its grants: (judged waits, overtaken ones)."""
-    every, since = table(case), _first_told(case)
+    every, since = table(case), first_told(case)
     wrong = inversions(case)
     for key, entries in granted(case).items():
         if wrong.get(key):
@@ -101,7 +101,7 @@ def _overtaken(case: Case, waited: Indices, later: Indices, since: Ints) -> Iter
             yield Passed(attempt=every.pick([int(a)])[0], queued_ns=int(since[a]), by=by)
 
 
-def _first_told(case: Case) -> Ints:
+def first_told(case: Case) -> Ints:
     """When each attempt was first told that it waits; INF if never."""
     rows = rows_of(case, Op.WAITING)
     entries = table(case).of_id(column(case, "attempt")[rows])
@@ -111,9 +111,19 @@ def _first_told(case: Case) -> Ints:
 
 
 def _first_entries(case: Case, known: Indices) -> Indices:
-    """In order of asking, without those by which an owner came in again: it waits for itself."""
+    """In order of asking, without those by which an owner came in again before it was out.
+
+    Such an owner would wait for itself.
+    """
     every = table(case)
     asked = known[np.argsort(every.inv[known], kind="stable")]
     owners = np.stack((every.process[asked], every.token[asked]), axis=1)
-    _, first = np.unique(owners, axis=0, return_index=True)
-    return asked[np.sort(first)]
+    _, owner, times = np.unique(owners, axis=0, return_inverse=True, return_counts=True)
+    owner = owner.ravel()
+    first = np.ones(len(asked), bool)
+    inside: dict[int, int] = {}
+    for n in np.flatnonzero(times[owner] > 1).tolist():
+        out_ns = inside.get(int(owner[n]), -1)
+        first[n] = out_ns < every.inv[asked[n]]
+        inside[int(owner[n])] = max(out_ns, int(every.end[asked[n]]))
+    return asked[first]

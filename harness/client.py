@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -237,9 +237,12 @@ class Context:
         """The resource's version, -1 if it refused or did not answer."""
         return await self._ask(grant, Op.READ, 0)
 
-    async def write(self, grant: Grant, *, base: int = -1) -> int:
-        """Write to the resource, building on version `base` (-1: blind); -1 if not accepted."""
-        return await self._ask(grant, Op.WRITE, base)
+    async def write(self, grant: Grant, *, base: int = -1, repeats: int = 0) -> int:
+        """Write to the resource, building on version `base` (-1: blind); -1 if not accepted.
+
+        It is sent so many times more under its own identity, whatever is answered.
+        """
+        return await self._ask(grant, Op.WRITE, base, repeats)
 
     def lost(self, grant: Grant) -> bool:
         """Whether this client was told that it no longer holds."""
@@ -290,18 +293,21 @@ class Context:
         """Let time pass: the client thinks, works or waits between two calls."""
         await asyncio.sleep(span_ns / SECOND)
 
-    async def _ask(self, grant: Grant, op: Op, base: int) -> int:
+    async def _ask(self, grant: Grant, op: Op, base: int, repeats: int = 0) -> int:
         recorder, resource = self._recorder, self._parts.resource
         key = recorder.intern(grant.lock)
         row = recorder.invoke(
-            op, self.process, key, attempt=grant.attempt, token=grant.token, arg=base
+            op, self.process, key, attempt=grant.attempt, token=grant.token, arg=base, aux=repeats
         )
         name = attempt_id(self.process, row)
         sent: dict[str, Any] = {"op": name, "attempt": grant.attempt, "token": grant.token}
         if op is Op.READ:
             reply = await resource.read(grant.lock, **sent)
         else:
-            reply = await resource.write(grant.lock, base=base, **sent)
+            replies = [
+                await resource.write(grant.lock, base=base, **sent) for _ in range(1 + repeats)
+            ]
+            reply = next((r for r in replies if r.outcome is Status.OK), _worst(replies))
         recorder.complete(row, reply.outcome, res=reply.version, err=recorder.intern(reply.error))
         return reply.version if reply.outcome is Status.OK else -1
 
@@ -377,6 +383,11 @@ class Context:
         waiting = call()
         if waiting is not None:
             await waiting
+
+
+def _worst(replies: Sequence[Reply]) -> Reply:
+    """Of several answers to one request, none of them ok, the one that leaves most open."""
+    return next((reply for reply in replies if reply.outcome is Status.INFO), replies[0])
 
 
 def _unforeseen(error: Exception) -> Answer:

@@ -85,6 +85,7 @@ COLUMNS: dict[Op, dict[str, str]] = {
     Op.WRITE: {
         "arg": "version it builds on (-1: blind)",
         "res": "version written, as answered",
+        "aux": "how many times more it is sent under its identity",
         "token": "sent with it",
     },
     Op.SERVED_READ: {

@@ -139,11 +139,29 @@ MUTANTS: dict[str, Mutant] = {
         breaks="bounded-bypass",
         seeds=200,
     ),
+    "no-aging": Mutant(
+        part="reference",
+        says="who is passed over by the more urgent stays as urgent as it was",
+        breaks="starvation-freedom",
+        seeds=200,
+    ),
+    "blind-to-circles": Mutant(
+        part="reference",
+        says="nobody looks whether clients wait for each other's locks in a circle",
+        breaks="no-multi-lock-deadlock",
+        seeds=200,
+    ),
     "unchecked-tokens": Mutant(
         part="resource",
         says="the resource looks at no token",
         breaks="no-stale-write",
         seeds=50,
+    ),
+    "forgotten-commands": Mutant(
+        part="resource",
+        says="a write that is sent again is applied again",
+        breaks="applied-once",
+        seeds=200,
     ),
     "tolerant-tokens": Mutant(
         part="resource",

@@ -35,6 +35,7 @@ PROPERTIES: dict[str, tuple[Severity, str]] = {
         "the resource never accepts a write after its owner's hold has ended",
     ),
     "no-lost-update": (Severity.CRITICAL, "no two accepted writes build on the same version"),
+    "applied-once": (Severity.CRITICAL, "a command that is sent again takes effect once"),
     "token-order": (Severity.CRITICAL, "a later grant always carries a larger fencing token"),
     "ownership": (Severity.CRITICAL, "only the holder can release or renew"),
     "loss-notice": (Severity.HIGH, "a holder that loses its lock is told, in time"),
@@ -44,6 +45,10 @@ PROPERTIES: dict[str, tuple[Severity, str]] = {
     ),
     "orphan-freedom": (Severity.HIGH, "a lock that nobody can hold is never refused for ever"),
     "no-hung-request": (Severity.HIGH, "every request is answered within its timeout"),
+    "no-multi-lock-deadlock": (
+        Severity.HIGH,
+        "clients that wait for each other's locks in a circle are found and one is turned down",
+    ),
     "starvation-freedom": (Severity.MEDIUM, "nobody waits on and on while others are served"),
     "bounded-bypass": (
         Severity.LOW,

@@ -28,8 +28,16 @@ class TolerantTokens(Store):
         return True, register
 
 
+class ForgetfulStore(Store):
+    """Takes every write for a new one."""
+
+    def applied(self, name: int) -> int | None:
+        return None
+
+
 STORES: dict[str, type[Store]] = {
     "unchecked-tokens": UncheckedTokens,
     "tolerant-tokens": TolerantTokens,
+    "forgotten-commands": ForgetfulStore,
 }
 """name -> the store with that bug"""

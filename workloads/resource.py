@@ -4,7 +4,8 @@
 one of four ways: `fenced` admits a token that is not smaller than the highest it has admitted,
 `strict` refuses besides a second *attempt* with an equal token, `unfenced` admits everybody, `cas`
 everybody but a write that names a version which is no longer the newest. Every accepted write makes
-the next version. What it decided is a row before it is an answer, and after a
+the next version, once: a write that comes again under the identity it had is answered as before.
+What it decided is a row before it is an answer, and after a
 restart it reads its own rows again, so its highest token survives the death of its process (not
 that of the host: rows are memory-mapped, not synced).
 """
@@ -31,6 +32,8 @@ PORT = 7300
 LIMIT = 1 << 16
 MODES = ("fenced", "strict", "unfenced", "cas")
 WITHOUT_TOKENS = ("unfenced", "cas")
+REMEMBERED = 1 << 16
+"""writes that the resource knows again when they come twice"""
 
 
 @dataclass(slots=True)
@@ -44,10 +47,14 @@ class Register:
 
 @dataclass(slots=True)
 class Store:
-    """All registers and the rule of admission. No file, no socket, no clock."""
+    """All registers and the rule of admission. No file, no socket, no clock.
+
+    done   identity of a write that was applied -> the version it made, for the latest of them
+    """
 
     mode: str
     registers: dict[str, Register] = field(default_factory=dict)
+    done: dict[int, int] = field(default_factory=dict)
 
     def admit(self, key: str, attempt: int, token: int) -> tuple[bool, Register]:
         """Whether a request may pass; a passing one raises the highest token of its key."""
@@ -66,6 +73,16 @@ class Store:
         """Whether a write may follow the newest version; -1 names none."""
         return self.mode != "cas" or base in (-1, register.version)
 
+    def applied(self, name: int) -> int | None:
+        """The version that a write made when it came before, None for a new one."""
+        return self.done.get(name)
+
+    def note(self, name: int, version: int) -> None:
+        """Remember a write, so that it takes effect once."""
+        self.done[name] = version
+        if len(self.done) > REMEMBERED:
+            del self.done[next(iter(self.done))]
+
 
 class Server:
     """Answers JSON lines over TCP, one client at a time in its own log's order."""
@@ -79,6 +96,9 @@ class Server:
         key, attempt = str(request["key"]), int(request["attempt"])
         token, base, name = int(request["token"]), int(request["base"]), int(request["op"])
         write = request["do"] == "write"
+        known = self._store.applied(name) if write else None
+        if known is not None:
+            return {"ok": True, "version": known, "error": ""}
         before = self._store.registers.get(key, Register()).highest
         row = self._recorder.invoke(
             Op.SERVED_WRITE if write else Op.SERVED_READ,
@@ -98,6 +118,7 @@ class Server:
             error = f"version {base} is older than {register.version}"
         if admitted and write:
             register.version += 1
+            self._store.note(name, register.version)
         self._recorder.complete(
             row,
             Status.OK if admitted else Status.FAIL,
@@ -144,6 +165,8 @@ def replay(directory: Path, writer: str, store: Store) -> None:
             if kind in (Op.SERVED_READ, Op.SERVED_WRITE) and status == Status.OK:
                 _, register = store.admit(strings[fields[11]], fields[2], fields[3])
                 register.version = max(register.version, fields[5])
+                if kind == Op.SERVED_WRITE:
+                    store.note(fields[7], fields[5])
         data.close()
         part += 1
 

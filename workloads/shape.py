@@ -15,13 +15,15 @@ DEFAULTS = {
     "hold_leases": 3,
     "permits": 2,
     "look": 0,
+    "ordered": 0,
 }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
     """writes per hold, the gap before each, the pause after a release, the longest wait, how many
-    leases a long hold lasts, how many permits a semaphore has.
+    leases a long hold lasts, how many permits a semaphore has, whether several locks are taken in
+    order (1).
 
     look   whether an owner looks at its lease right before it writes, and gives up if it is over
     """
@@ -33,6 +35,7 @@ class Shape:
     hold_leases: int
     permits: int
     look: bool
+    ordered: int
 
     @staticmethod
     def of(options: Mapping[str, str]) -> Shape:
@@ -46,6 +49,7 @@ class Shape:
             hold_leases=value["hold_leases"],
             permits=max(1, value["permits"]),
             look=bool(value["look"]),
+            ordered=value["ordered"],
         )
 
     def gives_up(self, renewed: bool, passed_ns: int, lease_ns: int) -> bool:

@@ -92,9 +92,7 @@ def _simulated(job: Job, plan: Plan, again: str, folder: Path) -> tuple[Result, 
     verdicts = dict(done.verdicts)
     if not job.swarm:
         verdicts["evidence"] = load(catalogue.EVIDENCE)(done.case)
-    result = replace(
-        results.of_verdicts(verdicts, manifest, key=job.key), digest=done.world.digest
-    )
+    result = replace(results.of_verdicts(verdicts, manifest, key=job.key), digest=done.world.digest)
     if job.swarm:
         name = results.variant(plan.system, job.plan.options, "")
         result = replace(result, system=name, workload=SWARM, nemesis=SWARM)

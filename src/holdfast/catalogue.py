@@ -204,6 +204,18 @@ WORKLOADS: dict[str, Row] = {
         says="asks who holds and who waits before whom, and acquires if nobody held since",
         needs=("queries", "condition"),
     ),
+    "duplicate-request": Row(
+        entry=f"{_W}.duplicate_request", says="sends writes twice, as after a timeout"
+    ),
+    "many-locks": Row(
+        entry=f"{_W}.many_locks",
+        says="holds one lock and asks for another, in any order (--set ordered=1: in one)",
+    ),
+    "priority-flood": Row(
+        entry=f"{_W}.priority_flood",
+        says="urgent requests without end, and a few patient ones (--set queue=priority)",
+        needs=("priorities",),
+    ),
     "abandoned": Row(entry=f"{_W}.abandoned", says="owners that die holding"),
 }
 """A workload's entry is its module: `client` and `ASKS` are found in it."""
@@ -255,12 +267,14 @@ CHECKERS: dict[str, str] = {
     "no-stale-write": f"{_C}.stale_write:check",
     "no-expired-write": f"{_C}.expired_write:check",
     "no-lost-update": f"{_C}.lost_update:check",
+    "applied-once": f"{_C}.applied_once:check",
     "token-order": f"{_C}.token_order:check",
     "ownership": f"{_C}.ownership:check",
     "loss-notice": f"{_C}.loss_notice:check",
     "deadlock-freedom": f"{_C}.deadlock_freedom:check",
     "orphan-freedom": f"{_C}.orphan_freedom:check",
     "no-hung-request": f"{_C}.hung_request:check",
+    "no-multi-lock-deadlock": f"{_C}.multi_lock_deadlock:check",
     "starvation-freedom": f"{_C}.starvation_freedom:check",
     "bounded-bypass": f"{_C}.bounded_bypass:check",
     "truthful-queries": f"{_C}.truthful_queries:check",

@@ -16,7 +16,15 @@ from holdfast.harness.seeds import stream
 
 FAULTS = ("partition", "pause", "kill", "clock", "freeze")
 WORKLOADS = ("critical-section", "critical-section", "lost-update", "renewal", "try-lock")
-OF_THE_API = ("read-write", "semaphore", "reentrant", "queries")
+OF_THE_API = (
+    "read-write",
+    "semaphore",
+    "reentrant",
+    "queries",
+    "priority-flood",
+    "many-locks",
+    "duplicate-request",
+)
 """What only a service with the whole lock API can do: half of its seeds."""
 LEASES_NS = tuple(ms * MILLISECOND for ms in (400, 700, 1000, 2000))
 
@@ -35,6 +43,8 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
     workload = workload or drawn
     if workload == "semaphore":
         options["permits"] = str(api.randint(1, 3))
+    if workload == "priority-flood":
+        options["queue"] = "priority"
     if workload == "reentrant" and system == "reference" and api.random() < 0.5:
         options["owner"] = "everybody"
     return Plan(
@@ -47,7 +57,7 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
         lease_ns=lease_ns,
         nodes=rng.choice((3, 3, 3, 5)) if nodes > 1 else nodes,
         clients=rng.randint(2, 6),
-        locks=rng.choice((1, 1, 1, 2, 3)),
+        locks=max(rng.choice((1, 1, 1, 2, 3)), 2 if workload == "many-locks" else 1),
         options={**options, **_checks(seed), **given},
         nemeses=_faults(rng, lease_ns),
     )

@@ -11,7 +11,8 @@ Words stand for moments, one second apart unless `@4.5` says when (seconds). A w
     2S+=5    the resource accepts 2's last write and makes version 5; `2S-` refuses it; D: a read
 
     calls    a acquire  t try  p probe  n renew  r release  h heartbeat  f force-unlock
-             w write  d read
+             w write  d read  q who holds (`0q+7=2`: token 7, renewed twice; `0q+`: nobody)
+             k how many wait before me (`0k+=1`)
     moments  L lost  C closed (all that the process holds)  Q still in the queue  S D served
 
 A call without an answer never returned. The resource numbers versions and keeps the highest token
@@ -29,12 +30,13 @@ import numpy as np
 
 from holdfast.harness.case import MERGED_DTYPE, Case, History
 from holdfast.harness.clock import SECOND
-from holdfast.harness.events import NO_TOKEN, Op, Status, attempt_id
+from holdfast.harness.events import NO_TOKEN, Op, Status, Terms, attempt_id
 from holdfast.harness.verdict import Promises
 
 CALLS = {
     "a": Op.ACQUIRE, "t": Op.TRY, "p": Op.PROBE, "n": Op.RENEW, "r": Op.RELEASE,
     "h": Op.HEARTBEAT, "f": Op.FORCE_UNLOCK, "w": Op.WRITE, "d": Op.READ,
+    "q": Op.HOLDER, "k": Op.PLACE,
 }  # fmt: skip
 MOMENTS = {
     "L": Op.LOST, "C": Op.CLOSED, "Q": Op.WAITING, "S": Op.SERVED_WRITE, "D": Op.SERVED_READ,
@@ -90,6 +92,15 @@ def case(told: History | str, *, promises: Mapping[str, Any] | None = None, **ch
         "options": {"resource": "fenced"},
     }
     return Case(**{**fields, **changes})
+
+
+def on(told: History, *terms: Terms) -> History:
+    """The same, with acquires on terms: the first for all of process 0, and so on."""
+    for row in told.rows:
+        if row["f"] in ASKS and row["process"] < len(terms):
+            row["mode"] = terms[row["process"]].mode
+            row["op"] = terms[row["process"]].packed()
+    return told
 
 
 def table(rows: Iterable[Mapping[str, int]]) -> np.ndarray[Any, Any]:
@@ -157,7 +168,9 @@ class _Reader:
             row["token"] = int(found["token"])
         if op in (*ASKS, Op.RENEW, Op.HEARTBEAT) and status is Status.OK:
             row["res"] = self._lease(found, row.get("arg", 0) / SECOND or self.lease)
-        if op in (Op.WRITE, Op.READ):
+        if op is Op.HOLDER and not found["token"]:
+            row["token"] = NO_TOKEN
+        if op in (Op.WRITE, Op.READ, Op.HOLDER, Op.PLACE):
             row["res"] = int(found["version"] or -1)
 
     def _moment(self, op: Op, found: re.Match[str]) -> None:

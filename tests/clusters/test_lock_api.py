@@ -143,6 +143,46 @@ def test_the_more_urgent_goes_first_until_the_others_have_aged() -> None:
     assert served == [3, 4, 2, 5], "passed over twice it is as urgent, and came before"
 
 
+def test_who_would_close_a_circle_of_waits_is_turned_down_and_told_why() -> None:
+    log = Told()
+    one, two, three = log.open(), log.open(), log.open()
+    for session, lock in ((one, "a"), (two, "b"), (three, "c")):
+        log.acquire(session, session, lock=lock)
+    assert log.acquire(one, 11, lock="b")["is"] == "queued"
+    assert log.acquire(two, 12, lock="c")["is"] == "queued"
+    closing = log.acquire(three, 13, lock="a")
+    assert closing["is"] == "deadlock"
+    names = [f"c{session}" for session in (three, one, two)]
+    assert closing["why"] == (
+        f"{names[0]} waits for {names[1]} because of a, {names[1]} waits for {names[2]} because"
+        f" of b, {names[2]} waits for {names[0]} because of c"
+    )
+    assert log.acquire(three, 14, 0, lock="a")["is"] == "held", "a try does not wait"
+    log.ask("release", three, lock="c", attempt=three, token=3)
+    assert log.settled() == [(12, "granted")], "the others go on"
+
+
+def test_who_stands_behind_one_that_waits_for_it_closes_a_circle_too() -> None:
+    log = Told()
+    one, two, three = log.open(), log.open(), log.open()
+    log.acquire(one, 1, lock="a")
+    log.acquire(two, 2, lock="b")
+    log.acquire(three, 3, lock="a")
+    assert log.acquire(three, 4, lock="b")["is"] == "queued"
+    assert log.acquire(two, 5, lock="a")["is"] == "deadlock", "behind three, who waits for two"
+
+
+def test_readers_and_permits_and_oneself_are_no_circle() -> None:
+    log = Told()
+    one, two = log.open(), log.open()
+    log.acquire(one, 1, lock="a")
+    log.acquire(two, 2, lock="b")
+    assert log.acquire(one, 3, lock="a")["is"] == "queued", "it may not know that it holds"
+    log.acquire(one, 4, lock="b")
+    permit = {"mode": PERMITS, "permits": 1, "limit": 2}
+    assert log.acquire(two, 5, lock="a", terms=permit)["is"] == "queued"
+
+
 def test_all_of_it_survives_a_snapshot() -> None:
     log = Told("priority")
     one, two = log.open(), log.open()

@@ -5,8 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdfast.clusters.systems.reference.locks import MAX_SESSIONS, Locks
-from holdfast.clusters.systems.reference.tables import Answer, Ended, Event, Freed, Settled
+from holdfast.clusters.systems.reference.locks import Locks
+from holdfast.clusters.systems.reference.tables import (
+    MAX_SESSIONS,
+    Answer,
+    Ended,
+    Event,
+    Freed,
+    Settled,
+)
 
 
 class Log:
@@ -208,14 +215,14 @@ def test_a_timeout_that_a_grant_overtook_does_nothing() -> None:
 
 def test_a_dead_session_loses_all_its_locks_and_places() -> None:
     log = Log()
-    one, two = log.open(ttl_ns=9), log.open()
+    one, two, three = log.open(ttl_ns=9), log.open(), log.open()
     beat = log.put("beat", session=one)
     assert beat["is"] == "alive"
     last = log.locks.index
     log.acquire(two, 1)
     log.acquire(one, 2)
     log.acquire(one, 3, lock="b")
-    log.acquire(two, 4, lock="b")
+    log.acquire(three, 4, lock="b")
     assert log.put("expire-session", session=one, beat=last - 1)["is"] == "overtaken"
     log.put("expire-session", session=one, beat=last)
     assert log.ended() == [(3, "session")]

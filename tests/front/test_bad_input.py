@@ -37,6 +37,15 @@ def test_an_unknown_system_is_told_with_its_neighbour(capsys: Capture) -> None:
     refused(said, 2, "'refrence' is not in the catalogue", "did you mean 'reference'?")
 
 
+def test_a_workload_that_the_system_cannot_do_says_what_is_missing(capsys: Capture) -> None:
+    said = holdfast(capsys, "run", "--system", "single", "--workload", "read-write", "--dry-run")
+    refused(said, 2, "workload read-write needs what single cannot do", "readers hold together")
+    said = holdfast(capsys, "run", "--workload", "priority-flood", "--dry-run")
+    refused(said, 2, "needs what reference cannot do (--set queue=priority)")
+    words = ("run", "--workload", "priority-flood", "--set", "queue=priority", "--dry-run")
+    assert holdfast(capsys, *words).code == 0
+
+
 def test_an_unknown_nemesis_is_told_with_its_neighbour(capsys: Capture) -> None:
     refused(holdfast(capsys, "run", "--nemesis", "clokc"), 2, "did you mean 'clock'?")
 

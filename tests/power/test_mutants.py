@@ -16,6 +16,10 @@ QUICK = {
     "tolerant-tokens": 20,
     "release-by-lock": 20,
     "token-reset": 30,
+    "writer-beside-readers": 10,
+    "one-permit-more": 10,
+    "last-come-first": 10,
+    "former-holder": 20,
 }
 """One of each class of bug that `make test` looks for, and within how many seeds."""
 

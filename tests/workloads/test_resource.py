@@ -80,12 +80,25 @@ def test_a_restarted_resource_still_refuses_the_old_token(tmp_path: Path) -> Non
     with Recorder(tmp_path, "resource", META) as recorder:
         server = Server(Store("fenced"), recorder)
         ask(server, "write", 5)
-        ask(server, "write", 9)
+        ask(server, "write", 9, op=2)
     again = Store("fenced")
     replay(tmp_path, "resource", again)
     assert again.registers["db"].highest == 9
     assert again.registers["db"].version == 2
     assert not again.admit("db", 5, 5)[0]
+
+
+def test_a_write_that_comes_again_is_answered_as_before_and_not_applied(tmp_path: Path) -> None:
+    with Recorder(tmp_path, "resource", META) as recorder:
+        server = Server(Store("fenced"), recorder)
+        first = ask(server, "write", 5, op=7)
+        assert ask(server, "write", 5, op=8)["version"] == 2
+        assert ask(server, "write", 5, op=7) == first
+    assert len(history.load(tmp_path).history.rows) == 2
+    with Recorder(tmp_path, "resource-2", META) as recorder:
+        again = Store("fenced")
+        replay(tmp_path, "resource", again)
+        assert ask(Server(again, recorder), "write", 5, op=7) == first, "after a restart too"
 
 
 @pytest.mark.parametrize("request_", [{}, {"do": "write"}, [], "x", {"do": "write", "key": 1}])

@@ -127,6 +127,25 @@ class LastComeFirst(Locks):
         return lock.queue[-1] if lock.queue and lock.admits(lock.queue[-1]) else None
 
 
+class NoAging(Locks):
+    """Goes by priority alone: who is passed over is no more urgent for it."""
+
+    def _settle(self, waiter: Waiter, index: int) -> None:
+        super()._settle(waiter, index)
+        lock = self.locks.get(waiter.lock, Lock())
+        lock.queue[:] = [replace(other, passed=0) for other in lock.queue]
+
+
+# Several locks at once
+
+
+class BlindToCircles(Locks):
+    """Lets everybody wait for whatever they want."""
+
+    def circle(self, waiter: Waiter) -> Answer | None:
+        return None
+
+
 LOCKS: dict[str, type[Locks]] = {
     "writer-beside-readers": WriterBesideReaders,
     "greedy-readers": GreedyReaders,
@@ -138,5 +157,7 @@ LOCKS: dict[str, type[Locks]] = {
     "place-from-the-end": PlaceFromTheEnd,
     "former-holder": FormerHolder,
     "last-come-first": LastComeFirst,
+    "no-aging": NoAging,
+    "blind-to-circles": BlindToCircles,
 }
 """name -> the locks with that bug"""

@@ -29,6 +29,7 @@ MEANING: dict[str, Status] = {
     "released": Status.OK,
     "held": Status.FAIL,
     "changed": Status.FAIL,
+    "deadlock": Status.FAIL,
     "timed-out": Status.FAIL,
     "cancelled": Status.FAIL,
     "dropped": Status.FAIL,

@@ -11,8 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from holdfast.clusters.systems.reference import admission
+from holdfast.clusters.systems.reference import admission, circles
 from holdfast.clusters.systems.reference.tables import (
+    MAX_ENDED,
+    MAX_OPEN,
+    MAX_SESSIONS,
     PERMITS,
     Answer,
     Beat,
@@ -29,13 +32,6 @@ from holdfast.clusters.systems.reference.tables import (
     Waiter,
 )
 from holdfast.clusters.systems.reference.tokens import Tokens
-
-MAX_SESSIONS = 4096
-"""idle sessions beyond it are forgotten, the one unused for longest first"""
-MAX_OPEN = 1024
-"""requests of one session whose answers are kept because it may ask again"""
-MAX_ENDED = 4096
-"""holds whose end is remembered, so that a holder who was away can be told why"""
 
 Handler = Callable[[int, Mapping[str, Any]], Answer]
 
@@ -125,6 +121,8 @@ class Locks:
         if waiter.wait_ns == 0:
             other = (lock.holds or lock.queue)[0]
             return {"is": "held", "owner": other.owner}
+        if self.sessions[waiter.session].busy and (circle := self.circle(waiter)):
+            return circle
         lock.queue.append(waiter)
         self.sessions[waiter.session].busy += 1
         self._events.append(Queued(waiter=waiter))
@@ -133,6 +131,10 @@ class Locks:
     def lets_in(self, lock: Lock, waiter: Waiter) -> bool:
         """Whether somebody who just comes is granted the lock at once."""
         return admission.lets_in(lock, waiter, self.order)
+
+    def circle(self, waiter: Waiter) -> Answer | None:
+        """The answer to one whose wait would close a circle of waits, None: it may wait."""
+        return circles.closed_by(self.locks, waiter, self.order)
 
     def following(self, lock: Lock) -> Waiter | None:
         """The waiter that is to be let in now, None for nobody."""

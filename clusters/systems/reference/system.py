@@ -36,6 +36,8 @@ KEPT = (
     "orphan-freedom",
     "no-hung-request",
     "truthful-queries",
+    "no-multi-lock-deadlock",
+    "applied-once",
 )
 KEPT_IN_ORDER = ("starvation-freedom", "bounded-bypass")
 """kept besides where nobody races for a freed lock"""

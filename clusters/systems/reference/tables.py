@@ -6,6 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+MAX_SESSIONS = 4096
+"""idle sessions beyond it are forgotten, the one unused for longest first"""
+MAX_OPEN = 1024
+"""requests of one session whose answers are kept because it may ask again"""
+MAX_ENDED = 4096
+"""holds whose end is remembered, so that a holder who was away can be told why"""
+
 EXCLUSIVE, SHARED, PERMITS = range(3)
 """How a lock is held: alone, together with readers, or as some of a semaphore's permits."""
 

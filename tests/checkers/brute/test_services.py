@@ -8,7 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checkers import loss_notice, mutual_exclusion, ownership, token_order
+from holdfast.checkers import (
+    bounded_bypass,
+    loss_notice,
+    mutual_exclusion,
+    ownership,
+    token_order,
+)
 from holdfast.checkers.holds import attempts
 from holdfast.harness.case import Case
 from holdfast.harness.events import Status
@@ -22,6 +28,14 @@ CHECKERS: dict[str, Callable[[Case], PropertyVerdict]] = {
     "ownership": ownership.check,
     "loss-notice": loss_notice.check,
 }
+ORDER: dict[str, Callable[[Case], PropertyVerdict]] = {"bounded-bypass": bounded_bypass.check}
+"""Judged where the service has a queue."""
+
+
+def checkers(kind: Kind) -> dict[str, Callable[[Case], PropertyVerdict]]:
+    return CHECKERS | ORDER if kind.order == "fifo" else CHECKERS
+
+
 LEASE = Kind(bound="lease")
 KINDS = {
     "leases": LEASE,
@@ -66,7 +80,7 @@ def accusations(kind: Kind, seeds: range) -> Counter[str]:
 def test_a_correct_service_is_never_accused(name: str) -> None:
     for seed in range(100):
         told = run(seed, KINDS[name])
-        for prop, check in CHECKERS.items():
+        for prop, check in checkers(KINDS[name]).items():
             findings = check(told).findings
             assert not findings, f"seed {seed}: {prop}: {findings[0]}"
 
@@ -76,7 +90,7 @@ def test_a_correct_service_is_never_accused(name: str) -> None:
 def test_power_a_correct_service_is_never_accused(name: str) -> None:
     for seed in range(1_000, 11_000):
         told = run(seed, KINDS[name])
-        for prop, check in CHECKERS.items():
+        for prop, check in checkers(KINDS[name]).items():
             findings = check(told).findings
             assert not findings, f"seed {seed}: {prop}: {findings[0]}"
 

@@ -1,0 +1,79 @@
+"""Who was overtaken for certain, how often that is allowed, and who starved."""
+
+from __future__ import annotations
+
+from holdfast.checkers import bounded_bypass, starvation_freedom
+from holdfast.harness.events import PLAIN, Mode, Terms
+from holdfast.harness.verdict import Verdict
+from tests.checkers.shorthand import case, history, on
+
+READER = Terms(mode=Mode.SHARED)
+OVERTAKEN = "0a? 0a+1 1a? 1Q 2a? 2Q 0r? 0r+ 2a+2 2r? 2r+ 1a+3 1r? 1r+ 9p? 9p+4 9r? 9r+"
+
+
+def kinds(text: str, *terms: Terms, order: str = "fifo", aging: int = -1) -> list[str]:
+    told = case(on(history(text), *terms), promises={"order": order, "aging": aging})
+    return [finding.kind for finding in bounded_bypass.check(told).findings]
+
+
+def test_who_queued_first_and_is_granted_later_was_overtaken() -> None:
+    assert kinds(OVERTAKEN) == ["overtaken"]
+
+
+def test_where_whoever_asks_first_goes_first_there_is_no_bound() -> None:
+    told = case(OVERTAKEN, promises={"order": "racing"})
+    verdict = bounded_bypass.check(told)
+    assert verdict.verdict is Verdict.UNKNOWN and "no order" in verdict.reason
+    assert verdict.exercised["overtakes of one wait"] == 1
+
+
+def test_by_priority_some_may_go_first() -> None:
+    assert kinds(OVERTAKEN, order="priority", aging=7) == []
+
+
+def test_in_turn_nobody_is_overtaken() -> None:
+    text = "0a? 0a+1 1a? 1Q 2a? 2Q 0r? 0r+ 1a+2 1r? 1r+ 2a+3 2r? 2r+ 9p? 9p+4 9r? 9r+"
+    verdict = bounded_bypass.check(case(text))
+    assert verdict.verdict is Verdict.HOLDS, verdict.reason
+    assert verdict.exercised["judged waits"] == 2
+
+
+def test_who_was_not_told_to_wait_before_the_other_asked_is_not_judged() -> None:
+    assert kinds("0a? 0a+1 1a? 2a? 1Q 2Q 0r? 0r+ 2a+2 2r? 2r+ 1a+3 1r? 1r+") == []
+
+
+def test_an_answer_that_comes_late_is_no_overtake() -> None:
+    assert kinds("0a? 0a+1 1a? 1Q 0r? 0r+ 2a? 2Q 2a+3 1a+2 1r? 1r+") == []
+
+
+def test_an_owner_that_comes_in_again_overtakes_nobody() -> None:
+    assert kinds("0a? 0a+1 1a? 1Q 0a? 0a+1 0r? 0r+ 0.1r? 0.1r+ 1a+2 1r? 1r+") == []
+
+
+def test_a_reader_that_joins_readers_passes_a_writer_but_not_one_of_its_kind() -> None:
+    joins = "0a? 0a+1 1a? 1Q 2a? 2a+1 0r? 0r+ 2r? 2r+ 1a+2 1r? 1r+"
+    assert kinds(joins, READER, PLAIN, READER) == [], "not one of its kind"
+
+
+def test_a_writer_that_readers_pass_again_and_again_starves() -> None:
+    passing = " ".join("2a? 2a+1 2r? 2r+" for _ in range(3))
+    told = on(history(f"0a? 0a+1 1a? 1Q {passing} 0r? 0r+ 1a+2 1r? 1r+"), READER, PLAIN, READER)
+    assert starvation_freedom.check(case(told)).findings == ()
+    more = f"0a? 0a+1 1a? 1Q {passing} 2a? 2a+1 2r? 2r+ 0r? 0r+ 1a+2 1r? 1r+"
+    told = on(history(more), READER, PLAIN, READER)
+    assert [f.kind for f in starvation_freedom.check(case(told)).findings] == ["starved"]
+
+
+def test_overtaken_more_than_once_by_every_other_is_starved() -> None:
+    turns = " ".join(f"2a? 2a+{n} 2r? 2r+" for n in range(2, 7))
+    told = case(f"0a? 0a+1 1a? 1Q 0r? 0r+ {turns} 1a+7 1r? 1r+ 9p? 9p+8 9r? 9r+")
+    verdict = starvation_freedom.check(told)
+    assert [finding.kind for finding in verdict.findings] == ["starved"]
+    kinds_of_bypass = {f.kind for f in bounded_bypass.check(told).findings}
+    assert kinds_of_bypass == {"starved", "overtaken"}, "the weaker one violates the stronger"
+
+
+def test_tokens_that_are_not_promised_to_be_ordered_tell_nothing() -> None:
+    told = case(OVERTAKEN, promises={"tokens": "unordered"})
+    verdict = bounded_bypass.check(told)
+    assert not verdict.findings and verdict.verdict is Verdict.UNKNOWN

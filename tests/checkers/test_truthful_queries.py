@@ -1,0 +1,99 @@
+"""Answers about a lock, held against what had happened to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.checkers import truthful_queries
+from holdfast.harness.events import CHANGED, Status, Terms
+from holdfast.harness.verdict import Verdict
+from tests.checkers.shorthand import case, history, on
+
+PLAIN = Terms()
+
+
+def kinds(text: str, *terms: Terms, refused: str = "") -> list[str]:
+    told = on(history(text), *terms)
+    if refused:
+        told.strings.append(refused)  # type: ignore[attr-defined]
+        told.rows["err"][told.rows["status"] == Status.FAIL] = len(told.strings) - 1
+    found = truthful_queries.check(case(told)).findings
+    return [finding.kind for finding in found]
+
+
+HELD = "0a? 0a+7 0n? 0n+ "
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HELD + "1q? 1q+7=1 0r? 0r+",
+        HELD + "0n? 1q? 1q+7=1 0n+",
+        HELD + "1q? 0r? 0r+ 1q+",
+        HELD + "1q? 0r? 0r+ 1q+7=1",
+        "0a? 1q? 1q+7=0 0a~",
+        "1q? 1q+",
+        HELD + "1q?@30 1q+",
+        HELD + "0r? 0r+ 2a? 2a~ 1q? 1q+9=0",
+        HELD + "1q? 1q~",
+    ],
+)
+def test_an_answer_that_can_be_right_is_let_pass(text: str) -> None:
+    assert kinds(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HELD + "1q? 1q+ 0n? 0n+",
+        HELD + "0r? 0r+ 1q? 1q+7=1",
+        HELD + "0r? 0r+ 2a? 2a+8 1q? 1q+7=1 2r? 2r+",
+        HELD + "1q? 1q+9=0 0r? 0r+",
+        HELD + "1q? 1q+7=0 0r? 0r+",
+        HELD + "1q? 1q+7=4 0r? 0r+",
+        HELD + "0L 1q? 1q+7=1",
+        "1q? 1q+7=0 0a? 0a+7",
+    ],
+)
+def test_an_answer_that_cannot_be_right_is_false(text: str) -> None:
+    assert kinds(text) == ["false-answer"]
+
+
+def test_a_place_counts_those_who_can_wait_before() -> None:
+    queue = "0a? 0a+1 1a? 1Q 2a? 2Q "
+    assert kinds(queue + "2k? 2k+=1") == []
+    assert kinds(queue + "1k? 1k+=0") == []
+    assert kinds(queue + "1k? 1k+=1") == ["false-answer"], "the holder waits no more"
+    assert kinds("3a? 3a~ " + queue + "1k? 1k+=1") == [], "who knows what became of that"
+
+
+def test_a_place_does_not_grow() -> None:
+    queue = "0a? 0a+1 3a? 3Q 1a? 1Q "
+    assert kinds(queue + "1k? 1k+=0 1k? 1k+=1") == ["false-answer"]
+    assert kinds(queue + "1k? 1k+=1 1k? 1k+=0") == []
+
+
+def test_who_waits_is_not_told_that_it_does_not() -> None:
+    waits = "0a? 0a+1 1a? 1Q 1k? 1k+=-1 0n? 0n+ 0r? 0r+ 1a+2"
+    assert kinds(waits) == ["false-answer"]
+    assert kinds(waits.replace("1Q ", "")) == [], "its acquire may not have arrived yet"
+
+
+def test_a_condition_is_met_or_not() -> None:
+    after = "0a? 0a+1 0r? 0r+ 2a? 2a+2 2r? 2r+ 1a? 1a+3"
+    assert kinds(after, PLAIN, Terms(newest=2)) == []
+    assert kinds(after, PLAIN, Terms(newest=1)) == ["false-condition"]
+
+
+def test_a_condition_said_to_be_broken_needs_somebody_who_can_have_held() -> None:
+    text = "0a? 0a+1 0r? 0r+ 1a? 1a-"
+    assert kinds(text, PLAIN, Terms(newest=1), refused=f"{CHANGED}: 2") == ["false-condition"]
+    assert kinds(text, PLAIN, Terms(newest=1), refused="held") == []
+    unknown = "2a? 2a~ " + text
+    assert kinds(unknown, PLAIN, Terms(newest=1), refused=f"{CHANGED}: 2") == []
+
+
+def test_nothing_asked_is_nothing_known() -> None:
+    verdict = truthful_queries.check(case(HELD))
+    assert verdict.verdict is Verdict.UNKNOWN
+    assert "no answer named a holder" in verdict.reason

@@ -1,0 +1,44 @@
+"""Two locks at once: the second is asked for while the first is held, in an order or in none.
+
+Asks: that circles of waits are broken, exclusion, ownership, token order, liveness
+Catches: clients that wait for each other for ever
+Checkers: no-multi-lock-deadlock and those of exclusion and liveness
+"""
+
+from __future__ import annotations
+
+from holdfast.harness.client import Context
+from holdfast.workloads.shape import Shape
+
+ASKS = (
+    "no-multi-lock-deadlock",
+    "mutual-exclusion",
+    "no-stale-write",
+    "token-order",
+    "deadlock-freedom",
+    "orphan-freedom",
+    "no-hung-request",
+)
+
+
+async def client(ctx: Context) -> None:
+    """`--set ordered=1`: everybody takes them in one order, so that no circle can come about."""
+    shape = Shape.of(ctx.options)
+    while ctx.running:
+        wanted = ctx.rng.sample(ctx.locks, min(2, len(ctx.locks)))
+        if shape.ordered:
+            wanted.sort()
+        first = await ctx.acquire(wanted[0], wait_ns=shape.wait_ns)
+        if first is not None:
+            async with ctx.renewing(first):
+                await ctx.sleep(shape.gap_ns)
+                await ctx.write(first)
+                second = (
+                    await ctx.acquire(wanted[-1], wait_ns=shape.wait_ns) if wanted[1:] else None
+                )
+                if second is not None:
+                    await ctx.renew(second)
+                    await ctx.write(second)
+                    await ctx.release(second)
+            await ctx.release(first)
+        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))
