@@ -143,13 +143,13 @@ MUTANTS: dict[str, Mutant] = {
         part="reference",
         says="who is passed over by the more urgent stays as urgent as it was",
         breaks="starvation-freedom",
-        seeds=200,
+        seeds=300,
     ),
     "blind-to-circles": Mutant(
         part="reference",
         says="nobody looks whether clients wait for each other's locks in a circle",
         breaks="no-multi-lock-deadlock",
-        seeds=200,
+        seeds=300,
     ),
     "unchecked-tokens": Mutant(
         part="resource",
