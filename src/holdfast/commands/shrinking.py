@@ -77,7 +77,7 @@ def shrink_within(plan: Plan, wanted: Shown, budget_ns: int, out: Path, again: s
             size = size_words(best.plan)
             if size != told:
                 told = size
-                click.echo(f"  {size} ({tries.made} runs)", err=True)
+                click.echo(f"  {size} ({_many(tries.made, 'run')})", err=True)
     except OutOfTime:
         ended = "the budget is used up"
     except KeyboardInterrupt:
@@ -129,7 +129,7 @@ def show(shrunk: Shrunk, file: Path) -> None:
     never = "" if shrunk.wanted.promised else " (never promised)"
     click.echo(f"{shrunk.wanted.name}{never}: {shrunk.best.sentence}")
     ended = f"; {shrunk.ended}, this is the smallest so far" if shrunk.ended else ""
-    click.echo(f"{shrunk.runs} runs, {shrunk.cpu_ns / SECOND:.1f} s CPU{ended}")
+    click.echo(f"{_many(shrunk.runs, 'run')}, {shrunk.cpu_ns / SECOND:.1f} s CPU{ended}")
     click.echo(f"again: holdfast replay {file}")
     click.echo(f"report: holdfast run {file}")
 
