@@ -185,7 +185,9 @@ def create(plan: Plan, out: Path, again: str, name: str = "") -> RunDir:
     run = store.create(out, name)
     fetched = _libraries(plan)
     run.plan.write_text(to_toml(plan, exact=True))
-    store.pack_code(Path(holdfast.__file__).parent, run.code, _own_file(plan, run))
+    if plan.backend != "sim":
+        # Nothing travels into the simulator.
+        store.pack_code(Path(holdfast.__file__).parent, run.code, _own_file(plan, run))
     store.write_json(run.manifest, manifest(plan, name, again, fetched))
     return run
 
