@@ -40,6 +40,11 @@ CLAIMS: Mapping[str, Claim] = {
         mechanism="SET NX PX with a value of the owner's own, compare-and-delete to release",
         caveat="no fencing token; a failover or an unsynced restart forgets the lock",
     ),
+    "redis-sentinel": Claim(
+        claim="available, because sentinels promote a replica when the primary is gone",
+        mechanism="the same key, copied to a replica after the owner has its answer",
+        caveat="a promotion forgets what was not copied yet, and with it the lock; no token",
+    ),
     "redlock": Claim(
         claim="exclusive although some of N independent Redis servers are down",
         mechanism="the same key on a majority, and what is left of the lease after asking",
@@ -79,6 +84,11 @@ CLAIMS: Mapping[str, Claim] = {
         claim="exclusive, with sequencers that a resource can check",
         mechanism="sessions with a lock-delay over a replicated log",
         caveat="a resource without sequencers has only the lock-delay to lean on",
+    ),
+    "cas": Claim(
+        claim="no lock, and yet no update is lost where each names the version it builds on",
+        mechanism="the resource takes a write only on its newest version",
+        caveat="owners work side by side; what is outside the one register is not protected",
     ),
     "none": Claim(
         claim="nothing is excluded",
