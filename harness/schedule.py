@@ -40,6 +40,10 @@ class Stage(Protocol):
 
     async def start(self, name: str) -> None: ...
 
+    async def refresh(self) -> None:
+        """Makes what is known of a running history as new as can be."""
+        ...
+
 
 class Holders(Protocol):
     """Knows who holds now, the most recently granted first."""
@@ -138,11 +142,14 @@ class Schedule:
         leader = None
         if "leader" in fault.target or "follower" in fault.target:
             leader = await self.cluster.leader()
+        if "holder" in fault.target:
+            await self.cluster.refresh()
         holders = self._holders()
         if fault.target.startswith("holder"):
             deadline = self.now() + HOLDER_WITHIN_NS
             while not holders and self.now() < deadline:
                 await asyncio.sleep(2 * MILLISECOND / SECOND)
+                await self.cluster.refresh()
                 holders = self._holders()
         return View(
             nodes=self.cluster.nodes, leader=leader, holders=holders, down=sorted(self.resting)

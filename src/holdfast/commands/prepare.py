@@ -151,10 +151,22 @@ def asks(plan: Plan, promises: Promises) -> list[str]:
     return [prop for prop in wanted if prop not in without]
 
 
-def create(plan: Plan, out: Path, again: str) -> RunDir:
+def hosts_of(plan: Plan, path: str) -> Mapping[str, Any]:
+    """What the hosts file says, {} where none is needed; UsageError where one is missing."""
+    if plan.backend != "ssh":
+        if path:
+            raise UsageError(f"--hosts {path} is for --backend ssh, not for {plan.backend}")
+        return {}
+    if not path:
+        raise UsageError("--backend ssh needs its machines: --hosts FILE (docs/howto/ssh-hosts.md)")
+    found: Mapping[str, Any] = load(catalogue.HOSTS)(Path(path))
+    return found
+
+
+def create(plan: Plan, out: Path, again: str, hosts: Mapping[str, Any] | None = None) -> RunDir:
     """A run directory for a complete plan: plan.toml, manifest.json and the code that travels.
 
-    `again` is the command line that shows the run again.
+    `again` is the command line that shows the run again; `hosts` is what `hosts_of` gave.
     """
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     name = f"{now}-{plan.system}-{plan.seed}"
@@ -162,7 +174,8 @@ def create(plan: Plan, out: Path, again: str) -> RunDir:
     fetched = _libraries(plan)
     run.plan.write_text(to_toml(plan, exact=True))
     store.pack_code(Path(holdfast.__file__).parent, run.code)
-    store.write_json(run.manifest, manifest(plan, name, again, fetched))
+    extra = {"hosts": hosts} if hosts else {}
+    store.write_json(run.manifest, {**manifest(plan, name, again, fetched), **extra})
     return run
 
 
