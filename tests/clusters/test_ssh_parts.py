@@ -36,7 +36,9 @@ def test_every_mistake_in_a_hosts_file_is_told_at_once(tmp_path: Path) -> None:
     path.write_text(
         'clock_bond = "5ms"\n[[host]]\nname = "a"\naddress = "x"\nprot = 22\n'
         '[[host]]\nname = "b"\n[[host]]\nname = "c"\naddress = "y"\nport = "22"\n'
-        '[[host]]\nname = "d"\naddress = "z"\n[[host]]\nname = "d"\naddress = "z"\n'
+        '[[host]]\nname = "d"\naddress = "z"\n'
+        + 2
+        * '[[host]]\nname = "d"\naddress = "192.0.2.9"\n'
     )
     with pytest.raises(UsageError) as raised:
         hosts.read(path)
@@ -45,7 +47,8 @@ def test_every_mistake_in_a_hosts_file_is_told_at_once(tmp_path: Path) -> None:
     assert "host 1: key 'prot'" in told and "did you mean 'port'?" in told
     assert "host 2: it needs address" in told
     assert "host 3: port = '22' must be of type int" in told
-    assert "two hosts have the name 'd'" in told and "two hosts have the address 'z'" in told
+    assert "two hosts have the name 'd'" in told and "two hosts have the address" in told
+    assert "host 4: 'z' is no IPv4 address" in told
 
 
 def carried(mirror: Mirror, copies: Copies) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -126,9 +127,22 @@ def _host(row: Any, where: str, problems: list[str]) -> Host | None:
     if jump is not None:
         jump = _made(Jump, jump, f"{where}: jump", problems, ("address",))
     host = _made(Host, row, where, problems, ("name", "address"))
+    if host is not None and not _is_ipv4(host.reached):
+        problems.append(
+            f"{where}: {host.reached!r} is no IPv4 address, and the tunnel between hosts needs one;"
+            " give it as `inner`"
+        )
     if host is None or len(problems) > before:
         return None
     return Host(**{**asdict(host), "jump": jump})
+
+
+def _is_ipv4(text: str) -> bool:
+    try:
+        ipaddress.IPv4Address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _made(kind: Any, row: Any, where: str, problems: list[str], needed: Sequence[str]) -> Any:
