@@ -196,12 +196,13 @@ class SshBackend:
                 for _ in range(SAMPLES_AROUND):
                     await remote.look()
                 remote.whole()
-            if not remote.lost:
+            if remote.began and not remote.lost:
                 await remote.ask("remove")
-        except (EnvironmentFailed, AssertionError):
+        except EnvironmentFailed:
+            # What was fetched is kept; that the host is not whole is on record by its absence.
             pass
         await remote.close()
-        if remote.lost:
+        if remote.began and remote.lost:
             from holdfast.clusters.backends.ssh.leftovers import sweep_quietly
 
             await asyncio.to_thread(

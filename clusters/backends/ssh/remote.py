@@ -99,6 +99,11 @@ class Remote:
 
         await self._in_thread(work)
 
+    @property
+    def began(self) -> bool:
+        """Whether its steward was ever there."""
+        return self._steward is not None
+
     def python(self) -> list[str]:
         """Words that run a module of ours on the host."""
         path = [f"PYTHONPATH={self.root}/code.zip", "PYTHONDONTWRITEBYTECODE=1"]
