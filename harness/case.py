@@ -66,7 +66,8 @@ class Case:
 
     asked        property ids that the workload asks for
     start_ns     workload begins; stop_ns: the last heal, no new acquires but probes; end_ns: done
-    error_ns     proven clock error between writers; 0 on one host
+    error_ns     proven clock error between writers on several hosts, by which all intervals are
+                 widened already; 0 on one host
     nodes        process number -> node name of the logical client
     kinds        fault kinds that the plan wanted
     options      of the run: "resource", "lease_ns", "workload" ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from holdfast.harness.agent_link import AgentLink
 from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.errors import EnvironmentFailed
 from holdfast.harness.plan import Plan
-from holdfast.harness.ports import Command, Fabric, Node, Place, System
+from holdfast.harness.ports import Command, Distant, Fabric, Hosting, Node, Place, System
 from holdfast.harness.store import RunDir, write_json
 from holdfast.harness.waiting import until_answer
 
@@ -26,14 +27,14 @@ GENERATION = 1000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entries:
-    """Names of what workers load by themselves, "module:attr" each, and where it lies."""
+    """Names of what workers load by themselves, "module:attr" each."""
 
+    system: str
     workload: str
     probe: str
     resource_main: str
     resource_client: str
     resource_port: int
-    libraries: Sequence[Path]
 
 
 @dataclass(slots=True)
@@ -117,7 +118,7 @@ class Cluster:
         before = self.running.get(name)
         generation = 0 if before is None else before.generation + 1
         writer = name if generation == 0 else f"{name}.{generation}"
-        command = self._command(node, writer, generation)
+        command = await self._command(node, writer, generation)
         pid = await self.backend.start(name, command)
         self.running[name] = Running(
             pid=pid,
@@ -143,11 +144,18 @@ class Cluster:
         """Who the system says leads it now; None where nobody does, or it has no leaders."""
         return await self.system.leader(self.named("server"), self.options["system"])
 
+    async def refresh(self) -> None:
+        """Fetch what distant nodes have recorded by now; nothing to do on one host."""
+        if isinstance(self.backend, Hosting):
+            await self.backend.refresh()
+
     def alive(self, name: str) -> bool:
         """Whether the process of a node runs; a zombie does not."""
         running = self.running.get(name)
         if running is None:
             return False
+        if isinstance(self.backend, Distant):
+            return self.backend.alive(name)
         try:
             stat = Path(f"/proc/{running.pid}/stat").read_text()
         except OSError:
@@ -168,43 +176,58 @@ class Cluster:
         running = self.running[name]
         return self.run.log(name, running.name)
 
-    def _environment(self) -> dict[str, str]:
-        paths = [str(self.run.code), *(str(path) for path in self.entries.libraries)]
+    def _place_of(self, name: str) -> Place:
+        """The run as a node's processes see it."""
+        return self.backend.place_of(name) if isinstance(self.backend, Distant) else self.place
+
+    def _environment(self, place: Place) -> dict[str, str]:
         return {
-            "PYTHONPATH": os.pathsep.join(paths),
+            "PYTHONPATH": os.pathsep.join(str(path) for path in place.shared),
             "PYTHONUNBUFFERED": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
             **registry.environ(self.place.label),
         }
 
-    def _command(self, node: Node, writer: str, generation: int) -> Command:
+    async def _command(self, node: Node, writer: str, generation: int) -> Command:
         seen = self.backend.seen_from(node.name)
+        place = self._place_of(node.name)
+        there = RunDir(place.run_dir)
+        environment = self._environment(place)
         if node.role == "server":
             servers = [other for other in seen if other.role == "server"]
-            command = self.system.command(node, servers, self.place, self.options["system"])
-            return replace(command, env={**self._environment(), **command.env})
-        config = self._config(node, seen, writer, generation)
-        path = self.run.path / "workers" / f"{writer}.json"
-        write_json(path, config)
+            command = await self._server_command(node, servers, place)
+            return replace(command, env={**environment, **command.env})
+        config = self._config(node, seen, writer, generation, there)
+        name = f"workers/{writer}.json"
+        write_json(self.run.path / name, config)
+        if isinstance(self.backend, Distant):
+            await self.backend.put(node.name, name, json.dumps(config))
         if node.role == "resource":
             module = self.entries.resource_main
         else:
             module = "holdfast.harness.worker"
+        self.run.log(node.name, "worker")
         return Command(
-            argv=(node.python, "-S", "-m", module, str(path)),
-            log=self.run.log(node.name, "worker"),
-            env=self._environment(),
+            argv=(node.python, "-S", "-m", module, str(there.path / name)),
+            log=there.path / "logs" / node.name / "worker.log",
+            env=environment,
         )
 
+    async def _server_command(self, node: Node, servers: Sequence[Node], place: Place) -> Command:
+        options = self.options["system"]
+        if isinstance(self.backend, Hosting):
+            return await self.backend.command(self.entries.system, node, servers, options)
+        return self.system.command(node, servers, place, options)
+
     def _config(
-        self, node: Node, seen: Sequence[Node], writer: str, generation: int
+        self, node: Node, seen: Sequence[Node], writer: str, generation: int, there: RunDir
     ) -> dict[str, Any]:
         common = {
             "writer": writer,
             "node": node.name,
             "role": node.role,
-            "history": str(self.run.history),
-            "phase": str(self.run.phase),
+            "history": str(there.history),
+            "phase": str(there.phase),
             "over_ns": self.over_ns,
         }
         if node.role == "resource":

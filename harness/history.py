@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from holdfast.harness import host_clocks
 from holdfast.harness.case import MERGED_DTYPE, History, Rows
 from holdfast.harness.errors import UsageError
-from holdfast.harness.events import ROW_BYTES, ROW_FIELDS, Op, Status
+from holdfast.harness.events import NO_TOKEN, ROW_BYTES, ROW_FIELDS, Op, Status
 from holdfast.harness.segments import HEADER_BYTES, MAGIC, META_AT, ROWS_AT, SCHEMA, STATE_AT
 
 LAST_NS = 1 << 61
@@ -36,11 +37,17 @@ class Header:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recording:
-    """A merged history and who wrote it. nodes: process number -> node name."""
+    """A merged history and who wrote it. nodes: process number -> node name.
+
+    clocks    host -> what is known of its clock; empty where all writers shared one
+    error_ns  the worst proven error of a stamp, by which every interval is widened already
+    """
 
     history: History
     nodes: Mapping[int, str]
     states: Mapping[str, int]
+    clocks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    error_ns: int = 0
 
 
 def read_header(path: Path) -> Header:
@@ -91,7 +98,9 @@ def read_rows(header: Header) -> Rows:
 def load(directory: Path) -> Recording:
     """Merge all segments of a run in order of t_inv.
 
-    UsageError names the file and row of the first damage; nothing is repaired or written.
+    Where its writers were on several hosts (clocks.jsonl beside the directory) every interval is
+    widened to the driver's clock. UsageError names the file and row of the first damage; nothing is
+    repaired or written.
     """
     by_writer: dict[str, list[Header]] = {}
     for path in sorted(directory.glob("*.seg")):
@@ -109,7 +118,61 @@ def load(directory: Path) -> Recording:
             parts.append(_merge_form(header, read_rows(header), number, numbers))
         metas[writer] = headers[0].meta
         states[writer] = headers[0].state
-    return _recording(parts, table, metas, states, problems)
+    clocks = host_clocks.read(directory.parent / host_clocks.FILE)
+    if clocks is None:
+        return _recording(parts, table, metas, states, problems)
+    parts, told, problems = widened(parts, metas, clocks, problems)
+    return replace(
+        _recording(parts, table, metas, states, problems),
+        clocks=told,
+        error_ns=max((int(one["error_ns"]) for one in told.values()), default=0),
+    )
+
+
+def widened(
+    parts: Sequence[Rows],
+    metas: Mapping[str, Mapping[str, Any]],
+    clocks: host_clocks.HostClocks,
+    problems: Sequence[str],
+) -> tuple[list[Rows], dict[str, dict[str, Any]], list[str]]:
+    """The same rows as intervals of the driver's clock, cut where a host's record is missing.
+
+    Returns besides what is known of each host's clock, and all problems.
+    """
+    writers, kept = list(metas), []
+    stamps: dict[str, list[Any]] = {host: [] for host in clocks.clocks}
+    for rows in parts:
+        rows = rows.copy()
+        kept.append(rows)
+        if not len(rows):
+            continue
+        writer = writers[int(rows["writer"][0])]
+        host, clock = clocks.of_node(str(metas[writer].get("node", writer)))
+        returned = rows["t_ret"] != 0
+        stamps[host] += [rows["t_inv"].copy(), rows["t_ret"][returned]]
+        rows["t_inv"] = clock.earliest(rows["t_inv"])
+        rows["t_ret"][returned] = clock.latest(rows["t_ret"][returned])
+    told, errors = {}, {}
+    for host, clock in clocks.clocks.items():
+        seen = np.concatenate([np.empty(0, np.int64), *stamps[host]])
+        told[host] = clock.summary(seen)
+        errors[host] = int(told[host]["error_ns"])
+    cut_ns = clocks.cut_ns()
+    if cut_ns is not None:
+        kept = [_until(rows, cut_ns) for rows in kept]
+    return kept, told, [*problems, *clocks.problems(errors)]
+
+
+def _until(rows: Rows, cut_ns: int) -> Rows:
+    """What had been recorded by a moment: later rows are gone, later answers have not come."""
+    at_once = np.isin(rows["f"], (Op.LOST, Op.CLOSED, Op.WAITING)) & (rows["t_ret"] > cut_ns)
+    rows = rows[(rows["t_inv"] <= cut_ns) & ~at_once]
+    late = rows["t_ret"] > cut_ns
+    rows["status"][late] = Status.INVOKED
+    for column in ("t_ret", "res", "err"):
+        rows[column][late] = 0
+    rows["token"][late & np.isin(rows["f"], (Op.ACQUIRE, Op.TRY, Op.PROBE))] = NO_TOKEN
+    return rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -32,8 +32,10 @@ def judge(run: RunDir, checkers: Mapping[str, Checker], evidence: Evidence) -> d
     """
     manifest = run.read_manifest()
     marks, faults = store.read_lines(run.times), store.read_lines(run.faults)
-    case = case_of(manifest, load(run.history), marks, faults)
-    return {**judge_case(manifest, case, checkers), "evidence": evidence(case)}
+    recording = load(run.history)
+    case = case_of(manifest, recording, marks, faults)
+    clocks = {"clocks": dict(recording.clocks)} if recording.clocks else {}
+    return {**judge_case(manifest, case, checkers), **clocks, "evidence": evidence(case)}
 
 
 def judge_case(
@@ -93,6 +95,7 @@ def case_of(
         stop_ns=stop_ns,
         end_ns=end_ns,
         lease_ns=manifest["plan"]["lease_ns"],
+        error_ns=recording.error_ns,
         nodes=recording.nodes,
         kinds=tuple(dict.fromkeys(fault["do"] for fault in manifest["plan"]["faults"])),
         options={

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,10 +28,14 @@ class _Cursor:
 
 
 class Live:
-    """Follows the segments of a run that is still being written."""
+    """Follows the segments of a run that is still being written.
 
-    def __init__(self, directory: Path) -> None:
+    shift_ns  what to add to the stamps of a node for the driver's clock
+    """
+
+    def __init__(self, directory: Path, shift_ns: Callable[[str], int] = lambda node: 0) -> None:
         self._directory = directory
+        self._shift_ns = shift_ns
         self._cursors: dict[Path, _Cursor] = {}
         self._holds: dict[int, Hold] = {}
         self._ended: set[int] = set()
@@ -104,7 +109,10 @@ class Live:
         attempt = int(row["attempt"])
         if attempt not in self._ended:
             self._holds[attempt] = Hold(
-                process=int(row["process"]), node=node, attempt=attempt, since_ns=int(row["t_ret"])
+                process=int(row["process"]),
+                node=node,
+                attempt=attempt,
+                since_ns=int(row["t_ret"]) + self._shift_ns(node),
             )
 
     def _end(self, attempt: int) -> None:

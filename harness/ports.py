@@ -10,7 +10,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status, Terms
 from holdfast.harness.verdict import Promises
@@ -134,6 +134,7 @@ class Place:
     shared    folders readable under the same path on every node: the code, the libraries
     label     marks every container, network and process of the run
     seed      of the run, for what a server draws by itself
+    hosts     what the hosts file says, where nodes are on other machines
     """
 
     run_id: str
@@ -141,6 +142,59 @@ class Place:
     shared: Sequence[Path]
     label: str
     seed: int = 0
+    hosts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Distant(Protocol):
+    """A backend whose nodes share neither files nor processes nor a clock with the driver."""
+
+    def place_of(self, node: str) -> Place:
+        """The run as the node's host has it."""
+        ...
+
+    async def put(self, node: str, name: str, text: str) -> None:
+        """Writes a small file under the run's folder there."""
+        ...
+
+    def alive(self, node: str) -> bool:
+        """Whether the node's process runs, as far as its host was heard."""
+        ...
+
+    def tell_phase(self, phase: int) -> None:
+        """Tells every host how far the run is."""
+        ...
+
+    def shift_ns(self, node: str) -> int:
+        """What to add to the node's stamps for the driver's clock, about."""
+        ...
+
+
+@runtime_checkable
+class Hosting(Protocol):
+    """What else such a backend does: it acts through agents of its own, and may lose a host."""
+
+    async def agents(self) -> Any:
+        """All fault agents as one: `ask` and `close`, as AgentLink has them."""
+        ...
+
+    def system(self, entry: str, system: System) -> System:
+        """The system, its `ready` and `leader` asked from where its servers can be reached."""
+        ...
+
+    async def command(
+        self, system: str, node: Node, servers: Sequence[Node], options: Mapping[str, str]
+    ) -> Command:
+        """What `System.command` gives on the node's host, where it may make folders."""
+        ...
+
+    async def refresh(self) -> None:
+        """Fetches what was recorded until now."""
+        ...
+
+    async def until_lost(self) -> None:
+        """Returns never; raises EnvironmentFailed as soon as a host is lost."""
+        ...
 
 
 class System(Protocol):

@@ -11,7 +11,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from holdfast.harness.errors import EnvironmentFailed, HoldfastError
 from holdfast.harness.live import Live
 from holdfast.harness.manifest import plan_of
 from holdfast.harness.phase import END, GO, PROBE, STOP, Phase
-from holdfast.harness.ports import Place
+from holdfast.harness.ports import Distant, Hosting, Place
 from holdfast.harness.schedule import Schedule
 from holdfast.harness.store import RunDir
 from holdfast.harness.verdict import Promises
@@ -57,25 +57,36 @@ class Run:
             shared=(self.run_dir.code, *map(Path, self.manifest["libraries"])),
             label=self.manifest["label"],
             seed=self.plan.seed,
+            hosts=self.manifest.get("hosts", {}),
         )
         backend = load(entries["backend"])(place)
         registry.note(place.run_id, run_dir=place.run_dir, label=place.label)
-        phase = Phase.create(self.run_dir.phase)
-        agent = await self._start_agent(backend, place)
+        phase = Phase.create(self.run_dir.phase, getattr(backend, "tell_phase", lambda _: None))
+        if isinstance(backend, Distant):
+            self._live = Live(self.run_dir.history, backend.shift_ns)
+        try:
+            agent = await self._start_agent(backend, place)
+        except BaseException:
+            await backend.close()
+            registry.forget(place.run_id)
+            raise
+        system = load(entries["system"])
+        if isinstance(backend, Hosting):
+            system = backend.system(entries["system"], system)
         cluster = Cluster(
             plan=self.plan,
             run=self.run_dir,
             place=place,
             backend=backend,
-            system=load(entries["system"]),
+            system=system,
             agent=agent,
             entries=Entries(
+                system=entries["system"],
                 workload=entries["workload"],
                 probe=entries["probe"],
                 resource_main=entries["resource_main"],
                 resource_client=entries["resource_client"],
                 resource_port=entries["resource_port"],
-                libraries=[Path(path) for path in self.manifest["libraries"]],
             ),
             options=self.manifest["options"],
             over_ns=self.plan.time_ns + self._settle_ns() + 60 * SECOND,
@@ -90,7 +101,7 @@ class Run:
             note=partial(store.append, self.run_dir.faults),
         )
         try:
-            await self._stages(cluster, schedule, phase)
+            await self._while_hosts_last(backend, self._stages(cluster, schedule, phase))
         finally:
             phase.set(END)
             await agent.close()
@@ -98,7 +109,30 @@ class Run:
             phase.close()
             registry.forget(place.run_id)
 
+    async def _while_hosts_last(self, backend: Any, stages: Coroutine[Any, Any, None]) -> None:
+        """Carries the stages out; EnvironmentFailed at once if a host is lost meanwhile."""
+        if not isinstance(backend, Hosting):
+            await stages
+            return
+        work = asyncio.ensure_future(stages)
+        loss = asyncio.ensure_future(backend.until_lost())
+        try:
+            await asyncio.wait({work, loss}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                work.cancel()
+                await asyncio.wait({work})
+                await loss
+            await work
+        finally:
+            for task in (work, loss):
+                task.cancel()
+            await asyncio.wait({work, loss})
+
     async def _start_agent(self, backend: Any, place: Place) -> AgentLink:
+        if isinstance(backend, Hosting):
+            agents: AgentLink = await backend.agents()
+            await agents.ask("hello", kill_on_eof=True)
+            return agents
         env = {"PYTHONPATH": str(self.run_dir.code), **registry.environ(place.label)}
         log = self.run_dir.log("agent", "agent")
         agent = await AgentLink.start(backend.agent_argv(), env, log)

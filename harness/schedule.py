@@ -42,6 +42,10 @@ class Stage(Protocol):
 
     async def start(self, name: str) -> None: ...
 
+    async def refresh(self) -> None:
+        """Makes what is known of a running history as new as can be."""
+        ...
+
 
 class Holders(Protocol):
     """Knows who holds now, the most recently granted first; `news` waits until that may differ."""
@@ -142,6 +146,8 @@ class Schedule:
         leader = None
         if "leader" in fault.target or "follower" in fault.target:
             leader = await self.cluster.leader()
+        if "holder" in fault.target:
+            await self.cluster.refresh()
         holders = self._holders()
         if fault.target.startswith("holder"):
             deadline = self.now() + HOLDER_WITHIN_NS
@@ -149,6 +155,7 @@ class Schedule:
                 # Without news a holder may still be started again, or go on.
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self.live.news(), LOOK_NS / SECOND)
+                await self.cluster.refresh()
                 holders = self._holders()
         return View(
             nodes=self.cluster.nodes, leader=leader, holders=holders, down=sorted(self.resting)

@@ -14,9 +14,6 @@ from holdfast.harness.ports import Command, Place
 
 NOT_RUN = (126, 127)
 DIES_WITH_DRIVER = ("setpriv", "--pdeathsig", "KILL", "--")
-AS_NOBODY = ("unshare", "--user", "--ipc", "--map-user=65534", "--map-group=65534", "--")
-"""Becomes nobody in a namespace of users, where what it makes is still ours, and of shared memory,
-which then ends with it."""
 
 
 class Children:
@@ -39,7 +36,7 @@ class Children:
         `enter` are words before it that exec it in the end. Raises EnvironmentFailed, which says
         `where`, if it cannot be started.
         """
-        become = AS_NOBODY if command.nobody and os.geteuid() == 0 else ()
+        become = processes.AS_NOBODY if command.nobody and os.geteuid() == 0 else ()
         where = f"{where}: {command.argv[0]}"
         command.log.parent.mkdir(parents=True, exist_ok=True)
         words = [*enter, *become, *command.argv]

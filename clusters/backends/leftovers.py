@@ -1,8 +1,8 @@
 """What runs left behind whose drivers are gone: found by its marks, ended one by one.
 
 Containers and networks carry their driver's mark as a label, processes in their environment; of a
-noted run also those are known that work in its folder. What belongs to a living run, or cannot be
-proved not to, is never found.
+noted run also those are known that work in its folder. A run over ssh names its hosts in its
+manifest; they are asked. What belongs to a living run, or cannot be proved not to, is never found.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.clusters.backends import engine, processes
+from holdfast.clusters.backends.ssh import leftovers as ssh
 from holdfast.harness import registry
 from holdfast.harness.errors import EnvironmentFailed
 
@@ -23,8 +24,8 @@ QUICK_S = 3
 class Leftover:
     """One thing to end.
 
-    kind      "process", "container" or "network"
-    id        its pid, or the engine's id
+    kind      "process", "container", "network" or "host"
+    id        its pid, the engine's id, or the run's folder and the host's name in its manifest
     label     of the run it belonged to
     text      what it is, for people
     started   of a process, in clock ticks since boot: a pid alone may name a stranger by now
@@ -43,15 +44,18 @@ def find() -> list[Leftover]:
     An engine that does not answer within QUICK_S seconds is passed over.
     """
     notes = registry.noted()
-    return [*of_processes(notes), *_of_engine(notes)]
+    return [*of_processes(notes), *_of_engine(notes), *_of_hosts(notes)]
 
 
 def clean(leftover: Leftover) -> None:
-    """Ends it; nothing happens if it is gone by now. EnvironmentFailed if the engine refuses."""
+    """Ends it; nothing happens if it is gone by now. EnvironmentFailed if that is refused."""
     if leftover.kind == "process":
         pid = int(leftover.id)
         if registry.started(pid) == leftover.started:
             processes.kill([pid])
+        return
+    if leftover.kind == "host":
+        _clean_host(leftover)
         return
     remove = engine.remove_container if leftover.kind == "container" else engine.remove_network
     engine.in_plain_words(remove, engine.Engine(), {"Id": leftover.id})
@@ -95,3 +99,32 @@ def _of_engine(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:
             if registry.abandoned(label, mark, notes):
                 name = thing.get("Name") or thing["Names"][0].lstrip("/")
                 yield Leftover(kind=kind, id=thing["Id"], label=label, text=name)
+
+
+def _of_hosts(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:
+    """What ended runs have on their hosts. A run that has nothing there is forgotten."""
+    for run in notes:
+        hosts = ssh.hosts_of(Path(run.run_dir)) if not run.alive else None
+        if hosts is None:
+            continue
+        found = list(ssh.find(hosts, run.label))
+        for host, problem in found:
+            text = f"cannot be asked: {problem}" if problem else "has processes or files"
+            yield Leftover(
+                kind="host",
+                id=f"{run.run_dir}:{host.name}",
+                label=run.label,
+                text=f"{host.name} {text}",
+            )
+        if not found:
+            registry.forget(run.run_id)
+
+
+def _clean_host(leftover: Leftover) -> None:
+    run_dir, _, name = leftover.id.rpartition(":")
+    hosts = ssh.hosts_of(Path(run_dir))
+    if hosts is None:
+        return
+    for host in hosts.hosts:
+        if host.name == name:
+            ssh.sweep(host, hosts.known_hosts, leftover.label)

@@ -13,6 +13,10 @@ from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.errors import EnvironmentFailed
 
 START_NS = 20 * SECOND
+AS_NOBODY = ("unshare", "--user", "--ipc", "--map-user=65534", "--map-group=65534", "--")
+"""Becomes nobody in a namespace of users, where what it makes is still ours, and of shared memory,
+which then ends with it."""
+
 END_NS = 5 * SECOND
 POLL_NS = MILLISECOND
 

@@ -100,7 +100,7 @@ def _simulated(job: Job, plan: Plan, again: str, folder: Path) -> tuple[Result, 
     if result.problems or any(one.verdict == "VIOLATED" for one in result.properties.values()):
         attempts = folder / ATTEMPTS
         shutil.rmtree(attempts / job.key, ignore_errors=True)
-        run = prepare.create(plan, attempts, again, job.key)
+        run = prepare.create(plan, attempts, again, name=job.key)
         load(catalogue.SIM_KEEP)(done.world, run)
         running.report_run(run, running.judge_run(run))
         made = run.path

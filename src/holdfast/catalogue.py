@@ -162,6 +162,13 @@ BACKENDS: dict[str, BackendRow] = {
         prefix="",
         instead="",
     ),
+    "ssh": BackendRow(
+        entry=f"{_B}.ssh.backend:SshBackend",
+        says="network namespaces on other machines, reached over ssh (--hosts FILE)",
+        precheck=f"{_B}.ssh.backend:precheck",
+        prefix="",
+        instead="",
+    ),
     "sim": BackendRow(
         entry=f"{_B}.sim.run:simulate",
         says="one process on virtual time: the same seed gives the same history, bit for bit",
@@ -170,6 +177,9 @@ BACKENDS: dict[str, BackendRow] = {
         instead="",
     ),
 }
+
+HOSTS = f"{_B}.ssh.hosts:read"
+"""What reads a hosts file."""
 
 _W = "holdfast.workloads"
 WORKLOADS: dict[str, Row] = {

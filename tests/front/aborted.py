@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,10 +44,18 @@ def wait_for(condition: Callable[[], Any], within_s: float, what: str) -> Any:
         time.sleep(0.02)
 
 
-def start(folder: Path, backend: str, seed: int, system: str = "reference") -> Started:
+def start(
+    folder: Path,
+    backend: str,
+    seed: int,
+    more: Sequence[str] = (),
+    *,
+    system: str = "reference",
+) -> Started:
     """Start a run in `folder` and wait until its workload goes."""
     env = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "NO_COLOR": "1"}
     words = ["run", "--system", system, "--backend", backend, "--nemesis", FAULTS, "--time", "30s"]
+    words += more
     with (folder / "said").open("w") as said:
         process = subprocess.Popen(
             [sys.executable, "-m", "holdfast", *words, "--seed", str(seed), "--out", "runs"],

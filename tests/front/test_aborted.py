@@ -15,7 +15,7 @@ from tests.front import aborted
 
 def check(folder: Path, backend: str, seed: int, who: str, system: str = "reference") -> None:
     """Start a run, kill it at a moment of chance, and look at everything it touched."""
-    started = aborted.start(folder, backend, seed, system)
+    started = aborted.start(folder, backend, seed, system=system)
     moment = stream(seed, "moment of the kill").uniform(0.2, 9.0)
     try:
         aborted.wait_for(until(moment), moment + 5, "time does not pass")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from holdfast.nemesis.agent.ledger import Claims
 
-THINGS = st.lists(st.integers(0, 5))
+THINGS = st.lists(st.integers(0, 5), max_size=6)
 
 
 def test_a_thing_is_claimed_until_its_last_fault_lets_go() -> None:
@@ -22,7 +22,7 @@ def test_a_thing_is_claimed_until_its_last_fault_lets_go() -> None:
     assert claims.claimed() == set()
 
 
-@given(st.lists(st.tuples(st.sampled_from("xyz"), st.none() | THINGS)))
+@given(st.lists(st.tuples(st.sampled_from("xyz"), st.none() | THINGS), max_size=20))
 def test_claims_are_a_counter_per_thing(steps: list[tuple[str, list[int] | None]]) -> None:
     claims: Claims[int] = Claims()
     model: dict[str, set[int]] = {}

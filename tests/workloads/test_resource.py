@@ -66,14 +66,15 @@ def test_compare_and_swap_refuses_a_write_on_an_old_version(tmp_path: Path) -> N
     with Recorder(tmp_path, "resource", META) as recorder:
         server = Server(Store("cas"), recorder)
 
-        def write(base: int) -> dict[str, Any]:
-            request = {"do": "write", "key": "db", "op": 1, "attempt": 1, "token": -1}
+        def write(base: int, op: int) -> dict[str, Any]:
+            request = {"do": "write", "key": "db", "op": op, "attempt": 1, "token": -1}
             return server.decide({**request, "base": base})
 
-        assert write(0) == {"ok": True, "version": 1, "error": ""}
-        assert write(0) == {"ok": False, "version": 1, "error": "version 0 is older than 1"}
-        assert write(-1)["ok"], "a write that names no version follows any"
-        assert write(2)["version"] == 3
+        assert write(0, 1) == {"ok": True, "version": 1, "error": ""}
+        assert write(0, 2) == {"ok": False, "version": 1, "error": "version 0 is older than 1"}
+        assert write(-1, 3)["ok"], "a write that names no version follows any"
+        assert write(2, 4)["version"] == 3
+        assert write(0, 1) == {"ok": True, "version": 1, "error": ""}, "the first, sent again"
 
 
 def test_a_restarted_resource_still_refuses_the_old_token(tmp_path: Path) -> None:

@@ -149,6 +149,9 @@ class SimCluster:
             self.hosts[name] = Host(node=node, clock=clock, engine=self.engine, sync_ns=sync)
             self.network.place(name, node.address, server=role == "server")
 
+    async def refresh(self) -> None:
+        """Nothing to fetch: the history lies in this process."""
+
     async def leader(self) -> str | None:
         """Who the system says leads it now; the question takes its way over the network."""
         servers = [host.node for host in self.named("server")]

@@ -173,11 +173,30 @@ def asks(plan: Plan, promises: Promises) -> list[str]:
     return [prop for prop in wanted if prop not in without]
 
 
-def create(plan: Plan, out: Path, again: str, name: str = "") -> RunDir:
+def hosts_of(plan: Plan, path: str) -> Mapping[str, Any]:
+    """What the hosts file says, {} where none is needed; UsageError where one is missing."""
+    if plan.backend != "ssh":
+        if path:
+            raise UsageError(f"--hosts {path} is for --backend ssh, not for {plan.backend}")
+        return {}
+    if not path:
+        raise UsageError("--backend ssh needs its machines: --hosts FILE (docs/howto/ssh-hosts.md)")
+    found: Mapping[str, Any] = load(catalogue.HOSTS)(Path(path))
+    return found
+
+
+def create(
+    plan: Plan,
+    out: Path,
+    again: str,
+    *,
+    name: str = "",
+    hosts: Mapping[str, Any] | None = None,
+) -> RunDir:
     """A run directory for a complete plan: plan.toml, manifest.json and the code that travels.
 
     `again` is the command line that shows the run again; `name` of the run is made from the time
-    if it is not given.
+    if it is not given; `hosts` is what `hosts_of` gave.
     """
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     # Of a path to a user's own file the name of the class is enough.
@@ -188,7 +207,8 @@ def create(plan: Plan, out: Path, again: str, name: str = "") -> RunDir:
     if plan.backend != "sim":
         # Nothing travels into the simulator.
         store.pack_code(Path(holdfast.__file__).parent, run.code, _own_file(plan, run))
-    store.write_json(run.manifest, manifest(plan, name, again, fetched))
+    extra = {"hosts": hosts} if hosts else {}
+    store.write_json(run.manifest, {**manifest(plan, name, again, fetched), **extra})
     return run
 
 

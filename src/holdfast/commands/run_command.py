@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from holdfast.harness.plan import Plan, parse, parse_nemesis, to_toml
 @click.command(short_help="One run: deploy, drive clients under faults, judge, report.")
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
 @click.option("--system", help="Lock service under test (holdfast list systems).")
-@click.option("--backend", help="Where the nodes live: local, docker or sim.")
+@click.option("--backend", help="Where the nodes live: local, docker, ssh or sim.")
+@click.option("--hosts", help="The machines of --backend ssh (docs/howto/ssh-hosts.md).")
 @click.option("--workload", help="What the clients do (holdfast list workloads).")
 @click.option(
     "--nemesis", multiple=True, help="Faults: partition,kill or pause:target=holder,for=3s."
@@ -56,32 +58,50 @@ def command(
     if plan.seed < 0:
         plan = _replaced(plan, seed=secrets.randbelow(1 << 31))
     full = prepare.complete(plan)
+    hosts = prepare.hosts_of(full, str(settings["hosts"].value))
     if dry_run:
         click.echo(to_toml(full, exact=True), nl=False)
         return 0
     again = prepare.command(plan) if plan_file is None else f"holdfast run {plan_file}"
+    if hosts:
+        again = f"{again} {shlex.join(['--hosts', str(settings['hosts'].value)])}"
     out = Path(str(settings["out"].value))
-    verdicts = carry_out(full, out, again, quiet=as_json)
+    verdicts = carry_out(full, out, again, quiet=as_json, hosts=hosts)
     if as_json:
         click.echo(json.dumps(verdicts))
     return int(verdicts["exit_code"])
 
 
-def carry_out(plan: Plan, out: Path, again: str, *, quiet: bool = False) -> dict[str, Any]:
-    """Run a complete plan, judge it, report it; the verdict, also when the driver died midway."""
+def carry_out(
+    plan: Plan,
+    out: Path,
+    again: str,
+    *,
+    quiet: bool = False,
+    hosts: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Run a complete plan, judge it, report it; the verdict, also when the driver died midway.
+
+    A run that its environment broke off ends in that error's code, unless what was recorded until
+    then shows a violation.
+    """
     click.echo(f"seed {plan.seed}: {plan.system} on {plan.backend}, {plan.workload}", err=True)
-    run = prepare.create(plan, out, again)
+    run = prepare.create(plan, out, again, hosts=hosts)
     shown = running.Shown()
+    failed = 0
     try:
         running.execute(run, shown)
     except HoldfastError as error:
         if not run.faults.exists() and not any(run.history.glob("c*.seg")):
             raise
         shown.close()
+        failed = error.exit_code
         click.echo(f"holdfast: {error}", err=True)
     finally:
         shown.close()
     verdicts = running.judge_run(run)
+    if failed and verdicts["exit_code"] != 1:
+        verdicts = {**verdicts, "exit_code": failed}
     report = running.report_run(run, verdicts)
     if not quiet:
         running.show_verdict(verdicts, report)
@@ -131,7 +151,7 @@ def _from_file(path: Path, settings: Mapping[str, Setting]) -> Plan:
     over = {
         name: setting.value
         for name, setting in settings.items()
-        if setting.source == "command line" and name not in ("out", "nemesis")
+        if setting.source == "command line" and name not in ("out", "hosts", "nemesis")
     }
     if settings["nemesis"].source == "command line":
         raise UsageError("--nemesis does not go with a plan file; write it into the file")

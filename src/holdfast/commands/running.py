@@ -17,6 +17,7 @@ import click
 
 from holdfast import catalogue
 from holdfast.harness import store
+from holdfast.harness.clock import SECOND
 from holdfast.harness.entry import load
 from holdfast.harness.errors import EnvironmentFailed, UsageError
 from holdfast.harness.store import RunDir
@@ -45,14 +46,16 @@ def report_run(run: RunDir, verdicts: Mapping[str, Any]) -> str:
     """Write report.html beside the verdict; the path of it."""
     from holdfast.reports.html import write
 
-    return str(write(run.path, dict(verdicts), run.read_manifest(), run.plan.read_text()))
+    clocks = {"clocks": verdicts["clocks"]} if "clocks" in verdicts else {}
+    manifest = {**clocks, **run.read_manifest()}
+    return str(write(run.path, dict(verdicts), manifest, run.plan.read_text()))
 
 
 def precheck(manifest: Mapping[str, Any]) -> None:
     """EnvironmentFailed, with the reason, if this machine cannot do what the run needs."""
     backend = manifest["plan"]["backend"]
     reason = load(catalogue.BACKENDS[backend].precheck)()
-    if reason is None and backend not in ("docker", "sim"):
+    if reason is None and backend not in ("docker", "ssh", "sim"):
         look = getattr(load(manifest["entries"]["system"]), "precheck", None)
         reason = look() if look is not None else None
     if reason is not None:
@@ -189,3 +192,8 @@ def show_verdict(verdicts: Mapping[str, Any], report: str) -> None:
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size((100, 24)).columns
     click.echo(render({**verdicts, "report": report}, width=width, colour=colour))
+    for host, clock in verdicts.get("clocks", {}).items():
+        click.echo(
+            f"clock   {host} is {-clock['offset_ns'] / SECOND:+.6f} s from ours, drifts by"
+            f" {clock['drift_ppm']:+g} ppm, and is known within {clock['error_ns'] / 1e6:.3g} ms"
+        )

@@ -23,10 +23,12 @@ DEFAULTS: dict[str, Any] = {
     "locks": 1,
     "time": "30s",
     "lease": "2s",
+    "hosts": "",
     "seed": -1,
     "out": ".holdfast/runs",
 }
-"""Every setting. nodes 0: what suits the system; seed -1: a new one; resource "": what suits."""
+"""Every setting. nodes 0: what suits the system; seed -1: a new one; resource "": what suits;
+hosts "": none, a file for --backend ssh."""
 
 PREFIX = "HOLDFAST_"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.run_directory import Shape, write
+from benchmarks.run_directory import NOT_DRAWN, Shape, write
 
 from holdfast import catalogue
 from holdfast.checkers import mutual_exclusion, ownership, table, token_order
@@ -95,10 +95,9 @@ def test_a_drawn_run_directory_is_judged_as_it_was_drawn(tmp_path: Path, violati
     shape = Shape(ops=9000, writes=1, locks=2, clients=4, lapse=400, violation=violation)
     run_dir = write(shape, tmp_path)
     verdicts = {row["property"]: row for row in judge_run(run_dir)["verdicts"]}
-    assert set(verdicts) == set(catalogue.CHECKERS)
+    assert set(verdicts) == set(catalogue.CHECKERS) - set(NOT_DRAWN)
     wrong = {"mutual-exclusion", "ownership"} if violation else set()
-    # Turns go round whoever asked first, and nobody asks who holds.
-    for prop in set(verdicts) - {"no-expired-write", "bounded-bypass", "truthful-queries"}:
+    for prop in set(verdicts) - {"no-expired-write"}:
         expected = "VIOLATED" if prop in wrong else "HOLDS"
         assert verdicts[prop]["verdict"] == expected, verdicts[prop]
     assert len(verdicts["mutual-exclusion"]["findings"]) == violation

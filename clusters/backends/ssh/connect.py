@@ -1,0 +1,162 @@
+"""Connections to hosts: who is there is checked before anything is said, errors in plain words.
+
+The one file that knows paramiko, and the one place where words become a command line: sshd hands a
+string to the login shell, so every word is quoted.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import paramiko
+
+from holdfast.clusters.backends.ssh.hosts import Host, Jump
+from holdfast.harness.errors import EnvironmentFailed
+
+CONNECT_S = 10.0
+KEEPALIVE_S = 2
+
+
+class Unknown(Exception):
+    """A host key that nobody has vouched for."""
+
+
+class _Strict:
+    """Refuses every host key that is not known. paramiko asks for no more than this method."""
+
+    def missing_host_key(self, client: Any, hostname: str, key: Any) -> None:
+        raise Unknown(f"{key.get_name()} {key.fingerprint}")
+
+
+class Connection:
+    """One host over ssh: commands, files, and an end. For one thread at a time."""
+
+    def __init__(self, host: Host, known_hosts: str) -> None:
+        """Connects. EnvironmentFailed says why it cannot be, and what to do."""
+        self.host = host
+        self._clients: list[Any] = []
+        known = os.path.expanduser(known_hosts)
+        try:
+            through = None
+            if host.jump is not None:
+                jump = self._connect(host.jump, known, None)
+                try:
+                    transport = jump.get_transport()
+                    there = (host.address, host.port)
+                    through = transport.open_channel("direct-tcpip", there, ("", 0), CONNECT_S)
+                except paramiko.SSHException as error:
+                    raise self._failed(
+                        host.jump, f"does not lead to {host.address}: {error}"
+                    ) from (error)
+            self._client = self._connect(host, known, through)
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self, argv: Sequence[str]) -> Any:
+        """Starts a command; its channel. This is where words become a line for a shell."""
+        try:
+            channel = self._client.get_transport().open_session(timeout=CONNECT_S)
+            channel.exec_command(shlex.join(argv))
+        except (paramiko.SSHException, OSError, EOFError, AttributeError) as error:
+            raise EnvironmentFailed(f"ssh: {self.host.name}: the connection is gone") from error
+        return channel
+
+    def make_folder(self, path: str) -> None:
+        """Makes a folder that only the login user may enter; it must not be there yet."""
+        self._files(lambda sftp: sftp.mkdir(path, 0o700), path)
+
+    def upload(self, source: Path, target: str) -> None:
+        """Copies a file to the host."""
+        self._files(lambda sftp: sftp.put(str(source), target), target)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or folder on the host."""
+
+        def look(sftp: Any) -> bool:
+            try:
+                sftp.stat(path)
+            except FileNotFoundError:
+                return False
+            return True
+
+        return bool(self._files(look, path))
+
+    def close(self) -> None:
+        """Ends the connection; the host notices."""
+        for client in reversed(self._clients):
+            with suppress(Exception):
+                client.close()
+
+    def _files(self, act: Any, path: str) -> Any:
+        try:
+            with self._client.open_sftp() as sftp:
+                return act(sftp)
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            # What sftp says of a full disk is no more than "Failure".
+            reason = str(error) or type(error).__name__
+            hint = "; is its disk full, or the folder not yours?" if reason == "Failure" else ""
+            raise EnvironmentFailed(
+                f"ssh: {self.host.name}: {path} cannot be written: {reason}{hint}"
+            ) from error
+
+    def _connect(self, to: Host | Jump, known: str, through: Any) -> Any:
+        client = paramiko.SSHClient()
+        self._clients.append(client)
+        client.set_missing_host_key_policy(_Strict())
+        with suppress(FileNotFoundError):
+            client.load_system_host_keys(known)
+        key = os.path.expanduser(to.key)
+        try:
+            client.connect(
+                to.address,
+                port=to.port,
+                username=to.user or None,
+                key_filename=key or None,
+                allow_agent=not key,
+                look_for_keys=False,
+                sock=through,
+                timeout=CONNECT_S,
+                banner_timeout=CONNECT_S,
+                auth_timeout=CONNECT_S,
+            )
+        except Unknown as error:
+            scan = shlex.join(["ssh-keyscan", "-p", str(to.port), to.address])
+            raise self._failed(
+                to,
+                f"its host key {error} is not in {known}; compare the fingerprint with the one its"
+                f" owner tells you, then add it: {scan} >> {shlex.quote(known)}",
+            ) from error
+        except paramiko.BadHostKeyException as error:
+            name = to.address if to.port == 22 else f"[{to.address}]:{to.port}"
+            forget = shlex.join(["ssh-keygen", "-f", known, "-R", name])
+            raise self._failed(
+                to,
+                f"its host key has CHANGED and is {error.key.get_name()} {error.key.fingerprint}"
+                f" now; this may be another machine. Find out why; then forget the old: {forget}",
+            ) from error
+        except paramiko.AuthenticationException as error:
+            what = f"the key {key}" if key else "every key of your agent"
+            if isinstance(error, paramiko.PasswordRequiredException):
+                raise self._failed(to, f"{what} has a passphrase; load it into an agent") from error
+            raise self._failed(
+                to,
+                f"{what} was refused for {to.user or 'your name'}; give another `key` or `user`, or"
+                " add the public key to its authorized_keys",
+            ) from error
+        except FileNotFoundError as error:
+            raise self._failed(to, f"there is no key file {key}") from error
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            reason = str(error) or type(error).__name__
+            raise self._failed(to, f"cannot be reached: {reason}") from error
+        client.get_transport().set_keepalive(KEEPALIVE_S)
+        return client
+
+    def _failed(self, to: Host | Jump, why: str) -> EnvironmentFailed:
+        way = "jump host " if isinstance(to, Jump) else ""
+        return EnvironmentFailed(f"ssh: {self.host.name}: {way}{to.address}:{to.port} {why}")

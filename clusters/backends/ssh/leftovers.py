@@ -1,0 +1,59 @@
+"""What a run without a driver has left on its hosts: found by its folder, swept by its label."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from holdfast.clusters.backends.ssh.backend import root_of
+from holdfast.clusters.backends.ssh.connect import Connection
+from holdfast.clusters.backends.ssh.hosts import Host, Hosts, from_manifest
+from holdfast.clusters.backends.ssh.line import Line
+from holdfast.clusters.backends.ssh.remote import STEWARD
+from holdfast.harness.errors import EnvironmentFailed
+
+
+def hosts_of(run_dir: Path) -> Hosts | None:
+    """The hosts of a run, as its manifest names them; None for a run without hosts."""
+    try:
+        table = json.loads((run_dir / "manifest.json").read_bytes()).get("hosts")
+        return from_manifest(table) if table else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def find(hosts: Hosts, label: str) -> Iterator[tuple[Host, str]]:
+    """Each host that has a folder of this run, or cannot be asked; with why, "" if it can."""
+    for host in hosts.hosts:
+        try:
+            connection = Connection(host, hosts.known_hosts)
+        except EnvironmentFailed as error:
+            yield host, str(error)
+            continue
+        try:
+            if connection.exists(root_of(host.folder, label)):
+                yield host, ""
+        finally:
+            connection.close()
+
+
+def sweep(host: Host, known_hosts: str, label: str) -> None:
+    """Ends what the run left on a host and removes its folder; EnvironmentFailed if it cannot."""
+    root = root_of(host.folder, label)
+    connection = Connection(host, known_hosts)
+    try:
+        if not connection.exists(root):
+            return
+        path = [f"PYTHONPATH={root}/code.zip", "PYTHONDONTWRITEBYTECODE=1"]
+        words = ["env", *path, host.python, "-S", "-m", STEWARD, "--sweep", label, root]
+        Line(connection, words).close()
+    finally:
+        connection.close()
+
+
+def sweep_quietly(host: Host, known_hosts: str, label: str) -> None:
+    """The same for a host that may not be there; `doctor --clean` finds what is left."""
+    with suppress(EnvironmentFailed):
+        sweep(host, known_hosts, label)

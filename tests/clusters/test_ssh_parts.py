@@ -1,0 +1,100 @@
+"""The parts of the ssh backend that need no host: its file, what is mirrored, merged evidence."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from holdfast.clusters.backends.ssh import hosts
+from holdfast.clusters.backends.ssh.agents import merged
+from holdfast.clusters.backends.ssh.mirror import Mirror
+from holdfast.clusters.backends.ssh.remote import Copies
+from holdfast.harness import history
+from holdfast.harness.errors import EnvironmentFailed, UsageError
+from holdfast.harness.events import Op, Status
+from holdfast.harness.segments import READY, Recorder
+
+
+def test_a_hosts_file_becomes_hosts_again_by_way_of_the_manifest(tmp_path: Path) -> None:
+    path = tmp_path / "hosts.toml"
+    path.write_text(
+        'clock_bound = "5ms"\n[[host]]\nname = "a"\naddress = "192.0.2.1"\ninner = "10.0.0.1"\n'
+        '[host.jump]\naddress = "gate"\n[[host]]\nname = "b"\naddress = "192.0.2.2"\nsudo = false\n'
+    )
+    found = hosts.from_manifest(hosts.read(path))
+    first, second = found.hosts
+    assert found.clock_bound_ns == 5_000_000
+    assert (first.reached, second.reached) == ("10.0.0.1", "192.0.2.2")
+    assert first.jump is not None and first.jump.address == "gate"
+    assert first.sudo and not second.sudo and second.jump is None
+
+
+def test_every_mistake_in_a_hosts_file_is_told_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "hosts.toml"
+    path.write_text(
+        'clock_bond = "5ms"\n[[host]]\nname = "a"\naddress = "x"\nprot = 22\n'
+        '[[host]]\nname = "b"\n[[host]]\nname = "c"\naddress = "y"\nport = "22"\n'
+        '[[host]]\nname = "d"\naddress = "z"\n'
+        + 2
+        * '[[host]]\nname = "d"\naddress = "192.0.2.9"\n'
+    )
+    with pytest.raises(UsageError) as raised:
+        hosts.read(path)
+    told = "\n".join(raised.value.problems)
+    assert "'clock_bond' is not in the catalogue; did you mean 'clock_bound'?" in told
+    assert "host 1: key 'prot'" in told and "did you mean 'port'?" in told
+    assert "host 2: it needs address" in told
+    assert "host 3: port = '22' must be of type int" in told
+    assert "two hosts have the name 'd'" in told and "two hosts have the address" in told
+    assert "host 4: 'z' is no IPv4 address" in told
+
+
+def carried(mirror: Mirror, copies: Copies) -> None:
+    """One look, arrived."""
+    for name, at, data in mirror.look()[0]:
+        copies.write(name, at, base64.b64decode(data))
+
+
+def test_what_was_fetched_is_what_was_recorded_at_every_look(tmp_path: Path) -> None:
+    there, here = tmp_path / "there", tmp_path / "here"
+    (there / "history").mkdir(parents=True)
+    mirror, copies = Mirror(there), Copies(here)
+    recorder = Recorder(there / "history", "c1", {"node": "c1", "processes": [1]})
+    first = recorder.invoke(Op.ACQUIRE, 1, recorder.intern("lock"), attempt=1)
+    carried(mirror, copies)
+    (row,) = history.load(here / "history").history.rows
+    assert (row["status"], row["t_ret"]) == (Status.INVOKED, 0)
+    second = recorder.invoke(Op.READ, 1, recorder.intern("other"), attempt=1)
+    recorder.complete(second, Status.FAIL, err=recorder.intern("refused"))
+    recorder.complete(first, Status.OK, token=7, res=1)
+    recorder.tell(READY)
+    carried(mirror, copies)
+    recording = history.load(here / "history")
+    assert recording.states == {"c1": READY}
+    assert list(recording.history.rows["status"]) == [Status.OK, Status.FAIL]
+    assert recording.history.rows["token"][0] == 7
+    assert recording.history.strings == ["", "lock", "other", "refused"]
+    for n in range(2000):
+        recorder.complete(recorder.invoke(Op.READ, 1, 1, attempt=n), Status.OK)
+    recorder.close()
+    carried(mirror, copies)
+    carried(mirror, copies)
+    copies.close()
+    for name in ("c1.seg", "c1.strings"):
+        assert (here / "history" / name).read_bytes() == (there / "history" / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "history/../x.seg", "logs/a/b.sh", "/etc/x"])
+def test_a_host_cannot_write_where_it_should_not(tmp_path: Path, name: str) -> None:
+    with pytest.raises(EnvironmentFailed, match="sent a file of the name"):
+        Copies(tmp_path).write(name, 0, b"x")
+
+
+def test_a_cut_bites_where_one_host_saw_it_and_a_pause_where_all_did() -> None:
+    cut = [{"bit": False, "dropped": 0}, {"bit": True, "dropped": 4}]
+    assert merged(cut, any_bites=True) == {"bit": True, "dropped": 4}
+    pause = [{"bit": False, "states": {"n1": "S"}}, {"bit": True, "states": {"n2": "T"}}]
+    joined = merged(pause, any_bites=False)
+    assert joined == {"bit": False, "states": {"n1": "S", "n2": "T"}}
