@@ -232,7 +232,7 @@ def _reentries(case: Case) -> Met:
     for n in asked[found.certain[asked]].tolist():
         owner = int(found.process[n]), int(found.key[n])
         until_ns = inside.get(owner, -1)
-        again += until_ns > found.inv[n]
+        again += bool(until_ns > found.inv[n])
         inside[owner] = max(int(found.end[n]), until_ns)
     lacks = [] if again else [f"nobody was let in again where it held: 0 of {len(asked)}"]
     return {"let in again": again}, lacks
