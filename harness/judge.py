@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -45,7 +45,10 @@ def judge_case(
     verdicts = [_one(prop, checkers[prop], case) for prop in case.asked]
     kinds = sorted({window.do for window in case.windows if window.bit})
     rows = [_verdict_row(verdict, case, kinds) for verdict in verdicts]
+    rows, aside, untested = meant(rows, manifest["plan"].get("must", ()))
     word, exit_code = overall(rows, case.history.problems)
+    if untested and exit_code == 0:
+        word, exit_code = str(Verdict.UNKNOWN), 3
     return {
         "schema": SCHEMA,
         "run": manifest["run"],
@@ -61,6 +64,7 @@ def judge_case(
         "nodes": {str(process): node for process, node in case.nodes.items()},
         "servers": [f"n{n}" for n in range(1, manifest["plan"]["nodes"] + 1)],
         "verdicts": rows,
+        "aside": aside,
         "faults": [asdict(window) for window in case.windows],
         "promises": manifest["promises"],
     }
@@ -212,6 +216,22 @@ def event(history: History, index: int, nodes: Mapping[int, str]) -> dict[str, A
         "res": int(row["res"]),
         "error": history.strings[int(row["err"])],
     }
+
+
+def meant(
+    rows: Sequence[dict[str, Any]], must: Collection[str]
+) -> tuple[list[dict[str, Any]], dict[str, str], list[str]]:
+    """The rows that count for a run which is for the properties `must`, () for all of them.
+
+    Then what is set aside, with the reason: what the run is not for and did not put to the test.
+    And which of `must` it did not put to the test either, promised or not.
+    """
+    if not must:
+        return list(rows), {}, []
+    unknown = {row["property"]: row["reason"] for row in rows if row["verdict"] == Verdict.UNKNOWN}
+    aside = {prop: reason for prop, reason in unknown.items() if prop not in must}
+    kept = [row for row in rows if row["property"] not in aside]
+    return kept, aside, [prop for prop in unknown if prop in must]
 
 
 def overall(rows: Sequence[Mapping[str, Any]], problems: Sequence[str]) -> tuple[str, int]:

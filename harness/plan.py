@@ -16,6 +16,7 @@ from holdfast.harness.clock import SECOND
 from holdfast.harness.durations import duration_ns, duration_text
 from holdfast.harness.errors import UsageError
 from holdfast.harness.ports import Fault
+from holdfast.harness.verdict import PROPERTIES
 
 SCHEMA = "holdfast-plan/1"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -29,6 +30,8 @@ class Plan:
 
     resource   "" asks for what suits the system: fenced where it has tokens, else unfenced
     options    of the system and the workload, as given
+    must       properties that the run is for: they are judged whatever the workload asks, and each
+               must be put to the test; (): all that the workload asks
     """
 
     system: str
@@ -44,6 +47,7 @@ class Plan:
     options: Mapping[str, str] = field(default_factory=dict)
     nemeses: Sequence[tuple[str, Mapping[str, str]]] = ()
     faults: Sequence[Fault] = ()
+    must: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,7 +124,7 @@ class _Reader:
             self._problems.append(f"{self._where}: {suggest(name, self._names, 'key')}")
 
 
-_TYPE_WORDS = {str: "string", int: "whole number", dict: "table", list: "list of tables"}
+_TYPE_WORDS = {str: "string", int: "whole number", dict: "table", list: "list"}
 
 
 def parse(table: Mapping[str, Any], known: Known, where: str = "plan") -> Plan:
@@ -169,6 +173,7 @@ def parse(table: Mapping[str, Any], known: Known, where: str = "plan") -> Plan:
         options=reader.take("options", dict, {}, _texts),
         nemeses=reader.take("nemesis", list, (), lambda v: _nemeses(v, known, where)),
         faults=reader.take("fault", list, (), lambda v: _faults(v, known, where)),
+        must=reader.take("must", list, (), _properties),
     )
     reader.finish()
     if problems:
@@ -181,6 +186,15 @@ def _positive(text: str) -> int:
     if span <= 0:
         raise UsageError(f"{text!r} is not longer than nothing")
     return span
+
+
+def _properties(names: Sequence[Any]) -> tuple[str, ...]:
+    problems = [
+        suggest(str(name), PROPERTIES, "property") for name in names if name not in PROPERTIES
+    ]
+    if problems:
+        raise UsageError(*problems)
+    return tuple(dict.fromkeys(names))
 
 
 def _texts(table: Mapping[str, Any]) -> dict[str, str]:
@@ -240,6 +254,7 @@ def to_toml(plan: Plan, *, exact: bool) -> str:
         lines += [f"{name} = {value}"] if value or name == "seed" else []
     lines.append(f"time = {json.dumps(duration_text(plan.time_ns))}")
     lines.append(f"lease = {json.dumps(duration_text(plan.lease_ns))}")
+    lines += [f"must = {json.dumps(list(plan.must))}"] if plan.must else []
     lines += _table("[options]", plan.options) if plan.options else []
     for name, options in () if exact else plan.nemeses:
         lines += _table("[[nemesis]]", {"name": name, **options})

@@ -17,6 +17,7 @@ from holdfast.harness.errors import HoldfastError
 COMMANDS: dict[str, str] = {
     "demo": "The tour: the reference service holds, the majority vote is violated.",
     "run": "One run: deploy, drive clients under faults, judge, report.",
+    "scenario": "A validation scenario by name: owner-pause, retry-storm ...",
     "sim": "Many seeds in the simulator, every knob drawn from each.",
     "replay": "The same plan again, every fault exact: fails N of M.",
     "shrink": "The smallest plan that still fails the same way.",
@@ -26,7 +27,7 @@ COMMANDS: dict[str, str] = {
     "check": "Judge a run or a foreign history; the verdict is the exit code.",
     "report": "Write the HTML report of a judged run.",
     "export": "Write a run's operations for other tools: JSON lines, EDN, CSV, Parquet.",
-    "list": "What there is: systems, workloads, nemeses, checkers, backends, models, mutants.",
+    "list": "What there is: systems, workloads, nemeses, checkers, scenarios, mutants ...",
     "doctor": "What this machine can run and why not; --clean removes leftovers.",
     "config": "Every setting and where it came from.",
 }

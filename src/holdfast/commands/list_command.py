@@ -12,6 +12,7 @@ from holdfast.harness.errors import UsageError
 from holdfast.harness.mutants import MUTANTS
 from holdfast.harness.plan import suggest
 from holdfast.harness.verdict import PROPERTIES
+from holdfast.scenarios import SCENARIOS
 
 Table = dict[str, str]
 
@@ -26,6 +27,7 @@ KINDS: dict[str, Callable[[], Table]] = {
     "nemeses": lambda: {name: row.says for name, row in catalogue.NEMESES.items()},
     "checkers": _checkers,
     "backends": lambda: {name: row.says for name, row in catalogue.BACKENDS.items()},
+    "scenarios": lambda: {name: row.says for name, row in SCENARIOS.items()},
     "models": lambda: {name: row.says for name, row in catalogue.MODELS.items()},
     "resources": lambda: dict(catalogue.RESOURCES),
     "mutants": lambda: {
@@ -35,12 +37,13 @@ KINDS: dict[str, Callable[[], Table]] = {
 
 
 @click.command(
-    short_help="What there is: systems, workloads, nemeses, checkers, backends, mutants."
+    short_help="What there is: systems, workloads, nemeses, checkers, backends, scenarios, mutants."
 )
 @click.argument("kind", metavar="KIND")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: name -> sentence.")
 def command(kind: str, as_json: bool) -> int:
-    """KIND: systems, workloads, nemeses, checkers, backends, models, resources or mutants."""
+    """KIND: systems, workloads, nemeses, checkers, backends, scenarios, models, resources or
+    mutants."""
     if kind not in KINDS:
         raise UsageError(suggest(kind, list(KINDS), "kind"))
     table = KINDS[kind]()

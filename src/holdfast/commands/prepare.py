@@ -167,10 +167,11 @@ def unable(plan: Plan) -> list[str]:
 
 
 def asks(plan: Plan, promises: Promises) -> list[str]:
-    """The properties to judge: those of the workload that mean something for this system."""
+    """The properties to judge: those of the workload and of the plan that mean something for this
+    system."""
     wanted: Sequence[str] = load(f"{catalogue.WORKLOADS[plan.workload].entry}:ASKS")
     without = {"token-order"} if promises.tokens == "none" else set()
-    return [prop for prop in wanted if prop not in without]
+    return [prop for prop in dict.fromkeys((*wanted, *plan.must)) if prop not in without]
 
 
 def hosts_of(plan: Plan, path: str) -> Mapping[str, Any]:

@@ -1,0 +1,119 @@
+"""`holdfast scenario`: a validation scenario by name, as its plan file has it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from holdfast import catalogue
+from holdfast.commands import plans, prepare
+from holdfast.commands.run_command import carry_out
+from holdfast.commands.settings import DEFAULTS
+from holdfast.harness.errors import UsageError
+from holdfast.harness.plan import Plan, parse, suggest, to_toml
+from holdfast.scenarios import SCENARIOS, Scenario, path_of
+
+
+@click.command(short_help="A validation scenario by name: owner-pause, retry-storm ...")
+@click.argument("name", metavar="NAME")
+@click.option("--backend", help="Where the nodes live: sim, local or docker.", default="sim")
+@click.option("--system", help="Another lock service than the plan file's.")
+@click.option("--resource", help="The protected resource: fenced, strict or unfenced.")
+@click.option("--nodes", type=int, help="Servers; as in the file if not given.")
+@click.option("--clients", type=int, help="Client processes.")
+@click.option("--time", help="How long the workload runs, e.g. 30s.")
+@click.option("--lease", help="The lease that acquires ask for, e.g. 2s.")
+@click.option("--seed", type=int, help="Where all chance comes from.")
+@click.option("--set", "options", multiple=True, help="An option of the system or workload: k=v.")
+@click.option("--mutant", help="Plant a bug, to see that it is found (holdfast list mutants).")
+@click.option(
+    "--out", default=DEFAULTS["out"], show_default=True, help="Folder for run directories."
+)
+@click.option("--show", is_flag=True, help="Print the plan file as it is, to read and copy.")
+@click.option("--dry-run", is_flag=True, help="Print the whole plan, every fault exact, and stop.")
+@click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object.")
+def command(
+    name: str,
+    options: tuple[str, ...],
+    out: str,
+    show: bool,
+    dry_run: bool,
+    as_json: bool,
+    **over: Any,
+) -> int:
+    """Run a scenario by name (holdfast list scenarios), in the simulator if not told otherwise.
+
+    Its plan file names the properties that it must put to the test. Where it did not, the exit
+    code is 3: a scenario that showed nothing has not passed.
+    """
+    path, scenario = path_of(name), SCENARIOS[name]
+    if show:
+        click.echo(path.read_text(), nl=False)
+        return 0
+    given = {key: value for key, value in over.items() if value is not None}
+    plan = plan_of(name, scenario, path, given, options)
+    full = prepare.complete(plan)
+    if dry_run:
+        click.echo(to_toml(full, exact=True), nl=False)
+        return 0
+    verdicts = carry_out(full, Path(out), again(name, given, options), quiet=as_json)
+    if as_json:
+        click.echo(json.dumps(verdicts))
+    else:
+        _told(name, verdicts)
+    return int(verdicts["exit_code"])
+
+
+def plan_of(
+    name: str, scenario: Scenario, path: Path, given: Mapping[str, Any], options: tuple[str, ...]
+) -> Plan:
+    """The scenario's plan with what the command line says put over it. UsageError."""
+    table = plans.read_table(path)
+    backend = given["backend"]
+    if backend not in catalogue.BACKENDS:
+        raise UsageError(suggest(backend, list(catalogue.BACKENDS), "backend"))
+    if scenario.only not in ("", backend):
+        raise UsageError(f"scenario {name} runs on --backend {scenario.only} only, not {backend}")
+    if backend == "sim" and scenario.in_sim:
+        table["system"] = scenario.in_sim
+    chosen = dict(table.get("options", {}))
+    for option in options:
+        key, equals, text = option.partition("=")
+        if not equals:
+            raise UsageError(f"--set {option!r}: write it name=value")
+        chosen[key] = text
+    if given.get("mutant"):
+        chosen["mutant"] = given["mutant"]
+    over = {key: value for key, value in given.items() if key != "mutant"}
+    if "system" in over and over["system"] != table["system"] and "nodes" not in over:
+        table.pop("nodes", None)
+    table = {**table, **over, "options": chosen}
+    plan = parse(table, prepare.KNOWN, f"scenario {name}")
+    return plan if "nodes" in table else replace(plan, nodes=0)
+
+
+def again(name: str, given: Mapping[str, Any], options: tuple[str, ...]) -> str:
+    """The command line that shows the scenario again."""
+    words = ["holdfast", "scenario", name]
+    for key, value in given.items():
+        words += [f"--{key}", str(value)]
+    for option in options:
+        words += ["--set", option]
+    return shlex.join(words)
+
+
+def _told(name: str, verdicts: Mapping[str, Any]) -> None:
+    """The last lines: what the scenario is for, and what it left aside."""
+    tested = [row["property"] for row in verdicts["verdicts"] if row["verdict"] != "UNKNOWN"]
+    open_ = [row["property"] for row in verdicts["verdicts"] if row["verdict"] == "UNKNOWN"]
+    click.echo(f"scenario {name}: {verdicts['verdict']}, put to the test: {', '.join(tested)}")
+    if open_:
+        click.echo(f"  not put to the test, though it is for that: {', '.join(open_)}")
+    if verdicts["aside"]:
+        click.echo(f"  not what it is for, and not tested: {', '.join(verdicts['aside'])}")

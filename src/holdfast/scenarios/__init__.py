@@ -1,0 +1,72 @@
+"""The named scenarios: one plan file each, beside this one, to be read, run and copied.
+
+A file's `must` names the properties that the scenario is for. One that a run did not put to the
+test makes it UNKNOWN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.harness.errors import UsageError
+from holdfast.harness.plan import suggest
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scenario:
+    """What it shows in one sentence.
+
+    only     the one backend that can do its faults, "" for all
+    in_sim   the system that stands in where the file's own cannot be simulated, "" for none
+    sweep    the file has a table [sweep]: many runs, along one value
+    """
+
+    says: str
+    only: str = ""
+    in_sim: str = ""
+    sweep: bool = False
+
+
+SCENARIOS: dict[str, Scenario] = {
+    "concurrent-acquisition": Scenario(says="six clients want one lock, and nothing goes wrong"),
+    "owner-crash": Scenario(says="whoever holds the lock is killed, three times"),
+    "owner-pause": Scenario(says="the holder stands still, for less than its lease and for more"),
+    "network-partition": Scenario(says="the leader alone, the servers in halves, a bridge"),
+    "delayed-renewal": Scenario(says="renewals that come late, and renewals that come too late"),
+    "duplicate-request": Scenario(says="every other write is sent twice, and the leader dies"),
+    "stale-owner-resume": Scenario(says="a holder comes back after three leases and goes on"),
+    "service-restart": Scenario(says="all lock servers die at once, and come back"),
+    "clock-skew": Scenario(says="wall clocks step, run fast and flicker, at server and holder"),
+    "token-rejection": Scenario(says="a strict resource refuses whoever comes with an old token"),
+    "client-timeout": Scenario(says="clients wait less long than owners hold"),
+    "retry-storm": Scenario(says="eight clients that ask again at once, and a leader that dies"),
+    "holder-isolated": Scenario(says="the owner reaches the resource, but no lock server"),
+    "leader-isolated": Scenario(says="the leader is cut off, and clients still reach it"),
+    "asymmetric-partition": Scenario(says="the leader hears but is not heard, then the reverse"),
+    "abandoned-lock": Scenario(says="owners that stop dead with the lock in their hand"),
+    "priority-flood": Scenario(says="urgent requests without end, and a few that are not"),
+    "leader-election": Scenario(says="whoever holds leads, for long; tokens are its terms"),
+    "split-vote": Scenario(says="many ask five independent servers at once, nobody has three"),
+    "redlock-two-down": Scenario(
+        says="two of five independent servers are down", in_sim="majority"
+    ),
+    "redlock-clock-step": Scenario(
+        says="the clocks of one and then of three of five servers jump", in_sim="majority"
+    ),
+    "redlock-restart": Scenario(
+        says="one and then three of five servers forget what they granted", in_sim="majority"
+    ),
+    "resource-restart": Scenario(says="the resource dies; its highest token must survive"),
+    "resource-pause": Scenario(says="the resource stands still while owners wait for it"),
+    "resource-slow": Scenario(says="the resource stands still for half of the time"),
+    "stutter": Scenario(says="whoever holds stands still again and again, for moments"),
+    "whole-node-freeze": Scenario(says="leading server and holder stand still together"),
+}
+
+
+def path_of(name: str) -> Path:
+    """The plan file of a scenario; UsageError for a name that is not in the table."""
+    if name not in SCENARIOS:
+        raise UsageError(suggest(name, SCENARIOS, "scenario") + "; holdfast list scenarios")
+    return Path(__file__).with_name(f"{name}.toml")

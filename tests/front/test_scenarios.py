@@ -1,0 +1,143 @@
+"""The named scenarios: each shows what it is for in the simulator, some in containers too."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from holdfast import catalogue, simulating
+from holdfast.commands import plans, prepare
+from holdfast.commands.scenario_command import plan_of
+from holdfast.harness.plan import parse
+from holdfast.scenarios import SCENARIOS, path_of
+from tests import needs
+from tests.front.said import holdfast
+
+Capture = pytest.CaptureFixture[str]
+RUNS = [name for name, row in SCENARIOS.items() if not row.sweep]
+BROKEN = {"split-vote", "redlock-two-down", "redlock-clock-step", "redlock-restart"}
+"""In the simulator the vote without consensus is what they run, and its tokens go backwards."""
+
+
+def simulated(name: str) -> simulating.Ran:
+    plan = plan_of(name, SCENARIOS[name], path_of(name), {"backend": "sim"}, ())
+    return simulating.in_memory(prepare.manifest(prepare.complete(plan), name, ""))
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_scenario_puts_everything_that_it_is_for_to_the_test(name: str) -> None:
+    ran = simulated(name)
+    found = {row["property"]: row["verdict"] for row in ran.verdicts["verdicts"]}
+    must = plans.read_table(path_of(name))["must"]
+    assert set(must) <= set(found)
+    assert [prop for prop, verdict in found.items() if verdict == "UNKNOWN"] == []
+    assert [window.reason for window in ran.case.windows if not window.bit] == []
+    assert ran.verdicts["exit_code"] == (1 if name in BROKEN else 0)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_scenario_is_a_plan_file_that_says_what_must_be_seen(name: str) -> None:
+    text = path_of(name).read_text()
+    comment = [line for line in text.splitlines() if line.startswith("#")]
+    assert comment[0].startswith("# ") and "It must be seen" in " ".join(comment)
+    assert parse(tomllib.loads(text), prepare.KNOWN).must
+
+
+def test_every_plan_file_of_the_folder_is_in_the_table() -> None:
+    files = {path.stem for path in path_of("owner-pause").parent.glob("*.toml")}
+    assert files == set(SCENARIOS)
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("backend", ["local", "docker"])
+def test_a_scenario_can_be_planned_on_every_backend(name: str, backend: str) -> None:
+    plan = plan_of(name, SCENARIOS[name], path_of(name), {"backend": backend}, ())
+    assert prepare.complete(plan).system in catalogue.SYSTEMS
+
+
+def test_a_scenario_that_shows_nothing_is_unknown_and_never_a_pass(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    lone = ("--clients", "1", "--time", "2s", "--out", tmp_path)
+    said = holdfast(capsys, "scenario", "concurrent-acquisition", *lone)
+    assert said.code == 3
+    assert "scenario concurrent-acquisition: UNKNOWN" in said.out
+    assert "not put to the test, though it is for that: mutual-exclusion" in said.out
+
+
+def test_what_a_system_never_promised_must_be_put_to_the_test_as_well(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    plan = tmp_path / "calm.toml"
+    plan.write_text(
+        'system = "reference"\nbackend = "sim"\nresource = "unfenced"\ntime = "2s"\n'
+        'must = ["mutual-exclusion", "no-lost-update"]\n'
+    )
+    said = holdfast(capsys, "run", plan, "--json", "--out", tmp_path / "runs")
+    verdicts = json.loads(said.out)
+    by_name = {row["property"]: row for row in verdicts["verdicts"]}
+    assert by_name["no-lost-update"]["verdict"] == "UNKNOWN"
+    assert not by_name["no-lost-update"]["promised"]
+    assert (said.code, verdicts["verdict"]) == (3, "UNKNOWN")
+    assert "loss-notice" in verdicts["aside"]
+
+
+def test_a_planted_bug_is_found_by_a_scenario(capsys: Capture, tmp_path: Path) -> None:
+    bug = ("--mutant", "unchecked-tokens", "--out", tmp_path)
+    said = holdfast(capsys, "scenario", "owner-pause", *bug)
+    assert said.code == 1
+    assert "scenario owner-pause: VIOLATED" in said.out
+
+
+def test_the_plan_file_is_shown_and_the_exact_plan_can_be_run(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    shown = holdfast(capsys, "scenario", "owner-pause", "--show").out
+    assert shown == path_of("owner-pause").read_text()
+    exact = holdfast(capsys, "scenario", "stutter", "--dry-run", "--seed", "9").out
+    plan = parse(tomllib.loads(exact), prepare.KNOWN)
+    assert plan.seed == 9 and len(plan.faults) > 5 and plan.must
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("owner-puase",), "did you mean 'owner-pause'?"),
+        (("owner-pause", "--system", "redsi"), "did you mean 'redis'?"),
+        (("owner-pause", "--backend", "dokcer"), "did you mean 'docker'?"),
+        (("owner-pause", "--set", "gap_ms"), "write it name=value"),
+        (("priority-flood", "--system", "majority"), "system 'majority' has no option 'queue'"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(capsys: Capture, words: tuple[str, ...], told: str) -> None:
+    said = holdfast(capsys, "scenario", *words)
+    assert said.code == 2
+    assert told in said.err
+
+
+def test_a_property_that_is_not_known_is_told(capsys: Capture, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text('system = "single"\nmust = ["mutual-exclusoin"]\n')
+    said = holdfast(capsys, "run", plan)
+    assert said.code == 2 and "did you mean 'mutual-exclusion'?" in said.err
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(
+    "name",
+    [
+        "owner-pause",
+        "leader-isolated",
+        pytest.param("concurrent-acquisition", marks=pytest.mark.power),
+    ],
+)
+def test_a_scenario_shows_the_same_in_containers(
+    capsys: Capture, tmp_path: Path, name: str
+) -> None:
+    needs.engine()
+    words = ("--backend", "docker", "--out", tmp_path, "--json")
+    said = holdfast(capsys, "scenario", name, *words)
+    assert said.code == 0, said.out + said.err
