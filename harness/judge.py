@@ -10,6 +10,7 @@ from holdfast.harness import store
 from holdfast.harness.case import Case, Checker, History, Window
 from holdfast.harness.events import Op, Status
 from holdfast.harness.history import Recording, load
+from holdfast.harness.narrowing import share
 from holdfast.harness.store import RunDir
 from holdfast.harness.verdict import (
     ENFORCED_BY_RESOURCE,
@@ -33,7 +34,8 @@ def judge(run: RunDir, checkers: Mapping[str, Checker], evidence: Evidence) -> d
     manifest = run.read_manifest()
     marks, faults = store.read_lines(run.times), store.read_lines(run.faults)
     case = case_of(manifest, load(run.history), marks, faults)
-    return {**judge_case(manifest, case, checkers), "evidence": evidence(case)}
+    told = {**evidence(case), "narrowed": share(case.history.rows)}
+    return {**judge_case(manifest, case, checkers), "evidence": told}
 
 
 def judge_case(
