@@ -34,6 +34,12 @@ def column(case: Case, name: str) -> Ints:
     return known[name]
 
 
+def took(case: Case) -> Ints:
+    """How long each call lasted as its client felt it, ns; kernel stamps make no call shorter."""
+    inv, ret = column(case, "t_inv"), column(case, "t_ret")
+    return ret - inv + column(case, "tx") + column(case, "rx")
+
+
 def rows_of(case: Case, *ops: Op) -> Indices:
     """Indices of the rows of these kinds, in order."""
     kind = column(case, "f")

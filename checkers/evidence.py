@@ -9,7 +9,7 @@ import numpy as np
 
 from holdfast.checkers import served
 from holdfast.checkers.availability import availability, partitions, waits
-from holdfast.checkers.columns import Ints, column, rows_of
+from holdfast.checkers.columns import Ints, column, rows_of, took
 from holdfast.checkers.coverage import AIMED_AT_CLIENTS, servers_struck
 from holdfast.checkers.distribution import dist
 from holdfast.checkers.ended import certain_end, may_have_ended
@@ -92,14 +92,13 @@ def _grants(case: Case) -> dict[str, list[int]]:
 
 def _latency(case: Case) -> dict[str, object]:
     """How long the calls took that were answered ok, by op."""
-    inv, ret, status = column(case, "t_inv"), column(case, "t_ret"), column(case, "status")
+    lasted, status = took(case), column(case, "status")
     answered: dict[str, object] = {}
     for op in CALLS:
         of_op = rows_of(case, op)
         done = of_op[status[of_op] == Status.OK]
-        took = ret[done] - inv[done]
-        if len(done) and (op is not Op.HEARTBEAT or took.any()):
-            answered[op.name.lower()] = dist(took)
+        if len(done) and (op is not Op.HEARTBEAT or lasted[done].any()):
+            answered[op.name.lower()] = dist(lasted[done])
     return answered
 
 
@@ -141,7 +140,7 @@ def _queue_depth(case: Case, waited: Bools) -> dict[str, float | None]:
 def _timeouts(case: Case) -> int:
     """Requests to the lock service whose time was over before they had what they asked for."""
     found = table(case)
-    waited_out = (found.wait > 0) & (found.wait <= found.ret - found.inv)
+    waited_out = (found.wait > 0) & (found.wait <= took(case)[found.row])
     refused = (found.status == Status.FAIL) & waited_out
     status = column(case, "status")[rows_of(case, Op.RENEW, Op.RELEASE)]
     unknown = (status == Status.INFO) | (status == Status.INVOKED)
@@ -254,8 +253,7 @@ def _renewals(case: Case) -> tuple[Ints, Ints]:
     attempt = column(case, "attempt")[rows]
     rows = rows[np.argsort(attempt, kind="stable")]
     same = np.diff(column(case, "attempt")[rows]) == 0
-    inv, ret = column(case, "t_inv")[rows], column(case, "t_ret")[rows]
-    return np.diff(inv)[same], ret - inv
+    return np.diff(column(case, "t_inv")[rows])[same], took(case)[rows]
 
 
 def _utilisation(case: Case, hold_mean_ns: object) -> dict[str, float | None]:

@@ -166,7 +166,9 @@ def _writes_after_notice(case: Case) -> int:
     if not told:
         return 0
     writes = rows[case.history.of(Op.WRITE)]
+    # When it was decided to write, not when that left: a notice may have come in between.
+    called = (writes["t_inv"] - writes["tx"]).tolist()
     return sum(
         told.get(attempt, t_ns) < t_ns
-        for attempt, t_ns in zip(writes["attempt"].tolist(), writes["t_inv"].tolist(), strict=True)
+        for attempt, t_ns in zip(writes["attempt"].tolist(), called, strict=True)
     )

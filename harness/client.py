@@ -11,6 +11,7 @@ import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,13 +22,15 @@ from holdfast.harness.events import (
     Answer,
     Grant,
     Op,
+    Stamped,
     Status,
     Terms,
     attempt_id,
 )
 from holdfast.harness.guard import Guard
 from holdfast.harness.phase import GO
-from holdfast.harness.ports import BlockingLockClient, LockClient, Queried
+from holdfast.harness.ports import CALL, BlockingLockClient, LockClient, Queried
+from holdfast.harness.rows import Rows, Stamps
 
 GUARD_NS = 10 * SECOND
 """A call that is so much over its own bound is given up here and judged as a hung request."""
@@ -50,33 +53,10 @@ class Reply:
     error: str = ""
 
 
-class Rows(Protocol):
-    """Where a Context records: `segments.Recorder` on a host, rows in memory in the simulator."""
-
-    def intern(self, text: str) -> int: ...
-
-    def invoke(
-        self,
-        f: Op,
-        process: int,
-        key: int,
-        *,
-        attempt: int = 0,
-        token: int = NO_TOKEN,
-        arg: int = 0,
-        aux: int = 0,
-        op: int = 0,
-        mode: int = 0,
-    ) -> int: ...
-
-    def complete(
-        self, number: int, status: Status, *, token: int | None = None, res: int = 0, err: int = 0
-    ) -> int: ...
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parts:
-    """What a Context stands on. `now` is the clock of the run, ns."""
+    """What a Context stands on. `now` is the clock of the run, ns; without `stamps` the edges of
+    the calls are all that is known of them."""
 
     lock_client: LockClient | BlockingLockClient
     resource: Resource
@@ -88,6 +68,7 @@ class Parts:
     phase: Callable[[], int]
     die: Callable[[], None]
     now: Callable[[], int] = now_ns
+    stamps: Stamps | None = None
 
 
 class Context:
@@ -112,6 +93,7 @@ class Context:
         self._held: dict[int, str] = {}
         self._lost: set[int] = set()
         self._guard = Guard()
+        self._wire: str = getattr(parts.lock_client, "wire", "")
         blocking = getattr(parts.lock_client, "blocking", False)
         self._thread = ThreadPoolExecutor(1, f"client-{parts.process}") if blocking else None
 
@@ -301,14 +283,16 @@ class Context:
         )
         name = attempt_id(self.process, row)
         sent: dict[str, Any] = {"op": name, "attempt": grant.attempt, "token": grant.token}
-        if op is Op.READ:
-            reply = await resource.read(grant.lock, **sent)
-        else:
-            replies = [
-                await resource.write(grant.lock, base=base, **sent) for _ in range(1 + repeats)
-            ]
-            reply = next((r for r in replies if r.outcome is Status.OK), _worst(replies))
-        recorder.complete(row, reply.outcome, res=reply.version, err=recorder.intern(reply.error))
+        with self._watched(CALL) as stamped:
+            if op is Op.READ:
+                reply = await resource.read(grant.lock, **sent)
+            else:
+                replies = [
+                    await resource.write(grant.lock, base=base, **sent) for _ in range(1 + repeats)
+                ]
+                reply = next((r for r in replies if r.outcome is Status.OK), _worst(replies))
+            err = recorder.intern(reply.error)
+            recorder.complete(row, reply.outcome, res=reply.version, err=err, stamped=stamped)
         return reply.version if reply.outcome is Status.OK else -1
 
     async def _call(
@@ -331,9 +315,21 @@ class Context:
             )
             return await self._guarded(asyncio.shield(work), None, guard_ns)
         row = invoke()
-        return await self._guarded(self._answer(call), row, guard_ns)
+        with self._watched(self._wire) as stamped:
+            return await self._guarded(self._answer(call), row, guard_ns, stamped)
 
-    async def _guarded(self, waiting: Awaitable[Answer], row: int | None, guard_ns: int) -> Answer:
+    def _watched(self, wire: str) -> AbstractContextManager[Stamped | None]:
+        """What the kernel says of the call that is made meanwhile, where somebody can ask it."""
+        stamps = self._parts.stamps
+        return nullcontext() if stamps is None or not wire else stamps.watch(wire)
+
+    async def _guarded(
+        self,
+        waiting: Awaitable[Answer],
+        row: int | None,
+        guard_ns: int,
+        stamped: Stamped | None = None,
+    ) -> Answer:
         watch = self._guard.enter(guard_ns / SECOND)
         try:
             answer = await waiting
@@ -348,7 +344,7 @@ class Context:
         finally:
             self._guard.leave(watch)
         if row is not None:
-            self._complete(row, answer)
+            self._complete(row, answer, stamped)
         return answer
 
     async def _answer(self, call: Callable[[], Awaitable[Answer] | Answer]) -> Answer:
@@ -362,18 +358,21 @@ class Context:
         self, invoke: Callable[[], int], call: Callable[[], Awaitable[Answer] | Answer]
     ) -> Answer:
         row = invoke()
-        try:
-            answer = call()
-            assert isinstance(answer, Answer), "a blocking adapter answers without await"
-        except Exception as error:
-            answer = _unforeseen(error)
-        self._complete(row, answer)
+        with self._watched(self._wire) as stamped:
+            try:
+                answer = call()
+                assert isinstance(answer, Answer), "a blocking adapter answers without await"
+            except Exception as error:
+                answer = _unforeseen(error)
+            self._complete(row, answer, stamped)
         return answer
 
-    def _complete(self, row: int, answer: Answer) -> None:
+    def _complete(self, row: int, answer: Answer, stamped: Stamped | None = None) -> None:
         err = self._recorder.intern(answer.error)
         token = answer.token if answer.token != NO_TOKEN else None
-        self._recorder.complete(row, answer.outcome, token=token, res=answer.ttl_ns, err=err)
+        self._recorder.complete(
+            row, answer.outcome, token=token, res=answer.ttl_ns, err=err, stamped=stamped
+        )
 
     async def _run(self, call: Callable[[], Awaitable[None] | None]) -> None:
         """Open or close, in the client's own thread where it has one."""

@@ -5,6 +5,7 @@ Standard library only: this file travels into containers and into libraries' own
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -110,7 +111,9 @@ key            lock or resource name, index into the writer's strings
 err            error text, index into the writer's strings (0: none)
 process        number of the logical client
 mode           `Mode` of an acquire
-tx, rx         kernel transmit and receive stamps, ns after t_inv and before t_ret (0: not taken)
+tx, rx         how much later than the call the request left, and how much earlier than its return
+               the answer came, by the kernel's stamps, ns; they count where `flags` says so
+flags          LEFT | CAME of its edges that the kernel stamped
 status         `Status`, written last
 SERVED_* rows are the resource's own log, in its own order: OK = accepted, FAIL = rejected.
 """
@@ -119,6 +122,14 @@ NO_TOKEN = -1
 
 CHANGED = "changed"
 """How the error text of a FAIL begins that says: the lock's newest token is another one."""
+
+LEFT, CAME = 1, 2
+"""Bits of `flags`. A merged history is narrowed by them: its t_inv is when the request left, t_ret
+when the answer came; the edges of the call are t_inv - tx and t_ret + rx."""
+Stamped = Callable[[int, int], tuple[int, int]]
+"""(call edge, return edge) -> when the request left and when its answer came; 0: not known."""
+LONGEST_STAMP = (1 << 32) - 1
+"""Of tx and rx; a longer span is recorded as this one, which narrows less."""
 
 ROW_BYTES = 96
 ROW_FORMAT = "<qqqqqqqqIIIIIIBBBB4x"

@@ -14,7 +14,16 @@ from holdfast.harness import host_clocks
 from holdfast.harness.case import MERGED_DTYPE, History, Rows
 from holdfast.harness.errors import UsageError
 from holdfast.harness.events import NO_TOKEN, ROW_BYTES, ROW_FIELDS, Op, Status
-from holdfast.harness.segments import HEADER_BYTES, MAGIC, META_AT, ROWS_AT, SCHEMA, STATE_AT
+from holdfast.harness.narrowing import narrowed
+from holdfast.harness.segments import (
+    HEADER_BYTES,
+    MAGIC,
+    META_AT,
+    ROWS_AT,
+    SCHEMA,
+    STAMPS_AT,
+    STATE_AT,
+)
 
 LAST_NS = 1 << 61
 """No clock shows so much, and two such spans still fit 64 bits; 73 years."""
@@ -25,7 +34,10 @@ assert ROW_DTYPE.itemsize == ROW_BYTES
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Header:
-    """What a segment says of itself. `rows` is None while its writer has not closed it."""
+    """What a segment says of itself. `rows` is None while its writer has not closed it.
+
+    stamps_ns   until when kernel stamps count; said in a writer's first segment
+    """
 
     path: Path
     writer: str
@@ -33,6 +45,7 @@ class Header:
     state: int
     rows: int | None
     meta: Mapping[str, Any]
+    stamps_ns: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,6 +93,7 @@ def read_header(path: Path) -> Header:
         state=head[STATE_AT],
         rows=used - 1 if used else None,
         meta=meta,
+        stamps_ns=int.from_bytes(head[STAMPS_AT : STAMPS_AT + 8], "little"),
     )
 
 
@@ -115,7 +129,8 @@ def load(directory: Path) -> Recording:
         problems += _gaps(writer, headers)
         numbers = table.add(_read_strings(directory / f"{writer}.strings"))
         for header in headers:
-            parts.append(_merge_form(header, read_rows(header), number, numbers))
+            part = _merge_form(header, read_rows(header), number, numbers)
+            parts.append(narrowed(part, headers[0].stamps_ns))
         metas[writer] = headers[0].meta
         states[writer] = headers[0].state
     clocks = host_clocks.read(directory.parent / host_clocks.FILE)

@@ -10,6 +10,7 @@ from holdfast.harness import store
 from holdfast.harness.case import Case, Checker, History, Window
 from holdfast.harness.events import Op, Status
 from holdfast.harness.history import Recording, load
+from holdfast.harness.narrowing import share
 from holdfast.harness.store import RunDir
 from holdfast.harness.verdict import (
     ENFORCED_BY_RESOURCE,
@@ -35,7 +36,8 @@ def judge(run: RunDir, checkers: Mapping[str, Checker], evidence: Evidence) -> d
     recording = load(run.history)
     case = case_of(manifest, recording, marks, faults)
     clocks = {"clocks": dict(recording.clocks)} if recording.clocks else {}
-    return {**judge_case(manifest, case, checkers), **clocks, "evidence": evidence(case)}
+    told = {**evidence(case), "narrowed": share(case.history.rows)}
+    return {**judge_case(manifest, case, checkers), **clocks, "evidence": told}
 
 
 def judge_case(

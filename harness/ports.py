@@ -311,6 +311,20 @@ ABILITIES: dict[str, str] = {
 """What a system may be able to do beyond the five methods of a LockClient."""
 
 
+CALL, CLIENT = "call", "client"
+
+
+class WiredLockClient(Protocol):
+    """The ability to have its calls narrowed to when requests left and answers came.
+
+    wire  how it speaks, over stream sockets of this process that Python made, and over no others.
+          CALL: all that a call asks is sent from within it, in its thread or its task, on sockets
+          that bring all its answers. CLIENT: from anywhere, and it is the process's only client.
+    """
+
+    wire: str
+
+
 class Able(Protocol):
     """A System that can do more: `abilities(options)` names what, of ABILITIES."""
 

@@ -20,13 +20,24 @@ from types import TracebackType
 from typing import Any
 
 from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.events import NO_TOKEN, ROW_BYTES, ROW_FORMAT, Op, Status
+from holdfast.harness.events import (
+    CAME,
+    LEFT,
+    LONGEST_STAMP,
+    NO_TOKEN,
+    ROW_BYTES,
+    ROW_FORMAT,
+    Op,
+    Stamped,
+    Status,
+)
 
 MAGIC = b"HOLDFAST"
 SCHEMA = 1
 HEADER_BYTES = 4096
 STATE_AT = 24
 ROWS_AT = 32
+STAMPS_AT = 40
 META_AT = 64
 SEGMENT_ROWS = 1 << 15
 
@@ -39,7 +50,9 @@ _CALL_EDGE = struct.Struct("<q8xqqq8xqq8xII8xBxBB4x")
 """The columns that are known at the call edge, in the order of events.ROW_FORMAT; the rest is 0."""
 assert _CALL_EDGE.size == struct.calcsize(ROW_FORMAT) == ROW_BYTES
 _INVOKED = int(Status.INVOKED)
-_RET, _TOKEN, _RES, _ERR, _STATUS = 1, 3, 5, 20, 91
+_RET, _TOKEN, _RES, _TX, _RX, _ERR, _FLAGS, _STATUS = 1, 3, 5, 16, 17, 20, 89, 91
+_ANSWERED = (Status.OK, Status.NOT_OWNER)
+"""What only the service can have said. Other outcomes may have come about on our side."""
 _WORDS = ROW_BYTES // 8
 _SHARED_AND_PRESENT = mmap.MAP_SHARED | mmap.MAP_POPULATE
 
@@ -102,6 +115,9 @@ class _Segment:
 
     def set_state(self, state: int) -> None:
         self._map[STATE_AT] = state
+
+    def set_stamps(self, until_ns: int) -> None:
+        struct.pack_into("<q", self._map, STAMPS_AT, until_ns)
 
     def close(self, used: int) -> None:
         for view in (self.words, self.halves, self.rows):
@@ -200,6 +216,7 @@ class Recorder:
         token: int | None = None,
         res: int = 0,
         err: int = 0,
+        stamped: Stamped | None = None,
     ) -> int:
         """Store the return edge; the status byte makes it count. Returns the stamp."""
         t_ret = clock_gettime_ns(CLOCK_BOOTTIME)
@@ -216,8 +233,21 @@ class Recorder:
             words[word + _RES] = res
         if err:
             segment.halves[2 * word + _ERR] = err
+        if stamped is not None:
+            _narrow(segment, at, stamped(words[word], t_ret), status)
         segment.rows[at * ROW_BYTES + _STATUS] = status
         return t_ret
+
+    def stamps_good(self, until_ns: int) -> None:
+        """Kernel stamps count in rows that were over by then."""
+        self._parts[0].set_stamps(until_ns)
+
+    def drop_stamps(self, since_ns: int) -> None:
+        """Kernel stamps do not count in rows that were over since then, as far as written."""
+        for segment in self._parts:
+            for at in range(SEGMENT_ROWS):
+                if segment.words[at * _WORDS + _RET] >= since_ns:
+                    segment.rows[at * ROW_BYTES + _FLAGS] = 0
 
     def tell(self, state: int) -> None:
         """Say in the header how far this writer is; the driver reads it there."""
@@ -258,3 +288,16 @@ class Recorder:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _narrow(segment: _Segment, at: int, edges: tuple[int, int], status: Status) -> None:
+    """Store when the request left and its answer came, as distances from the call's edges."""
+    left, came = edges
+    half, word, flags = 2 * at * _WORDS, at * _WORDS, 0
+    if left:
+        segment.halves[half + _TX] = min(left - segment.words[word], LONGEST_STAMP)
+        flags = LEFT
+    if came and status in _ANSWERED:
+        segment.halves[half + _RX] = min(segment.words[word + _RET] - came, LONGEST_STAMP)
+        flags |= CAME
+    segment.rows[at * ROW_BYTES + _FLAGS] = flags

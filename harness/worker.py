@@ -24,6 +24,7 @@ from holdfast.harness.entry import load
 from holdfast.harness.phase import END, PREPARE, Phase
 from holdfast.harness.ports import ClientSetup
 from holdfast.harness.seeds import stream
+from holdfast.harness.steady import KernelStamps, kernel_stamps
 from holdfast.harness.waiting import until
 
 Config = dict[str, Any]
@@ -45,13 +46,18 @@ def main(argv: list[str]) -> int:
     )
     gc.freeze()
     gc.disable()
-    asyncio.run(_work(config, phase, recorder))
+    stamps = kernel_stamps(recorder, alone=len(config["processes"]) == 1)
+    asyncio.run(_work(config, phase, recorder, stamps))
+    if stamps is not None:
+        stamps.close()
     recorder.close()
     return 0
 
 
-async def _work(config: Config, phase: Phase, recorder: segments.Recorder) -> None:
-    contexts = [_context(config, n, phase, recorder) for n in config["processes"]]
+async def _work(
+    config: Config, phase: Phase, recorder: segments.Recorder, stamps: KernelStamps | None
+) -> None:
+    contexts = [_context(config, n, phase, recorder, stamps) for n in config["processes"]]
     await asyncio.gather(*(ctx.open() for ctx in contexts))
     recorder.tell(segments.READY)
     over = config["over_ns"]
@@ -65,7 +71,13 @@ async def _work(config: Config, phase: Phase, recorder: segments.Recorder) -> No
     recorder.tell(segments.DONE)
 
 
-def _context(config: Config, process: int, phase: Phase, recorder: segments.Recorder) -> Context:
+def _context(
+    config: Config,
+    process: int,
+    phase: Phase,
+    recorder: segments.Recorder,
+    stamps: KernelStamps | None,
+) -> Context:
     told: list[Context] = []
     setup = ClientSetup(
         process=process,
@@ -92,6 +104,7 @@ def _context(config: Config, process: int, phase: Phase, recorder: segments.Reco
         options=config["workload_options"],
         phase=phase.get,
         die=die,
+        stamps=stamps,
     )
     told.append(Context(parts, tuple(config["locks"])))
     return told[0]

@@ -200,6 +200,14 @@ class StaleBeliefs:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Narrowed:
+    """Answered calls, and those whose interval is as the kernel stamped it, at both edges."""
+
+    calls: int = 0
+    narrowed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Evidence:
     """The numbers that every report shows. `grants` (all of them, binned by time) is optional."""
 
@@ -219,6 +227,7 @@ class Evidence:
     utilisation: Utilisation = Utilisation()
     stale_beliefs: StaleBeliefs = StaleBeliefs()
     grants: Histogram | None = None
+    narrowed: Narrowed = Narrowed()
 
 
 class Outcome(StrEnum):

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.harness.events import NO_TOKEN, ROW_FORMAT, Op, Status
+from holdfast.harness.events import NO_TOKEN, ROW_FORMAT, Op, Stamped, Status
 from holdfast.harness.holding import LOOK_S, Hold
 
 _ROW = struct.Struct(ROW_FORMAT)
@@ -106,9 +106,16 @@ class MemoryRecorder:
         return len(self.rows) - 1
 
     def complete(
-        self, number: int, status: Status, *, token: int | None = None, res: int = 0, err: int = 0
+        self,
+        number: int,
+        status: Status,
+        *,
+        token: int | None = None,
+        res: int = 0,
+        err: int = 0,
+        stamped: Stamped | None = None,
     ) -> int:
-        """The return edge; the stamp."""
+        """The return edge; the stamp. There is no kernel, so `stamped` is None."""
         t_ns = self._now()
         if self.dead:
             return t_ns

@@ -13,7 +13,7 @@ from typing import Any
 from holdfast.clusters.systems.dynamodb.table import Failed, Table
 from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.ports import CLIENT, ClientSetup
 from holdfast.harness.seeds import stream
 
 POLL_NS = (20 * MILLISECOND, 80 * MILLISECOND)
@@ -23,6 +23,7 @@ class HeartbeatLock:
     """A BlockingLockClient; `client` makes one."""
 
     blocking = True
+    wire = CLIENT
 
     def __init__(self, setup: ClientSetup, table: Table) -> None:
         self._tell = setup.tell

@@ -29,7 +29,7 @@ from holdfast.clusters.systems.etcd.gateway import (
 )
 from holdfast.harness.clock import SECOND
 from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.ports import CLIENT, ClientSetup
 from holdfast.harness.seeds import stream
 
 GONE = "etcdserver: requested lease not found"
@@ -74,6 +74,8 @@ class Turn:
 
 class EtcdClient:
     """A LockClient; `client` makes one."""
+
+    wire = CLIENT
 
     def __init__(self, setup: ClientSetup) -> None:
         self._setup = setup

@@ -15,7 +15,7 @@ from holdfast.clusters.systems.majority.options import quorum_of
 from holdfast.clusters.systems.reference.wire import Frame
 from holdfast.clusters.systems.single.remote import Remote
 from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.ports import CLIENT, ClientSetup
 from holdfast.harness.seeds import stream
 
 VOTE_S = 0.25
@@ -32,6 +32,8 @@ DRIFT_NS = 2_000_000
 
 class MajorityClient:
     """A LockClient; `client` makes one."""
+
+    wire = CLIENT
 
     def __init__(self, setup: ClientSetup) -> None:
         self._setup = setup

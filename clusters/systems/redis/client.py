@@ -19,7 +19,7 @@ from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.ways import way
 from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.ports import CALL, ClientSetup
 from holdfast.harness.seeds import stream
 
 ANSWER_WITHIN_S = 1.0
@@ -46,6 +46,7 @@ class RedisLock:
     """One client with one connection. Waiting is polling, for Redis keeps no queue."""
 
     blocking = True
+    wire = CALL
 
     def __init__(self, setup: ClientSetup, connection: Any) -> None:
         self._tell = setup.tell

@@ -15,7 +15,7 @@ from typing import Any
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.resp import Link, NoAnswer, NotSent, Refused
 from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.ports import CLIENT, ClientSetup
 from holdfast.harness.seeds import stream
 
 MEANING: dict[str, Status] = {
@@ -49,6 +49,8 @@ return redis.call('del', KEYS[1])
 
 class Redlock:
     """A LockClient; `client` makes one."""
+
+    wire = CLIENT
 
     def __init__(self, setup: ClientSetup) -> None:
         self._tell = setup.tell

@@ -20,7 +20,7 @@ from holdfast.clusters.systems.reference.talk import UNANSWERED, Talk
 from holdfast.clusters.systems.reference.wire import Frame
 from holdfast.harness.clock import SECOND
 from holdfast.harness.events import NO_TOKEN, PLAIN, Answer, Grant, Mode, Op, Status, Terms
-from holdfast.harness.ports import ClientSetup, Queried
+from holdfast.harness.ports import CLIENT, ClientSetup, Queried
 from holdfast.harness.seeds import stream
 
 MEANING: dict[str, Status] = {
@@ -72,6 +72,8 @@ class Held:
 
 class ReferenceClient:
     """A LockClient; `client` makes one."""
+
+    wire = CLIENT
 
     def __init__(self, setup: ClientSetup) -> None:
         self._setup = setup

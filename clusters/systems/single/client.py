@@ -15,7 +15,7 @@ from typing import Any
 from holdfast.clusters.systems.reference.wire import Frame
 from holdfast.clusters.systems.single.remote import NEVER_SENT, UNANSWERED, Remote
 from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.ports import CLIENT, ClientSetup
 from holdfast.harness.seeds import stream
 
 MEANING: dict[str, Status] = {
@@ -38,6 +38,8 @@ GIVE_UP_S = 0.5
 
 class SingleClient:
     """A LockClient; `client` makes one."""
+
+    wire = CLIENT
 
     def __init__(self, setup: ClientSetup) -> None:
         self._setup = setup

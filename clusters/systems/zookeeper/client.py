@@ -28,7 +28,7 @@ from kazoo.recipe.lock import Lock
 from holdfast.clusters.systems.zookeeper import PORT, session_ns
 from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.ports import CLIENT, ClientSetup
 
 MEANING: tuple[tuple[type[Exception], Status], ...] = (
     (LockTimeout, Status.FAIL),
@@ -52,6 +52,7 @@ class KazooLock:
     """A BlockingLockClient with one session; a lost one is followed by another."""
 
     blocking = True
+    wire = CLIENT
 
     def __init__(self, setup: ClientSetup) -> None:
         self._setup = setup
