@@ -55,7 +55,7 @@ def evidence(case: Case) -> dict[str, object]:
         "latency_ns": _latency(case),
         "wait_ns": dist((found.ret - found.inv)[answered]),
         "hold_ns": hold_ns,
-        "renewal_margin_ns": dist(_renewal_margins(case)),
+        "renewal_margin_ns": dist(renewal_margins(case)[1]),
         "queue_depth": _queue_depth(case, waited),
         "timeouts": _timeouts(case),
         "retry_rate": round(asked / granted, 3) if granted else None,
@@ -102,8 +102,8 @@ def _latency(case: Case) -> dict[str, object]:
     return answered
 
 
-def _renewal_margins(case: Case) -> Ints:
-    """What was left of each lease when its renewal was acknowledged; negative: it was too late."""
+def renewal_margins(case: Case) -> tuple[Ints, Ints]:
+    """Rows of the acknowledged renewals, and what was left of each lease; negative: too late."""
     found = table(case)
     rows = rows_of(case, Op.RENEW)
     entry = found.of_id(column(case, "attempt")[rows])
@@ -117,7 +117,7 @@ def _renewal_margins(case: Case) -> Ints:
     first = np.diff(entry, prepend=-1) != 0
     begun = np.where(found.queued >= 0, found.queued, found.inv) + found.ttl
     before[first] = begun[entry[first]]
-    return np.asarray(before - column(case, "t_ret")[rows])
+    return np.asarray(rows), np.asarray(before - column(case, "t_ret")[rows])
 
 
 def _queue_depth(case: Case, waited: Bools) -> dict[str, float | None]:

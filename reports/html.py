@@ -13,15 +13,22 @@ from markupsafe import Markup, escape
 
 from holdfast.harness.verdict import Verdict
 from holdfast.reports import charts, page, story, words
+from holdfast.reports.around import around
 from holdfast.reports.overview import overview
 from holdfast.reports.reading import Judged, Judgement, Outcome, read
+from holdfast.reports.timeline import DIGEST, SCRIPT, Recorded, timeline
 
 TEMPLATES = Path(__file__).parent / "templates"
 PLAN_LIMIT = 60_000
 
 
 def write(
-    run_dir: Path, verdicts: Mapping[str, Any], manifest: Mapping[str, Any], plan_toml: str
+    run_dir: Path,
+    verdicts: Mapping[str, Any],
+    manifest: Mapping[str, Any],
+    plan_toml: str,
+    recorded: Recorded | None = None,
+    no_timeline: str = "",
 ) -> Path:
     """Writes `report.html` into the run directory and returns its path.
 
@@ -30,16 +37,24 @@ def write(
     """
     path = run_dir / "report.html"
     half = run_dir / ".report.html.part"
-    half.write_text(render(verdicts, manifest, plan_toml), encoding="utf-8")
+    text = render(verdicts, manifest, plan_toml, recorded, no_timeline)
+    half.write_text(text, encoding="utf-8")
     os.replace(half, path)
     return path
 
 
-def render(verdicts: Mapping[str, Any], manifest: Mapping[str, Any], plan_toml: str) -> str:
-    """The report as a string."""
+def render(
+    verdicts: Mapping[str, Any],
+    manifest: Mapping[str, Any],
+    plan_toml: str,
+    recorded: Recorded | None = None,
+    no_timeline: str = "",
+) -> str:
+    """The report as a string; without a recording (`no_timeline` says why) it has no timeline."""
     run = read(verdicts)
-    groups = page.groups(run)
+    groups = page.groups(run, around(recorded) if recorded else None)
     cards = [card for group in groups for card in group.cards]
+    shown = timeline(recorded, run, page.marks(run, cards)) if recorded else None
     plan = plan_toml.encode("utf-8", "backslashreplace")
     return (
         _environment(run)
@@ -57,6 +72,10 @@ def render(verdicts: Mapping[str, Any], manifest: Mapping[str, Any], plan_toml: 
             spans=page.spans(run),
             tokens=charts.tokens(run),
             token_rows=page.token_rows(run),
+            timeline=shown,
+            no_timeline=no_timeline,
+            script=SCRIPT,
+            digest=DIGEST,
             manifest=page.flat(manifest),
             started=manifest.get("started", ""),
             plan=words.lines(plan_toml, PLAN_LIMIT),

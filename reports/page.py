@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,15 +10,22 @@ from markupsafe import Markup
 
 from holdfast.harness.verdict import Severity, Verdict
 from holdfast.reports import charts
+from holdfast.reports.around import Beside
+from holdfast.reports.cycle import cycle
 from holdfast.reports.drawing import draw
 from holdfast.reports.kinds import Kind, kind
 from holdfast.reports.reading import Dist, Judged, Judgement, Shown
+from holdfast.reports.scene import scene
 from holdfast.reports.words import plain
 
 CARDS, CARDS_A_KIND, NOTES = 12, 3, 3
 LOG_ROWS = 240
 MANIFEST_ROWS = 80
 LATENCIES = 8
+MARGIN_NS, US = 20_000, 1000
+"""The least that is shown beside a finding on the timeline, and its unit."""
+
+Around = Callable[[Shown], Iterable[Beside]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +38,8 @@ class Card:
     tone: str
     words: Kind
     drawing: Markup
+    cycle: Markup | None = None
+    around: tuple[Beside, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,8 +63,11 @@ class Chart:
     drawing: Markup | None
 
 
-def groups(run: Judged) -> list[Group]:
-    """Broken promises, then documented limits, then harmless facts; empty ones left out."""
+def groups(run: Judged, around: Around | None = None) -> list[Group]:
+    """Broken promises, then documented limits, then harmless facts; empty ones left out.
+
+    `around` finds the ops around a finding, where the history is there.
+    """
     order = list(Severity)
     judged = sorted(run.verdicts, key=lambda one: order.index(one.severity))
     violated = [one for one in judged if one.verdict is Verdict.VIOLATED]
@@ -88,7 +100,7 @@ def groups(run: Judged) -> list[Group]:
     ):
         if found:
             taken = sum(len(group.cards) for group in made)
-            made.append(_group(run, name, title, lead, found, most, taken))
+            made.append(_group(run, name, title, lead, found, most, taken, around))
     return made
 
 
@@ -100,6 +112,7 @@ def _group(
     found: list[tuple[Judgement, Shown]],
     most: int,
     taken: int,
+    around: Around | None,
 ) -> Group:
     shown: list[tuple[Judgement, Shown]] = []
     more: list[Shown] = []
@@ -119,10 +132,35 @@ def _group(
             tone=name,
             words=kind(finding.kind),
             drawing=draw(finding, number, run, name),
+            cycle=cycle(finding, number, run),
+            around=tuple(around(finding)) if around else (),
         )
         for number, (one, finding) in enumerate(shown, taken + 1)
     )
     return Group(id=name, title=title, lead=lead, cards=cards, more=tuple(more))
+
+
+def marks(run: Judged, cards: Sequence[Card]) -> list[dict[str, Any]]:
+    """The findings on cards as the timeline marks them: where, whose, and the part in red."""
+    return [_mark(run, card) for card in cards]
+
+
+def _mark(run: Judged, card: Card) -> dict[str, Any]:
+    finding, shown = card.finding, scene(card.finding, run)
+    times = [finding.t_ns, *(mark.t_ns for mark in shown.marks)]
+    times += [edge for bar in shown.bars for edge in (bar.from_ns, bar.to_ns)]
+    pad = max((max(times) - min(times)) // 5, MARGIN_NS)
+    return {
+        "n": card.number,
+        "t": finding.t_ns,
+        "from": min(times) - pad,
+        "to": max(times) + pad,
+        "name": card.words.name,
+        "tone": card.tone,
+        "lock": plain(finding.lock, 60),
+        "lanes": [plain(lane, 24) for lane in shown.lanes],
+        "clashes": [[run.at(low) / US, run.at(high) / US] for low, high in shown.clashes],
+    }
 
 
 def spans(run: Judged) -> list[Chart]:

@@ -294,6 +294,7 @@ SIM_KEEP = f"{_B}.sim.left:keep"
 SIM_WRITTEN = f"{_B}.sim.left:written"
 SIM_UNGUARD = f"{_B}.sim.values:unguard"
 EVIDENCE = f"{_C}.evidence:evidence"
+DRAWN = f"{_C}.drawn:drawn"
 
 _M = f"{_C}.models"
 MODELS: dict[str, Row] = {

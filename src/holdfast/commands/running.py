@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +21,9 @@ from holdfast.harness.clock import SECOND
 from holdfast.harness.entry import load
 from holdfast.harness.errors import EnvironmentFailed, UsageError
 from holdfast.harness.store import RunDir
+
+if TYPE_CHECKING:
+    from holdfast.reports.timeline import Recorded
 
 LAST_WORDS = 12
 Show = Callable[[Mapping[str, Any]], None]
@@ -48,7 +51,25 @@ def report_run(run: RunDir, verdicts: Mapping[str, Any]) -> str:
 
     clocks = {"clocks": verdicts["clocks"]} if "clocks" in verdicts else {}
     manifest = {**clocks, **run.read_manifest()}
-    return str(write(run.path, dict(verdicts), manifest, run.plan.read_text()))
+    recorded, why = _recorded(run, manifest)
+    plan = run.plan.read_text(errors="backslashreplace")
+    return str(write(run.path, dict(verdicts), manifest, plan, recorded, why))
+
+
+def _recorded(run: RunDir, manifest: Mapping[str, Any]) -> tuple[Recorded | None, str]:
+    """What was recorded, for the timeline; else None and why there is none."""
+    from holdfast.harness.history import load as load_history
+    from holdfast.harness.judge import case_of
+    from holdfast.reports.timeline import Recorded
+
+    try:
+        recording = load_history(run.history)
+        marks, faults = store.read_lines(run.times), store.read_lines(run.faults)
+        case = case_of(manifest, recording, marks, faults)
+    except UsageError as error:
+        return None, str(error)
+    drawn = load(catalogue.DRAWN)(case)
+    return Recorded(history=case.history, nodes=case.nodes, drawn=drawn), ""
 
 
 def precheck(manifest: Mapping[str, Any]) -> None:

@@ -1,0 +1,318 @@
+// The lanes: holds, ops, faults and findings over time, drawn on a canvas.
+
+const GUTTER = 112, EDGE = 12, LANE = 30, HEAD = 30, FAULT = 17;
+
+function paletteOf() {
+  const style = getComputedStyle(document.documentElement), found = {};
+  for (const name of ["paper", "sheet", "sunk", "ink", "soft", "line", "faint", "accent", "hold", "hold-edge",
+    "hold-ink", "red", "amber", "green", "violet", "partition", "pause", "kill", "clock", "other"]) {
+    found[name] = style.getPropertyValue(`--${name}`).trim();
+  }
+  return found;
+}
+
+function spanText(us) {
+  const size = Math.abs(us), sign = us < 0 ? "\u2212" : "";
+  const [value, unit] = size >= 1e6 ? [size / 1e6, "s"] : size >= 1e3 ? [size / 1e3, "ms"] : [size, "µs"];
+  return `${sign}${value.toFixed(value < 10 && unit !== "µs" ? 2 : value < 100 && unit !== "µs" ? 1 : 0)} ${unit}`;
+}
+
+const momentText = (us, digits = 6) => `${(us / 1e6).toFixed(digits).replace("-", "\u2212")} s`;
+
+function stepFor(width, most) {
+  const power = 10 ** Math.floor(Math.log10(width / most));
+  return [1, 2, 5, 10].map((m) => m * power).find((step) => width / step <= most);
+}
+
+function sized(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+    canvas.style.height = `${height}px`;
+  }
+  const pen = canvas.getContext("2d");
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  pen.font = "12px system-ui, sans-serif";
+  return pen;
+}
+
+class View {
+  constructor(from, to) { this.whole = [from, to]; this.from = from; this.to = to; this.width = 800; }
+  get plot() { return Math.max(this.width - GUTTER - EDGE, 50); }
+  x(t) { return GUTTER + ((t - this.from) / (this.to - this.from)) * this.plot; }
+  t(x) { return this.from + ((x - GUTTER) / this.plot) * (this.to - this.from); }
+  set(from, to) {
+    const [low, high] = this.whole;
+    const span = Math.min(Math.max(to - from, 20), high - low);
+    const start = Math.min(Math.max((from + to - span) / 2, low), high - span);
+    this.from = start;
+    this.to = start + span;
+  }
+  zoom(factor, about = (this.from + this.to) / 2) {
+    this.set(about - (about - this.from) * factor, about + (this.to - about) * factor);
+  }
+  pan(share) { const by = share * (this.to - this.from); this.set(this.from + by, this.to + by); }
+}
+
+function axis(pen, view, y, colours, height) {
+  const step = stepFor(view.to - view.from, Math.max(Math.floor(view.plot / 110), 2));
+  const digits = Math.max(0, Math.min(6, Math.ceil(-Math.log10(step / 1e6) - 1e-9)));
+  pen.textAlign = "center";
+  for (let n = Math.ceil(view.from / step); n * step <= view.to; n++) {
+    const x = view.x(n * step);
+    pen.fillStyle = colours.faint;
+    pen.fillRect(x, y + 6, 1, height);
+    pen.fillStyle = colours.soft;
+    pen.fillText(`${((n * step) / 1e6).toFixed(digits)} s`, x, y);
+  }
+  pen.textAlign = "left";
+}
+
+function lapsedPattern(pen, colours) {
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 6;
+  const brush = tile.getContext("2d");
+  brush.strokeStyle = colours["hold-edge"];
+  brush.lineWidth = 1.4;
+  brush.beginPath();
+  for (const d of [-6, 0, 6]) { brush.moveTo(d, 6); brush.lineTo(d + 6, 0); }
+  brush.stroke();
+  return pen.createPattern(tile, "repeat");
+}
+
+class Lanes {
+  constructor(data, canvas) {
+    Object.assign(this, { data, canvas, top: 0, shown: 12 });
+    this.faultRows = [...new Set(data.about.faults.map((fault) => fault.do))].slice(0, 8);
+    this.faultsEnd = HEAD + this.faultRows.length * FAULT;
+    this.head = this.faultsEnd + (data.about.failovers.length ? FAULT : 0) + 26;
+  }
+  get height() { return this.head + this.data.lanes.length * LANE; }
+  laneY(k) { return this.head + k * LANE - this.top; }
+  laneAt(y) { return y < this.head ? -1 : Math.floor((y - this.head + this.top) / LANE); }
+
+  draw(view, colours, height) {
+    const pen = (this.pen = sized(this.canvas, view.width, height));
+    this.pattern = lapsedPattern(pen, colours);
+    pen.save();
+    pen.beginPath();
+    pen.rect(0, this.head, view.width, height - this.head);
+    pen.clip();
+    const first = Math.max(Math.floor(this.top / LANE), 0);
+    const last = Math.min(Math.ceil((this.top + height - this.head) / LANE), this.data.lanes.length);
+    for (let k = first; k < last; k++) this.lane(this.data.lanes[k], this.laneY(k), view, colours);
+    pen.restore();
+    axis(pen, view, 14, colours, height);
+    this.faults(view, colours, height);
+    this.findings(view, colours, height);
+  }
+
+  lane(lane, y, view, colours) {
+    const { pen } = this, middle = y + 3;
+    pen.fillStyle = colours.faint;
+    pen.fillRect(GUTTER, y + LANE - 1, view.plot, 1);
+    this.struck(lane, y, view, colours);
+    pen.fillStyle = lane.kind === "server" ? colours.soft : colours.ink;
+    pen.font = "600 12.5px system-ui, sans-serif";
+    pen.fillText(lane.name, 2, y + 18, GUTTER - 10);
+    pen.font = "12px system-ui, sans-serif";
+    this.holds(lane.hold, middle, view, colours);
+    this.ops(lane, y, view, colours);
+  }
+
+  struck(lane, y, view, colours) {
+    const { pen } = this;
+    for (const fault of this.data.about.faults) {
+      if (!fault.nodes.includes(lane.node) || fault.to < view.from || fault.from > view.to) continue;
+      const a = Math.max(view.x(fault.from), GUTTER), b = Math.min(view.x(fault.to), view.width - EDGE);
+      pen.globalAlpha = fault.bit ? 0.22 : 0.08;
+      pen.fillStyle = colours[fault.do] || colours.other;
+      pen.fillRect(a, y, Math.max(b - a, 1.5), LANE - 1);
+      pen.globalAlpha = 1;
+    }
+  }
+
+  holds(hold, y, view, colours) {
+    const low = lower(hold.reach, view.from), high = lower(hold.from, view.to);
+    if (high - low > view.plot / 2) this.crowd(hold, low, y, view, colours);
+    else for (let k = low; k < high; k++) this.hold(hold, k, y, view, colours);
+  }
+
+  hold(hold, k, y, view, colours) {
+    const { pen } = this, x = (t) => Math.min(Math.max(view.x(t), GUTTER), view.width - EDGE);
+    const a = x(hold.from[k]), sure = x(hold.sure[k]), b = Math.max(x(hold.to[k]), a + 1.5);
+    pen.fillStyle = colours.hold;
+    pen.fillRect(a, y, Math.max(sure - a, 0), 15);
+    if (b - sure > 0.5 && hold.tail[k] & 1) { pen.fillStyle = this.pattern; pen.fillRect(sure, y, b - sure, 15); }
+    if (b - a < 4) { pen.fillStyle = colours["hold-edge"]; pen.fillRect(a, y, b - a, 15); return; }
+    pen.strokeStyle = colours["hold-edge"];
+    pen.setLineDash(hold.tail[k] & 2 || sure <= a ? [4, 3] : []);
+    pen.strokeRect(a + 0.5, y + 0.5, b - a - 1, 14);
+    pen.setLineDash([]);
+    const token = this.data.ops.token[hold.op[k]];
+    const text = token >= 0 ? `#${this.data.tokenText(token)}` : "";
+    if (text && b - a > 10 + 7 * text.length) {
+      pen.fillStyle = colours["hold-ink"];
+      pen.fillText(text, a + 5, y + 11.5);
+    }
+  }
+
+  // Many holds to a pixel: how full it is tells what share of its time was held.
+  crowd(hold, from, y, view, colours) {
+    const { pen } = this, width = 2, per = (view.to - view.from) / view.plot * width;
+    let [before, k] = heldBefore(hold, view.from, 0), runX = GUTTER, level = -1;
+    pen.fillStyle = colours["hold-edge"];
+    for (let x = GUTTER; x <= view.width - EDGE; x += width) {
+      const [now, at] = heldBefore(hold, view.t(x) + per, Math.max(k - 1, 0));
+      const here = Math.round(Math.min(Math.max((now - before) / per, 0), 1) * 10);
+      if (here !== level) {
+        if (level > 0) { pen.globalAlpha = level / 10; pen.fillRect(runX, y, x - runX, 15); }
+        runX = x;
+        level = here;
+      }
+      before = now;
+      k = at;
+    }
+    if (level > 0) { pen.globalAlpha = level / 10; pen.fillRect(runX, y, view.width - EDGE - runX, 15); }
+    pen.globalAlpha = 1;
+  }
+
+  ops(lane, y, view, colours) {
+    const low = lower(lane.t, view.from - 1e6), high = lower(lane.t, view.to);
+    const inside = high - lower(lane.t, view.from);
+    if (inside > view.plot / 3) this.density(lane, y, view, colours);
+    else for (let k = Math.max(low, high - 4000); k < high; k++) this.op(lane, lane.op[k], y, view, colours);
+  }
+
+  op(lane, i, y, view, colours) {
+    const { pen, data } = this, ops = data.ops, status = ops.kind[i] >> 5;
+    const a = view.x(ops.t[i]), b = Math.min(view.x(Math.min(returned(ops, i), view.to)), view.width - EDGE);
+    if (b < GUTTER) return;
+    const yes = status === data.series.ok, no = data.about.statuses[status] === "fail";
+    const colour = yes ? colours.ink : no ? colours.amber : colours.violet;
+    if (lane.kind === "resource") { this.served(a, y + 14, yes, colours); return; }
+    pen.strokeStyle = pen.fillStyle = colour;
+    pen.globalAlpha = 0.75;
+    pen.setLineDash(yes || no ? [] : [3, 2]);
+    pen.beginPath();
+    pen.moveTo(Math.max(a, GUTTER), y + 23.5);
+    pen.lineTo(Math.max(b, a + 1), y + 23.5);
+    pen.stroke();
+    pen.setLineDash([]);
+    pen.globalAlpha = 1;
+    if (a >= GUTTER) pen.fillRect(a - 0.5, y + 20, 1.5, 7);
+    if (!yes && b >= GUTTER) this.cross(b, y + 23.5, 2.6);
+  }
+
+  served(x, y, accepted, colours) {
+    if (x < GUTTER) return;
+    const { pen } = this;
+    pen.strokeStyle = accepted ? colours.ink : colours.amber;
+    pen.fillStyle = pen.strokeStyle;
+    if (!accepted) { this.cross(x, y, 4.2); return; }
+    pen.beginPath();
+    pen.arc(x, y, 3.4, 0, 7);
+    pen.fill();
+  }
+
+  cross(x, y, r) {
+    const { pen } = this;
+    pen.lineWidth = 1.8;
+    pen.beginPath();
+    pen.moveTo(x - r, y - r); pen.lineTo(x + r, y + r);
+    pen.moveTo(x - r, y + r); pen.lineTo(x + r, y - r);
+    pen.stroke();
+    pen.lineWidth = 1;
+  }
+
+  density(lane, y, view, colours) {
+    const { pen } = this, width = 2, per = ((view.to - view.from) / view.plot) * width;
+    const most = Math.max((lane.n / (view.whole[1] - view.whole[0])) * per * 2, 2);
+    let at = lower(lane.t, view.from), level = -1, runX = GUTTER;
+    const tall = lane.kind === "resource" ? 14 : 5, top = lane.kind === "resource" ? y + 7 : y + 21;
+    const flush = (x) => {
+      if (level > 0) { pen.globalAlpha = level / 8; pen.fillStyle = colours.soft; pen.fillRect(runX, top, x - runX, tall); }
+    };
+    for (let x = GUTTER; x < view.width - EDGE; x += width) {
+      const next = lower(lane.t, view.t(x) + per, at), n = next - at;
+      const here = n ? Math.max(1, Math.min(8, Math.round((n / most) * 8))) : 0;
+      if (here !== level) { flush(x); level = here; runX = x; }
+      if (lane.odd[next] - lane.odd[at]) {
+        pen.globalAlpha = Math.min(0.35 + ((lane.odd[next] - lane.odd[at]) / n) * 0.65, 1);
+        pen.fillStyle = colours.amber;
+        pen.fillRect(x, y + 26, width, 3);
+      }
+      at = next;
+    }
+    flush(view.width - EDGE);
+    pen.globalAlpha = 1;
+  }
+
+  faults(view, colours, height) {
+    const { pen } = this;
+    this.faultRows.forEach((name, row) => {
+      const y = HEAD + row * FAULT;
+      pen.fillStyle = colours.soft;
+      pen.fillText(name, 2, y + 12, GUTTER - 10);
+      let free = 0;
+      for (const fault of this.data.about.faults) {
+        if (fault.do !== name || fault.to < view.from || fault.from > view.to) continue;
+        const a = Math.max(view.x(fault.from), GUTTER), b = Math.min(view.x(fault.to), view.width - EDGE);
+        pen.fillStyle = pen.strokeStyle = colours[fault.do] || colours.other;
+        pen.globalAlpha = fault.bit ? 0.75 : 0.3;
+        pen.fillRect(a, y + 2, Math.max(b - a, 2), FAULT - 5);
+        pen.globalAlpha = 0.5;
+        for (const x of [view.x(fault.from), view.x(fault.to)]) {
+          if (x >= GUTTER && x <= view.width - EDGE) pen.fillRect(x, y + 2, 1, height);
+        }
+        pen.globalAlpha = 1;
+        const text = `${fault.id} ${fault.nodes.slice(0, 3).join(", ")}${fault.bit ? "" : " (did not bite)"}`;
+        if (a > free && b - a > 7 * text.length) {
+          pen.fillStyle = colours.paper;
+          pen.fillText(text, a + 5, y + 12);
+          free = b;
+        }
+      }
+    });
+    for (const mark of this.data.about.failovers) {
+      const x = view.x(mark.t);
+      if (x < GUTTER || x > view.width - EDGE) continue;
+      pen.fillStyle = colours.soft;
+      pen.fillText(mark.gap === null ? "\u21af no grant followed" : `\u21af ${spanText(mark.gap)}`, x + 3, this.faultsEnd + 11);
+    }
+  }
+
+  findings(view, colours, height) {
+    const { pen } = this;
+    for (const one of this.data.about.findings) {
+      const tone = one.tone === "broken" ? colours.red : one.tone === "limits" ? colours.amber : colours.soft;
+      pen.fillStyle = tone;
+      for (const [a, b] of one.clashes) this.clash(one, a, b, view);
+      const x = view.x(one.t), y = this.head - 25;
+      if (x < GUTTER - 1 || x > view.width - EDGE + 1) continue;
+      pen.globalAlpha = 0.6;
+      pen.fillRect(x - 0.5, y + 20, 1, height);
+      pen.globalAlpha = 1;
+      pen.beginPath();
+      pen.moveTo(x - 11, y); pen.lineTo(x + 11, y); pen.lineTo(x, y + 20);
+      pen.fill();
+      pen.fillStyle = colours.sheet;
+      pen.font = "700 11px system-ui, sans-serif";
+      pen.textAlign = "center";
+      pen.fillText(String(one.n), x, y + 10.5);
+      pen.textAlign = "left";
+      pen.font = "12px system-ui, sans-serif";
+    }
+  }
+
+  clash(one, from, to, view) {
+    const a = Math.max(view.x(from), GUTTER), b = Math.min(Math.max(view.x(to), a + 2), view.width - EDGE);
+    if (b <= a) return;
+    this.data.lanes.forEach((lane, k) => {
+      const y = this.laneY(k) + 3;
+      if (one.lanes.includes(lane.node) && y >= this.head) this.pen.fillRect(a, y, b - a, 15);
+    });
+  }
+}
