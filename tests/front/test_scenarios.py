@@ -125,6 +125,48 @@ def test_a_property_that_is_not_known_is_told(capsys: Capture, tmp_path: Path) -
     assert said.code == 2 and "did you mean 'mutual-exclusion'?" in said.err
 
 
+def test_a_sweep_names_the_smallest_value_that_breaks(capsys: Capture) -> None:
+    words = ("sweep-pause", "--values", "500ms,1500ms", "--seeds", "1")
+    said = holdfast(capsys, "scenario", *words)
+    assert "the smallest value that breaks it: 1500ms; it held at 500ms" in said.out
+    assert said.code == 0, "an unfenced resource was never promised to refuse"
+    found = json.loads(holdfast(capsys, "scenario", *words, "--json").out)
+    assert (found["breaks"], found["held"]) == ("1500ms", "500ms")
+    assert [step["tested"] for step in found["steps"]] == [True, True]
+
+
+def test_a_clock_that_jumps_breaks_only_what_counts_on_it(capsys: Capture) -> None:
+    words = ("sweep-skew", "--values", "500ms,5s", "--seeds", "1", "--json")
+    assert json.loads(holdfast(capsys, "scenario", *words).out)["breaks"] is None
+    bug = ("--mutant", "wall-clock")
+    assert json.loads(holdfast(capsys, "scenario", *words, *bug).out)["breaks"] == "5s"
+
+
+def test_slow_links_hurt_where_renewals_come_too_late(capsys: Capture) -> None:
+    words = ("sweep-delay", "--values", "50ms,1600ms", "--seeds", "1", "--json")
+    found = json.loads(holdfast(capsys, "scenario", *words).out)
+    assert (found["breaks"], found["held"]) == ("1600ms", "50ms")
+
+
+def test_short_leases_end_too_soon_and_long_ones_recover_late(capsys: Capture) -> None:
+    words = ("ttl-sweep", "--values", "1s,15s,8m", "--time", "90s", "--json")
+    found = json.loads(holdfast(capsys, "scenario", *words).out)
+    short, long, none = (step["measured"][0] for step in found["steps"])
+    assert short["false_expiries"] > 0 == long["false_expiries"]
+    assert long["recovery_ns"]["p50"] > 5 * short["recovery_ns"]["p50"]
+    assert none["never"] > 0 == none["recovery_ns"]["n"]
+    assert 0.9 < found["section_p99_ns"] / 1e9 < 4
+
+
+def test_a_sweep_says_so_where_it_cannot_be_run(capsys: Capture) -> None:
+    said = holdfast(capsys, "scenario", "sweep-delay", "--backend", "local")
+    assert (said.code, "runs on --backend sim only" in said.err) == (2, True)
+    said = holdfast(capsys, "scenario", "owner-pause", "--values", "1s")
+    assert (said.code, "is no sweep" in said.err) == (2, True)
+    said = holdfast(capsys, "scenario", "sweep-pause", "--values", "5 parsecs")
+    assert (said.code, "'5 parsecs' is not a span of time" in said.err) == (2, True)
+
+
 @pytest.mark.docker
 @pytest.mark.parametrize(
     "name",

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from holdfast import catalogue
-from holdfast.commands import plans, prepare
+from holdfast import catalogue, sweeping
+from holdfast.commands import plans, prepare, sweeps
 from holdfast.commands.run_command import carry_out
 from holdfast.commands.settings import DEFAULTS
 from holdfast.harness.errors import UsageError
@@ -32,6 +32,8 @@ from holdfast.scenarios import SCENARIOS, Scenario, path_of
 @click.option("--seed", type=int, help="Where all chance comes from.")
 @click.option("--set", "options", multiple=True, help="An option of the system or workload: k=v.")
 @click.option("--mutant", help="Plant a bug, to see that it is found (holdfast list mutants).")
+@click.option("--values", help="Of a sweep: other values to try, as 1s,2s,5s.")
+@click.option("--seeds", type=click.IntRange(min=1), help="Of a sweep: runs at each value.")
 @click.option(
     "--out", default=DEFAULTS["out"], show_default=True, help="Folder for run directories."
 )
@@ -57,6 +59,18 @@ def command(
         click.echo(path.read_text(), nl=False)
         return 0
     given = {key: value for key, value in over.items() if value is not None}
+    values, seeds = given.pop("values", None), given.pop("seeds", None)
+    if scenario.sweep:
+        table = table_of(name, scenario, path, given, options)
+        sweep = sweeping.read(table, str(path))
+        chosen = tuple(filter(None, values.split(","))) if values else sweep.values
+        sweep = replace(sweep, values=chosen, seeds=seeds or sweep.seeds)
+        if dry_run:
+            return _planned(table, sweep)
+        line = again(name, given, options)
+        return sweeps.carry_out(name, table, sweep, line, Path(out), as_json=as_json)
+    if values or seeds:
+        raise UsageError(f"scenario {name} is no sweep; --values and --seeds are for those")
     plan = plan_of(name, scenario, path, given, options)
     full = prepare.complete(plan)
     if dry_run:
@@ -70,10 +84,26 @@ def command(
     return int(verdicts["exit_code"])
 
 
+def _planned(table: Mapping[str, Any], sweep: sweeping.Sweep) -> int:
+    for value in sweep.values:
+        full = prepare.complete(sweeping.plan_at(table, sweep, value))
+        click.echo(f"# {sweep.key} = {value}\n{to_toml(full, exact=True)}")
+    return 0
+
+
 def plan_of(
     name: str, scenario: Scenario, path: Path, given: Mapping[str, Any], options: tuple[str, ...]
 ) -> Plan:
     """The scenario's plan with what the command line says put over it. UsageError."""
+    table = table_of(name, scenario, path, given, options)
+    plan = parse(table, prepare.KNOWN, f"scenario {name}")
+    return plan if "nodes" in table else replace(plan, nodes=0)
+
+
+def table_of(
+    name: str, scenario: Scenario, path: Path, given: Mapping[str, Any], options: tuple[str, ...]
+) -> dict[str, Any]:
+    """The table of that plan, not yet read. UsageError."""
     table = plans.read_table(path)
     backend = given["backend"]
     if backend not in catalogue.BACKENDS:
@@ -93,9 +123,7 @@ def plan_of(
     over = {key: value for key, value in given.items() if key != "mutant"}
     if "system" in over and over["system"] != table["system"] and "nodes" not in over:
         table.pop("nodes", None)
-    table = {**table, **over, "options": chosen}
-    plan = parse(table, prepare.KNOWN, f"scenario {name}")
-    return plan if "nodes" in table else replace(plan, nodes=0)
+    return {**table, **over, "options": chosen}
 
 
 def again(name: str, given: Mapping[str, Any], options: tuple[str, ...]) -> str:

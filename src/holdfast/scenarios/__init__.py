@@ -62,6 +62,16 @@ SCENARIOS: dict[str, Scenario] = {
     "resource-slow": Scenario(says="the resource stands still for half of the time"),
     "stutter": Scenario(says="whoever holds stands still again and again, for moments"),
     "whole-node-freeze": Scenario(says="leading server and holder stand still together"),
+    "sweep-pause": Scenario(says="the shortest pause of a holder that does harm", sweep=True),
+    "sweep-delay": Scenario(
+        says="the smallest delay between holder and servers that does harm (simulator only)",
+        only="sim",
+        sweep=True,
+    ),
+    "sweep-skew": Scenario(says="the smallest clock step that breaks the lock", sweep=True),
+    "ttl-sweep": Scenario(
+        says="what a lease costs: false expiries if short, recovery time if long", sweep=True
+    ),
 }
 
 

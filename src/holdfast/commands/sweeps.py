@@ -1,0 +1,139 @@
+"""Carries out a sweep and shows it: a line for each value as it is done, then what it comes to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from holdfast import simulating, sweeping
+from holdfast.checkers.calibration import SECTIONS
+from holdfast.commands.check_command import RANK
+from holdfast.harness.clock import SECOND
+from holdfast.sweeping import Step, Sweep
+
+
+def carry_out(
+    name: str,
+    table: Mapping[str, Any],
+    sweep: Sweep,
+    again: str,
+    out: Path,
+    *,
+    as_json: bool,
+) -> int:
+    """Every value in its order; the exit code: 1 a promise was broken, 3 a value showed nothing."""
+    where = f"{table['system']} on {table['backend']}"
+    click.echo(f"{name}: {sweep.key} of {where}, {sweep.seeds} runs at each value", err=True)
+    if table["backend"] == "sim":
+        simulating.warm()
+    done = []
+    for step in sweeping.steps(table, sweep, int(table.get("seed", 0)), again, out):
+        done.append(step)
+        if not as_json:
+            click.echo(_line(step, sweep))
+    code = exit_code(done)
+    if as_json:
+        click.echo(json.dumps(_object(name, table, sweep, done, code)))
+    else:
+        for line in _conclusion(done, sweep):
+            click.echo(line)
+    return code
+
+
+def exit_code(done: Sequence[Step]) -> int:
+    """The worst of all runs; a value at which one run of several put all to the test will do."""
+    codes = [code for step in done for code in step.codes if code != 3]
+    codes += [3 for step in done if not step.tested]
+    return max(codes, key=lambda code: RANK[code], default=3)
+
+
+def _line(step: Step, sweep: Sweep) -> str:
+    many = len(step.codes)
+    if step.broke:
+        told = ", ".join(f"{name} ({times} of {many})" for name, times in step.kinds.most_common())
+    elif step.tested:
+        told = "held"
+    else:
+        told = f"shows nothing: {step.untested[0][0]}"
+    if sweep.measure == "calibration":
+        told = f"{_costs(step)}  {told}"
+    return f"  {step.value:>8}  {told}"
+
+
+def _costs(step: Step) -> str:
+    holds = sum(one["holds"] for one in step.measured)
+    early = sum(one["false_expiries"] for one in step.measured)
+    never = sum(one["never"] for one in step.measured)
+    longest = [one["recovery_ns"]["max"] for one in step.measured if one["recovery_ns"]["n"]]
+    waits = f"up to {max(longest) / SECOND:.1f} s" if longest else "no recovery seen"
+    lost = f", {never} deaths without one" if never else ""
+    return f"{early:4} of {holds:4} holds ended too soon; after a death {waits}{lost};"
+
+
+def _conclusion(done: Sequence[Step], sweep: Sweep) -> list[str]:
+    broke, held = sweeping.smallest(done)
+    before = f"; it held at {held.value}" if held else ""
+    if broke:
+        lines = [f"the smallest value that breaks it: {broke.value}{before}"]
+    elif held:
+        lines = [f"nothing broke, up to {held.value}"]
+    else:
+        lines = ["nothing was put to the test"]
+    if sweep.measure == "calibration":
+        lines = advice(done)
+    return lines
+
+
+def section_p99_ns(done: Sequence[Step]) -> int | None:
+    """The 99th percentile of the critical section, from the steps in which no hold was cut off."""
+    whole = [one for step in done for one in step.measured if not one["false_expiries"]]
+    spans = [one["section_ns"]["p99"] for one in whole if one["section_ns"]["n"]]
+    return max(spans, default=None)
+
+
+def advice(done: Sequence[Step]) -> list[str]:
+    """What the curve says for choosing a lease."""
+    enough = [step for step in done if not any(one["false_expiries"] for one in step.measured)]
+    p99_ns = section_p99_ns(done)
+    if not enough or p99_ns is None:
+        return ["every lease ended too soon under some owner: try longer ones"]
+    low, high = (times * p99_ns / SECOND for times in SECTIONS)
+    return [
+        f"the shortest lease that ended under nobody: {enough[0].value}",
+        f"99 of 100 critical sections took at most {p99_ns / SECOND:.2f} s; {SECTIONS[0]} to"
+        f" {SECTIONS[1]} times that is a lease of {low:.1f} to {high:.1f} s",
+        "a longer pause than any here can still outlast it: only fencing tokens stop what is late",
+    ]
+
+
+def _object(
+    name: str, table: Mapping[str, Any], sweep: Sweep, done: Sequence[Step], code: int
+) -> dict[str, Any]:
+    broke, held = sweeping.smallest(done)
+    return {
+        "schema": "holdfast-sweep/1",
+        "scenario": name,
+        "system": table["system"],
+        "backend": table["backend"],
+        "key": sweep.key,
+        "seed": table.get("seed", 0),
+        "runs": sweep.seeds,
+        "exit_code": code,
+        "breaks": broke.value if broke else None,
+        "held": held.value if held else None,
+        "section_p99_ns": section_p99_ns(done),
+        "steps": [
+            {
+                "value": step.value,
+                "broke": step.broke,
+                "tested": step.tested,
+                "findings": dict(step.kinds),
+                "measured": list(step.measured),
+            }
+            for step in done
+        ],
+    }

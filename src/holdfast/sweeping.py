@@ -1,0 +1,153 @@
+"""Sweeps: one plan along the values of one of its keys, to see where it breaks or what it costs.
+
+A sweep is a plan file with a table [sweep]: `key` (lease, clients, options.gap_ms, fault.for,
+nemesis.by ...), `values` in the order to try them, `seeds` at each, and `measure`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from holdfast import simulating
+from holdfast.checkers.calibration import calibration
+from holdfast.commands import prepare
+from holdfast.harness import history, judge, store
+from holdfast.harness.case import Case
+from holdfast.harness.errors import UsageError
+from holdfast.harness.plan import Plan, parse, suggest
+from holdfast.trials import Shown, of_verdicts
+
+MEASURES = ("breaks", "calibration")
+KEYS = ("key", "values", "seeds", "measure")
+IN_LISTS = ("fault", "nemesis")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sweep:
+    """measure "breaks": which value violates something; "calibration": what a lease costs."""
+
+    key: str
+    values: tuple[str, ...]
+    seeds: int
+    measure: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """What the runs at one value came to, one entry of each per run."""
+
+    value: str
+    shown: tuple[tuple[Shown, ...], ...]
+    codes: tuple[int, ...]
+    untested: tuple[tuple[str, ...], ...]
+    measured: tuple[Mapping[str, Any], ...]
+
+    @property
+    def broke(self) -> int:
+        """How many runs violated something, promised or not."""
+        return sum(bool(one) for one in self.shown)
+
+    @property
+    def tested(self) -> bool:
+        """Whether a run violated something, or put all to the test that it is for."""
+        return bool(self.broke) or any(not one for one in self.untested)
+
+    @property
+    def kinds(self) -> Counter[str]:
+        """Property and kind of each finding -> in how many runs."""
+        return Counter(shown.name for one in self.shown for shown in one)
+
+
+def read(table: dict[str, Any], where: str) -> Sweep:
+    """Takes the table [sweep] out of a plan's. UsageError with every mistake."""
+    told = table.pop("sweep", None)
+    if not isinstance(told, dict):
+        raise UsageError(f"{where}: no table [sweep] with a key and values")
+    problems = [f"{where}: sweep: {suggest(key, KEYS, 'key')}" for key in told if key not in KEYS]
+    key, values, measure = told.get("key"), told.get("values"), told.get("measure", MEASURES[0])
+    seeds = told.get("seeds", 1)
+    if not isinstance(key, str):
+        problems.append(f'{where}: sweep: key must be text, as in key = "lease"')
+    if not isinstance(values, list) or not values:
+        problems.append(f"{where}: sweep: values must be a list of at least one")
+    if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
+        problems.append(f"{where}: sweep: seeds must be a number, at least 1")
+    if measure not in MEASURES:
+        problems.append(f"{where}: sweep: {suggest(str(measure), MEASURES, 'measure')}")
+    if problems:
+        raise UsageError(*problems)
+    assert isinstance(key, str) and isinstance(values, list) and isinstance(seeds, int)
+    return Sweep(key=key, values=tuple(map(str, values)), seeds=seeds, measure=measure)
+
+
+def at(table: Mapping[str, Any], key: str, value: str) -> dict[str, Any]:
+    """The plan's table with one value of the key. UsageError where the plan has no such place."""
+    changed = copy.deepcopy(dict(table))
+    place, dot, name = key.partition(".")
+    if not dot:
+        changed[key] = int(value) if value.isdigit() else value
+    elif place == "options":
+        changed.setdefault("options", {})[name] = value
+    elif place in IN_LISTS and changed.get(place):
+        for row in changed[place]:
+            row[name] = value
+    else:
+        raise UsageError(f"sweep: key {key!r} has no place in this plan")
+    return changed
+
+
+def steps(
+    table: Mapping[str, Any], sweep: Sweep, seed: int, again: str, out: Path
+) -> Iterator[Step]:
+    """The runs of each value, in the order of the values. UsageError before the first of them."""
+    plans = {value: plan_at(table, sweep, value) for value in sweep.values}
+    for value, plan in plans.items():
+        done = [_one(replace(plan, seed=seed + n), again, out) for n in range(sweep.seeds)]
+        yield Step(
+            value=value,
+            shown=tuple(of_verdicts(verdicts) for verdicts, _ in done),
+            codes=tuple(int(verdicts["exit_code"]) for verdicts, _ in done),
+            untested=tuple(_untested(verdicts) for verdicts, _ in done),
+            measured=tuple(calibration(case) for _, case in done if sweep.measure == "calibration"),
+        )
+
+
+def plan_at(table: Mapping[str, Any], sweep: Sweep, value: str) -> Plan:
+    """The plan of one value, its faults not drawn yet; UsageError where it cannot be run."""
+    plan = parse(at(table, sweep.key, value), prepare.KNOWN, f"sweep {sweep.key}={value}")
+    plan = plan if "nodes" in table else replace(plan, nodes=0)
+    prepare.complete(plan)
+    return plan
+
+
+def _one(plan: Plan, again: str, out: Path) -> tuple[Mapping[str, Any], Case]:
+    full = prepare.complete(plan)
+    if full.backend == "sim":
+        ran = simulating.in_memory(prepare.manifest(full, f"sim-{full.seed}", again))
+        return ran.verdicts, ran.case
+    from holdfast.commands.run_command import carry_out
+
+    verdicts = carry_out(full, out, again, quiet=True)
+    run = store.RunDir(Path(verdicts["report"]).parent)
+    marks, faults = store.read_lines(run.times), store.read_lines(run.faults)
+    return verdicts, judge.case_of(run.read_manifest(), history.load(run.history), marks, faults)
+
+
+def _untested(verdicts: Mapping[str, Any]) -> tuple[str, ...]:
+    rows = [row for row in verdicts["verdicts"] if row["verdict"] == "UNKNOWN"]
+    return (*verdicts["problems"], *(f"{row['property']}: {row['reason']}" for row in rows))
+
+
+def smallest(done: Sequence[Step]) -> tuple[Step | None, Step | None]:
+    """The first step that broke, and the last one before it that held and was put to the test."""
+    held = None
+    for step in done:
+        if step.broke:
+            return step, held
+        held = step if step.tested else held
+    return None, held
