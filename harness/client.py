@@ -12,6 +12,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from holdfast.harness.clock import SECOND, now_ns
@@ -166,7 +167,7 @@ class Context:
             edges,
             lambda: (
                 client.acquire(lock, **asked, mode=terms.mode)
-                if terms == PLAIN
+                if terms is PLAIN or terms == PLAIN
                 else client.acquire_on(lock, **asked, terms=terms)
             ),
             guard_ns=max(wait_ns, 0) + GUARD_NS,
@@ -321,22 +322,21 @@ class Context:
     ) -> Answer:
         """One recorded call. The row is invoked and completed where the call itself runs."""
         key = self._recorder.intern(lock)
-
-        def invoke() -> int:
-            return self._recorder.invoke(op, self.process, key, **edges)
-
+        invoke = partial(self._recorder.invoke, op, self.process, key, **edges)
         if self._thread is not None:
             work = asyncio.get_running_loop().run_in_executor(
                 self._thread, self._blocking_call, invoke, call
             )
-            return await self._guarded(asyncio.shield(work), None, guard_ns)
-        row = invoke()
-        return await self._guarded(self._answer(call), row, guard_ns)
+            return await self._guarded(lambda: asyncio.shield(work), None, guard_ns)
+        return await self._guarded(call, invoke(), guard_ns)
 
-    async def _guarded(self, waiting: Awaitable[Answer], row: int | None, guard_ns: int) -> Answer:
+    async def _guarded(
+        self, call: Callable[[], Awaitable[Answer] | Answer], row: int | None, guard_ns: int
+    ) -> Answer:
         watch = self._guard.enter(guard_ns / SECOND)
         try:
-            answer = await waiting
+            said = call()
+            answer = said if isinstance(said, Answer) else await said
         except asyncio.CancelledError:
             if not watch.gave_up():
                 # Whoever asked no longer wants the answer. That is no request left hanging.
@@ -345,18 +345,13 @@ class Context:
                     self._complete(row, no_more)
                 raise
             answer = Answer(outcome=Status.INFO, error="no answer: given up by the harness")
+        except Exception as error:
+            answer = _unforeseen(error)
         finally:
             self._guard.leave(watch)
         if row is not None:
             self._complete(row, answer)
         return answer
-
-    async def _answer(self, call: Callable[[], Awaitable[Answer] | Answer]) -> Answer:
-        try:
-            answer = call()
-            return answer if isinstance(answer, Answer) else await answer
-        except Exception as error:
-            return _unforeseen(error)
 
     def _blocking_call(
         self, invoke: Callable[[], int], call: Callable[[], Awaitable[Answer] | Answer]
