@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from holdfast.harness.clock import SECOND, now_ns
@@ -148,7 +149,7 @@ class Context:
             edges,
             lambda: (
                 client.acquire(lock, **asked, mode=terms.mode)
-                if terms == PLAIN
+                if terms is PLAIN or terms == PLAIN
                 else client.acquire_on(lock, **asked, terms=terms)
             ),
             guard_ns=max(wait_ns, 0) + GUARD_NS,
@@ -305,18 +306,15 @@ class Context:
     ) -> Answer:
         """One recorded call. The row is invoked and completed where the call itself runs."""
         key = self._recorder.intern(lock)
-
-        def invoke() -> int:
-            return self._recorder.invoke(op, self.process, key, **edges)
-
+        invoke = partial(self._recorder.invoke, op, self.process, key, **edges)
         if self._thread is not None:
             work = asyncio.get_running_loop().run_in_executor(
                 self._thread, self._blocking_call, invoke, call
             )
-            return await self._guarded(asyncio.shield(work), None, guard_ns)
+            return await self._guarded(lambda: asyncio.shield(work), None, guard_ns)
         row = invoke()
         with self._watched(self._wire) as stamped:
-            return await self._guarded(self._answer(call), row, guard_ns, stamped)
+            return await self._guarded(call, row, guard_ns, stamped)
 
     def _watched(self, wire: str) -> AbstractContextManager[Stamped | None]:
         """What the kernel says of the call that is made meanwhile, where somebody can ask it."""
@@ -325,14 +323,15 @@ class Context:
 
     async def _guarded(
         self,
-        waiting: Awaitable[Answer],
+        call: Callable[[], Awaitable[Answer] | Answer],
         row: int | None,
         guard_ns: int,
         stamped: Stamped | None = None,
     ) -> Answer:
         watch = self._guard.enter(guard_ns / SECOND)
         try:
-            answer = await waiting
+            said = call()
+            answer = said if isinstance(said, Answer) else await said
         except asyncio.CancelledError:
             if not watch.gave_up():
                 # Whoever asked no longer wants the answer. That is no request left hanging.
@@ -341,18 +340,13 @@ class Context:
                     self._complete(row, no_more)
                 raise
             answer = Answer(outcome=Status.INFO, error="no answer: given up by the harness")
+        except Exception as error:
+            answer = _unforeseen(error)
         finally:
             self._guard.leave(watch)
         if row is not None:
             self._complete(row, answer, stamped)
         return answer
-
-    async def _answer(self, call: Callable[[], Awaitable[Answer] | Answer]) -> Answer:
-        try:
-            answer = call()
-            return answer if isinstance(answer, Answer) else await answer
-        except Exception as error:
-            return _unforeseen(error)
 
     def _blocking_call(
         self, invoke: Callable[[], int], call: Callable[[], Awaitable[Answer] | Answer]

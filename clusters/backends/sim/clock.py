@@ -33,23 +33,24 @@ class NodeClock:
 
     offset_ns   what the monotonic clock shows at true time 0
     drift_ppm   by how many parts per million it is fast
+    rate        its parts per million of true time; whoever asks often counts with both itself
     """
 
     def __init__(self, offset_ns: int, drift_ppm: int) -> None:
-        self._offset_ns = offset_ns
-        self._rate = MILLION + drift_ppm
+        self.offset_ns = offset_ns
+        self.rate = MILLION + drift_ppm
         self._exact = drift_ppm == 0
         self._skews: dict[str, Skew] = {}
 
     def mono_ns(self, true_ns: int) -> int:
         """The monotonic clock at a true time."""
-        return true_ns * self._rate // MILLION + self._offset_ns
+        return true_ns * self.rate // MILLION + self.offset_ns
 
     def true_ns(self, mono_ns: int) -> int:
         """The first true time at which the monotonic clock shows so much."""
         if self._exact:
-            return mono_ns - self._offset_ns
-        return -((self._offset_ns - mono_ns) * MILLION // self._rate)
+            return mono_ns - self.offset_ns
+        return -((self.offset_ns - mono_ns) * MILLION // self.rate)
 
     def wall_ns(self, true_ns: int) -> int:
         """The wall clock at a true time: the monotonic one, moved by the active faults."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.clusters.backends.sim.agent import SimAgent
-from holdfast.clusters.backends.sim.clock import NodeClock
+from holdfast.clusters.backends.sim.clock import MILLION, NodeClock
 from holdfast.clusters.backends.sim.engine import Engine
 from holdfast.clusters.backends.sim.loop import NodeLoop
 from holdfast.clusters.backends.sim.network import Network
@@ -48,7 +48,7 @@ class Host:
     node: Node
     clock: NodeClock
     engine: Engine
-    sync_ns: Callable[[], int]
+    sync_ns: Callable[[], int] | None
     loop: NodeLoop | None = None
     boots: int = 0
     state: int = OPENED
@@ -67,7 +67,8 @@ class Host:
 
     def mono_ns(self) -> int:
         """The node's monotonic clock."""
-        return self.clock.mono_ns(self.engine.now_ns)
+        clock = self.clock
+        return self.engine.now_ns * clock.rate // MILLION + clock.offset_ns
 
     def wall_ns(self) -> int:
         """The node's wall clock."""
@@ -86,7 +87,7 @@ class Host:
         if trap is not None and self.loop is not None:
             trap(keep, tear)
             return
-        wait_ns = self.sync_ns()
+        wait_ns = self.sync_ns() if self.sync_ns is not None else 0
         if wait_ns and self.loop is not None:
             self.loop.stall(wait_ns, keep)
         else:
@@ -145,7 +146,10 @@ class SimCluster:
             rng = stream(self.plan.seed, "node", name)
             most = self.knobs.drift_ppm
             clock = NodeClock(rng.randrange(10**12), rng.randint(-most, most))
-            sync = partial(_sync_ns, stream(self.plan.seed, "disk", name).random, self.knobs)
+            disk = stream(self.plan.seed, "disk", name)
+            sync = (
+                partial(_sync_ns, disk.random, self.knobs.sync_ns) if self.knobs.sync_ns else None
+            )
             self.hosts[name] = Host(node=node, clock=clock, engine=self.engine, sync_ns=sync)
             self.network.place(name, node.address, server=role == "server")
 
@@ -333,7 +337,7 @@ def quietly_end(work: Any) -> None:
             work.close()
 
 
-def _sync_ns(chance: Callable[[], float], knobs: Knobs) -> int:
+def _sync_ns(chance: Callable[[], float], longest_ns: int) -> int:
     """How long a sync takes: mostly near nothing, seldom as long as the knob says."""
     u = chance()
-    return int(knobs.sync_ns * u * u * u) if knobs.sync_ns else 0
+    return int(longest_ns * u * u * u)

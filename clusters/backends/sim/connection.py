@@ -41,6 +41,7 @@ class End:
         "_engine",
         "_last_ns",
         "_link",
+        "_marshal",
         "_network",
         "_opened",
         "_protocol",
@@ -57,6 +58,7 @@ class End:
         self.peer: End
         self._network = network
         self._engine = network.engine
+        self._marshal = network.weather.marshal
         self._link = link
         self._back = back
         self._protocol: Any = None
@@ -81,7 +83,7 @@ class End:
         if name == "frames":
             return self.send
         if name == "objects":
-            return not self._network.weather.marshal
+            return not self._marshal
         return self.peer.loop.node if name == "peername" else default
 
     def is_closing(self) -> bool:
@@ -107,10 +109,10 @@ class End:
         """
         if self._closed:
             return False
-        if self.loop.held is None:
-            self.transmit(frame)
-        else:
+        if self.loop.held is not None:
             self.loop.hold(self, frame)
+            return True
+        self.transmit(frame)
         return True
 
     # On the way
@@ -119,12 +121,12 @@ class End:
         """Puts a frame on the link."""
         if self._closed:
             return
-        engine, link, weather = self._engine, self._link, self._network.weather
-        if weather.marshal:
+        engine, link = self._engine, self._link
+        if self._marshal:
             frame = json.loads(json.dumps(frame))
         arrival_ns = engine.now_ns + link.delay_ns()
         if link.loose and self._opened:
-            chance = link.random()
+            chance, weather = link.random(), self._network.weather
             if chance < weather.loss:
                 return
             if chance > 1 - weather.double:
@@ -175,8 +177,10 @@ class End:
             self._retry_later()
             return
         waiting, self._waiting = self._waiting, deque()
+        self._engine.crowded = True
         for frame in waiting:
             self._arrive(frame)
+        self._engine.crowded = False
 
     def _stall(self) -> None:
         """Something is unacknowledged: in a second this end gives up, if the cut is still there."""

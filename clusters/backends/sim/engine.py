@@ -82,6 +82,7 @@ class Engine:
     now_ns   true time, the clock of the run
     events   callbacks that ran
     ready    what is ready, in order; whoever makes something ready appends to it
+    crowded  several things arrive in the callback that runs now
     over     set by `end`: the run stops after this instant
     """
 
@@ -90,6 +91,7 @@ class Engine:
         self.now_ns = START_NS
         self.events = 0
         self.ready: deque[Handle] = deque()
+        self.crowded = False
         self.over = False
         self._serial = itertools.count(1).__next__
         self._heap: list[tuple[int, int, Handle]] = []

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast.clusters.backends.sim.clock import NodeClock
+from holdfast.clusters.backends.sim.clock import MILLION, NodeClock
 from holdfast.clusters.backends.sim.engine import Engine, Handle
 from holdfast.clusters.backends.sim.network import Listener, Network
 
@@ -51,7 +51,8 @@ class NodeLoop:
 
     def time(self) -> float:
         """The node's monotonic clock, s."""
-        return self.clock.mono_ns(self._engine.now_ns) / 1e9
+        clock = self.clock
+        return (self._engine.now_ns * clock.rate // MILLION + clock.offset_ns) / 1e9
 
     def mono_ns(self) -> int:
         """The node's monotonic clock, ns."""
@@ -66,6 +67,14 @@ class NodeLoop:
         return handle
 
     call_soon_threadsafe = call_soon
+
+    def call_next(self, callback: Callable[[], object]) -> Handle | None:
+        """As `call_soon`, for the last act of a callback; at once where it would be next anyway."""
+        engine = self._engine
+        if engine.ready or engine.crowded or self.stopped:
+            return self.call_soon(callback)
+        callback()
+        return None
 
     def call_at(
         self,
@@ -94,7 +103,7 @@ class NodeLoop:
     ) -> Handle:
         """As asyncio; whole nanoseconds, and one more: a timer never fires before its time."""
         engine, clock = self._engine, self.clock
-        due_ns = clock.mono_ns(engine.now_ns) + 1
+        due_ns = engine.now_ns * clock.rate // MILLION + clock.offset_ns + 1
         if delay > 0:
             due_ns += int(delay * 1e9)
         handle = Handle(self, callback, args, due_ns / 1e9)

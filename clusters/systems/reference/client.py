@@ -104,7 +104,7 @@ class ReferenceClient:
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
     ) -> Answer:
         """As `LockClient`."""
-        terms = Terms(mode=mode)
+        terms = PLAIN if mode is PLAIN.mode else Terms(mode=mode)
         return await self.acquire_on(
             lock, attempt=attempt, ttl_ns=ttl_ns, wait_ns=wait_ns, terms=terms
         )
@@ -296,9 +296,8 @@ class ReferenceClient:
     async def _keep(self) -> None:
         """Asks how its holds and waits stand: after a break it learns what it was not told."""
         while True:
-            await self._busy.wait()
-            holds = list(self._holds.items())
-            waits = list(self._waits)
+            if not self._busy.is_set():
+                await self._busy.wait()
             known: list[Held | Wait] = [*self._holds.values(), *self._waits.values()]
             if not known:
                 self._busy.clear()
@@ -307,6 +306,7 @@ class ReferenceClient:
             if left_s > 0:
                 await asyncio.sleep(left_s)
                 continue
+            holds, waits = list(self._holds.items()), list(self._waits)
             answer = await self._talk.plain(
                 "ask",
                 until_s=self._until(self._call_s),
@@ -375,7 +375,7 @@ class ReferenceClient:
         )
 
     def _until(self, seconds: float) -> float:
-        return asyncio.get_running_loop().time() + seconds
+        return self._talk.time() + seconds
 
     def _background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -385,6 +385,8 @@ class ReferenceClient:
 
 def _said(terms: Terms) -> Frame:
     """The part of an acquire that says on what terms: what is not plain, nothing if all is."""
+    if terms is PLAIN:
+        return {}
     names = Terms.__dataclass_fields__
     given = {name: getattr(terms, name) for name in names}
     unlike = {n: int(v) if n == "mode" else v for n, v in given.items() if v != getattr(PLAIN, n)}

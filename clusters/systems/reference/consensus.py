@@ -124,17 +124,16 @@ class Consensus:
 
     def step(self, now_ns: int, message: Message) -> None:
         """Takes in one message; it may be late, doubled or out of order."""
-        match message:
-            case Appended():
-                self._on_appended(now_ns, message)
-            case Append():
-                self._on_append(now_ns, message)
-            case AskVote():
-                self._on_ask_vote(now_ns, message)
-            case GiveVote():
-                self._on_give_vote(now_ns, message)
-            case Install():
-                self._on_install(now_ns, message)
+        if type(message) is Appended:
+            self._on_appended(now_ns, message)
+        elif type(message) is Append:
+            self._on_append(now_ns, message)
+        elif type(message) is AskVote:
+            self._on_ask_vote(now_ns, message)
+        elif type(message) is GiveVote:
+            self._on_give_vote(now_ns, message)
+        elif type(message) is Install:
+            self._on_install(now_ns, message)
 
     def take(self, now_ns: int) -> Effects:
         """All that has to happen now, once; a leader's appends are gathered here."""
@@ -143,9 +142,9 @@ class Consensus:
                 self._moved = False
                 self._advance()
             self._replicate(now_ns)
-        while self.applied < self.commit:
-            self.applied += 1
-            self._ready.append((self.applied, self.log.at(self.applied)))
+        if self.applied < self.commit:
+            first, self.applied = self.applied + 1, self.commit
+            self._ready += enumerate(self.log.slice(first, self.commit - first + 1), first)
         saves, sends, ready = self._saves, self._sends, self._ready
         if not (saves or sends or ready):
             return NOTHING_TO_DO

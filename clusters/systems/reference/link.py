@@ -29,6 +29,7 @@ class Link:
         self._number = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def open(self) -> bool:
@@ -37,7 +38,7 @@ class Link:
 
     async def connect(self, address: str, within_s: float, port: int = DEFAULT_PORT) -> None:
         """Opens the connection. Raises NotSent."""
-        loop = asyncio.get_running_loop()
+        loop = self._loop = asyncio.get_running_loop()
         host, at = endpoint(address, port)
         try:
             async with asyncio.timeout(min(CONNECT_S, within_s)):
@@ -52,7 +53,8 @@ class Link:
         number = self._number
         if self._wire is None or not self._wire.send({"id": number, **question}):
             raise NotSent("the connection is closed")
-        loop = asyncio.get_running_loop()
+        loop = self._loop
+        assert loop is not None, "who connects has a loop"
         answer: asyncio.Future[Frame] = loop.create_future()
         until_s = loop.time() + within_s
         self._waiting[number] = (answer, until_s, within_s)

@@ -8,7 +8,6 @@ table is walked in an order that the log alone determines.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from holdfast.clusters.systems.reference import admission, circles
@@ -57,10 +56,8 @@ class Locks:
             return {"is": "noop"}, []
         op = str(command["op"])
         handler: Handler = getattr(self, _HANDLERS[op])
-        if op in _ONCE:
-            answer = self._once(index, command, handler)
-        else:
-            answer = handler(index, command)
+        once = op in _ONCE
+        answer = self._once(index, command, handler) if once else handler(index, command)
         return answer, self._events
 
     # Requests that a client may send again under the same number
@@ -70,7 +67,8 @@ class Locks:
         if session is None:
             return {"is": "no-session"}
         self._use(session)
-        self._unqueue(index, session, session.finish(command["done"]), "given-up")
+        if given_up := session.finish(command["done"]):
+            self._unqueue(index, session, given_up, "given-up")
         seq = command["seq"]
         if seq < session.done:
             return {"is": "stale"}
@@ -79,8 +77,8 @@ class Locks:
             return self._again(index, command, known)
         if len(session.answers) >= MAX_OPEN:
             return {"is": "too-many-requests"}
-        session.answers[seq] = handler(index, command)
-        return session.answers[seq]
+        answer = session.answers[seq] = handler(index, command)
+        return answer
 
     def _again(self, index: int, command: Mapping[str, Any], known: Answer) -> Answer:
         if known["is"] != "queued":
@@ -146,7 +144,7 @@ class Locks:
             return self._not_holder(command)
         holds = self.locks[hold.lock].holds
         at = holds.index(hold)
-        hold = replace(hold, ttl_ns=command["ttl_ns"], renewal=index, renewals=hold.renewals + 1)
+        hold = hold.renewed(ttl_ns=command["ttl_ns"], index=index)
         holds[at] = hold
         self._events.append(Started(hold=hold))
         return {"is": "renewed", "token": hold.token, "ttl_ns": hold.ttl_ns}
@@ -183,9 +181,11 @@ class Locks:
 
     def _held(self, command: Mapping[str, Any]) -> Hold | None:
         lock = self.locks.get(command["lock"])
-        wanted = (command["attempt"], command["token"])
-        holds = lock.holds if lock else []
-        return next((hold for hold in holds if (hold.attempt, hold.token) == wanted), None)
+        attempt, token = command["attempt"], command["token"]
+        for hold in lock.holds if lock else ():
+            if hold.attempt == attempt and hold.token == token:
+                return hold
+        return None
 
     def _not_holder(self, command: Mapping[str, Any]) -> Answer:
         reason = self.fate(command["lock"], command["token"], command["attempt"])
@@ -249,7 +249,7 @@ class Locks:
         else:
             answer = self._grant(index, waiter)
             queue = self.locks[waiter.lock].queue
-            queue[:] = [replace(other, passed=other.passed + 1) for other in queue]
+            queue[:] = [other.passed_over() for other in queue]
         self._events.append(Settled(waiter=waiter, answer=answer))
 
     def _unqueue(self, index: int, session: Session, seqs: list[int], answer: str) -> None:

@@ -163,6 +163,7 @@ class Server:
         )
         if options.mutant:
             self._node.clocks = clocks
+        self._presses = self._node.presses
         self._links = {
             peer: PeerLink(
                 me=self._name,
@@ -178,10 +179,13 @@ class Server:
         self._clients: dict[int, Framed] = {}
         self._numbers = itertools.count(1)
         self._loop = asyncio.get_running_loop()
+        # A simulated loop that has nothing else to do takes the turn without a detour.
+        self._soon = getattr(self._loop, "call_next", self._loop.call_soon)
         self._inbox: list[Input] = []
         self._turn_due: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ns = 0
+        self._due_ns = 0
         self._failed: asyncio.Future[None] = self._loop.create_future()
         self._seen: tuple[str, int, str | None] = ("", 0, None)
 
@@ -221,8 +225,8 @@ class Server:
     def put(self, item: Input) -> None:
         """Something for the next step, which is taken at once unless the item can wait."""
         self._inbox.append(item)
-        if self._turn_due is None and self._node.presses(item) and not self._failed.done():
-            self._turn_due = self._loop.call_soon(self._turn)
+        if self._turn_due is None and self._presses(item) and not self._failed.done():
+            self._turn_due = self._soon(self._turn)
 
     def _turn(self) -> None:
         self._turn_due = None
@@ -239,14 +243,15 @@ class Server:
             self._failed.set_exception(error)
             return
         self._emit(effects)
-        self._wake(effects.due_ns)
+        # A timer that is set for earlier stays: deadlines that every message puts off would else
+        # cost a timer each.
+        self._due_ns = effects.due_ns
+        if self._timer is None or effects.due_ns < self._timer_ns:
+            self._wake(effects.due_ns)
 
     def _wake(self, due_ns: int) -> None:
-        """Takes a turn then, at the latest. A timer that is set for earlier stays: deadlines that
-        every message puts off would else cost a timer each."""
+        """Takes a turn then, at the latest."""
         if self._timer is not None:
-            if self._timer_ns <= due_ns:
-                return
             self._timer.cancel()
         self._timer_ns = due_ns
         wait_ns = max(0, due_ns - self._now())
@@ -254,7 +259,10 @@ class Server:
 
     def _on_timer(self) -> None:
         self._timer = None
-        self._turn()
+        if self._inbox or self._failed.done() or not self._node.rests(self._now()):
+            self._turn()
+        else:
+            self._wake(self._due_ns)
 
     def _emit(self, effects: Effects) -> None:
         for peer, message in effects.sends:
@@ -275,23 +283,24 @@ class Connection:
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self._put = server.put
         self._number = 0
         self._peer = ""
         self.wire = Framed(self._on_frame, self._on_close)
 
     def _on_frame(self, wire: Framed, frame: Frame) -> None:
         if self._peer and wire.objects:
-            self._server.put(Heard(message=frame["message"]))
+            self._put(Heard(message=frame["message"]))
         elif self._peer:
             try:
-                self._server.put(Heard(message=unpack(frame)))
+                self._put(Heard(message=unpack(frame)))
             except ValueError as error:
                 wire.drop(str(error))
         elif not self._number and "peer" in frame:
             self._peer = str(frame["peer"])
         else:
             self._number = self._number or self._server.enter(wire)
-            self._server.put(Asked(connection=self._number, frame=frame))
+            self._put(Asked(connection=self._number, frame=frame))
 
     def _on_close(self, wire: Framed, reason: str) -> None:
         if self._number:

@@ -52,10 +52,10 @@ class Kept:
             self._take(save)
 
     def _take(self, save: Save) -> None:
-        if isinstance(save, Ballot):
-            self.ballot = save
-        elif isinstance(save, Tail):
+        if isinstance(save, Tail):
             self.entries[save.first - self.snapshot.index - 1 :] = save.entries
+        elif isinstance(save, Ballot):
+            self.ballot = save
         else:
             self.ballot, self.snapshot = save.ballot, save.snapshot
             self.entries = list(save.entries)

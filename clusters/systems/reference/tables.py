@@ -55,6 +55,24 @@ class Hold:
             limit=waiter.limit,
         )
 
+    def renewed(self, *, ttl_ns: int, index: int) -> Hold:
+        """The same grant, its lease begun anew by the log entry `index`."""
+        # `dataclasses.replace` costs several times as much, and this is the commonest command.
+        return Hold(
+            lock=self.lock,
+            session=self.session,
+            attempt=self.attempt,
+            owner=self.owner,
+            token=self.token,
+            ttl_ns=ttl_ns,
+            granted=self.granted,
+            renewal=index,
+            renewals=self.renewals + 1,
+            mode=self.mode,
+            permits=self.permits,
+            limit=self.limit,
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Waiter:
@@ -81,6 +99,25 @@ class Waiter:
     newest: int = -1
     priority: int = 0
     passed: int = 0
+
+    def passed_over(self) -> Waiter:
+        """The same wait, after one more grant to somebody else."""
+        return Waiter(
+            session=self.session,
+            seq=self.seq,
+            lock=self.lock,
+            attempt=self.attempt,
+            ttl_ns=self.ttl_ns,
+            wait_ns=self.wait_ns,
+            owner=self.owner,
+            mode=self.mode,
+            permits=self.permits,
+            limit=self.limit,
+            reenter=self.reenter,
+            newest=self.newest,
+            priority=self.priority,
+            passed=self.passed + 1,
+        )
 
 
 @dataclass(slots=True)
@@ -142,8 +179,9 @@ class Session:
         if done <= self.done:
             return []
         self.done = done
-        finished = [seq for seq in self.answers if seq < done]
-        return [seq for seq in finished if self.answers.pop(seq)["is"] == "queued"]
+        answers = self.answers
+        finished = [seq for seq in answers if seq < done]
+        return [seq for seq in finished if answers.pop(seq)["is"] == "queued"]
 
     def dump(self) -> list[Any]:
         """As JSON."""

@@ -51,6 +51,13 @@ class Talk:
         self._session = 0
         self._seq = 0
         self._open_seqs: dict[int, None] = {}
+        self._clock: Callable[[], float] | None = None
+
+    def time(self) -> float:
+        """The clock of the running loop, which is the same one for a client's whole life."""
+        if self._clock is None:
+            self._clock = asyncio.get_running_loop().time
+        return self._clock()
 
     def begin(self) -> int:
         """The number of a new request; `finish` it once it will never be asked again."""
@@ -157,12 +164,11 @@ class Talk:
             self._on_lost()
 
     async def _ask(self, question: dict[str, Any], until_s: float) -> Frame:
-        loop = asyncio.get_running_loop()
         if not self._link.open:
             await self._connect(until_s)
         at = self._at
         try:
-            left_s = until_s - loop.time()
+            left_s = until_s - self.time()
             answer = await self._link.ask(question, max(0.001, min(TRY_S, left_s)))
         except (NotSent, NoAnswer) as error:
             # A caller in a hurry does not blame the server.
@@ -199,7 +205,7 @@ class Talk:
 
     async def _pause(self, turn: int, until_s: float) -> bool:
         """Waits before the next try; False if there is no time for one."""
-        left_s = until_s - asyncio.get_running_loop().time()
+        left_s = until_s - self.time()
         if left_s <= 0:
             return False
         longest_s = min(LONGEST_BACKOFF_S, BACKOFF_S * 2 ** min(turn, 8))

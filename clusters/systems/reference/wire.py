@@ -10,6 +10,7 @@ import asyncio
 import json
 import socket
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 Frame = Mapping[str, Any]
@@ -100,6 +101,8 @@ class Framed(asyncio.Protocol):
     ) -> None:
         self._on_frame = on_frame
         self._on_close = on_close
+        self.frame_received: Callable[[Frame], None] = partial(on_frame, self)
+        """takes a whole frame, from a transport inside this process"""
         self._decoder = Decoder()
         self._transport: asyncio.Transport | None = None
         self._hand_over: Callable[[Frame], bool] | None = None
@@ -132,10 +135,6 @@ class Framed(asyncio.Protocol):
             if self._transport is None:
                 return
             self._on_frame(self, frame)
-
-    def frame_received(self, frame: Frame) -> None:
-        """A whole frame, from a transport inside this process."""
-        self._on_frame(self, frame)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
