@@ -12,8 +12,8 @@ from statistics import median
 from holdfast import swarm, trials
 from holdfast.commands import prepare, shrinking
 from holdfast.harness.clock import SECOND
-from holdfast.harness.mutants import MUTANTS
 from holdfast.harness.plan import Plan
+from holdfast.mutants import MUTANTS
 from holdfast.trials import Shown
 
 USUAL = ("early-expiry", "unchecked-tokens", "tolerant-tokens", "release-by-lock", "lone-commit")

@@ -254,12 +254,13 @@ class Context:
             self._lost.update(self._held)
 
     @contextlib.asynccontextmanager
-    async def renewing(self, grant: Grant) -> AsyncIterator[None]:
-        """Renew every third of the lease, at once the first time, while the body runs.
+    async def renewing(self, grant: Grant, *, every_ns: int = 0) -> AsyncIterator[None]:
+        """Renew every third of the lease, or every `every_ns`, at once the first time, while the
+        body runs.
 
         At once, because a grant that waited in a queue says little about when its lease began.
         """
-        task = asyncio.ensure_future(self._renew_until_lost(grant))
+        task = asyncio.ensure_future(self._renew_until_lost(grant, every_ns))
         try:
             yield
         finally:
@@ -267,10 +268,10 @@ class Context:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    async def _renew_until_lost(self, grant: Grant) -> None:
+    async def _renew_until_lost(self, grant: Grant, every_ns: int) -> None:
         while not self.lost(grant):
             await self.renew(grant)
-            await self.sleep(self.lease_ns // 3)
+            await self.sleep(every_ns or self.lease_ns // 3)
 
     async def sleep(self, span_ns: int) -> None:
         """Let time pass: the client thinks, works or waits between two calls."""

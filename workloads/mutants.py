@@ -1,10 +1,11 @@
 """The planted bugs of the protected resource: its rule of admission with one thing done wrong.
 
-`harness.mutants` says of each what it breaks. None of this is loaded unless a run asks for it.
+The front door's table says of each what it breaks. None of this is loaded unless a run asks for it.
 """
 
 from __future__ import annotations
 
+from holdfast.harness.events import NO_TOKEN
 from holdfast.workloads.resource import Register, Store
 
 
@@ -28,6 +29,16 @@ class TolerantTokens(Store):
         return True, register
 
 
+class ShortMemory(Store):
+    """Knows the newest token of the key that was asked for last, and of no other."""
+
+    def admit(self, key: str, attempt: int, token: int) -> tuple[bool, Register]:
+        for name, other in self.registers.items():
+            if name != key:
+                other.highest, other.attempt = NO_TOKEN, 0
+        return super().admit(key, attempt, token)
+
+
 class ForgetfulStore(Store):
     """Takes every write for a new one."""
 
@@ -39,5 +50,6 @@ STORES: dict[str, type[Store]] = {
     "unchecked-tokens": UncheckedTokens,
     "tolerant-tokens": TolerantTokens,
     "forgotten-commands": ForgetfulStore,
+    "short-memory": ShortMemory,
 }
 """name -> the store with that bug"""

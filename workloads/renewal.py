@@ -1,4 +1,4 @@
-"""Holds far longer than the lease, kept alive by renewing every third of it.
+"""Holds far longer than the lease, renewed after part of it (`--set renew_pct=33`).
 
 Asks: exclusion under renewal, loss notice, ownership, stale and expired writes, liveness
 Catches: renewals that revive an expired lease, losses that nobody is told of
@@ -21,7 +21,7 @@ async def client(ctx: Context) -> None:
         grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)
         if grant is not None:
             over = ctx.now_ns() + shape.hold_leases * ctx.lease_ns
-            async with ctx.renewing(grant):
+            async with ctx.renewing(grant, every_ns=ctx.lease_ns * shape.renew_pct // 100):
                 while ctx.now_ns() < over and ctx.running and not ctx.lost(grant):
                     await ctx.sleep(max(shape.gap_ns, ctx.lease_ns // 20))
                     await ctx.write(grant)

@@ -7,14 +7,16 @@ dense and runs are short, for that finds more in the same time than long runs do
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from holdfast.harness.clock import MILLISECOND, SECOND
 from holdfast.harness.durations import duration_text
 from holdfast.harness.plan import Plan
 from holdfast.harness.seeds import stream
 
-FAULTS = ("partition", "pause", "kill", "clock", "freeze")
+FAULTS = ("partition", "pause", "kill", "clock", "freeze", "slow-links")
+OF_DISKS = ("freeze-write", "torn-write")
+"""Faults that bite only where servers write to a disk."""
 WORKLOADS = ("critical-section", "critical-section", "lost-update", "renewal", "try-lock")
 OF_THE_API = (
     "read-write",
@@ -26,7 +28,18 @@ OF_THE_API = (
     "duplicate-request",
 )
 """What only a service with the whole lock API can do: half of its seeds."""
-LEASES_NS = tuple(ms * MILLISECOND for ms in (400, 700, 1000, 2000))
+TARGETS = {
+    "partition": ("", "holder", "waiter"),
+    "pause": ("", "holder", "waiter"),
+    "freeze": ("", "holder", "waiter"),
+    "kill": ("", "all", "holder", "waiter"),
+    "torn-write": ("all",),
+}
+"""Whom a kind of fault hits all through a run; "" is its own turn of targets. All servers at once
+is a power cut: what nobody had on disk is gone for good."""
+LONG_NS = 1500 * MILLISECOND
+"""Long enough for servers to elect a leader, and for a lease of the one before to run out."""
+LEASES_NS = tuple(ms * MILLISECOND for ms in (400, 700, 1000, 1500))
 
 
 def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload: str = "") -> Plan:
@@ -35,7 +48,11 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
     rng = stream(seed, "swarm")
     lease_ns = rng.choice(LEASES_NS)
     drawn = rng.choice((*WORKLOADS, "abandoned"))
-    options = {**_pace(rng), **_world(rng), **(_reference(rng) if system == "reference" else {})}
+    options = {
+        **_pace(rng, lease_ns),
+        **_world(rng),
+        **(_reference(rng) if system == "reference" else {}),
+    }
     # A stream of its own, so that the other knobs of a seed stay what they were.
     api = stream(seed, "swarm", "api")
     if system == "reference" and api.random() < 0.5:
@@ -53,24 +70,27 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
         workload=workload,
         resource=rng.choice(("fenced", "fenced", "strict")),
         seed=seed,
-        time_ns=rng.choice((6, 8, 10, 14)) * SECOND,
+        time_ns=rng.choice((4, 5, 6, 8)) * SECOND,
         lease_ns=lease_ns,
         nodes=rng.choice((3, 3, 3, 5)) if nodes > 1 else nodes,
         clients=rng.randint(2, 6),
         locks=max(rng.choice((1, 1, 1, 2, 3)), 2 if workload == "many-locks" else 1),
         options={**options, **_checks(seed), **given},
-        nemeses=_faults(rng, lease_ns),
+        nemeses=_faults(rng, lease_ns, (*FAULTS, *(OF_DISKS if system == "reference" else ()))),
     )
 
 
-def _pace(rng: random.Random) -> dict[str, str]:
-    """How clients go about it: few slow holds, or many quick ones."""
+def _pace(rng: random.Random, lease_ns: int) -> dict[str, str]:
+    """How clients go about it: few slow holds, or many quick ones; some last longer than a lease,
+    and are lost to another."""
+    gap_ms = round(lease_ns / MILLISECOND * rng.choice((0.01, 0.05, 0.15, 0.6)))
     return {
-        "writes": str(rng.choice((1, 2, 4, 6))),
-        "gap_ms": str(rng.choice((5, 20, 60, 150, 900))),
-        "think_ms": str(rng.choice((4, 40, 200))),
+        "writes": str(rng.choice((1, 2, 4, 8))),
+        "gap_ms": str(gap_ms),
+        "think_ms": str(rng.choice((10, 40, 150))),
         "wait_ms": str(rng.choice((300, 1000, 5000))),
         "hold_leases": str(rng.choice((1, 2, 3))),
+        "renew_pct": str(rng.choice((33, 90, 98))),
     }
 
 
@@ -98,27 +118,33 @@ def _reference(rng: random.Random) -> dict[str, str]:
     """The knobs of the reference service."""
     options = {
         "queue": rng.choice(("fifo", "fifo", "racing")),
-        "election_ms": str(rng.choice((150, 300, 600))),
+        "election_ms": str(rng.choice((100, 150, 300))),
         "snapshot_every": str(rng.choice((10, 40, 200, 4000))),
     }
-    if rng.random() < 0.2:
+    if rng.random() < 0.35:
         options["session_ms"] = str(rng.choice((600, 1500)))
     return options
 
 
-def _faults(rng: random.Random, lease_ns: int) -> tuple[tuple[str, dict[str, str]], ...]:
-    """Up to four kinds, each with a pace of its own; now and then none, for some promises are
-    judged in calm only."""
-    kinds = rng.sample(FAULTS, rng.choice((0, 1, 1, 2, 2, 3, 3, 4)))
-    return tuple((kind, _timing(rng, kind, lease_ns)) for kind in kinds)
+def _faults(
+    rng: random.Random, lease_ns: int, kinds: Sequence[str]
+) -> tuple[tuple[str, dict[str, str]], ...]:
+    """Up to three kinds, each with a pace of its own; now and then none, for some promises are
+    judged in calm only. Of each kind a run must show a grant meanwhile: with more kinds than
+    that, most runs say nothing."""
+    drawn = rng.sample(kinds, rng.choice((0, 0, 1, 1, 1, 2, 2, 3)))
+    return tuple((kind, _timing(rng, kind, lease_ns)) for kind in drawn)
 
 
 def _timing(rng: random.Random, kind: str, lease_ns: int) -> dict[str, str]:
-    """From part of a lease to more than one, with as much or more quiet around it.
+    """From part of a lease to long enough for an election and a grant, with as much or more quiet
+    around it.
 
     Processes are also started again at once: what they forgot shows best while nobody waited.
     """
-    spans = [150 * MILLISECOND, lease_ns // 2, lease_ns, lease_ns * 3 // 2]
+    spans = [lease_ns // 2, lease_ns, lease_ns * 3 // 2, LONG_NS]
     for_ns = rng.choice([20 * MILLISECOND, *spans] if kind == "kill" else spans)
-    every_ns = max(for_ns * rng.choice((2, 3)), 600 * MILLISECOND)
-    return {"for": duration_text(for_ns), "every": duration_text(every_ns)}
+    every_ns = max(for_ns * rng.choice((2, 3)), 400 * MILLISECOND)
+    timing = {"for": duration_text(for_ns), "every": duration_text(every_ns)}
+    target = rng.choice(("", *TARGETS.get(kind, ())))
+    return {**timing, "target": target} if target else timing

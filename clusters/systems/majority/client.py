@@ -214,5 +214,11 @@ def _words(said: list[Frame]) -> str:
 
 
 def client(setup: ClientSetup) -> MajorityClient:
-    """The client of one worker; nothing is opened yet. Raises ValueError for a bad quorum."""
+    """The client of one worker, or one with a planted bug; nothing is opened yet.
+
+    Raises ValueError for a bad quorum, KeyError for a bug that is not known."""
+    if setup.options.get("mutant"):
+        from holdfast.clusters.systems.majority.mutants import CLIENTS
+
+        return CLIENTS[setup.options["mutant"]](setup)
     return MajorityClient(setup)

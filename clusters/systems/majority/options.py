@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 KNOWN: dict[str, str] = {
-    "quorum": "1 to the number of servers, default more than half: so many must say yes"
+    "quorum": "1 to the number of servers, default more than half: so many must say yes",
+    "mutant": "a planted bug by name, to see that it is found; none by default",
 }
 """option -> its values and what it does"""
 

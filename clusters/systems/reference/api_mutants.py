@@ -1,6 +1,6 @@
 """The planted bugs of what the service offers beyond a plain lock, each one thing done wrong.
 
-`harness.mutants` says of each what it breaks. None of this is loaded unless a run asks for it.
+The front door's table says of each what it breaks. None of this is loaded unless a run asks for it.
 """
 
 from __future__ import annotations

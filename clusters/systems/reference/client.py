@@ -343,16 +343,18 @@ class ReferenceClient:
                 "beat", until_s=self._until(self._call_s), session=session
             )
             if answer["is"] == "alive":
-                # The row is stamped now, and the session's lease began at the latest when the
-                # heartbeat was sent: what has passed since then is taken off. Where nothing is
-                # left, as after a stop of this process, it says nothing about now.
-                passed_s = asyncio.get_running_loop().time() - sent_s
-                left_ns = answer["ttl_ns"] - round(passed_s * SECOND)
+                left_ns = self._left_ns(answer, sent_s)
                 if left_ns > 0:
                     self._setup.tell(Op.HEARTBEAT, attempt=0, lock="", res=left_ns)
             elif answer["is"] == "no-session":
                 self._talk.lost_session(session)
             await asyncio.sleep(self._session_ns / 3e9)
+
+    def _left_ns(self, answer: Frame, sent_s: float) -> int:
+        """What is left of a session's lease, which began at the latest when the heartbeat was
+        sent. Where it is nothing, as after a stop of this process, the answer says nothing."""
+        passed_s = asyncio.get_running_loop().time() - sent_s
+        return int(answer["ttl_ns"]) - round(passed_s * SECOND)
 
     # Small change
 
@@ -394,5 +396,9 @@ def _said(terms: Terms) -> Frame:
 
 
 def client(setup: ClientSetup) -> ReferenceClient:
-    """The client of one worker; nothing is opened yet."""
+    """The client of one worker, or one with a planted bug; nothing is opened yet."""
+    if setup.options.get("mutant"):
+        from holdfast.clusters.systems.reference.client_mutants import CLIENTS
+
+        return CLIENTS.get(setup.options["mutant"], ReferenceClient)(setup)
     return ReferenceClient(setup)

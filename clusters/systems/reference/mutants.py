@@ -1,6 +1,6 @@
 """The planted bugs of the service: each is the node with one thing done wrong, and no more.
 
-`harness.mutants` says of each what it breaks. None of this is loaded unless a run asks for it.
+The front door's table says of each what it breaks. None of this is loaded unless a run asks for it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.clusters.systems.reference.api_mutants import LOCKS
-from holdfast.clusters.systems.reference.consensus import Consensus
+from holdfast.clusters.systems.reference.consensus import Consensus, Effects
 from holdfast.clusters.systems.reference.locks import Locks
-from holdfast.clusters.systems.reference.messages import AskVote
+from holdfast.clusters.systems.reference.messages import AskVote, Ballot, Save, Tail
 from holdfast.clusters.systems.reference.node import LockNode, expiry, hold_name
+from holdfast.clusters.systems.reference.session_mutants import CLOCKS, ENDINGS
 from holdfast.clusters.systems.reference.tables import Event, Hold, Lock, Started
 from holdfast.clusters.systems.reference.timers import Timers
 from holdfast.clusters.systems.reference.tokens import Tokens
@@ -82,6 +83,50 @@ class BlindVote(Consensus):
         last = self.log.last
         longest = replace(ask, last_index=max(ask.last_index, last), last_term=1 << 40)
         super()._on_ask_vote(now_ns, longest)
+
+
+class SmallQuorum(Consensus):
+    """Counts a majority of the members that there were before the last two came."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.quorum = (len(self.peers) - 1) // 2 + 1
+
+
+class ForgottenVote(Consensus):
+    """Keeps the term on disk, and not for whom it has voted in it."""
+
+    def take(self, now_ns: int) -> Effects:
+        effects = super().take(now_ns)
+        saves = [_without_vote(save) for save in effects.saves]
+        return replace(effects, saves=tuple(saves)) if saves else effects
+
+
+def _without_vote(save: Save) -> Save:
+    if isinstance(save, Ballot):
+        return replace(save, vote="")
+    return save if isinstance(save, Tail) else replace(save, ballot=replace(save.ballot, vote=""))
+
+
+LATE_NS = 1_000_000_000
+
+
+class LateDisk(Consensus):
+    """Acknowledges entries at once and writes them to disk together, once a second."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._late: tuple[Save, ...] = ()
+        self._since_ns = 0
+
+    def take(self, now_ns: int) -> Effects:
+        effects = super().take(now_ns)
+        if not self._late:
+            self._since_ns = now_ns
+        saves = (*self._late, *effects.saves)
+        waits = now_ns - self._since_ns < LATE_NS and all(isinstance(s, Tail) for s in saves)
+        self._late, saves = (saves, ()) if waits else ((), saves)
+        return Effects(saves=saves, sends=effects.sends, ready=effects.ready)
 
 
 # The leader's clocks and connections
@@ -155,6 +200,10 @@ NODES: dict[str, type[LockNode]] = {
     "impatient-leader": ImpatientLeader,
     "lone-commit": _agreeing(LoneCommit),
     "blind-vote": _agreeing(BlindVote),
-    **{name: _locks(kind) for name, kind in LOCKS.items()},
+    "small-quorum": _agreeing(SmallQuorum),
+    "forgotten-vote": _agreeing(ForgottenVote),
+    "late-disk": _agreeing(LateDisk),
+    **{name: _locks(kind) for name, kind in (LOCKS | ENDINGS).items()},
+    **CLOCKS,
 }
 """name -> the node with that bug"""

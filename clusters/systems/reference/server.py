@@ -46,8 +46,11 @@ def node_type(mutant: str) -> type[LockNode]:
     """The node itself, or one with a planted bug. Raises Corrupt for a bug that is not known."""
     if not mutant:
         return LockNode
+    from holdfast.clusters.systems.reference.client_mutants import CLIENTS
     from holdfast.clusters.systems.reference.mutants import NODES
 
+    if mutant in CLIENTS:
+        return LockNode
     if mutant not in NODES:
         raise Corrupt(f"no mutant {mutant!r} of this service; there are: {', '.join(NODES)}")
     return NODES[mutant]

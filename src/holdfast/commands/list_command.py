@@ -9,9 +9,9 @@ import click
 
 from holdfast import catalogue
 from holdfast.harness.errors import UsageError
-from holdfast.harness.mutants import MUTANTS
 from holdfast.harness.plan import suggest
 from holdfast.harness.verdict import PROPERTIES
+from holdfast.mutants import MUTANTS
 from holdfast.scenarios import SCENARIOS
 
 Table = dict[str, str]
@@ -31,7 +31,8 @@ KINDS: dict[str, Callable[[], Table]] = {
     "models": lambda: {name: row.says for name, row in catalogue.MODELS.items()},
     "resources": lambda: dict(catalogue.RESOURCES),
     "mutants": lambda: {
-        name: f"{row.says} ({row.part}; breaks {row.breaks})" for name, row in MUTANTS.items()
+        name: f"{row.says} ({row.area}, in {row.part}; breaks {row.breaks}, in {row.seeds} seeds)"
+        for name, row in MUTANTS.items()
     },
 }
 

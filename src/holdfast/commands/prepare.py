@@ -22,11 +22,11 @@ from holdfast.harness.durations import duration_text
 from holdfast.harness.entry import load
 from holdfast.harness.errors import UsageError
 from holdfast.harness.manifest import plan_table
-from holdfast.harness.mutants import MUTANTS
 from holdfast.harness.plan import Known, Plan, suggest, to_toml
 from holdfast.harness.ports import ABILITIES, System
 from holdfast.harness.store import RunDir
 from holdfast.harness.verdict import Promises
+from holdfast.mutants import MUTANTS
 from holdfast.nemesis.compose import draw_all
 from holdfast.workloads.shape import DEFAULTS as WORKLOAD_OPTIONS
 

@@ -17,8 +17,8 @@ from holdfast.commands import prepare, shrinking
 from holdfast.harness.clock import SECOND
 from holdfast.harness.durations import duration_ns
 from holdfast.harness.errors import UsageError
-from holdfast.harness.mutants import MUTANTS
 from holdfast.harness.plan import suggest
+from holdfast.mutants import MUTANTS
 from holdfast.simulating import Seed, Tally, explore
 
 SHOWN = 5

@@ -1,0 +1,155 @@
+"""The planted bugs of leases, waits and sessions that end, each one thing done wrong.
+
+The front door's table says of each what it breaks. None of this is loaded unless a run asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.clusters.systems.reference.locks import Handler, Locks
+from holdfast.clusters.systems.reference.node import LockNode
+from holdfast.clusters.systems.reference.tables import (
+    Answer,
+    Beat,
+    Event,
+    Hold,
+    Lock,
+    Session,
+    Started,
+    Waiter,
+)
+
+# Leases
+
+
+class ExpireAny(Locks):
+    """Does not look whether the lease was renewed since it was seen to run out, nor whose it is."""
+
+    def _expire(self, index: int, command: Mapping[str, Any]) -> Answer:
+        lock = self.locks.get(command["lock"])
+        if lock is None or not lock.holds:
+            return {"is": "overtaken"}
+        self._end(index, lock.holds[0], "expired")
+        return {"is": "expired"}
+
+
+class Revive(Locks):
+    """Puts a hold that has run out back in force when its renewal comes, whoever holds by now."""
+
+    def __init__(self, *, order: str = "fifo") -> None:
+        super().__init__(order=order)
+        self._expired: dict[tuple[str, int, int], Hold] = {}
+
+    def _end(self, index: int, hold: Hold, reason: str) -> None:
+        if reason == "expired":
+            self._expired[hold.lock, hold.token, hold.attempt] = hold
+        super()._end(index, hold, reason)
+
+    def _renew(self, index: int, command: Mapping[str, Any]) -> Answer:
+        named = (command["lock"], command["token"], command["attempt"])
+        hold = self._expired.pop(named, None)
+        if hold is not None and hold.session in self.sessions:
+            self.locks.setdefault(hold.lock, Lock()).holds.append(hold)
+            self.sessions[hold.session].busy += 1
+        return super()._renew(index, command)
+
+
+class EndlessLease(LockNode):
+    """Never looks whether a lease has run out."""
+
+    def _on_event(self, now_ns: int, event: Event) -> None:
+        if not isinstance(event, Started):
+            super()._on_event(now_ns, event)
+
+
+# Requests and waits
+
+
+class TakenTwice(Locks):
+    """Takes a request that is sent again for a new one."""
+
+    def _once(self, index: int, command: Mapping[str, Any], handler: Handler) -> Answer:
+        session = self.sessions.get(command["session"])
+        known = session.answers.get(command["seq"]) if session else None
+        if session is not None and known is not None and known["is"] == "granted":
+            del session.answers[command["seq"]]
+        return super()._once(index, command, handler)
+
+
+class DeadPredecessor(Locks):
+    """Who waited behind one that left the queue takes the lock for free."""
+
+    def _unqueue(self, index: int, session: Session, seqs: list[int], answer: str) -> None:
+        left = [w for w in self.waiters(session.number) if w.seq in seqs]
+        behind = [w for gone in left if (w := self._behind(gone)) is not None and w not in left]
+        super()._unqueue(index, session, seqs, answer)
+        for waiter in behind:
+            lock = self.locks.get(waiter.lock, Lock())
+            if waiter in lock.queue:
+                lock.queue.remove(waiter)
+                self._settle(waiter, index)
+
+    def _behind(self, gone: Waiter) -> Waiter | None:
+        queue = self.locks[gone.lock].queue
+        at = queue.index(gone)
+        return queue[at + 1] if at + 1 < len(queue) else None
+
+
+# Sessions
+
+
+class ZombieWaiter(Locks):
+    """Leaves who waits in the queue when its session ends, and grants it the lock in its turn."""
+
+    def _end_session(self, index: int, session: Session) -> None:
+        stay = self.waiters(session.number)
+        super()._end_session(index, session)
+        for waiter in stay:
+            lock = self.locks.setdefault(waiter.lock, Lock())
+            if lock.holds:
+                lock.queue.append(waiter)
+                # So much of the session stays that it can be granted something.
+                self.sessions[session.number] = session
+                session.answers[waiter.seq] = self._queued(lock, waiter)
+                session.busy += 1
+
+
+class LingeringHolds(Locks):
+    """Ends a session and leaves its holds in force."""
+
+    def _end_session(self, index: int, session: Session) -> None:
+        waiting = [waiter.seq for waiter in self.waiters(session.number)]
+        self._unqueue(index, session, waiting, "session-ended")
+        self._gone(session)
+
+    def _end(self, index: int, hold: Hold, reason: str) -> None:
+        if hold.session in self.sessions:
+            super()._end(index, hold, reason)
+
+
+class ShortSession(LockNode):
+    """Promises a session its whole time and ends it after a quarter of it."""
+
+    def _on_event(self, now_ns: int, event: Event) -> None:
+        if isinstance(event, Beat):
+            event = Beat(session=event.session, ttl_ns=event.ttl_ns // 4, beat=event.beat)
+        super()._on_event(now_ns, event)
+
+
+ENDINGS: dict[str, type[Locks]] = {
+    "expire-any": ExpireAny,
+    "revive": Revive,
+    "taken-twice": TakenTwice,
+    "dead-predecessor": DeadPredecessor,
+    "zombie-waiter": ZombieWaiter,
+    "lingering-holds": LingeringHolds,
+}
+"""name -> the locks with that bug"""
+
+CLOCKS: dict[str, type[LockNode]] = {
+    "endless-lease": EndlessLease,
+    "short-session": ShortSession,
+}
+"""name -> the node with that bug"""
