@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
+import subprocess
+import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -19,6 +23,22 @@ Capture = pytest.CaptureFixture[str]
 def steps(page: Path) -> list[tuple[str, str]]:
     """The blocks of a page: ("toml" or "python", text with its name first), ("console", text)."""
     return re.findall(r"```(toml|python|console)\n(.*?)```", page.read_text(), re.S)
+
+
+def served(words: list[str]) -> int:
+    """Start a server as the page says, ask it for its list, end it with ^C; its exit code."""
+    argv = [sys.executable, "-m", "holdfast", *words]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            place = re.search(r"http://\S+", server.stdout.readline())
+            assert place is not None
+            with urllib.request.urlopen(place[0], timeout=20) as answer:
+                assert b"2 runs" in answer.read()
+            server.send_signal(signal.SIGINT)
+            return server.wait(timeout=20)
+        finally:
+            server.kill()
 
 
 @pytest.mark.parametrize(
@@ -38,6 +58,9 @@ def test_the_commands_of_a_page_do_what_it_says(
             command, _, comment = line.removeprefix("$ ").partition("  #")
             words = shlex.split(command)
             if words[0] != "holdfast":
+                continue
+            if words[1] == "serve":
+                assert served(words[1:]) == 130
                 continue
             said = holdfast(capsys, *words[1:])
             wanted = re.search(r"exit code (\d+)", comment)

@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "matrix": "System x property x fault, from the evidence of runs.",
     "check": "Judge a run or a foreign history; the verdict is the exit code.",
     "report": "Write the HTML report of a judged run.",
+    "serve": "Browse runs in a browser, also while they go on.",
     "export": "Write a run's operations for other tools: JSON lines, EDN, CSV, Parquet.",
     "list": "What there is: systems, workloads, nemeses, checkers, scenarios, mutants ...",
     "doctor": "What this machine can run and why not; --clean removes leftovers.",

@@ -1,0 +1,188 @@
+"""The pages of `holdfast serve`: a list of runs, one run, two side by side; none has a script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from holdfast.harness.results import MEASURES
+from holdfast.harness.shelf import Entry
+from holdfast.harness.verdict import Verdict
+from holdfast.reports.pages import render
+from holdfast.reports.timeline import DIGEST
+from holdfast.reports.words import NONE, plain, seconds, span
+
+FILTERS = ("system", "property", "verdict", "nemesis")
+"""What the list can be narrowed by; each is the name of a field of the form."""
+SHOWN = 500
+HEAD = 2000
+"""The policy of a report stands in so many bytes at its beginning."""
+STATES = {
+    "HOLDS": "holds",
+    "VIOLATED": "broken",
+    "LIMIT": "limit",
+    "UNKNOWN": "unknown",
+    "ENVIRONMENT": "failed",
+    "running": "unknown",
+    "unjudged": "unknown",
+    "unreadable": "failed",
+}
+
+
+def runs(entries: Sequence[Entry], wanted: Mapping[str, str]) -> str:
+    """The list, narrowed to what is wanted ("" wants all); choices come from all entries."""
+    choices: dict[str, set[str]] = {name: set() for name in FILTERS}
+    for entry in entries:
+        for name, values in _values(entry).items():
+            choices[name] |= values
+    found = [
+        entry
+        for entry in entries
+        if all(not want or want in _values(entry)[name] for name, want in wanted.items())
+    ]
+    return render(
+        "runs.html",
+        {
+            "entries": [_row(entry) for entry in found[:SHOWN]],
+            "found": len(found),
+            "of": len(entries),
+            "choices": {name: sorted(values) for name, values in choices.items()},
+            "wanted": wanted,
+        },
+    )
+
+
+def run(entry: Entry, live: Mapping[str, Any], logs: Sequence[str]) -> str:
+    """One run: its verdict, or how it stands while it goes on."""
+    result = entry.result
+    plan = entry.manifest.get("plan", {})
+    done = live.get("done_ns", 0) / max(live.get("of_ns", 1), 1)
+    return render(
+        "run.html",
+        {
+            "run": _row(entry),
+            "properties": list(result.properties.items()) if result else [],
+            "measures": [
+                (MEASURES[name], _measure(name, value))
+                for name, value in (result.measures if result else {}).items()
+            ],
+            "command": result.command if result else entry.manifest.get("command", ""),
+            "facts": [
+                (name, plain(plan[name], 80))
+                for name in (
+                    "system",
+                    "backend",
+                    "workload",
+                    "resource",
+                    "seed",
+                    "clients",
+                    "locks",
+                )
+                if name in plan
+            ],
+            "live": live,
+            "percent": min(round(100 * done), 100),
+            "at": lambda ns: seconds(ns),
+            "logs": [(name, quote(name)) for name in logs[:200]],
+            "problems": [*(result.problems if result else ()), *filter(None, [entry.problem])],
+        },
+    )
+
+
+def compare(left: Entry, right: Entry) -> str:
+    """Two judged runs side by side; rows in which they differ are marked."""
+    assert left.result is not None
+    assert right.result is not None
+    a, b = left.result, right.result
+    facts = ("system", "backend", "workload", "nemesis", "seed", "verdict", "exit_code", "command")
+    properties = list(dict.fromkeys([*a.properties, *b.properties]))
+    measures = [name for name in MEASURES if name in a.measures or name in b.measures]
+    return render(
+        "compare.html",
+        {
+            "runs": [_row(left), _row(right)],
+            "facts": [
+                (name.replace("_", " "), str(getattr(a, name)), str(getattr(b, name)))
+                for name in facts
+            ],
+            "properties": [
+                (name, a.properties.get(name), b.properties.get(name)) for name in properties
+            ],
+            "measures": [
+                (
+                    MEASURES[name],
+                    _measure(name, a.measures.get(name)),
+                    _measure(name, b.measures.get(name)),
+                    _ratio(a.measures.get(name), b.measures.get(name)),
+                )
+                for name in measures
+            ],
+        },
+    )
+
+
+def problem(sentence: str) -> str:
+    """A page that says what is wrong."""
+    return render("problem.html", {"sentence": sentence})
+
+
+def _values(entry: Entry) -> dict[str, set[str]]:
+    """By what the entry is found: a property where it was violated in the run."""
+    properties = entry.result.properties if entry.result else {}
+    plan = entry.manifest.get("plan", {})
+    return {
+        "system": {plain(plan.get("system", "?"), 80)},
+        "property": {
+            plain(name, 80) for name, one in properties.items() if one.verdict is Verdict.VIOLATED
+        },
+        "verdict": {_word(entry)},
+        "nemesis": {plain(kind, 80) for kind in entry.nemesis.split("+")},
+    }
+
+
+def _word(entry: Entry) -> str:
+    """A violated limit is no broken promise."""
+    result = entry.result
+    if result is None:
+        return entry.state
+    if result.exit_code != 0:
+        return {1: "VIOLATED", 3: "UNKNOWN"}.get(result.exit_code, "ENVIRONMENT")
+    limit = any(one.verdict is Verdict.VIOLATED for one in result.properties.values())
+    return "LIMIT" if limit else "HOLDS"
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    plan, report = entry.manifest.get("plan", {}), entry.dir.path / "report.html"
+    properties = entry.result.properties if entry.result else {}
+    return {
+        "id": entry.id,
+        "link": quote(entry.id, safe=""),
+        "word": _word(entry),
+        "tone": STATES[_word(entry)],
+        "state": entry.state,
+        "started": f"{datetime.fromtimestamp(entry.started, UTC):%Y-%m-%d %H:%M:%S} UTC",
+        "nemesis": entry.nemesis,
+        "report": report.is_file(),
+        "older": report.is_file() and not _ours(report),
+        "violated": [name for name, one in properties.items() if one.verdict is Verdict.VIOLATED],
+        **{name: plan.get(name, "?") for name in ("system", "backend", "workload", "seed")},
+    }
+
+
+def _ours(report: Path) -> bool:
+    """Whether the script of a report is the one that this version lets run."""
+    with report.open("rb") as file:
+        return DIGEST.encode() in file.read(HEAD)
+
+
+def _measure(name: str, value: float | None) -> str:
+    if value is None:
+        return NONE
+    return f"{value:,.3g} /s" if name == "grants" else span(value)
+
+
+def _ratio(a: float | None, b: float | None) -> str:
+    return f"{b / a:.2f} times" if a and b is not None else NONE

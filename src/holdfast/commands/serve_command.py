@@ -1,0 +1,90 @@
+"""`holdfast serve`: browse runs in a browser."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import secrets
+import sys
+from pathlib import Path
+
+import click
+
+from holdfast.commands import settings
+from holdfast.harness.errors import EnvironmentFailed, UsageError
+
+SHORTEST = 16
+
+
+@click.command(short_help="Browse runs in a browser, also while they go on.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True,
+              help="0: any free one.")  # fmt: skip
+@click.option("--runs", type=click.Path(path_type=Path), help="Folder of runs [default: the setting"
+              " `out`].")  # fmt: skip
+@click.option("--allow-remote", is_flag=True, help="Let other machines in, by a token only.")
+@click.option("--token-file", type=click.Path(path_type=Path), help="Holds the token; without it"
+              " one is made up and printed.")  # fmt: skip
+def command(
+    host: str, port: int, runs: Path | None, allow_remote: bool, token_file: Path | None
+) -> int:
+    """Runs with filters, two side by side, a running one live, each as a zip. It only reads.
+
+    Ends with ^C.
+    """
+    from holdfast.harness.shelf import Shelf
+    from holdfast.serving import Server
+
+    root = runs or Path(str(settings.resolve({})["out"].value))
+    if not root.is_dir():
+        raise UsageError(f"{root}: no such folder; name one with --runs, or make a run first")
+    token = _token(host, token_file, allow_remote=allow_remote)
+    shelf = Shelf(root, [sys.executable, "-m", "holdfast.live_judging"])
+    try:
+        server = Server((host, port), shelf, token)
+    except OSError as error:
+        raise EnvironmentFailed(
+            f"cannot listen at {host} port {port}: {error.strerror}; try another --port"
+        ) from error
+    with server:
+        place = f"http://{host}:{server.server_address[1]}/"
+        made = f"?token={token}" if token and token_file is None else ""
+        click.echo(f"serving {root} at {place}{made} (^C ends it)")
+        server.serve_forever(poll_interval=0.2)
+    return 0
+
+
+def _token(host: str, file: Path | None, *, allow_remote: bool) -> str:
+    """The token that a request must show; none on loopback, where --allow-remote was not given.
+
+    UsageError for an address that others reach without --allow-remote, or a token too short.
+    """
+    if not allow_remote:
+        if not _loopback(host):
+            raise UsageError(
+                f"--host {host}: other machines could reach it; add --allow-remote, which asks"
+                " them for a token, or stay at 127.0.0.1"
+            )
+        if file is not None:
+            raise UsageError("--token-file: only with --allow-remote")
+        return ""
+    if file is None:
+        return secrets.token_urlsafe(24)
+    try:
+        token = file.read_text().strip()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file}: cannot be read: {error}") from error
+    if not re.fullmatch(rf"[A-Za-z0-9_-]{{{SHORTEST},}}", token):
+        raise UsageError(
+            f"{file}: a token has at least {SHORTEST} letters, digits, - or _, on one line"
+        )
+    return token
+
+
+def _loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,94 @@
+"""Judges the rows so far of a run that still goes on, in a process of its own, and prints JSON.
+
+Run: `python -m holdfast.live_judging RUN`. Only what can be violated before the end is judged, from
+the rows as they stood at one instant: nothing that was written later is taken in.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast import catalogue
+from holdfast.harness import store
+from holdfast.harness.case import History
+from holdfast.harness.clock import now_ns
+from holdfast.harness.entry import load
+from holdfast.harness.events import Op, Status
+from holdfast.harness.history import Recording
+from holdfast.harness.history import load as load_history
+from holdfast.harness.judge import case_of, judge_case
+from holdfast.harness.store import RunDir
+
+BEFORE_THE_END = (
+    "mutual-exclusion",
+    "no-stale-write",
+    "no-expired-write",
+    "token-order",
+    "applied-once",
+)
+"""Properties that a longer history cannot mend once they are violated."""
+
+
+def so_far(run: RunDir) -> dict[str, Any]:
+    """What is known of a running run: counts, and the first finding per violated property.
+
+    UsageError where nothing was recorded yet.
+    """
+    instant = now_ns()
+    manifest = run.read_manifest()
+    faults = [row for row in store.read_lines(run.faults) if int(row.get("t_ns", 0)) <= instant]
+    recording = _until(load_history(run.history), instant)
+    case = case_of(manifest, recording, store.read_lines(run.times), faults)
+    case = replace(
+        case,
+        asked=[prop for prop in case.asked if prop in BEFORE_THE_END],
+        end_ns=max(case.end_ns, instant),
+    )
+    checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in case.asked}
+    rows = case.history.rows
+    granted = np.isin(rows["f"], [Op.ACQUIRE, Op.TRY]) & (rows["status"] == Status.OK)
+    judged = judge_case(manifest, case, checkers)["verdicts"] if len(rows) else []
+    return {
+        "ops": len(rows),
+        "grants": int(granted.sum()),
+        "t_ns": instant - case.start_ns,
+        "judged": list(case.asked),
+        "violated": [_violated(row, case.start_ns) for row in judged if row["findings"]],
+    }
+
+
+def _until(recording: Recording, instant: int) -> Recording:
+    """The history as it stood at an instant: later rows left out, later answers not yet given.
+
+    Segments are read one after the other; without this a release could be missed and the grant
+    that followed it be seen.
+    """
+    rows = recording.history.rows[recording.history.rows["t_inv"] <= instant].copy()
+    late = rows["t_ret"] > instant
+    rows["status"][late] = Status.INVOKED
+    rows["t_ret"][late] = 0
+    found = recording.history
+    kept = History(rows=rows, strings=found.strings, writers=found.writers, problems=found.problems)
+    return replace(recording, history=kept)
+
+
+def _violated(row: dict[str, Any], start_ns: int) -> dict[str, Any]:
+    first = min(row["findings"], key=lambda finding: finding["t_ns"])
+    return {
+        "property": row["property"],
+        "promised": row["promised"],
+        "findings": len(row["findings"]),
+        "kind": first["kind"],
+        "sentence": first["sentence"],
+        "at_ns": first["t_ns"] - start_ns,
+    }
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(so_far(RunDir(Path(sys.argv[1]).resolve()))))

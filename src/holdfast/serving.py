@@ -1,0 +1,269 @@
+"""The server behind `holdfast serve`: it only reads, runs no script of its own, and trusts nobody.
+
+Every address names a run by an id that the folder gave; no path is ever made from a request.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import re
+import shutil
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from holdfast.harness.errors import HoldfastError
+from holdfast.harness.shelf import Entry, Shelf
+from holdfast.reports import browse
+from holdfast.reports.html import TEMPLATES
+from holdfast.reports.timeline import DIGEST
+
+POLICY = (
+    "default-src 'none'; style-src 'self'; img-src data:; form-action 'self';"
+    " base-uri 'none'; frame-ancestors 'none'"
+)
+REPORT_POLICY = (
+    "sandbox allow-scripts allow-downloads; default-src 'none'; style-src 'unsafe-inline';"
+    f" img-src data:; script-src 'sha256-{DIGEST}'; base-uri 'none'; form-action 'none';"
+    " frame-ancestors 'none'"
+)
+"""A report is a file that anybody may have written: it gets an origin of its own and one script."""
+COOKIE = "holdfast"
+LOG_TAIL = 1 << 20
+VERDICT_WITHIN_S = 60
+LOCAL = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """What is sent: `body` as bytes, or a file that is sent to its end and closed."""
+
+    status: HTTPStatus = HTTPStatus.OK
+    kind: str = "text/html; charset=utf-8"
+    body: bytes | IO[bytes] = b""
+    policy: str = POLICY
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class Server(ThreadingHTTPServer):
+    """Serves a shelf of runs. `token` empty: loopback only, and only under a name of loopback."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], shelf: Shelf, token: str = "") -> None:
+        self.shelf, self.token = shelf, token
+        super().__init__(address, Handler)
+
+    def known_host(self, told: str) -> bool:
+        """A page elsewhere may have its own name lead here: without a token names are checked."""
+        host, port = self.server_address[:2]
+        return bool(self.token) or told in {f"{name}:{port}" for name in (*LOCAL, str(host))}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request: who asks, for what, the answer."""
+
+    server: Server
+    timeout = 30
+    server_version, sys_version = "holdfast", ""
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: a request is written by whoever asks."""
+
+    def _answer(self) -> None:
+        try:
+            reply = self._reply()
+        except HoldfastError as error:
+            reply = _problem(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+        except OSError as error:
+            reply = _problem(HTTPStatus.NOT_FOUND, f"It cannot be read: {error.strerror}.")
+        self._send(reply)
+
+    def _reply(self) -> Reply:
+        if not self.server.known_host(self.headers.get("Host", "")):
+            return _problem(HTTPStatus.MISDIRECTED_REQUEST, "This server goes by another name.")
+        url = urlsplit(self.path)
+        query = parse_qs(url.query, max_num_fields=40)
+        if self.server.token and not self._admitted():
+            given = query.pop("token", [""])[0]
+            if not _same(given, self.server.token):
+                return _problem(HTTPStatus.UNAUTHORIZED, "Open the address with ?token=... once.")
+            rest = urlencode(query, doseq=True)
+            place = "/" + url.path.lstrip("/\\") + (f"?{rest}" if rest else "")
+            flags = "HttpOnly; SameSite=Strict; Path=/"
+            headers = {"Location": place, "Set-Cookie": f"{COOKIE}={given}; {flags}"}
+            return Reply(status=HTTPStatus.SEE_OTHER, headers=headers)
+        page = PAGES.get(url.path)
+        if page is None:
+            return _problem(HTTPStatus.NOT_FOUND, "There is no such page.")
+        return page(self.server.shelf, query)
+
+    def _admitted(self) -> bool:
+        scheme, _, bearer = self.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and _same(bearer, self.server.token):
+            return True
+        try:
+            cookie = SimpleCookie(self.headers.get("Cookie", "")).get(COOKIE)
+        except CookieError:
+            return False
+        return cookie is not None and _same(cookie.value, self.server.token)
+
+    def _send(self, reply: Reply) -> None:
+        body = reply.body
+        length = len(body) if isinstance(body, bytes) else body.seek(0, 2)
+        self.send_response(reply.status)
+        headers = {
+            "Content-Type": reply.kind,
+            "Content-Length": str(length),
+            "Content-Security-Policy": reply.policy,
+            "X-Content-Type-Options": "nosniff",
+            "X-Frame-Options": "DENY",
+            "Referrer-Policy": "no-referrer",
+            "Cross-Origin-Opener-Policy": "same-origin",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Cache-Control": "no-store",
+            **reply.headers,
+        }
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        try:
+            if self.command == "HEAD":
+                return
+            if isinstance(body, bytes):
+                self.wfile.write(body)
+            else:
+                body.seek(0)
+                shutil.copyfileobj(body, self.wfile)
+        except (BrokenPipeError, ConnectionResetError, TimeoutError):
+            self.close_connection = True
+        finally:
+            if not isinstance(body, bytes):
+                body.close()
+
+
+Query = dict[str, list[str]]
+
+
+def _same(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())
+
+
+def _problem(status: HTTPStatus, sentence: str) -> Reply:
+    return Reply(status=status, body=browse.problem(sentence).encode("utf-8", "replace"))
+
+
+def _page(text: str, **headers: str) -> Reply:
+    return Reply(body=text.encode("utf-8", "replace"), headers=headers)
+
+
+def _list(shelf: Shelf, query: Query) -> Reply:
+    wanted = {name: query.get(name, [""])[0][:200] for name in browse.FILTERS}
+    return _page(browse.runs(shelf.entries(), wanted))
+
+
+def _one(query: Query, shelf: Shelf, name: str = "id") -> Entry | None:
+    return shelf.entry(query.get(name, [""])[0])
+
+
+def _with_run(page: Callable[[Shelf, Query, Entry], Reply]) -> Callable[[Shelf, Query], Reply]:
+    def asked(shelf: Shelf, query: Query) -> Reply:
+        entry = _one(query, shelf)
+        if entry is None:
+            return _problem(HTTPStatus.NOT_FOUND, "There is no such run here.")
+        return page(shelf, query, entry)
+
+    return asked
+
+
+def _run(shelf: Shelf, query: Query, entry: Entry) -> Reply:
+    live = shelf.live(entry) if entry.state == "running" else {}
+    going = entry.state == "running" or (entry.state == "unjudged" and _fresh(entry))
+    again = {"Refresh": "2"} if going and "still" not in query else {}
+    return _page(browse.run(entry, live, sorted(_logs(entry))), **again)
+
+
+def _fresh(entry: Entry) -> bool:
+    """Whether a run ended so lately that its verdict may be on its way."""
+    times = entry.dir.times
+    return times.is_file() and time.time() - times.stat().st_mtime < VERDICT_WITHIN_S
+
+
+def _compare(shelf: Shelf, query: Query) -> Reply:
+    chosen = [shelf.entry(ident) for ident in query.get("run", [])[:2]]
+    judged = [entry for entry in chosen if entry is not None and entry.result is not None]
+    if len(judged) < 2:
+        return _problem(HTTPStatus.BAD_REQUEST, "Choose two judged runs to compare.")
+    return _page(browse.compare(judged[0], judged[1]))
+
+
+def _report(shelf: Shelf, query: Query, entry: Entry) -> Reply:
+    path = entry.dir.path / "report.html"
+    if path.is_symlink() or not path.is_file():
+        return _problem(HTTPStatus.NOT_FOUND, "This run has no report yet: holdfast report RUN.")
+    return Reply(body=path.open("rb"), policy=REPORT_POLICY)
+
+
+def _log(shelf: Shelf, query: Query, entry: Entry) -> Reply:
+    path = _logs(entry).get(query.get("name", [""])[0])
+    if path is None:
+        return _problem(HTTPStatus.NOT_FOUND, "There is no such log.")
+    with path.open("rb") as file:
+        file.seek(max(file.seek(0, 2) - LOG_TAIL, 0))
+        return Reply(kind="text/plain; charset=utf-8", body=file.read(LOG_TAIL))
+
+
+def _zip(shelf: Shelf, query: Query, entry: Entry) -> Reply:
+    with contextlib.ExitStack() as stack:
+        whole = stack.enter_context(tempfile.TemporaryFile())
+        with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in _files(entry.dir.path):
+                archive.write(path, Path(entry.dir.path.name) / path.relative_to(entry.dir.path))
+        stack.pop_all()
+    name = re.sub(r"[^\w.-]", "_", entry.dir.path.name, flags=re.ASCII)
+    said = {"Content-Disposition": f'attachment; filename="{name}.zip"'}
+    return Reply(kind="application/zip", body=whole, headers=said)
+
+
+def _logs(entry: Entry) -> dict[str, Path]:
+    folder = entry.dir.path / "logs"
+    return {path.relative_to(folder).as_posix(): path for path in _files(folder)}
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Plain files under a folder; a link may lead anywhere and is left out."""
+    for path in sorted(folder.rglob("*")):
+        inside = path.resolve().is_relative_to(folder.resolve())
+        if path.is_file() and not path.is_symlink() and inside:
+            yield path
+
+
+def _style(shelf: Shelf, query: Query) -> Reply:
+    parts = [(TEMPLATES / name).read_bytes() for name in ("style.css", "many.css", "browse.css")]
+    return Reply(kind="text/css; charset=utf-8", body=b"\n".join(parts))
+
+
+PAGES: dict[str, Callable[[Shelf, Query], Reply]] = {
+    "/": _list,
+    "/run": _with_run(_run),
+    "/report": _with_run(_report),
+    "/log": _with_run(_log),
+    "/zip": _with_run(_zip),
+    "/compare": _compare,
+    "/style.css": _style,
+}

@@ -1,0 +1,335 @@
+"""`holdfast serve`: what it shows, and what it refuses to strangers, other names, odd paths."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import shutil
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from holdfast import live_judging
+from holdfast.commands import main
+from holdfast.commands.serve_command import command as serve
+from holdfast.harness import registry, store
+from holdfast.harness.history import load
+from holdfast.harness.shelf import Shelf
+from holdfast.harness.store import RunDir
+from holdfast.serving import POLICY, Server
+from tests.front.said import holdfast
+
+TOKEN = "a-token-of-twenty-one"
+EVIL = "<script>alert(1)</script>\u202e'\""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One run that holds and one that does not, from the simulator; the third is hostile."""
+    root = tmp_path_factory.mktemp("runs")
+    for system in ("reference", "majority"):
+        words = ["run", "--backend", "sim", "--system", system, "--time", "6s", "--lease", "1s"]
+        words += ["--nemesis", "kill:target=leader", "--seed", "7", "--out", str(root)]
+        with pytest.raises(SystemExit):
+            main(words)
+    made = sorted(path for path in root.iterdir() if not path.is_symlink())
+    return _with_foe(root, made[0])
+
+
+def _with_foe(root: Path, pattern: Path) -> Path:
+    """A copy whose every text is hostile, with links that lead outside."""
+    foe = root / "foe<b>&"
+    shutil.copytree(pattern, foe)
+    verdicts = json.loads((foe / "verdicts.json").read_text())
+    verdicts["system"] = verdicts["command"] = EVIL
+    verdicts["verdicts"][0]["reason"] = EVIL + "A" * 1_000_000
+    (foe / "verdicts.json").write_text(json.dumps(verdicts))
+    manifest = json.loads((foe / "manifest.json").read_text())
+    manifest["plan"]["system"] = EVIL
+    (foe / "manifest.json").write_text(json.dumps(manifest))
+    logs = foe / "logs" / "n1"
+    logs.mkdir(parents=True)
+    (logs / "server.log").write_text(EVIL)
+    (root / "secret.txt").write_text("secret")
+    (logs / "link.log").symlink_to(root / "secret.txt")
+    (root / "outside").symlink_to("/etc")
+    return root
+
+
+@contextmanager
+def served(root: Path, token: str = "", judge: str = "print('{}')") -> Iterator[Server]:
+    """A server at a free port of loopback, ended on every way out."""
+    server = Server(("127.0.0.1", 0), Shelf(root, [sys.executable, "-c", judge]), token)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def ask(
+    server: Server, path: str, method: str = "GET", **headers: str
+) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers in lower case, body; the path is sent as it is."""
+    port = server.server_address[1]
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        line.putrequest(method, path, skip_host="Host" in headers)
+        for name, value in headers.items():
+            line.putheader(name.replace("_", "-"), value)
+        line.endheaders()
+        answer = line.getresponse()
+        found = {name.lower(): value for name, value in answer.getheaders()}
+        return answer.status, found, answer.read()
+    finally:
+        line.close()
+
+
+def ids(server: Server) -> list[str]:
+    return [entry.id for entry in server.shelf.entries()]
+
+
+def test_all_runs_are_listed_and_links_are_not_followed(runs: Path) -> None:
+    with served(runs) as server:
+        status, _, body = ask(server, "/")
+        assert status == 200
+        assert b"3 runs" in body
+        assert not any("latest" in one or "outside" in one for one in ids(server))
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("verdict=VIOLATED", 1),
+        ("system=reference", 1),
+        ("nemesis=kill", 3),
+        ("nemesis=clock", 0),
+        ("property=token-order", 1),
+        ("property=no-stale-write&verdict=HOLDS", 0),
+    ],
+)
+def test_the_list_is_narrowed(runs: Path, query: str, found: int) -> None:
+    with served(runs) as server:
+        text = ask(server, f"/?{query}")[2].decode()
+        assert text.count('<td class="id">') == found
+
+
+def test_two_runs_stand_side_by_side_with_their_differences_marked(runs: Path) -> None:
+    with served(runs) as server:
+        chosen = "&".join(f"run={quote(one)}" for one in ids(server) if "foe" not in one)
+        status, _, body = ask(server, f"/compare?{chosen}")
+        assert status == 200
+        rows = body.decode().split("<tr")
+        differing = [row for row in rows if row.startswith(' class="differs"')]
+        assert any("token order" in row for row in differing)
+        assert not any(">workload<" in row for row in differing)
+        assert ask(server, "/compare?run=nobody")[0] == 400
+
+
+def test_a_run_is_sent_as_a_zip_without_what_its_links_lead_to(runs: Path) -> None:
+    with served(runs) as server:
+        ident = next(one for one in ids(server) if "foe" in one)
+        status, headers, body = ask(server, f"/zip?id={quote(ident)}")
+        assert status == 200
+        assert headers["content-disposition"] == 'attachment; filename="foe_b__.zip"'
+        names = zipfile.ZipFile(io.BytesIO(body)).namelist()
+        assert "foe<b>&/manifest.json" in names
+        assert not any("link.log" in name or "secret" in name for name in names)
+        assert ask(server, f"/log?id={quote(ident)}&name=n1/link.log")[0] == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../../etc/passwd",
+        "/run?id=../../../etc",
+        "/run?id=/etc",
+        "/run?id=outside",
+        "/run?id=latest",
+        "/report?id=..",
+        "/zip?id=.",
+        "/log?id=ID&name=../../../manifest.json",
+        "/log?id=ID&name=/etc/passwd",
+        "/log?id=ID&name=..%2f..%2fmanifest.json",
+        "//evil.example/",
+        "/style.css/../../etc/passwd",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/run?id=%00",
+    ],
+)
+def test_no_path_leads_out_of_the_folder(runs: Path, path: str) -> None:
+    with served(runs) as server:
+        status, _, body = ask(server, path.replace("ID", quote(ids(server)[0])))
+        assert status == 404
+        assert b"root:" not in body
+
+
+def test_every_page_carries_the_policy_and_no_script(runs: Path) -> None:
+    with served(runs) as server:
+        ident = quote(next(one for one in ids(server) if "foe" in one), safe="")
+        for path in ("/", f"/run?id={ident}", f"/log?id={ident}&name=n1/server.log", "/nothing"):
+            _, headers, body = ask(server, path)
+            assert headers["content-security-policy"] == POLICY
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["x-frame-options"] == "DENY"
+            if headers["content-type"].startswith("text/html"):
+                assert b"<script" not in body
+                assert b"<b>&" not in body
+                assert "\u202e".encode() not in body
+                assert len(body) < 100_000
+            else:
+                assert headers["content-type"].startswith("text/plain")
+
+
+def test_a_report_is_shut_into_an_origin_of_its_own(runs: Path) -> None:
+    with served(runs) as server:
+        ident = quote(next(one for one in ids(server) if "foe" not in one), safe="")
+        status, headers, body = ask(server, f"/report?id={ident}")
+        assert status == 200
+        assert body.rstrip().endswith(b"</html>")
+        policy = headers["content-security-policy"]
+        assert policy.startswith("sandbox allow-scripts allow-downloads; default-src 'none'")
+        assert "allow-same-origin" not in policy
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1", "", "127.0.0.1.x"]
+)
+def test_another_name_for_this_host_is_refused(runs: Path, host: str) -> None:
+    with served(runs) as server:
+        assert ask(server, "/", Host=host)[0] == 421
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE"])
+def test_it_only_reads(runs: Path, method: str) -> None:
+    with served(runs) as server:
+        assert ask(server, "/", method)[0] == 501
+        assert ask(server, "/", "HEAD")[2] == b""
+
+
+def test_a_stranger_needs_the_token_and_keeps_it_in_a_cookie(runs: Path) -> None:
+    with served(runs, TOKEN) as server:
+        for path in ("/", "/style.css", f"/zip?id={quote(ids(server)[0])}", "/?token=wrong"):
+            assert ask(server, path, Host="anybody")[0] == 401
+        status, headers, _ = ask(server, f"/?token={TOKEN}&verdict=HOLDS")
+        assert (status, headers["location"]) == (303, "/?verdict=HOLDS")
+        cookie = headers["set-cookie"]
+        assert "HttpOnly; SameSite=Strict" in cookie
+        assert ask(server, "/", Cookie=cookie.split(";")[0])[0] == 200
+        assert ask(server, "/", Authorization=f"Bearer {TOKEN}")[0] == 200
+        assert ask(server, "/", Authorization="Bearer wrong")[0] == 401
+        assert ask(server, f"//evil.example/?token={TOKEN}")[1]["location"] == "/evil.example/"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--host", "0.0.0.0"), "add --allow-remote"),
+        (("--host", "192.0.2.1"), "add --allow-remote"),
+        (("--host", "example.org"), "add --allow-remote"),
+        (("--runs", "nowhere"), "no such folder"),
+        (("--token-file", "short"), "only with --allow-remote"),
+        (("--allow-remote", "--token-file", "short"), "at least 16"),
+        (("--allow-remote", "--token-file", "none"), "cannot be read"),
+    ],
+)
+def test_a_careless_start_is_refused(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "short").write_text("abc\n")
+    here = () if "--runs" in words else ("--runs", ".")
+    found = holdfast(capsys, "serve", *here, *words)
+    assert found.code == 2
+    assert said in found.err
+
+
+def test_a_port_that_is_taken_is_an_environment_that_failed(
+    capsys: pytest.CaptureFixture[str], runs: Path
+) -> None:
+    with served(runs) as server:
+        port = server.server_address[1]
+        found = holdfast(capsys, "serve", "--runs", runs, "--port", port)
+    assert found.code == 4
+    assert "try another --port" in found.err
+
+
+def test_a_running_run_is_shown_with_its_first_violation(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    going = tmp_path / "runs" / "going"
+    source = next(p for p in sorted(runs.iterdir()) if p.is_dir() and not p.is_symlink())
+    shutil.copytree(source, going)
+    (going / "verdicts.json").unlink()
+    registry.note("going", run_dir=going, label="x")
+    said = {"ops": 10, "grants": 4, "t_ns": 5, "violated": [{
+        "property": "token-order", "promised": True, "findings": 2, "kind": "token-step-down",
+        "sentence": f"c1 went back {EVIL}", "at_ns": 1_500_000_000}]}  # fmt: skip
+    with served(tmp_path / "runs", judge=f"print({json.dumps(said)!r})") as server:
+        bound = threading.Event()
+        for _ in range(200):
+            _, headers, body = ask(server, "/run?id=going")
+            if b"went back" in body:
+                break
+            bound.wait(0.05)
+        assert headers["refresh"] == "2"
+        assert b"token order violated" in body
+        assert b"at 1.500 s, the first of 2" in body
+        assert b"<script" not in body
+        assert "refresh" not in ask(server, "/run?id=going&still=1")[1]
+        registry.forget("going")
+        assert b"unjudged" in ask(server, "/run?id=going")[2]
+
+
+def test_rows_later_than_the_look_are_left_out(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = next(
+        RunDir(p)
+        for p in sorted(runs.iterdir())
+        if p.is_dir() and not p.is_symlink() and '"VIOLATED"' in (p / "verdicts.json").read_text()
+    )
+    rows = load(broken.history).history.rows
+    first, last = int(rows["t_inv"].min()), int(rows["t_ret"].max())
+    monkeypatch.setattr(live_judging, "now_ns", lambda: last + 1)
+    whole = live_judging.so_far(broken)
+    assert [one["property"] for one in whole["violated"]] == ["token-order"]
+    assert whole["ops"] == len(rows)
+    early = store.read_json(broken.verdicts, "holdfast-verdict/1")["start_ns"]
+    moment = whole["violated"][0]["at_ns"] + early - 1_000_000
+    monkeypatch.setattr(live_judging, "now_ns", lambda: moment)
+    before = live_judging.so_far(broken)
+    assert before["violated"] == []
+    assert 0 < before["ops"] < whole["ops"]
+    assert first < moment
+
+
+def test_a_damaged_run_does_not_hide_the_others(runs: Path, tmp_path: Path) -> None:
+    root = tmp_path / "runs"
+    shutil.copytree(runs, root, symlinks=True)
+    for name, text in (("a", "{"), ("b", "[]"), ("c", '{"schema": "holdfast-run/9"}')):
+        (root / name).mkdir()
+        (root / name / "manifest.json").write_text(text)
+    with served(root) as server:
+        body = ask(server, "/")[2].decode()
+        assert "6 runs" in body
+        assert body.count("unreadable") >= 3
+        assert "a newer one wrote it" in ask(server, "/run?id=c")[2].decode()
+
+
+def test_the_help_names_what_it_listens_at(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "127.0.0.1" in holdfast(capsys, "serve", "--help").out
+    assert serve.name is not None

@@ -1,0 +1,60 @@
+"""`holdfast serve` in a real browser: nothing foreign runs, reports work in their own origin."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from holdfast.reports import html
+from tests.front.test_serve import ids, runs, served
+from tests.reports import specimens
+from tests.reports.browser import chromium
+from tests.reports.pieces import MANIFEST, PLAN
+from tests.reports.recorded import recorded
+
+pytestmark = pytest.mark.browser
+__all__ = ["runs"]
+
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+HOSTILE_FILE = (
+    "<!doctype html><p>old<script>window.hit = 1</script><img src=x onerror='window.hit=1'>"
+)
+
+
+def test_pages_are_read_compared_and_opened_without_anything_foreign_running(runs: Path) -> None:
+    foe = next(path for path in runs.iterdir() if path.name.startswith("foe"))
+    mine = next(path for path in sorted(runs.iterdir()) if path.name.endswith("majority-7"))
+    html.write(mine, specimens.broken(), MANIFEST, PLAN, recorded())
+    (foe / "report.html").write_text(HOSTILE_FILE)
+    with served(runs) as server, chromium() as browser:
+        home = f"http://127.0.0.1:{server.server_address[1]}/"
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("dialog", lambda dialog: said.append(dialog.message))
+        page.on("request", lambda one: one.url.startswith((home, "data:")) or said.append(one.url))
+        page.goto(home)
+        assert page.evaluate(OVERFLOW) <= 0
+        assert page.locator("td.id").count() == len(ids(server)) == 3
+        for box in page.locator("input[type=checkbox]").all()[:2]:
+            box.check()
+        page.locator(".compare-button").click()
+        assert page.locator("h1").inner_text() == "Two runs side by side"
+        assert page.evaluate(OVERFLOW) <= 0
+        page.goto(home)
+        page.locator("td.id a", has_text="foe").click()
+        assert page.evaluate(OVERFLOW) <= 0
+        page.go_back()
+        page.locator("td.id a", has_text="majority").click()
+        page.get_by_text("Open the report").click()
+        page.wait_for_selector("html[data-timeline=ready]", state="attached")
+        page.locator("#finding-1 a.show").click()
+        page.wait_for_url(re.compile("#t="))
+        assert page.evaluate("self.origin") == "null"
+        assert said == []
+        page.goto(f"{home}report?id=foe%3Cb%3E%26")
+        assert page.evaluate("window.hit") is None
+        assert page.locator("p").inner_text().startswith("old")
+        page.close()
