@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ROUNDS ?= 10
 
-.PHONY: demo venv test test-docker docker-image lint check power soak format clean kernel
+.PHONY: demo venv test test-docker docker-image lint check power soak format clean kernel reference
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -37,6 +37,10 @@ check: lint test
 # The long proof that checkers find what they must, and accuse nobody else.
 power: $(VENV)/ready
 	$(BIN)/pytest -m power
+
+# The pages under docs/reference, from the catalogues and docstrings.
+reference: $(VENV)/ready
+	$(BIN)/python -m holdfast.reference docs/reference
 
 # The optional compiled pass over lock histories; wants a C compiler.
 kernel: $(VENV)/ready

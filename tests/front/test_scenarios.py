@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from holdfast.harness.plan import parse
 from holdfast.scenarios import SCENARIOS, path_of
 from tests import needs
 from tests.front.said import holdfast
+from tests.front.test_runs import holdfast as run
 
 Capture = pytest.CaptureFixture[str]
 RUNS = [name for name, row in SCENARIOS.items() if not row.sweep]
@@ -148,12 +150,12 @@ def test_slow_links_hurt_where_renewals_come_too_late(capsys: Capture) -> None:
     assert (found["breaks"], found["held"]) == ("1600ms", "50ms")
 
 
-def test_short_leases_end_too_soon_and_long_ones_recover_late(capsys: Capture) -> None:
-    words = ("ttl-sweep", "--values", "1s,15s,8m", "--time", "90s", "--json")
+def test_a_short_lease_ends_too_soon_and_without_one_nobody_recovers(capsys: Capture) -> None:
+    words = ("ttl-sweep", "--values", "1s,8m", "--time", "90s", "--json")
     found = json.loads(holdfast(capsys, "scenario", *words).out)
-    short, long, none = (step["measured"][0] for step in found["steps"])
-    assert short["false_expiries"] > 0 == long["false_expiries"]
-    assert long["recovery_ns"]["p50"] > 5 * short["recovery_ns"]["p50"]
+    short, none = (step["measured"][0] for step in found["steps"])
+    assert short["false_expiries"] > 0 == none["false_expiries"]
+    assert short["recovery_ns"]["n"] > 0 == short["never"]
     assert none["never"] > 0 == none["recovery_ns"]["n"]
     assert 0.9 < found["section_p99_ns"] / 1e9 < 4
 
@@ -167,19 +169,28 @@ def test_a_sweep_says_so_where_it_cannot_be_run(capsys: Capture) -> None:
     assert (said.code, "'5 parsecs' is not a span of time" in said.err) == (2, True)
 
 
-@pytest.mark.docker
-@pytest.mark.parametrize(
-    "name",
-    [
-        "owner-pause",
-        "leader-isolated",
-        pytest.param("concurrent-acquisition", marks=pytest.mark.power),
-    ],
+IN_CONTAINERS = (
+    "concurrent-acquisition",
+    "owner-pause",
+    "owner-crash",
+    "stutter",
+    "leader-isolated",
+    "clock-skew",
+    "resource-restart",
+    "redlock-two-down",
 )
-def test_a_scenario_shows_the_same_in_containers(
-    capsys: Capture, tmp_path: Path, name: str
-) -> None:
+
+
+@pytest.mark.docker
+def test_scenarios_show_in_containers_what_they_are_for(tmp_path: Path) -> None:
     needs.engine()
-    words = ("--backend", "docker", "--out", tmp_path, "--json")
-    said = holdfast(capsys, "scenario", name, *words)
-    assert said.code == 0, said.out + said.err
+
+    def code_of(name: str) -> int:
+        words = ("scenario", name, "--backend", "docker", "--out", name)
+        found = run(tmp_path, *words)[0]
+        # On a busy host a fault may miss what it is aimed at; what showed nothing is tried again.
+        return run(tmp_path, *words)[0] if found == 3 else found
+
+    with ThreadPoolExecutor(2) as two_at_a_time:
+        codes = dict(zip(IN_CONTAINERS, two_at_a_time.map(code_of, IN_CONTAINERS), strict=True))
+    assert codes == dict.fromkeys(IN_CONTAINERS, 0)

@@ -61,7 +61,7 @@ SCENARIOS: dict[str, Scenario] = {
     "resource-pause": Scenario(says="the resource stands still while owners wait for it"),
     "resource-slow": Scenario(says="the resource stands still for half of the time"),
     "stutter": Scenario(says="whoever holds stands still again and again, for moments"),
-    "whole-node-freeze": Scenario(says="leading server and holder stand still together"),
+    "whole-node-freeze": Scenario(says="a server and the holder stand still together"),
     "sweep-pause": Scenario(says="the shortest pause of a holder that does harm", sweep=True),
     "sweep-delay": Scenario(
         says="the smallest delay between holder and servers that does harm (simulator only)",

@@ -1,0 +1,95 @@
+"""Every command of the tutorials and explanations is carried out, with the files that they show.
+
+What a page puts into the sources (a workload, a nemesis, a checker and their rows) is put there for
+the time of the test.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from holdfast import catalogue, reference
+from holdfast.commands import prepare
+from holdfast.harness import verdict
+from tests.front.said import holdfast
+from tests.front.test_howto import steps
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+ELSEWHERE = {"frozen-holder"}
+PAGES = [
+    page
+    for folder in ("tutorial", "explanation")
+    for page in sorted((DOCS / folder).glob("*.md"))
+    if page.stem not in ELSEWHERE
+]
+TABLES: dict[str, ModuleType] = {
+    "src/holdfast/catalogue.py": catalogue,
+    "harness/verdict.py": verdict,
+}
+Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+
+
+def place(head: str, text: str, folder: Path, monkeypatch: Patch) -> None:
+    """A block goes where its first line says: a row of a table, a module of a room, or a file."""
+    name, _, table = head.partition(": ")
+    if table:
+        home = TABLES[name]
+        rows = eval("{" + text.partition("\n")[2] + "}", vars(home))
+        for key, row in rows.items():
+            monkeypatch.setitem(getattr(home, table), key, row)
+        names = {"workloads": tuple(catalogue.WORKLOADS), "nemeses": tuple(catalogue.NEMESES)}
+        monkeypatch.setattr(prepare, "KNOWN", replace(prepare.KNOWN, **names))
+        return
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    if "/" in name:
+        module = "holdfast." + name.removesuffix(".py").replace("/", ".")
+        spec = importlib.util.spec_from_file_location(module, path)
+        assert spec is not None and spec.loader is not None
+        made = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, module, made)
+        spec.loader.exec_module(made)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_commands_of_a_page_end_as_it_says(
+    capsys: Capture, tmp_path: Path, monkeypatch: Patch, page: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for kind, text in steps(page):
+        if kind != "console":
+            place(text.splitlines()[0].removeprefix("# "), text, tmp_path, monkeypatch)
+            continue
+        for line in text.splitlines():
+            command, _, comment = line.removeprefix("$ ").partition("  #")
+            wanted = re.search(r"exit code (\d+)", comment)
+            said = holdfast(capsys, *shlex.split(command)[1:])
+            assert said.code == (int(wanted[1]) if wanted else 0), (
+                f"{command}\n{said.out}{said.err}"
+            )
+
+
+def test_every_page_is_reached_from_the_index_and_every_link_leads_somewhere() -> None:
+    index = (DOCS / "README.md").read_text()
+    pages = [page.relative_to(DOCS).as_posix() for page in sorted(DOCS.rglob("*.md"))]
+    unlinked = [name for name in pages if f"]({name})" not in index and name != "README.md"]
+    assert [name for name in unlinked if not name.startswith("decisions/")] == []
+    for page in [DOCS / name for name in pages]:
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+@pytest.mark.parametrize("name", list(reference.PAGES))
+def test_the_reference_is_up_to_date(name: str) -> None:
+    written = (DOCS / "reference" / f"{name}.md").read_text()
+    assert written == reference.PAGES[name](), "make reference writes it anew"
