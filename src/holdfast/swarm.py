@@ -119,7 +119,7 @@ def _reference(rng: random.Random) -> dict[str, str]:
     options = {
         "queue": rng.choice(("fifo", "fifo", "racing")),
         "election_ms": str(rng.choice((100, 150, 300))),
-        "snapshot_every": str(rng.choice((10, 40, 200, 4000))),
+        "snapshot_every": str(rng.choice((10, 20, 40, 400))),
     }
     if rng.random() < 0.35:
         options["session_ms"] = str(rng.choice((600, 1500)))
@@ -132,8 +132,9 @@ def _faults(
     """Up to three kinds, each with a pace of its own; now and then none, for some promises are
     judged in calm only. Of each kind a run must show a grant meanwhile: with more kinds than
     that, most runs say nothing."""
-    drawn = rng.sample(kinds, rng.choice((0, 0, 1, 1, 1, 2, 2, 3)))
-    return tuple((kind, _timing(rng, kind, lease_ns)) for kind in drawn)
+    # Deaths twice: much of what a service can get wrong shows only after one.
+    drawn = rng.sample([*kinds, "kill"], rng.choice((0, 0, 1, 1, 1, 2, 2, 3)))
+    return tuple((kind, _timing(rng, kind, lease_ns)) for kind in dict.fromkeys(drawn))
 
 
 def _timing(rng: random.Random, kind: str, lease_ns: int) -> dict[str, str]:

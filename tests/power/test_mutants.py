@@ -14,11 +14,11 @@ from holdfast.simulating import Seed, one_seed
 from holdfast.workloads.mutants import STORES
 
 QUICK = {
-    "late-disk": 30,
-    "endless-lease": 10,
-    "dead-predecessor": 10,
+    "token-reset": 15,
+    "early-expiry": 10,
+    "dead-predecessor": 20,
     "lingering-holds": 30,
-    "deaf-waiter": 10,
+    "silent-renewal": 10,
     "one-permit-more": 30,
     "unchecked-tokens": 30,
 }

@@ -343,18 +343,16 @@ class ReferenceClient:
                 "beat", until_s=self._until(self._call_s), session=session
             )
             if answer["is"] == "alive":
-                left_ns = self._left_ns(answer, sent_s)
+                # The row is stamped now, and the session's lease began at the latest when the
+                # heartbeat was sent: what has passed since then is taken off. Where nothing is
+                # left, as after a stop of this process, it says nothing about now.
+                passed_s = asyncio.get_running_loop().time() - sent_s
+                left_ns = answer["ttl_ns"] - round(passed_s * SECOND)
                 if left_ns > 0:
                     self._setup.tell(Op.HEARTBEAT, attempt=0, lock="", res=left_ns)
             elif answer["is"] == "no-session":
                 self._talk.lost_session(session)
             await asyncio.sleep(self._session_ns / 3e9)
-
-    def _left_ns(self, answer: Frame, sent_s: float) -> int:
-        """What is left of a session's lease, which began at the latest when the heartbeat was
-        sent. Where it is nothing, as after a stop of this process, the answer says nothing."""
-        passed_s = asyncio.get_running_loop().time() - sent_s
-        return int(answer["ttl_ns"]) - round(passed_s * SECOND)
 
     # Small change
 

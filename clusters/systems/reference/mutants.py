@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.clusters.systems.reference.api_mutants import LOCKS
 from holdfast.clusters.systems.reference.consensus import Consensus, Effects
 from holdfast.clusters.systems.reference.locks import Locks
-from holdfast.clusters.systems.reference.messages import AskVote, Ballot, Save, Tail
+from holdfast.clusters.systems.reference.messages import AskVote, Save, Tail
 from holdfast.clusters.systems.reference.node import LockNode, expiry, hold_name
 from holdfast.clusters.systems.reference.session_mutants import CLOCKS, ENDINGS
 from holdfast.clusters.systems.reference.tables import Event, Hold, Lock, Started
@@ -91,21 +91,6 @@ class SmallQuorum(Consensus):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.quorum = (len(self.peers) - 1) // 2 + 1
-
-
-class ForgottenVote(Consensus):
-    """Keeps the term on disk, and not for whom it has voted in it."""
-
-    def take(self, now_ns: int) -> Effects:
-        effects = super().take(now_ns)
-        saves = [_without_vote(save) for save in effects.saves]
-        return replace(effects, saves=tuple(saves)) if saves else effects
-
-
-def _without_vote(save: Save) -> Save:
-    if isinstance(save, Ballot):
-        return replace(save, vote="")
-    return save if isinstance(save, Tail) else replace(save, ballot=replace(save.ballot, vote=""))
 
 
 LATE_NS = 1_000_000_000
@@ -201,7 +186,6 @@ NODES: dict[str, type[LockNode]] = {
     "lone-commit": _agreeing(LoneCommit),
     "blind-vote": _agreeing(BlindVote),
     "small-quorum": _agreeing(SmallQuorum),
-    "forgotten-vote": _agreeing(ForgottenVote),
     "late-disk": _agreeing(LateDisk),
     **{name: _locks(kind) for name, kind in (LOCKS | ENDINGS).items()},
     **CLOCKS,

@@ -24,17 +24,6 @@ from holdfast.clusters.systems.reference.tables import (
 # Leases
 
 
-class ExpireAny(Locks):
-    """Does not look whether the lease was renewed since it was seen to run out, nor whose it is."""
-
-    def _expire(self, index: int, command: Mapping[str, Any]) -> Answer:
-        lock = self.locks.get(command["lock"])
-        if lock is None or not lock.holds:
-            return {"is": "overtaken"}
-        self._end(index, lock.holds[0], "expired")
-        return {"is": "expired"}
-
-
 class Revive(Locks):
     """Puts a hold that has run out back in force when its renewal comes, whoever holds by now."""
 
@@ -139,7 +128,6 @@ class ShortSession(LockNode):
 
 
 ENDINGS: dict[str, type[Locks]] = {
-    "expire-any": ExpireAny,
     "revive": Revive,
     "taken-twice": TakenTwice,
     "dead-predecessor": DeadPredecessor,
