@@ -25,9 +25,10 @@ from holdfast.harness.events import (
     Terms,
     attempt_id,
 )
-from holdfast.harness.guard import Guard
+from holdfast.harness.guard import CANCELLED, Guard
 from holdfast.harness.phase import GO
 from holdfast.harness.ports import BlockingLockClient, LockClient, Queried
+from holdfast.harness.rows import Rows
 
 GUARD_NS = 10 * SECOND
 """A call that is so much over its own bound is given up here and judged as a hung request."""
@@ -48,30 +49,6 @@ class Reply:
     outcome: Status
     version: int = -1
     error: str = ""
-
-
-class Rows(Protocol):
-    """Where a Context records: `segments.Recorder` on a host, rows in memory in the simulator."""
-
-    def intern(self, text: str) -> int: ...
-
-    def invoke(
-        self,
-        f: Op,
-        process: int,
-        key: int,
-        *,
-        attempt: int = 0,
-        token: int = NO_TOKEN,
-        arg: int = 0,
-        aux: int = 0,
-        op: int = 0,
-        mode: int = 0,
-    ) -> int: ...
-
-    def complete(
-        self, number: int, status: Status, *, token: int | None = None, res: int = 0, err: int = 0
-    ) -> int: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,6 +74,8 @@ class Context:
     lease_ns  the lease that acquires ask for
     rng       this client's own stream of chance
     now_ns    the clock of the run
+    guard     bounds every call under way
+    thread    makes the calls of a blocking client; None for one of coroutines
     """
 
     def __init__(self, parts: Parts, locks: tuple[str, ...]) -> None:
@@ -111,9 +90,9 @@ class Context:
         self._attempts = 0
         self._held: dict[int, str] = {}
         self._lost: set[int] = set()
-        self._guard = Guard()
+        self.guard = Guard()
         blocking = getattr(parts.lock_client, "blocking", False)
-        self._thread = ThreadPoolExecutor(1, f"client-{parts.process}") if blocking else None
+        self.thread = ThreadPoolExecutor(1, f"client-{parts.process}") if blocking else None
 
     @property
     def running(self) -> bool:
@@ -137,8 +116,8 @@ class Context:
         """Close the lock client; a service that no longer answers is no matter any more."""
         with contextlib.suppress(Exception):
             await asyncio.wait_for(self._run(self._parts.lock_client.close), 5)
-        if self._thread is not None:
-            self._thread.shutdown(wait=False, cancel_futures=True)
+        if self.thread is not None:
+            self.thread.shutdown(wait=False, cancel_futures=True)
 
     async def acquire(
         self,
@@ -171,16 +150,21 @@ class Context:
             ),
             guard_ns=max(wait_ns, 0) + GUARD_NS,
         )
-        if answer.outcome is not Status.OK:
-            del self._held[attempt]
-            return None
-        return Grant(
+        grant = Grant(
             lock=lock,
             attempt=attempt,
             token=answer.token,
             ttl_ns=answer.ttl_ns,
             granted_at_ns=self.now_ns(),
         )
+        if answer.error == CANCELLED:
+            # Whoever cancels its call does not want the lock, and gives back what it may have got.
+            await self.release(grant)
+            return None
+        if answer.outcome is not Status.OK:
+            del self._held[attempt]
+            return None
+        return grant
 
     async def try_acquire(
         self, lock: str, *, ttl_ns: int | None = None, terms: Terms = PLAIN
@@ -229,6 +213,8 @@ class Context:
             {"attempt": grant.attempt, "token": grant.token},
             lambda: self._parts.lock_client.release(grant),
         )
+        if answer.error == CANCELLED:
+            return await self.release(grant)
         self._held.pop(grant.attempt, None)
         self._lost.discard(grant.attempt)
         return answer.outcome is Status.OK
@@ -325,16 +311,16 @@ class Context:
         def invoke() -> int:
             return self._recorder.invoke(op, self.process, key, **edges)
 
-        if self._thread is not None:
+        if self.thread is not None:
             work = asyncio.get_running_loop().run_in_executor(
-                self._thread, self._blocking_call, invoke, call
+                self.thread, self._blocking_call, invoke, call
             )
             return await self._guarded(asyncio.shield(work), None, guard_ns)
         row = invoke()
         return await self._guarded(self._answer(call), row, guard_ns)
 
     async def _guarded(self, waiting: Awaitable[Answer], row: int | None, guard_ns: int) -> Answer:
-        watch = self._guard.enter(guard_ns / SECOND)
+        watch = self.guard.enter(guard_ns / SECOND)
         try:
             answer = await waiting
         except asyncio.CancelledError:
@@ -344,9 +330,9 @@ class Context:
                 if row is not None:
                     self._complete(row, no_more)
                 raise
-            answer = Answer(outcome=Status.INFO, error="no answer: given up by the harness")
+            answer = Answer(outcome=Status.INFO, error=watch.why)
         finally:
-            self._guard.leave(watch)
+            self.guard.leave(watch)
         if row is not None:
             self._complete(row, answer)
         return answer
@@ -377,8 +363,8 @@ class Context:
 
     async def _run(self, call: Callable[[], Awaitable[None] | None]) -> None:
         """Open or close, in the client's own thread where it has one."""
-        if self._thread is not None:
-            await asyncio.get_running_loop().run_in_executor(self._thread, call)
+        if self.thread is not None:
+            await asyncio.get_running_loop().run_in_executor(self.thread, call)
             return
         waiting = call()
         if waiting is not None:

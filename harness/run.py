@@ -24,6 +24,7 @@ from holdfast.harness.entry import load
 from holdfast.harness.errors import EnvironmentFailed, HoldfastError
 from holdfast.harness.live import Live
 from holdfast.harness.manifest import plan_of
+from holdfast.harness.orders import Orders
 from holdfast.harness.phase import END, GO, PROBE, STOP, Phase
 from holdfast.harness.ports import Place
 from holdfast.harness.schedule import Schedule
@@ -62,13 +63,16 @@ class Run:
         registry.note(place.run_id, run_dir=place.run_dir, label=place.label)
         phase = Phase.create(self.run_dir.phase)
         agent = await self._start_agent(backend, place)
+        nemeses = {name: load(entry) for name, entry in entries["nemeses"].items()}
         cluster = Cluster(
             plan=self.plan,
             run=self.run_dir,
             place=place,
             backend=backend,
             system=load(entries["system"]),
-            agent=agent,
+            agent=Orders(agent, self.run_dir.path / "workers"),
+            tapped=any(getattr(nemesis, "taps", False) for nemesis in nemeses.values()),
+            ordered=any(getattr(nemesis, "orders", False) for nemesis in nemeses.values()),
             entries=Entries(
                 workload=entries["workload"],
                 probe=entries["probe"],
@@ -80,7 +84,6 @@ class Run:
             options=self.manifest["options"],
             over_ns=self.plan.time_ns + self._settle_ns() + 60 * SECOND,
         )
-        nemeses = {name: load(entry) for name, entry in entries["nemeses"].items()}
         schedule = Schedule(
             faults=self.plan.faults,
             nemeses=nemeses,
