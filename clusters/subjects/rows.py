@@ -42,6 +42,23 @@ LIBRARIES: dict[str, LibraryRow] = {
         version="8.1.0",
         beside=(_TIMEOUT,),
     ),
+    "valkey": LibraryRow(
+        says="valkey-py's Lock, which began as redis-py's",
+        system="redis",
+        servers=REDIS,
+        adapters={"sync": "valkey_py"},
+        version="6.2.0",
+        beside=(_TIMEOUT,),
+    ),
+    "aetcd": LibraryRow(
+        says="an asyncio lock by a transaction over gRPC",
+        system="etcd",
+        servers=ETCD,
+        adapters={"asyncio": "aetcd_asyncio"},
+        version="1.0.0",
+        beside=("grpcio==1.85.1", "protobuf==7.36.2", "typing_extensions==4.16.0"),
+        proves=(False, True),
+    ),
     "python-redis-lock": LibraryRow(
         says="a Redis lock that renews itself in a thread",
         system="redis",

@@ -52,7 +52,7 @@ def test_a_library_is_chosen_by_an_option_of_its_system() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"library": "rdis"}, "no adapter for library 'rdis' .for it: redis, python-redis-lock"),
+        ({"library": "rdis"}, "no adapter for library 'rdis' .for it: redis, valkey"),
         ({"library": "redis", "api": "trio"}, "api=trio is not one of sync, asyncio"),
         ({"library": "pottery"}, "redis: no adapter for library 'pottery'"),
     ],

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import click
 
 from holdfast import catalogue
+from holdfast.findings import FINDINGS
 from holdfast.harness.errors import UsageError
 from holdfast.harness.mutants import MUTANTS
 from holdfast.harness.plan import suggest
@@ -28,6 +29,10 @@ KINDS: dict[str, Callable[[], Table]] = {
     "backends": lambda: {name: row.says for name, row in catalogue.BACKENDS.items()},
     "models": lambda: {name: row.says for name, row in catalogue.MODELS.items()},
     "resources": lambda: dict(catalogue.RESOURCES),
+    "findings": lambda: {
+        name: f"{row.package}: {row.says} (breaks {row.breaks}; {row.seen[0]} of {row.seen[1]})"
+        for name, row in FINDINGS.items()
+    },
     "mutants": lambda: {
         name: f"{row.says} ({row.part}; breaks {row.breaks})" for name, row in MUTANTS.items()
     },
@@ -35,12 +40,13 @@ KINDS: dict[str, Callable[[], Table]] = {
 
 
 @click.command(
-    short_help="What there is: systems, workloads, nemeses, checkers, backends, mutants."
+    short_help="What there is: systems, workloads, nemeses, checkers, backends, mutants, findings."
 )
 @click.argument("kind", metavar="KIND")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: name -> sentence.")
 def command(kind: str, as_json: bool) -> int:
-    """KIND: systems, workloads, nemeses, checkers, backends, models, resources or mutants."""
+    """KIND: systems, workloads, nemeses, checkers, backends, models, resources, mutants,
+    findings."""
     if kind not in KINDS:
         raise UsageError(suggest(kind, list(KINDS), "kind"))
     table = KINDS[kind]()
