@@ -14,7 +14,7 @@ from holdfast.harness.events import Op
 
 Times = npt.NDArray[np.int64]
 
-LEAVES_RUNNING = frozenset({"clock"})
+LEAVES_RUNNING = frozenset({"clock", "delay"})
 """Kinds of fault under which every node still answers."""
 AIMED_AT_CLIENTS = frozenset({"holder", "waiter", "client", "clients", "resource"})
 """Targets that are no servers."""

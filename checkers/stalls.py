@@ -113,7 +113,7 @@ def _of_lock(
     case: Case, key: int, entries: Indices, asked: Sequence[Asked], free: Sequence[Span]
 ) -> Iterator[Stall]:
     found = table(case)
-    unknown = found.inv[entries][found.unknown[entries]]
+    unknown = found.inv[_burning(case, entries)]
     for from_ns, to_ns, within in _overlapping(free, asked):
         for run in _runs(from_ns, to_ns, within):
             first_ns, last_ns = run[0][0], max(e for _, e, _ in run)
@@ -195,10 +195,37 @@ def _blocks(case: Case, entries: Indices, dead_let_go: bool) -> tuple[Ints, Ints
         stays = stays & ~gone
     over = np.where(stays, INF, found.over[entries])
     begun = np.where(stays, found.inv[entries], np.maximum(found.inv, found.queued)[entries])
+    if bound == "none":
+        told = [_given_back(case, a) for a in found.pick(entries[stays])]
+        over[stays] = np.array(told, np.int64)
     if dead_let_go:
         over = np.where(gone & ~stays & (over >= INF), found.end[entries], over)
     counts = stays | found.ok[entries]
     return begun[counts], over[counts]
+
+
+def _burning(case: Case, entries: Indices) -> Indices:
+    """The acquires of unknown outcome that may each keep others out for a lease.
+
+    Where no lease ends a hold, those that were given back keep others out as `_blocks` says.
+    """
+    found = table(case)
+    unknown = entries[found.unknown[entries]]
+    if case.promises.bound != "none" or not len(unknown):
+        return unknown
+    kept = [_given_back(case, a) >= INF for a in found.pick(unknown)]
+    return np.asarray(unknown[np.array(kept, bool)])
+
+
+def _given_back(case: Case, a: Attempt) -> int:
+    """Until when an acquire of unknown outcome may keep others out, where nothing else ends it.
+
+    Whoever gave it back and was told that it does not hold will never release it: what arrived
+    late after that is nobody's.
+    """
+    rows = case.history.rows
+    told = [int(rows["t_ret"][r]) for r in a.releases if rows["status"][r] == Status.NOT_OWNER]
+    return min(told, default=INF - longest_ns(case)) + longest_ns(case)
 
 
 def _no_answer(case: Case, a: Attempt) -> bool:

@@ -26,9 +26,10 @@ def cache() -> Path:
     return Path(base) / "holdfast" / "libraries"
 
 
-def fetch(pins: Sequence[str]) -> Path:
+def fetch(pins: Sequence[str], built: Sequence[str] = ()) -> Path:
     """The folder that holds exactly these pins; fetched with pip on first use.
 
+    `built`: packages among them that are published as source only, so that pip has to build them.
     EnvironmentFailed with pip's last words if it cannot. A half-fetched folder is never seen.
     """
     name = hashlib.sha256("\n".join(sorted(pins)).encode()).hexdigest()[:16]
@@ -38,6 +39,7 @@ def fetch(pins: Sequence[str]) -> Path:
     cache().mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=cache()))
     argv = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:",
+            *(f"--no-binary={package}" for package in built),
             "--target", str(part), *pins]  # fmt: skip
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=FETCH_WITHIN_S)

@@ -28,7 +28,7 @@ from holdfast.harness.events import (
     Terms,
     attempt_id,
 )
-from holdfast.harness.guard import Guard
+from holdfast.harness.guard import CANCELLED, Guard
 from holdfast.harness.phase import GO
 from holdfast.harness.ports import CALL, BlockingLockClient, LockClient, Queried
 from holdfast.harness.rows import Rows, Stamps
@@ -79,6 +79,8 @@ class Context:
     lease_ns  the lease that acquires ask for
     rng       this client's own stream of chance
     now_ns    the clock of the run
+    guard     bounds every call under way
+    thread    makes the calls of a blocking client; None for one of coroutines
     """
 
     def __init__(self, parts: Parts, locks: tuple[str, ...]) -> None:
@@ -93,10 +95,10 @@ class Context:
         self._attempts = 0
         self._held: dict[int, str] = {}
         self._lost: set[int] = set()
-        self._guard = Guard()
+        self.guard = Guard()
         self._wire: str = getattr(parts.lock_client, "wire", "")
         blocking = getattr(parts.lock_client, "blocking", False)
-        self._thread = ThreadPoolExecutor(1, f"client-{parts.process}") if blocking else None
+        self.thread = ThreadPoolExecutor(1, f"client-{parts.process}") if blocking else None
 
     @property
     def running(self) -> bool:
@@ -120,8 +122,8 @@ class Context:
         """Close the lock client; a service that no longer answers is no matter any more."""
         with contextlib.suppress(Exception):
             await asyncio.wait_for(self._run(self._parts.lock_client.close), 5)
-        if self._thread is not None:
-            self._thread.shutdown(wait=False, cancel_futures=True)
+        if self.thread is not None:
+            self.thread.shutdown(wait=False, cancel_futures=True)
 
     async def acquire(
         self,
@@ -154,16 +156,21 @@ class Context:
             ),
             guard_ns=max(wait_ns, 0) + GUARD_NS,
         )
-        if answer.outcome is not Status.OK:
-            del self._held[attempt]
-            return None
-        return Grant(
+        grant = Grant(
             lock=lock,
             attempt=attempt,
             token=answer.token,
             ttl_ns=answer.ttl_ns,
             granted_at_ns=self.now_ns(),
         )
+        if answer.error == CANCELLED:
+            # Whoever cancels its call does not want the lock, and gives back what it may have got.
+            await self.release(grant)
+            return None
+        if answer.outcome is not Status.OK:
+            del self._held[attempt]
+            return None
+        return grant
 
     async def try_acquire(
         self, lock: str, *, ttl_ns: int | None = None, terms: Terms = PLAIN
@@ -212,6 +219,8 @@ class Context:
             {"attempt": grant.attempt, "token": grant.token},
             lambda: self._parts.lock_client.release(grant),
         )
+        if answer.error == CANCELLED:
+            return await self.release(grant)
         self._held.pop(grant.attempt, None)
         self._lost.discard(grant.attempt)
         return answer.outcome is Status.OK
@@ -308,9 +317,9 @@ class Context:
         """One recorded call. The row is invoked and completed where the call itself runs."""
         key = self._recorder.intern(lock)
         invoke = partial(self._recorder.invoke, op, self.process, key, **edges)
-        if self._thread is not None:
+        if self.thread is not None:
             work = asyncio.get_running_loop().run_in_executor(
-                self._thread, self._blocking_call, invoke, call
+                self.thread, self._blocking_call, invoke, call
             )
             return await self._guarded(lambda: asyncio.shield(work), None, guard_ns)
         row = invoke()
@@ -329,7 +338,7 @@ class Context:
         guard_ns: int,
         stamped: Stamped | None = None,
     ) -> Answer:
-        watch = self._guard.enter(guard_ns / SECOND)
+        watch = self.guard.enter(guard_ns / SECOND)
         try:
             said = call()
             answer = said if isinstance(said, Answer) else await said
@@ -340,11 +349,11 @@ class Context:
                 if row is not None:
                     self._complete(row, no_more)
                 raise
-            answer = Answer(outcome=Status.INFO, error="no answer: given up by the harness")
+            answer = Answer(outcome=Status.INFO, error=watch.why)
         except Exception as error:
             answer = _unforeseen(error)
         finally:
-            self._guard.leave(watch)
+            self.guard.leave(watch)
         if row is not None:
             self._complete(row, answer, stamped)
         return answer
@@ -371,8 +380,8 @@ class Context:
 
     async def _run(self, call: Callable[[], Awaitable[None] | None]) -> None:
         """Open or close, in the client's own thread where it has one."""
-        if self._thread is not None:
-            await asyncio.get_running_loop().run_in_executor(self._thread, call)
+        if self.thread is not None:
+            await asyncio.get_running_loop().run_in_executor(self.thread, call)
             return
         waiting = call()
         if waiting is not None:

@@ -15,12 +15,14 @@ from holdfast.harness import registry
 from holdfast.harness.agent_link import AgentLink
 from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.orders import Orders
 from holdfast.harness.plan import Plan
 from holdfast.harness.ports import Command, Distant, Fabric, Hosting, Node, Place, System
 from holdfast.harness.store import RunDir, write_json
 from holdfast.harness.waiting import until_answer
 
 READY_WITHIN_NS = 20 * SECOND
+TAPS = "127.78.0"
 GENERATION = 1000
 """A client started again is a new logical client: its process number grows by so much."""
 
@@ -57,10 +59,12 @@ class Cluster:
     place: Place
     backend: Fabric
     system: System
-    agent: AgentLink
+    agent: AgentLink | Orders
     entries: Entries
     options: Mapping[str, Mapping[str, str]]
     over_ns: int
+    tapped: bool = False
+    ordered: bool = False
     nodes: Sequence[Node] = ()
     running: dict[str, Running] = field(default_factory=dict)
 
@@ -85,6 +89,7 @@ class Cluster:
                 address=node.address,
                 processes=[],
             )
+        await self._tap()
         await asyncio.gather(*(self.start(node.name) for node in self.named("server")))
         await self._wait_for_servers()
         rest = [node.name for node in self.nodes if node.role != "server"]
@@ -96,6 +101,16 @@ class Cluster:
         if links is not None:
             ports = [*self.system.ports, self.entries.resource_port]
             await self.agent.ask("proxy", links=links(ports))
+
+    async def _tap(self) -> None:
+        """Lead the clients' wires past the agent, where the plan has faults on them."""
+        for node in self.named("client") if self.tapped else ():
+            servers = [other for other in self.nodes if other.role == "server"]
+            links = [
+                {"listen": listen, "to": server.address, "ports": list(self.system.ports)}
+                for server, listen in zip(servers, _tap_addresses(len(servers)), strict=True)
+            ]
+            await self.agent.ask("tap", node=node.name, links=links)
 
     async def _wait_for_servers(self) -> None:
         options = self.options["system"]
@@ -237,11 +252,17 @@ class Cluster:
             return {**common, **mode}
         resource = next(other for other in seen if other.role == "resource")
         probe = node.role == "probe"
+        servers = [(other.name, other.address) for other in seen if other.role == "server"]
+        if self.tapped and not probe:
+            taps = _tap_addresses(len(servers))
+            servers = [(name, tap) for (name, _), tap in zip(servers, taps, strict=True)]
+        orders = str(self.run.path / "workers" / f"{writer}.order")
         number = self.plan.clients + 1 if probe else int(node.name[1:])
         return {
             **common,
             "processes": [number + GENERATION * generation],
-            "servers": [(other.name, other.address) for other in seen if other.role == "server"],
+            "servers": servers,
+            "orders": orders if self.ordered and not probe else "",
             "client": self.system.client,
             "workload": self.entries.probe if probe else self.entries.workload,
             "resource": {"connect": self.entries.resource_client, "address": resource.address},
@@ -251,3 +272,8 @@ class Cluster:
             "seed": self.plan.seed,
             "locks": [f"lock-{n}" for n in range(1, self.plan.locks + 1)],
         }
+
+
+def _tap_addresses(count: int) -> list[str]:
+    """Loopback addresses of a client under which it reaches the servers, one for each."""
+    return [f"{TAPS}.{n}" for n in range(1, count + 1)]

@@ -6,15 +6,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+GIVEN_UP = "no answer: given up by the harness"
+CANCELLED = "cancelled by a fault"
 
 
 class Watch:
     """One call and the task that makes it. Times are on the clock of the running loop."""
 
-    __slots__ = ("_cancelling", "_fired", "_task", "until_s")
+    __slots__ = ("_cancelling", "_fired", "_task", "begun_s", "until_s", "why")
 
-    def __init__(self, task: asyncio.Task[object], until_s: float) -> None:
+    def __init__(self, task: asyncio.Task[object], begun_s: float, until_s: float) -> None:
+        self.begun_s = begun_s
         self.until_s = until_s
+        self.why = GIVEN_UP
         self._task = task
         self._cancelling = task.cancelling()
         self._fired = False
@@ -30,6 +37,14 @@ class Watch:
         return fired and self._task.uncancel() <= self._cancelling
 
 
+@dataclass(slots=True)
+class _Cancelling:
+    count: int
+    after_s: float
+    until_s: float
+    told: Callable[[float], None]
+
+
 class Guard:
     """The calls under way of one client."""
 
@@ -37,14 +52,39 @@ class Guard:
         self._watches: dict[Watch, None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = 0.0
+        self._cancelling: _Cancelling | None = None
+
+    def cancel_calls(
+        self, count: int, *, after_s: float, within_s: float, told: Callable[[float], None]
+    ) -> None:
+        """Cancels calls that have lasted `after_s`, so many of them, for so long from now on.
+
+        `told` hears of each how long it had run.
+        """
+        loop = asyncio.get_running_loop()
+        self._cancelling = _Cancelling(count, after_s, loop.time() + within_s, told)
+        for watch in self._watches:
+            loop.call_later(after_s, self._cancel, watch)
+
+    def _cancel(self, watch: Watch) -> None:
+        wanted = self._cancelling
+        if wanted is None or wanted.count <= 0 or watch not in self._watches:
+            return
+        wanted.count -= 1
+        watch.why = CANCELLED
+        watch.fire()
+        wanted.told(asyncio.get_running_loop().time() - watch.begun_s)
 
     def enter(self, within_s: float) -> Watch:
         """A call of the current task begins; it is cancelled if it is still there by then."""
         task = asyncio.current_task()
         assert task is not None, "calls are made by tasks"
         loop = task.get_loop()
-        watch = Watch(task, loop.time() + within_s)
+        now_s = loop.time()
+        watch = Watch(task, now_s, now_s + within_s)
         self._watches[watch] = None
+        if self._cancelling is not None and now_s < self._cancelling.until_s:
+            loop.call_later(self._cancelling.after_s, self._cancel, watch)
         if self._timer is None or watch.until_s < self._timer_s:
             self._set_timer(loop, watch.until_s)
         return watch

@@ -24,6 +24,7 @@ from holdfast.harness.entry import load
 from holdfast.harness.errors import EnvironmentFailed, HoldfastError
 from holdfast.harness.live import Live
 from holdfast.harness.manifest import plan_of
+from holdfast.harness.orders import Orders
 from holdfast.harness.phase import END, GO, PROBE, STOP, Phase
 from holdfast.harness.ports import Distant, Hosting, Place
 from holdfast.harness.schedule import Schedule
@@ -73,13 +74,16 @@ class Run:
         system = load(entries["system"])
         if isinstance(backend, Hosting):
             system = backend.system(entries["system"], system)
+        nemeses = {name: load(entry) for name, entry in entries["nemeses"].items()}
         cluster = Cluster(
             plan=self.plan,
             run=self.run_dir,
             place=place,
             backend=backend,
             system=system,
-            agent=agent,
+            agent=Orders(agent, self.run_dir.path / "workers"),
+            tapped=any(getattr(nemesis, "taps", False) for nemesis in nemeses.values()),
+            ordered=any(getattr(nemesis, "orders", False) for nemesis in nemeses.values()),
             entries=Entries(
                 system=entries["system"],
                 workload=entries["workload"],
@@ -91,7 +95,6 @@ class Run:
             options=self.manifest["options"],
             over_ns=self.plan.time_ns + self._settle_ns() + 60 * SECOND,
         )
-        nemeses = {name: load(entry) for name, entry in entries["nemeses"].items()}
         schedule = Schedule(
             faults=self.plan.faults,
             nemeses=nemeses,

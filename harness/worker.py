@@ -21,6 +21,7 @@ from holdfast.harness import segments
 from holdfast.harness.client import Context, Parts
 from holdfast.harness.clock import SECOND
 from holdfast.harness.entry import load
+from holdfast.harness.orders import Obeys
 from holdfast.harness.phase import END, PREPARE, Phase
 from holdfast.harness.ports import ClientSetup
 from holdfast.harness.seeds import stream
@@ -59,6 +60,8 @@ async def _work(
 ) -> None:
     contexts = [_context(config, n, phase, recorder, stamps) for n in config["processes"]]
     await asyncio.gather(*(ctx.open() for ctx in contexts))
+    if config.get("orders"):
+        Obeys(Path(config["orders"]), contexts)
     recorder.tell(segments.READY)
     over = config["over_ns"]
     await until(lambda: phase.get() != PREPARE, within_ns=over)

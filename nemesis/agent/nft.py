@@ -99,6 +99,10 @@ class Namespace:
             os.close(self._fd)
             os.close(self._home)
 
+    def enter(self) -> None:
+        """The calling thread lives in this network from now on. Errors: NetworkFailed."""
+        _move("setns", self._fd, CLONE_NEWNET)
+
     def drop(self, sources: Iterable[str]) -> None:
         """Packets from these addresses are dropped from now on; counters begin at 0."""
         fresh = [source for source in dict.fromkeys(sources) if source not in self.dropping]

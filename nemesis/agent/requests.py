@@ -13,6 +13,8 @@ from holdfast.nemesis.agent import nft, processes, vdso
 from holdfast.nemesis.agent.clocks import Clocks
 from holdfast.nemesis.agent.cuts import Cuts
 from holdfast.nemesis.agent.signals import Kills, Pauses
+from holdfast.nemesis.agent.tap import KINDS as DISTURBANCES
+from holdfast.nemesis.agent.tap import Taps
 from holdfast.nemesis.agent.words import Evidence, Kind, Refused
 from holdfast.nemesis.agent.world import World
 
@@ -48,6 +50,13 @@ SHAPES: dict[str, Callable[[Any], bool]] = {
         to=_is_address,
         ports=lambda ports: isinstance(ports, list) and all(map(_is_port, ports)),
     ),
+    '[{"listen", "to", "ports"}]': lambda value: _are_records(
+        value,
+        listen=_is_address,
+        to=_is_address,
+        ports=lambda ports: isinstance(ports, list) and all(map(_is_port, ports)),
+    ),
+    "a whole number": lambda value: _is_whole(value) and value >= 0,
 }
 
 FAULT = ("a name", MISSING)
@@ -102,6 +111,22 @@ REQUESTS: dict[str, Form] = {
             "strobe_ns": ("whole nanoseconds", 0),
         },
     ),
+    "tap": Form(
+        says="In the network of a node, listens on listen:port and forwards to to:port, so that"
+        " what passes there can be disturbed. Adopt the node before.",
+        takes={"node": ("a name", MISSING), "links": ('[{"listen", "to", "ports"}]', MISSING)},
+    ),
+    "disturb": Form(
+        says=f"What passes the taps of the nodes suffers `what`: {', '.join(DISTURBANCES)}.",
+        takes={
+            "fault": FAULT,
+            "nodes": NODES,
+            "what": ("a name", MISSING),
+            "count": ("a whole number", 1),
+            "by_ns": ("whole nanoseconds", 0),
+            "after": ("a whole number", 0),
+        },
+    ),
     "observe": Form(says="What the fault has done by now.", takes={"fault": FAULT}),
     "heal": Form(
         says="Undoes the fault and says what it did; a second heal answers the same. `restart`"
@@ -119,11 +144,13 @@ class Agent:
     def __init__(self) -> None:
         self._world = World()
         self._cuts = Cuts(self._world)
+        self._taps = Taps(self._world)
         self._kinds: dict[str, Kind] = {
             "cut": self._cuts,
             "pause": Pauses(self._world),
             "kill": Kills(self._world),
             "set_clock": Clocks(self._world),
+            "disturb": self._taps,
         }
         self._active: dict[str, str] = {}
         self._healed: dict[str, Evidence] = {}
@@ -194,6 +221,9 @@ class Agent:
         if do == "proxy":
             for link in args["links"]:
                 self._world.link(**link)
+            return {"links": len(args["links"])}
+        if do == "tap":
+            self._taps.tap(args["node"], args["links"])
             return {"links": len(args["links"])}
         if do == "observe":
             return self._observe(args["fault"])

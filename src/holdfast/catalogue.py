@@ -249,6 +249,23 @@ NEMESES: dict[str, Row] = {
     "pause": Row(entry=f"{_N}.pause:NEMESIS", says="processes are stopped and later resumed"),
     "kill": Row(entry=f"{_N}.kill:NEMESIS", says="processes are killed and started again"),
     "clock": Row(entry=f"{_N}.clock:NEMESIS", says="a process's wall clock steps, drifts, strobes"),
+    "reply-loss": Row(
+        entry=f"{_N}.reply_loss:NEMESIS",
+        says="a reply is swallowed after the server did what it was asked, then a reset",
+    ),
+    "reset": Row(
+        entry=f"{_N}.reset:NEMESIS", says="a client's connection is reset before a request arrives"
+    ),
+    "delay": Row(entry=f"{_N}.delay:NEMESIS", says="replies to a client take longer"),
+    "black-hole": Row(
+        entry=f"{_N}.black_hole:NEMESIS", says="a client's connections swallow everything"
+    ),
+    "cancel": Row(
+        entry=f"{_N}.cancel:NEMESIS", says="a running call of a client is cancelled by its caller"
+    ),
+    "stall": Row(
+        entry=f"{_N}.stall:NEMESIS", says="the thread that makes a client's calls stands still"
+    ),
     "slow-links": Row(
         entry=f"{_N}.slow_links:NEMESIS",
         says="frames between nodes take longer, in one direction or both (simulator only)",

@@ -118,6 +118,17 @@ def test_a_dead_owner_without_a_lease_is_a_deadlock_and_no_orphan() -> None:
     assert both(judged) == (Verdict.VIOLATED, Verdict.UNKNOWN)
 
 
+def test_an_acquire_that_was_given_back_is_nobodys_excuse_where_no_lease_ends_a_hold() -> None:
+    endless: dict[str, Any] = {"promises": {"bound": "none", "tokens": "none"}}
+    asked = HANDED_OVER + " 2a?@7 2a~@8"
+    assert both(case(asked + REFUSED_PROBE, **endless)) == (Verdict.UNKNOWN, Verdict.UNKNOWN)
+    given_back = asked + " 2r?@8.1 2r!@8.2 9p?@{} 9p-@{}"
+    judged = case(given_back.format(20, 30), **endless)
+    assert both(judged) == (Verdict.VIOLATED, Verdict.VIOLATED)
+    judged = case(given_back.format(9, 21), **endless)
+    assert both(judged) == (Verdict.UNKNOWN, Verdict.UNKNOWN)
+
+
 def test_a_killed_owner_of_a_lease_lock_lets_go_when_it_runs_out() -> None:
     text = "0a?@0 0a+1@1 1a?@2 1Q@2.5 1a+2@11 1r?@12 1r+@13 9p?@14 9p+3@15"
     killed = window("kill", "c0", 3, 12, target="holder")

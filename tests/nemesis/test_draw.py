@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from holdfast.harness.durations import duration_ns, duration_text
 from holdfast.harness.errors import UsageError
 from holdfast.harness.ports import Fault, Nemesis
-from holdfast.nemesis import clock, kill, partition, pause
+from holdfast.nemesis import (
+    black_hole,
+    cancel,
+    clock,
+    delay,
+    kill,
+    partition,
+    pause,
+    reply_loss,
+    reset,
+    stall,
+)
 from holdfast.nemesis.agent.requests import checked
 from holdfast.nemesis.compose import draw_all
 from holdfast.nemesis.options import rate_ppm
@@ -23,6 +35,8 @@ ENTRIES: dict[str, Nemesis] = {
     "kill": kill.NEMESIS,
     "clock": clock.NEMESIS,
 }
+ON_THE_WIRE = [reply_loss, reset, delay, black_hole]
+CLIENT_SIDE = [*ON_THE_WIRE, cancel, stall]
 ALL = [(name, {"lease": "2s"}) for name in ENTRIES]
 
 
@@ -197,7 +211,7 @@ def test_a_clock_fault_says_how_far_and_how_fast() -> None:
     }
 
 
-@pytest.mark.parametrize("module", [partition, pause, kill, clock])
+@pytest.mark.parametrize("module", [partition, pause, kill, clock, *CLIENT_SIDE])
 def test_every_nemesis_says_what_it_models_needs_and_heals(module: object) -> None:
     text = module.__doc__ or ""
     assert [line for line in text.splitlines() if line in ("Models", "Needs", "Heals")] == [
@@ -205,3 +219,25 @@ def test_every_nemesis_says_what_it_models_needs_and_heals(module: object) -> No
         "Needs",
         "Heals",
     ]
+
+
+@pytest.mark.parametrize("module", ON_THE_WIRE)
+def test_a_fault_on_the_wire_says_whom_and_how(module: Any) -> None:
+    options = {"target": "holder", "count": "3", "by": "40ms", "every": "3s", "for": "1s"}
+    fault, *_ = module.NEMESIS.draw(random.Random(1), options, 10 * S)
+    (request,) = module.NEMESIS.requests(fault, view(), random.Random(1))
+    assert request.do == "disturb"
+    assert request.args["nodes"] == ["c2"]
+    assert (request.args["count"], request.args["by_ns"]) == (3, 40_000_000)
+    assert checked({"do": request.do, **request.args})[1]["what"] == fault.do
+
+
+@pytest.mark.parametrize("module", [cancel, stall])
+def test_a_fault_inside_a_client_is_an_order(module: Any) -> None:
+    fault, *_ = module.NEMESIS.draw(random.Random(1), {"after": "20ms"}, 10 * S)
+    (request,) = module.NEMESIS.requests(fault, view(), random.Random(1))
+    assert request.do == "order"
+    assert request.args["after_ns"] == 20_000_000
+    assert request.args["for_ns"] == fault.for_ns
+    with pytest.raises(UsageError, match="'many' is no whole number"):
+        module.NEMESIS.draw(random.Random(1), {"count": "many"}, 10 * S)

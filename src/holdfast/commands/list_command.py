@@ -8,6 +8,7 @@ from collections.abc import Callable
 import click
 
 from holdfast import catalogue
+from holdfast.findings import FINDINGS
 from holdfast.harness.errors import UsageError
 from holdfast.harness.plan import suggest
 from holdfast.harness.verdict import PROPERTIES
@@ -30,6 +31,10 @@ KINDS: dict[str, Callable[[], Table]] = {
     "scenarios": lambda: {name: row.says for name, row in SCENARIOS.items()},
     "models": lambda: {name: row.says for name, row in catalogue.MODELS.items()},
     "resources": lambda: dict(catalogue.RESOURCES),
+    "findings": lambda: {
+        name: f"{row.package}: {row.says} (breaks {row.breaks}; {row.seen[0]} of {row.seen[1]})"
+        for name, row in FINDINGS.items()
+    },
     "mutants": lambda: {
         name: f"{row.says} ({row.area}, in {row.part}; breaks {row.breaks}, in {row.seeds} seeds)"
         for name, row in MUTANTS.items()
@@ -38,13 +43,13 @@ KINDS: dict[str, Callable[[], Table]] = {
 
 
 @click.command(
-    short_help="What there is: systems, workloads, nemeses, checkers, backends, scenarios, mutants."
+    short_help="What there is: systems, workloads, nemeses, checkers, scenarios, findings ..."
 )
 @click.argument("kind", metavar="KIND")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: name -> sentence.")
 def command(kind: str, as_json: bool) -> int:
-    """KIND: systems, workloads, nemeses, checkers, backends, scenarios, models, resources or
-    mutants."""
+    """KIND: systems, workloads, nemeses, checkers, backends, scenarios, models, resources, mutants
+    or findings."""
     if kind not in KINDS:
         raise UsageError(suggest(kind, list(KINDS), "kind"))
     table = KINDS[kind]()

@@ -16,6 +16,7 @@ from typing import Any
 import holdfast
 from holdfast import __version__, catalogue, own
 from holdfast.clusters import libraries
+from holdfast.clusters.subjects.system import entry as entry_of_library
 from holdfast.harness import store
 from holdfast.harness.clock import SECOND
 from holdfast.harness.durations import duration_text
@@ -72,6 +73,7 @@ def complete(plan: Plan) -> Plan:
         only = catalogue.NEMESES[name].only
         if only and only != plan.backend:
             problems.append(f"nemesis {name} runs on --backend {only} only, not on {plan.backend}")
+    problems += out_of_reach(plan)
     drawn: Sequence[Any] = ()
     try:
         drawn = draw(plan)
@@ -83,6 +85,23 @@ def complete(plan: Plan) -> Plan:
     return replace(
         plan, backend=backend, nodes=nodes, resource=resource, faults=(*plan.faults, *drawn)
     )
+
+
+def out_of_reach(plan: Plan) -> list[str]:
+    """Which nemeses act on real clients in a way that the plan's backend has not, one line each."""
+    backend = usable_backend(plan.backend)
+    problems = []
+    for name in dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]):
+        nemesis = load(catalogue.NEMESES[name].entry)
+        if getattr(nemesis, "taps", False) and backend not in ("local", "docker"):
+            problems.append(
+                f"nemesis {name} needs clients with networks of their own: local, docker"
+            )
+        elif getattr(nemesis, "orders", False) and backend == "sim":
+            problems.append(
+                f"nemesis {name} acts on real clients; it does nothing to simulated ones"
+            )
+    return problems
 
 
 def usable_backend(name: str) -> str:
@@ -100,8 +119,15 @@ def draw(plan: Plan) -> Sequence[Any]:
 
 
 def system_of(plan: Plan) -> System:
-    system: System = load(own.row(plan.system).entry)
+    system: System = load(system_entry(plan))
     return system
+
+
+def system_entry(plan: Plan) -> str:
+    """The name under which the System is loaded: the library's, where one is put under test."""
+    if "library" in plan.options:
+        return entry_of_library(plan.system, plan.options)
+    return own.row(plan.system).entry
 
 
 def promises_of(plan: Plan) -> Promises:
@@ -225,8 +251,9 @@ def _own_file(plan: Plan, run: RunDir) -> Path | None:
 
 
 def _libraries(plan: Plan) -> list[str]:
-    pins = system_of(plan).libraries
-    return [str(libraries.fetch(pins))] if pins else []
+    system = system_of(plan)
+    pins, built = system.libraries, getattr(system, "built", ())
+    return [str(libraries.fetch(pins, built))] if pins else []
 
 
 def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> dict[str, Any]:
@@ -260,7 +287,7 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
         "pins": list(system_of(plan).libraries),
         "libraries": list(fetched),
         "entries": {
-            "system": own.row(plan.system).entry,
+            "system": system_entry(plan),
             "backend": catalogue.BACKENDS[plan.backend].entry,
             "workload": f"{row.entry}:client",
             "probe": catalogue.PROBE,

@@ -34,6 +34,7 @@ from holdfast.harness.plan import Plan, parse, parse_nemesis, to_toml
 @click.option("--lease", help="The lease that acquires ask for, e.g. 2s.")
 @click.option("--seed", type=int, help="Where all chance comes from; a new one if not given.")
 @click.option("--set", "options", multiple=True, help="An option of the system or workload: k=v.")
+@click.option("--library", help="The library to lock with, unmodified: redis==4.5.1.")
 @click.option("--mutant", help="Plant a bug, to see that it is found (holdfast list mutants).")
 @click.option("--out", help="Folder for run directories.")
 @click.option("--dry-run", is_flag=True, help="Print the whole plan, every fault exact, and stop.")
@@ -41,6 +42,7 @@ from holdfast.harness.plan import Plan, parse, parse_nemesis, to_toml
 def command(
     plan_file: Path | None,
     options: tuple[str, ...],
+    library: str | None,
     mutant: str | None,
     dry_run: bool,
     as_json: bool,
@@ -51,6 +53,7 @@ def command(
     Without a plan file everything comes from options, environment and holdfast.toml.
     """
     nemeses = given.pop("nemesis")
+    options = (*options, f"library={library}") if library else options
     settings = resolve({**given, "nemesis": ",".join(nemeses) or None})
     plan = _from_file(plan_file, settings) if plan_file else _from_settings(settings, options)
     if mutant is not None:

@@ -1,0 +1,1 @@
+"""Published lock libraries as subjects: unmodified, pinned, driven as their users do."""

@@ -1,0 +1,48 @@
+"""pottery's AIORedlock over all servers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redis.asyncio as redis
+from pottery import AIORedlock, QuorumNotAchieved, ReleaseUnlockedLock
+from pottery.exceptions import ExtendUnlockedLock, TooManyExtensions
+
+from holdfast.clusters.systems.redis import PORT
+from holdfast.harness.events import Status
+from holdfast.harness.ports import ClientSetup
+
+ERRORS = (
+    (QuorumNotAchieved, Status.FAIL),
+    (TooManyExtensions, Status.FAIL),
+    (ExtendUnlockedLock, Status.NOT_OWNER),
+    (ReleaseUnlockedLock, Status.NOT_OWNER),
+)
+
+
+class Subject:
+    """One pool of connections per server, set up as the library's own examples do."""
+
+    asyncio = True
+
+    def __init__(self, setup: ClientSetup) -> None:
+        self._masters = {
+            redis.Redis.from_url(f"redis://{address}:{PORT}") for _, address in setup.servers
+        }
+
+    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+        return AIORedlock(
+            key=name, masters=self._masters, auto_release_time=lease_s or 10,
+            context_manager_timeout=-1 if wait_s is None else wait_s,
+        )  # fmt: skip
+
+    async def acquire(self, lock: Any, wait_s: float | None) -> bool:
+        if wait_s == 0:
+            return bool(await lock.acquire(blocking=False))
+        return bool(await lock.acquire(timeout=-1 if wait_s is None else wait_s))
+
+    async def renew(self, lock: Any, lease_s: float) -> None:
+        await lock.extend()
+
+    async def release(self, lock: Any) -> None:
+        await lock.release()

@@ -1,0 +1,48 @@
+"""pottery's Redlock over all servers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redis
+from pottery import QuorumNotAchieved, Redlock, ReleaseUnlockedLock
+from pottery.exceptions import ExtendUnlockedLock, TooManyExtensions
+
+from holdfast.clusters.systems.redis import PORT
+from holdfast.harness.events import Status
+from holdfast.harness.ports import ClientSetup
+
+ANSWER_WITHIN_S = 1.0
+ERRORS = (
+    (QuorumNotAchieved, Status.FAIL),
+    (TooManyExtensions, Status.FAIL),
+    (ExtendUnlockedLock, Status.NOT_OWNER),
+    (ReleaseUnlockedLock, Status.NOT_OWNER),
+)
+
+
+class Subject:
+    """One pool of connections per server."""
+
+    def __init__(self, setup: ClientSetup) -> None:
+        self._masters = {
+            redis.Redis(host=address, port=PORT, socket_timeout=ANSWER_WITHIN_S)
+            for _, address in setup.servers
+        }
+
+    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+        return Redlock(
+            key=name, masters=self._masters, auto_release_time=lease_s or 10,
+            context_manager_timeout=-1 if wait_s is None else wait_s,
+        )  # fmt: skip
+
+    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+        if wait_s == 0:
+            return bool(lock.acquire(blocking=False))
+        return bool(lock.acquire(timeout=-1 if wait_s is None else wait_s))
+
+    def renew(self, lock: Any, lease_s: float) -> None:
+        lock.extend()
+
+    def release(self, lock: Any) -> None:
+        lock.release()

@@ -1,0 +1,41 @@
+"""redlock-ng: Redlock over all servers."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+from redlock import Redlock
+
+from holdfast.clusters.systems.redis import PORT
+from holdfast.harness.events import Status
+from holdfast.harness.ports import ClientSetup
+
+ERRORS: tuple[tuple[type[Exception], Status], ...] = ()
+
+
+class Subject:
+    """One lock manager, as its examples make it; a grant is an object that it returns."""
+
+    def __init__(self, setup: ClientSetup) -> None:
+        self._manager = Redlock([f"redis://{address}:{PORT}" for _, address in setup.servers])
+
+    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+        return SimpleNamespace(name=name, ttl_ms=int((lease_s or 10) * 1000), held=None)
+
+    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+        until_s = time.monotonic() + (wait_s if wait_s is not None else 1e9)
+        while True:
+            lock.held = self._manager.acquire(lock.name, lock.ttl_ms)
+            if lock.held or time.monotonic() >= until_s:
+                return bool(lock.held)
+
+    def renew(self, lock: Any, lease_s: float) -> bool:
+        return bool(self._manager.extend(lock.held, int(lease_s * 1000)))
+
+    def release(self, lock: Any) -> bool:
+        if not lock.held:
+            return False
+        self._manager.release(lock.held)
+        return True

@@ -1,0 +1,42 @@
+"""redlock-py: Redlock over all servers; it asks three times and knows no other waiting."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+from redlock import Redlock
+
+from holdfast.clusters.systems.redis import PORT
+from holdfast.harness.events import Status
+from holdfast.harness.ports import ClientSetup
+
+ANSWER_WITHIN_S = 1.0
+ERRORS: tuple[tuple[type[Exception], Status], ...] = ()
+
+
+class Subject:
+    """One lock manager, as its examples make it; a grant is a value that it returns."""
+
+    def __init__(self, setup: ClientSetup) -> None:
+        servers = [
+            {"host": address, "port": PORT, "db": 0, "socket_timeout": ANSWER_WITHIN_S}
+            for _, address in setup.servers
+        ]
+        self._manager = Redlock(servers)
+
+    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+        return SimpleNamespace(name=name, ttl_ms=int((lease_s or 10) * 1000), held=None)
+
+    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+        until_s = time.monotonic() + (wait_s if wait_s is not None else 1e9)
+        while not lock.held and (lock.held is None or time.monotonic() < until_s):
+            lock.held = self._manager.lock(lock.name, lock.ttl_ms)
+        return bool(lock.held)
+
+    def release(self, lock: Any) -> bool:
+        if not lock.held:
+            return False
+        self._manager.unlock(lock.held)
+        return True

@@ -1,0 +1,40 @@
+"""sherlock's RedisLock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redis
+import sherlock
+from sherlock.lock import LockException, LockTimeoutException
+
+from holdfast.clusters.systems.redis import PORT
+from holdfast.harness.events import Status
+from holdfast.harness.ports import ClientSetup
+
+ANSWER_WITHIN_S = 1.0
+ERRORS = ((LockTimeoutException, Status.FAIL), (LockException, Status.NOT_OWNER))
+
+
+class Subject:
+    """One pool of connections."""
+
+    def __init__(self, setup: ClientSetup) -> None:
+        address = setup.servers[0][1]
+        self._redis = redis.StrictRedis(host=address, port=PORT, socket_timeout=ANSWER_WITHIN_S)
+        self._redis.ping()
+
+    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+        expire = None if lease_s is None else max(1, int(lease_s))
+        return sherlock.RedisLock(
+            name, client=self._redis, expire=expire, timeout=wait_s or 0, retry_interval=0.02
+        )
+
+    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+        return bool(lock.acquire(blocking=wait_s != 0))
+
+    def renew(self, lock: Any, lease_s: float) -> bool:
+        return bool(lock.renew())
+
+    def release(self, lock: Any) -> None:
+        lock.release()

@@ -1,0 +1,199 @@
+"""Faults on the wire between one client and its servers: a forwarder in the client's own network.
+
+The client is told an address of its own loopback for each server. What passes there can be delayed,
+swallowed, or ended with a reset; a connection that has lost bytes is never used again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import threading
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.nemesis.agent.nft import Namespace
+from holdfast.nemesis.agent.words import Evidence, Refused
+from holdfast.nemesis.agent.world import World
+
+CHUNK_BYTES = 65536
+BOUND_S = 2.0
+KINDS = ("reply-loss", "reset", "delay", "black-hole")
+RESET = struct.pack("ii", 1, 0)
+
+
+@dataclass(slots=True)
+class _Fault:
+    """One fault while it is active: what it still may do, and what it has done."""
+
+    what: str
+    nodes: Sequence[str]
+    left: int
+    by_s: float
+    after: int
+    seen: dict[str, int] = field(default_factory=dict)
+    over: dict[str, asyncio.Event] = field(default_factory=dict)
+    """by node, for each has a loop of its own"""
+
+    def count(self, what: str, n: int) -> None:
+        self.seen[what] = self.seen.get(what, 0) + n
+
+
+class Taps:
+    """The faults of kind `disturb`, and the forwarders that they act on."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._loops: dict[str, asyncio.AbstractEventLoop] = {}
+        self._faults: dict[str, _Fault] = {}
+        self._servers: list[asyncio.Server] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def tap(self, node: str, links: Sequence[Mapping[str, Any]]) -> None:
+        """Forwards listen:port to to:port in the node's network. Errors: Refused."""
+        network = self._world.node(node).network
+        if network is None:
+            raise Refused(f"tap {node}: it has no network of its own; use local or docker")
+        if node not in self._loops:
+            self._loops[node] = _loop_inside(network)
+        for link in links:
+            for port in link["ports"]:
+                self._call(node, self._serve(node, link["listen"], link["to"], port))
+
+    def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence:
+        """Begins to disturb what passes the taps of `nodes`. Errors: Refused."""
+        if args["what"] not in KINDS:
+            raise Refused(f"disturb: {args['what']!r} is not one of {', '.join(KINDS)}")
+        for node in args["nodes"]:
+            if node not in self._loops:
+                raise Refused(f"disturb {node}: its wire is not tapped; send tap first")
+        self._faults[fault] = _Fault(
+            what=args["what"],
+            nodes=args["nodes"],
+            left=args["count"],
+            by_s=args["by_ns"] / 1e9,
+            after=args["after"],
+            over={node: asyncio.Event() for node in args["nodes"]},
+        )
+        return self.observe(fault)
+
+    def observe(self, fault: str) -> Evidence:
+        """What it has done so far: replies, requests and bytes swallowed, connections reset."""
+        seen = dict(self._faults[fault].seen) if fault in self._faults else {}
+        return {"bit": bool(set(seen) - {"passed bytes"}), **seen}
+
+    def heal(self, fault: str) -> Evidence:
+        """What comes from now on passes; connections that have lost bytes are reset."""
+        evidence = self.observe(fault)
+        if fault in self._faults:
+            for node, over in self._faults.pop(fault).over.items():
+                self._loops[node].call_soon_threadsafe(over.set)
+        return evidence
+
+    def settle(self, node: str) -> None:
+        """Nothing: a tap stays with the network, whoever lives there."""
+
+    def _call(self, node: str, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            asyncio.run_coroutine_threadsafe(work, self._loops[node]).result(BOUND_S)
+        except OSError as error:
+            raise Refused(f"tap {node}: {error.strerror}") from error
+
+    async def _serve(self, node: str, listen: str, to: str, port: int) -> None:
+        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._tasks.add(task)
+            try:
+                await self._join(node, reader, writer, to, port)
+            finally:
+                self._tasks.discard(task)
+
+        self._servers.append(await asyncio.start_server(accept, listen, port))
+
+    async def _join(
+        self,
+        node: str,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        to: str,
+        port: int,
+    ) -> None:
+        """Both ways until one of them ends; the other end then learns of it."""
+        try:
+            far_reader, far_writer = await asyncio.open_connection(to, port)
+        except OSError:
+            _reset(writer)
+            return
+        there = asyncio.create_task(self._pump(node, reader, far_writer, reply=False))
+        back = asyncio.create_task(self._pump(node, far_reader, writer, reply=True))
+        done, rest = await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
+        for task in rest:
+            task.cancel()
+        if all(task.result() for task in done):
+            writer.close()
+        else:
+            _reset(writer)
+        far_writer.close()
+
+    async def _pump(
+        self, node: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, reply: bool
+    ) -> bool:
+        """Carries one direction; whether it came to an end of its own."""
+        try:
+            while data := await reader.read(CHUNK_BYTES):
+                for fault in [f for f in self._faults.values() if node in f.nodes]:
+                    if not await _passes(fault, node, len(data), reply):
+                        return False
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            return False
+        return True
+
+
+async def _passes(fault: _Fault, node: str, size: int, reply: bool) -> bool:
+    """What a fault makes of a piece; False: the connection is to be reset, the piece is lost."""
+    if fault.what == "black-hole":
+        fault.count("swallowed bytes", size)
+        await fault.over[node].wait()
+        return False
+    if fault.what == "delay":
+        if reply:
+            fault.count("delayed replies", 1)
+            await asyncio.sleep(fault.by_s)
+        return True
+    if fault.left <= 0 or reply != (fault.what == "reply-loss"):
+        return True
+    fault.count("passed bytes", size)
+    if fault.seen["passed bytes"] < fault.after:
+        return True
+    fault.left -= 1
+    fault.count("swallowed bytes", size)
+    fault.count("connections reset", 1)
+    return False
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    plug = writer.get_extra_info("socket")
+    if plug is not None:
+        plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+    writer.transport.abort()
+
+
+def _loop_inside(network: Namespace) -> asyncio.AbstractEventLoop:
+    """An event loop in a thread that lives in this network: its sockets are born there."""
+    loop = asyncio.new_event_loop()
+    ready = threading.Event()
+
+    def run() -> None:
+        network.enter()
+        ready.set()
+        loop.run_forever()
+
+    threading.Thread(target=run, daemon=True).start()
+    if not ready.wait(BOUND_S):
+        raise Refused("tap: the network could not be entered")
+    return loop

@@ -1,0 +1,100 @@
+"""Faults of one client and of nobody else: on its wire, or inside its process."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.harness.durations import duration_ns
+from holdfast.harness.ports import Fault, Request, View
+from holdfast.nemesis import options as read
+from holdfast.nemesis.targets import resolve
+from holdfast.nemesis.timetable import TIMING, slots
+
+
+def whole(text: str) -> int:
+    """A count. Errors: ValueError."""
+    if not text.isdigit():
+        raise ValueError(f"{text!r} is no whole number")
+    return int(text)
+
+
+def draw(
+    name: str,
+    rng: random.Random,
+    options: Mapping[str, str],
+    span_ns: int,
+    known: Mapping[str, Callable[[str], object]],
+) -> Sequence[Fault]:
+    """Faults aimed at clients, every second one at the holder. Errors: UsageError."""
+    read.read(name, options, {"target": str, **TIMING, **known})
+    params = {key: options[key] for key in known if key in options}
+    return [
+        Fault(
+            id=f"{name}-{n + 1}",
+            do=name,
+            target=options.get("target") or ("holder" if n % 2 else "client"),
+            at_ns=at_ns,
+            for_ns=for_ns,
+            params=params,
+        )
+        for n, (at_ns, for_ns) in enumerate(slots(name, rng, options, span_ns, leases=0.5))
+    ]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OnTheWire:
+    """Implements the port `Nemesis`. Options: target, every, for, count, by, after."""
+
+    name: str
+    taps: bool = True
+    known: Mapping[str, Callable[[str], object]] = field(
+        default_factory=lambda: {"count": whole, "by": duration_ns, "after": whole}
+    )
+
+    def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
+        """Faults for a run of `span_ns`. Errors: UsageError."""
+        return draw(self.name, rng, options, span_ns, self.known)
+
+    def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
+        """What to ask of the fault agent now. Errors: Unresolved (a LookupError)."""
+        args = {
+            "fault": fault.id,
+            "nodes": resolve(fault.target, view, rng),
+            "what": self.name,
+            "count": int(fault.params.get("count", "1")),
+            "by_ns": duration_ns(fault.params.get("by", "200ms")),
+            "after": int(fault.params.get("after", "0")),
+        }
+        return [Request(do="disturb", args=args)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InTheProcess:
+    """Implements the port `Nemesis`, for what a client does to itself when it is told to.
+
+    Options: target, every, for, count, after.
+    """
+
+    name: str
+    orders: bool = True
+    known: Mapping[str, Callable[[str], object]] = field(
+        default_factory=lambda: {"count": whole, "after": duration_ns}
+    )
+
+    def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
+        """Faults for a run of `span_ns`. Errors: UsageError."""
+        return draw(self.name, rng, options, span_ns, self.known)
+
+    def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
+        """What to tell the clients now. Errors: Unresolved (a LookupError)."""
+        args = {
+            "fault": fault.id,
+            "nodes": resolve(fault.target, view, rng),
+            "what": self.name,
+            "count": int(fault.params.get("count", "1")),
+            "after_ns": duration_ns(fault.params.get("after", "1ms")),
+            "for_ns": fault.for_ns,
+        }
+        return [Request(do="order", args=args)]

@@ -1,0 +1,184 @@
+"""Libraries as subjects: what is promised of them, and what their answers come to."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from holdfast.clusters.subjects.client import Asyncio, Blocking
+from holdfast.clusters.subjects.rows import LIBRARIES
+from holdfast.clusters.subjects.system import LibrarySystem, entry
+from holdfast.commands import prepare
+from holdfast.harness.entry import load
+from holdfast.harness.errors import UsageError
+from holdfast.harness.events import Grant, Mode, Status
+from holdfast.harness.plan import Plan
+from holdfast.harness.ports import ClientSetup
+
+ROOT = Path(__file__).resolve().parents[2]
+ADAPTERS = sorted({name for row in LIBRARIES.values() for name in row.adapters.values()})
+LEASE_NS = 2_000_000_000
+GRANT = Grant(lock="l", attempt=7, token=-1, ttl_ns=LEASE_NS, granted_at_ns=0)
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_an_adapter_is_one_short_file(name: str) -> None:
+    path = ROOT / "clusters" / "subjects" / f"{name}.py"
+    assert len(path.read_text().splitlines()) <= 60
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_every_row_names_servers_that_start_and_pins_that_are_exact(name: str) -> None:
+    row = LIBRARIES[name]
+    made: Any = load(entry(row.system, {"library": name}))
+    assert made.libraries[0] == f"{name}=={row.version}"
+    assert all(pin.count("==") == 1 for pin in made.libraries)
+    assert made.promises({"library": name}).keeps["mutual-exclusion"]
+
+
+def test_a_library_is_chosen_by_an_option_of_its_system() -> None:
+    plan = Plan(system="redis", options={"library": "redis==4.5.1", "api": "asyncio"})
+    system: Any = prepare.system_of(plan)
+    assert system.libraries[0] == "redis==4.5.1"
+    assert system.client.endswith(":redis_py_asyncio")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"library": "rdis"}, "no adapter for library 'rdis' .for it: redis, valkey"),
+        ({"library": "redis", "api": "trio"}, "api=trio is not one of sync, asyncio"),
+        ({"library": "pottery"}, "redis: no adapter for library 'pottery'"),
+    ],
+)
+def test_what_cannot_be_chosen_is_told(options: dict[str, str], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        entry("redis", options)
+
+
+def test_without_a_lease_nothing_but_a_release_ends_a_hold() -> None:
+    system = LibrarySystem("redis/redis==8.1.0/")
+    assert system.promises({"library": "redis"}).bound == "lease"
+    assert system.promises({"expire": "none"}).bound == "none"
+    assert system.promises({"renew": "library"}).bound == "none"
+    with pytest.raises(UsageError, match="way=door is not one of call, with"):
+        system.promises({"way": "door"})
+
+
+class Refused(Exception):
+    """The library's own word for no."""
+
+
+class Made:
+    """A lock object that can be entered both ways; `says` is what the library does."""
+
+    def __init__(self, says: Any) -> None:
+        self.says = says
+        self.left = 0
+
+    def __enter__(self) -> None:
+        if isinstance(self.says, Exception):
+            raise self.says
+
+    def __exit__(self, *why: object) -> None:
+        self.left += 1
+
+    async def __aenter__(self) -> None:
+        self.__enter__()
+
+    async def __aexit__(self, *why: object) -> None:
+        self.__exit__()
+
+
+def subject(says: Any) -> Any:
+    """The module of an adapter whose library says one thing to everything."""
+
+    def answer(*args: object) -> object:
+        if isinstance(says, Exception):
+            raise says
+        return says
+
+    adapter: Any = ModuleType("holdfast.clusters.subjects.scripted")
+    adapter.ERRORS = ((Refused, Status.FAIL),)
+    adapter.Subject = lambda setup: SimpleNamespace(
+        lock=lambda *args: Made(says), acquire=answer, renew=answer, release=answer
+    )
+    return adapter
+
+
+@pytest.fixture
+def _forget() -> Iterator[None]:
+    yield
+    sys.modules.pop("holdfast.clusters.subjects.scripted", None)
+
+
+def setup(**options: str) -> ClientSetup:
+    return ClientSetup(
+        process=1, name="c1", servers=(), lease_ns=LEASE_NS, options=options,
+        tell=lambda *args, **rest: None,
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("_forget")
+@pytest.mark.parametrize(
+    ("says", "way", "outcome", "released"),
+    [
+        (True, "call", Status.OK, Status.OK),
+        (False, "call", Status.FAIL, Status.NOT_OWNER),
+        (Refused(), "call", Status.FAIL, Status.FAIL),
+        (ZeroDivisionError(), "call", Status.INFO, Status.INFO),
+        (None, "with", Status.OK, Status.OK),
+        (Refused(), "with", Status.FAIL, Status.OK),
+    ],
+)
+def test_answers_and_errors_of_a_blocking_library(
+    says: Any, way: str, outcome: Status, released: Status
+) -> None:
+    sys.modules["holdfast.clusters.subjects.scripted"] = subject(says)
+    made = Blocking("scripted", setup(way=way))
+    made.open()
+    asked = made.acquire("l", attempt=7, ttl_ns=LEASE_NS, wait_ns=0, mode=Mode.EXCLUSIVE)
+    assert asked.outcome is outcome
+    assert made.release(GRANT).outcome is released
+    assert made.release(GRANT).outcome is Status.NOT_OWNER
+
+
+@pytest.mark.usefixtures("_forget")
+@pytest.mark.parametrize("way", ["call", "with"])
+def test_a_cancelled_release_of_a_library_can_be_asked_again(way: str) -> None:
+    begun = []
+
+    async def never(held: Made) -> None:
+        begun.append(held)
+        if len(begun) == 1:
+            await asyncio.Event().wait()
+
+    async def granted(held: Made, wait_s: float) -> bool:
+        return True
+
+    class Stuck(Made):
+        async def __aexit__(self, *why: object) -> None:
+            await never(self)
+
+    adapter: Any = subject(True)
+    adapter.Subject = lambda setup: SimpleNamespace(
+        lock=lambda *args: Stuck(None), acquire=granted, release=never
+    )
+    sys.modules["holdfast.clusters.subjects.scripted"] = adapter
+
+    async def story() -> Status:
+        made = Asyncio("scripted", setup(way=way))
+        await made.open()
+        await made.acquire("l", attempt=7, ttl_ns=LEASE_NS, wait_ns=0, mode=Mode.EXCLUSIVE)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(made.release(GRANT), 0.01)
+        return (await made.release(GRANT)).outcome
+
+    assert asyncio.run(story()) is Status.OK
+    assert len(begun) == 2

@@ -1,0 +1,83 @@
+"""The track record: its page is up to date, its commands run, and the bugs still show."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from holdfast.findings import FINDINGS, command, page
+from tests import needs
+from tests.front.said import holdfast
+from tests.front.test_runs import run
+
+ROOT = Path(__file__).resolve().parents[2]
+TRIES = 5
+QUICK = [name for name, found in FINDINGS.items() if found.quick]
+FIXED = [name for name, found in FINDINGS.items() if found.fixed]
+SERVERS = {
+    "redis": "redis-server",
+    "redlock": "redis-server",
+    "etcd": "etcd",
+    "zookeeper": "java",
+}
+TRIES_OF = {"etcd-15247": 20}
+"""Where five would be too few for how rarely it shows."""
+
+
+def test_the_page_is_written_from_the_table() -> None:
+    written = (ROOT / "docs" / "findings" / "libraries.md").read_text()
+    assert written == page(), (
+        "python -c 'from holdfast.findings import page; print(page(), end=str())'"
+        " > docs/findings/libraries.md"
+    )
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_a_finding_was_seen_and_its_command_can_be_run(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = FINDINGS[name]
+    assert 0 < found.seen[0] <= found.seen[1]
+    # A server is of the distribution, and kazoo is pinned by its system.
+    assert "server" in found.package or "kazoo" in found.package or found.package in command(found)
+    said = holdfast(capsys, *shlex.split(command(found))[1:], "--dry-run")
+    assert said.code == 0, said.err
+
+
+def shows(name: str, words: str, tmp_path: Path, tries: int) -> int:
+    """Whether (1 or 0) the property of a finding was violated in one of so many tries."""
+    needs.namespaces()
+    system = words.split()[words.split().index("--system") + 1]
+    needs.binary(SERVERS[system])
+    count = 0
+    for seed in range(1, tries + 1):
+        ran = run(tmp_path, *shlex.split(words), "--seed", str(seed), codes=(0, 1, 3))
+        count += ran.verdict(FINDINGS[name].breaks) == "VIOLATED"
+        if count:
+            break
+    return count
+
+
+@pytest.mark.real_server
+@pytest.mark.parametrize("name", QUICK)
+def test_a_quick_finding_shows_at_once(name: str, tmp_path: Path) -> None:
+    assert shows(name, FINDINGS[name].command, tmp_path, 1) == 1
+
+
+@pytest.mark.power
+@pytest.mark.parametrize("name", FINDINGS)
+def test_every_finding_shows_within_a_few_tries(name: str, tmp_path: Path) -> None:
+    assert shows(name, FINDINGS[name].command, tmp_path, TRIES_OF.get(name, TRIES)) > 0
+
+
+@pytest.mark.power
+@pytest.mark.parametrize("name", FIXED)
+def test_a_release_without_the_bug_is_clean_under_the_same_command(
+    name: str, tmp_path: Path
+) -> None:
+    found = FINDINGS[name]
+    words = found.command.replace(found.package, found.fixed)
+    assert words != found.command
+    assert shows(name, words, tmp_path, TRIES) == 0

@@ -1,0 +1,117 @@
+"""Faults inside a client: calls cancelled, a thread that stands still, and what is told of them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.harness.client import Context
+from holdfast.harness.clock import now_ns
+from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.events import Answer, Grant, Op, Status
+from holdfast.harness.orders import BLOCKING, Obeys, Orders
+from tests.harness.test_client import GRANTED, BlockingLock, Lock, record, statuses
+
+MOST_S = 5.0
+
+
+class Slow(Lock):
+    """Never answers an acquire, and a release only the second time it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__(self._never)
+        self.releases = 0
+
+    async def _never(self) -> Answer:
+        await asyncio.Event().wait()
+        return GRANTED
+
+    async def release(self, grant: Grant) -> Answer:
+        self.releases += 1
+        return Answer(outcome=Status.NOT_OWNER)
+
+
+class Agent:
+    """Nobody should be asked."""
+
+    async def ask(self, do: str, **args: Any) -> dict[str, Any]:
+        return {"passed on": do}
+
+
+async def given(folder: Path, ctx: Context, what: str, for_s: float) -> Orders:
+    """The order, sent to a worker of one client."""
+    folder.mkdir(exist_ok=True)
+    Obeys(folder / "c1.order", [ctx])
+    orders = Orders(Agent(), folder)  # type: ignore[arg-type]
+    await orders.ask(
+        "order",
+        fault="f1",
+        nodes=["c1"],
+        what=what,
+        count=1,
+        after_ns=1000,
+        for_ns=int(for_s * 1e9),
+    )
+    return orders
+
+
+async def seen(orders: Orders) -> dict[str, Any]:
+    """The evidence, once there is some."""
+    until_ns = now_ns() + int(MOST_S * 1e9)
+    while True:
+        answer = await orders.ask("observe", fault="f1")
+        if answer["evidence"]["done"] or now_ns() > until_ns:
+            return dict(answer["evidence"])
+        await asyncio.sleep(0.005)
+
+
+def test_a_cancelled_acquire_is_unknown_and_what_it_may_have_got_is_given_back(
+    tmp_path: Path,
+) -> None:
+    lock = Slow()
+
+    async def story(ctx: Context) -> None:
+        orders = await given(tmp_path / "w", ctx, "cancel", MOST_S)
+        assert await ctx.acquire("db", wait_ns=0) is None
+        evidence = await seen(orders)
+        assert evidence["bit"] and evidence["done"][0]["cancelled"] == 1
+        assert (await orders.ask("hello"))["passed on"] == "hello"
+
+    found = record(tmp_path, lock, story)
+    assert statuses(found, Op.ACQUIRE) == [Status.INFO]
+    assert found.strings[found.rows[0]["err"]] == "cancelled by a fault"
+    assert statuses(found, Op.RELEASE) == [Status.NOT_OWNER]
+    assert lock.releases == 1
+
+
+def test_a_call_of_a_blocking_library_is_not_cancelled_and_the_reason_is_told(
+    tmp_path: Path,
+) -> None:
+    async def story(ctx: Context) -> None:
+        evidence = await seen(await given(tmp_path / "w", ctx, "cancel", MOST_S))
+        assert not evidence["bit"]
+        assert evidence["done"][0]["refused"] == BLOCKING
+
+    record(tmp_path, BlockingLock(lambda: GRANTED), story)
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_a_stall_holds_up_the_thread_of_the_calls(tmp_path: Path, blocking: bool) -> None:
+    async def granted() -> Answer:
+        return GRANTED
+
+    async def story(ctx: Context) -> None:
+        orders = await given(tmp_path / "w", ctx, "stall", 0.2)
+        evidence = await seen(orders)
+        assert evidence["bit"] and evidence["done"][0]["stalled_ms"] >= 200
+
+    record(tmp_path, BlockingLock(lambda: GRANTED) if blocking else Lock(granted), story)
+
+
+def test_a_client_that_does_not_listen_is_told(tmp_path: Path) -> None:
+    orders = Orders(Agent(), tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(EnvironmentFailed, match="c9: it does not listen"):
+        asyncio.run(orders.ask("order", fault="f", nodes=["c9"], what="stall"))
