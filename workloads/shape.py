@@ -16,6 +16,7 @@ DEFAULTS = {
     "permits": 2,
     "look": 0,
     "ordered": 0,
+    "rate": 0,
 }
 
 
@@ -23,7 +24,7 @@ DEFAULTS = {
 class Shape:
     """writes per hold, the gap before each, the pause after a release, the longest wait, how many
     leases a long hold lasts, how many permits a semaphore has, whether several locks are taken in
-    order (1).
+    order (1), how many acquires are due a second, of all clients together (0: as they come).
 
     look   whether an owner looks at its lease right before it writes, and gives up if it is over
     """
@@ -36,6 +37,7 @@ class Shape:
     permits: int
     look: bool
     ordered: int
+    rate: int
 
     @staticmethod
     def of(options: Mapping[str, str]) -> Shape:
@@ -50,6 +52,7 @@ class Shape:
             permits=max(1, value["permits"]),
             look=bool(value["look"]),
             ordered=value["ordered"],
+            rate=value["rate"],
         )
 
     def gives_up(self, renewed: bool, passed_ns: int, lease_ns: int) -> bool:
