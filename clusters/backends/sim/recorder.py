@@ -97,30 +97,9 @@ class MemoryRecorder:
         if self.dead:
             return -1
         t_ns = self._now()
-        self.rows.append(
-            # fmt: off
-            [
-                t_ns,
-                0,
-                attempt,
-                token,
-                arg,
-                0,
-                aux,
-                op,
-                0,
-                0,
-                process,
-                key,
-                0,
-                late,
-                int(f),
-                0,
-                mode,
-                1,
-            ]
-            # fmt: on
-        )
+        row = [t_ns, 0, attempt, token, arg, 0, aux, op, 0, 0, process, key, 0, late]
+        row += [int(f), 0, mode, 1]
+        self.rows.append(row)
         if f in _ENDS:
             self._holding.end(attempt)
         elif f is Op.CLOSED:
