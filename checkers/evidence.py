@@ -16,6 +16,7 @@ from holdfast.checkers.ended import certain_end, may_have_ended
 from holdfast.checkers.exercise import contended
 from holdfast.checkers.formulas import lease_margin, utilisation
 from holdfast.checkers.leases import INF
+from holdfast.checkers.pace import pace
 from holdfast.checkers.stale_belief import stale_beliefs
 from holdfast.checkers.table import Bools, table
 from holdfast.checkers.token_log import token_log
@@ -51,6 +52,7 @@ def evidence(case: Case) -> dict[str, object]:
     asked, granted = acquire["asked"], acquire["granted"]
     return {
         "acquire": acquire,
+        "pace": pace(case),
         "grants": _grants(case),
         "latency_ns": _latency(case),
         "wait_ns": dist((found.ret - found.inv)[answered]),

@@ -10,6 +10,7 @@ import numpy as np
 from holdfast.checkers import served
 from holdfast.checkers.columns import Indices, column, rows_of
 from holdfast.checkers.coverage import coverage
+from holdfast.checkers.pace import too_slow
 from holdfast.checkers.table import Bools, Table, table
 from holdfast.harness.case import Case
 from holdfast.harness.events import NO_TOKEN, Mode, Op, Status
@@ -54,7 +55,8 @@ passing; they excuse nothing, for a client that hangs is what some properties ar
 def exercise(case: Case, *, needs: Collection[str]) -> Exercise:
     """Whether a run met what the named needs demand; KeyError for one that is not in NEEDS."""
     counts: dict[str, int] = {}
-    missing: list[str] = []
+    slow = too_slow(case)
+    missing: list[str] = [slow] if slow else []
     known: dict[str, Met] = case.memo.setdefault("needs", {})
     for need in needs:
         _, met = NEEDS[need]

@@ -133,16 +133,21 @@ class Context:
         ttl_ns: int | None = None,
         terms: Terms = PLAIN,
         op: Op = Op.ACQUIRE,
+        due_ns: int = 0,
     ) -> Grant | None:
         """Ask for a lock and wait for it at most wait_ns (-1: no bound). None: not granted.
 
-        Terms that are not plain need a client with the ability (`harness.ports`)."""
+        Terms that are not plain need a client with the ability (`harness.ports`). due_ns: when it
+        was to be asked, if it was to be at a certain time."""
         self._attempts += 1
         attempt = attempt_id(self.process, self._attempts)
         ttl = self.lease_ns if ttl_ns is None else ttl_ns
         self._held[attempt] = lock
         edges = {"attempt": attempt, "arg": ttl, "aux": wait_ns, "mode": int(terms.mode)}
-        edges["op"] = terms.packed()
+        edges |= {
+            "op": terms.packed(),
+            "late": max(0, self.now_ns() - due_ns) // 1000 if due_ns else 0,
+        }
         asked = {"attempt": attempt, "ttl_ns": ttl, "wait_ns": wait_ns}
         client: Any = self._parts.lock_client
         answer = await self._call(
@@ -173,10 +178,11 @@ class Context:
         return grant
 
     async def try_acquire(
-        self, lock: str, *, ttl_ns: int | None = None, terms: Terms = PLAIN
+        self, lock: str, *, ttl_ns: int | None = None, terms: Terms = PLAIN, due_ns: int = 0
     ) -> Grant | None:
         """Ask once, without waiting."""
-        return await self.acquire(lock, wait_ns=0, ttl_ns=ttl_ns, terms=terms, op=Op.TRY)
+        asked: dict[str, Any] = {"ttl_ns": ttl_ns, "terms": terms, "due_ns": due_ns}
+        return await self.acquire(lock, wait_ns=0, op=Op.TRY, **asked)
 
     async def holder(self, lock: str) -> int | None:
         """The token of whoever holds, NO_TOKEN for nobody, None if there was no answer."""

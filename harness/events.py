@@ -111,6 +111,7 @@ key            lock or resource name, index into the writer's strings
 err            error text, index into the writer's strings (0: none)
 process        number of the logical client
 mode           `Mode` of an acquire
+late           how long after it was due the call was made, us (0: in time, or due at no time)
 tx, rx         how much later than the call the request left, and how much earlier than its return
                the answer came, by the kernel's stamps, ns; they count where `flags` says so
 flags          LEFT | CAME of its edges that the kernel stamped
@@ -149,7 +150,7 @@ ROW_FIELDS: tuple[tuple[str, str], ...] = (
     ("process", "<u4"),
     ("key", "<u4"),
     ("err", "<u4"),
-    ("spare", "<u4"),
+    ("late", "<u4"),
     ("f", "u1"),
     ("flags", "u1"),
     ("mode", "u1"),

@@ -25,6 +25,7 @@ class Rows(Protocol):
         aux: int = 0,
         op: int = 0,
         mode: int = 0,
+        late: int = 0,
     ) -> int: ...
 
     def complete(

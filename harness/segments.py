@@ -46,7 +46,7 @@ OPENED, READY, IDLE, DONE, DIED_ON_PURPOSE = 0, 1, 2, 3, 4
 had begun; closed cleanly; stopped dead because its workload wanted an owner that dies."""
 
 _HEAD = struct.Struct("<8sIIII")
-_CALL_EDGE = struct.Struct("<q8xqqq8xqq8xII8xBxBB4x")
+_CALL_EDGE = struct.Struct("<q8xqqq8xqq8xII4xIBxBB4x")
 """The columns that are known at the call edge, in the order of events.ROW_FORMAT; the rest is 0."""
 assert _CALL_EDGE.size == struct.calcsize(ROW_FORMAT) == ROW_BYTES
 _INVOKED = int(Status.INVOKED)
@@ -184,6 +184,7 @@ class Recorder:
         aux: int = 0,
         op: int = 0,
         mode: int = 0,
+        late: int = 0,
     ) -> int:
         """Store the call edge, stamped as late as can be; the row number is its identity."""
         number = next(self._numbers)
@@ -202,6 +203,7 @@ class Recorder:
             op,
             process,
             key,
+            late,
             f,
             mode,
             _INVOKED,

@@ -200,6 +200,16 @@ class StaleBeliefs:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Pace:
+    """Acquires that were due (0: at no fixed times) and sent; from both, how long ok ones took."""
+
+    planned: int = 0
+    issued: int = 0
+    from_send_ns: Dist = Dist()
+    from_due_ns: Dist = Dist()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Narrowed:
     """Answered calls, and those whose interval is as the kernel stamped it, at both edges."""
 
@@ -228,6 +238,7 @@ class Evidence:
     stale_beliefs: StaleBeliefs = StaleBeliefs()
     grants: Histogram | None = None
     narrowed: Narrowed = Narrowed()
+    pace: Pace = Pace()
 
 
 class Outcome(StrEnum):

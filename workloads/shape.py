@@ -17,6 +17,7 @@ DEFAULTS = {
     "look": 0,
     "ordered": 0,
     "renew_pct": 33,
+    "rate": 0,
 }
 
 
@@ -24,7 +25,8 @@ DEFAULTS = {
 class Shape:
     """writes per hold, the gap before each, the pause after a release, the longest wait, how many
     leases a long hold lasts, how many permits a semaphore has, whether several locks are taken in
-    order (1), after how many percent of its lease a long hold is renewed.
+    order (1), after how many percent of its lease a long hold is renewed, how many acquires are due
+    a second, of all clients together (0: as they come).
 
     look   whether an owner looks at its lease right before it writes, and gives up if it is over
     """
@@ -38,6 +40,7 @@ class Shape:
     look: bool
     ordered: int
     renew_pct: int
+    rate: int
 
     @staticmethod
     def of(options: Mapping[str, str]) -> Shape:
@@ -53,6 +56,7 @@ class Shape:
             look=bool(value["look"]),
             ordered=value["ordered"],
             renew_pct=max(1, value["renew_pct"]),
+            rate=value["rate"],
         )
 
     def gives_up(self, renewed: bool, passed_ns: int, lease_ns: int) -> bool:

@@ -13,7 +13,7 @@ from holdfast.harness.case import History
 from holdfast.harness.errors import UsageError
 from holdfast.harness.events import Mode, Op, Status
 
-LEFT_OUT = ("spare", "flags")
+LEFT_OUT = ("late", "flags")
 WORDS: dict[str, type[IntEnum]] = {"f": Op, "status": Status, "mode": Mode}
 
 

@@ -110,7 +110,7 @@ def _edn(name: str, value: int | str) -> str:
 
 def table(history: History) -> Iterator[str]:
     """Every row of the run as comma-separated values, the names of its columns first."""
-    names = [name for name in history.rows.dtype.names or () if name not in ("spare", "flags")]
+    names = [name for name in history.rows.dtype.names or () if name not in ("late", "flags")]
     yield _line(names)
     for index in range(len(history.rows)):
         row = history.rows[index]

@@ -193,6 +193,9 @@ WORKLOADS: dict[str, Row] = {
     "renewal": Row(
         entry=f"{_W}.renewal", says="holds far longer than the lease, renewed at a third of it"
     ),
+    "paced": Row(
+        entry=f"{_W}.paced", says="asks at the times that a rate says, or without a pause"
+    ),
     "try-lock": Row(entry=f"{_W}.try_lock", says="never waits: asks, works if it got the lock"),
     "read-write": Row(
         entry=f"{_W}.read_write",

@@ -13,6 +13,7 @@ from tests.checkers.shorthand import case
 
 KEYS = [
     "acquire",
+    "pace",
     "grants",
     "latency_ns",
     "wait_ns",

@@ -91,14 +91,15 @@ class MemoryRecorder:
         aux: int = 0,
         op: int = 0,
         mode: int = 0,
+        late: int = 0,
     ) -> int:
         """The call edge; the row number is its identity."""
         if self.dead:
             return -1
         t_ns = self._now()
-        self.rows.append(
-            [t_ns, 0, attempt, token, arg, 0, aux, op, 0, 0, process, key, 0, 0, int(f), 0, mode, 1]
-        )
+        row = [t_ns, 0, attempt, token, arg, 0, aux, op, 0, 0, process, key, 0, late]
+        row += [int(f), 0, mode, 1]
+        self.rows.append(row)
         if f in _ENDS:
             self._holding.end(attempt)
         elif f is Op.CLOSED:

@@ -16,6 +16,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from holdfast.clusters.systems.redis import PORT
+from holdfast.clusters.systems.redis.own import OwnRedisLock
 from holdfast.clusters.systems.redis.ways import way
 from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.events import Answer, Grant, Mode, Op, Status
@@ -107,6 +108,8 @@ def _answer(error: Exception) -> Answer:
     return Answer(outcome=outcome, error=f"{type(error).__name__}: {error}")
 
 
-def client(setup: ClientSetup) -> RedisLock:
+def client(setup: ClientSetup) -> RedisLock | OwnRedisLock:
     """A client of the first server; the others, if any, are not used."""
+    if setup.options.get("client") == "own":
+        return OwnRedisLock(setup)
     return RedisLock(setup, redis.Redis(host=setup.servers[0][1], port=PORT, **CONNECTION))

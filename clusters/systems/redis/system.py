@@ -18,6 +18,7 @@ from holdfast.harness.ports import Command, Node, Place
 from holdfast.harness.verdict import Promises
 
 OPTIONS = {
+    "client": ("redis-py", "own"),
     "persistence": tuple(PERSISTENCE),
     "tokens": ("none", "counter"),
     "variant": ("published", "fixed-value", "get-then-del", "plain-del", "setnx-expire"),
@@ -116,6 +117,8 @@ def _chosen(options: Mapping[str, str]) -> dict[str, str]:
     chosen = choose("redis", options, OPTIONS)
     if chosen["tokens"] == "counter" and chosen["variant"] != "published":
         raise UsageError("redis: tokens=counter goes with variant=published only")
+    if chosen["client"] == "own" and chosen["variant"] != "published":
+        raise UsageError("redis: client=own goes with variant=published only")
     return chosen
 
 

@@ -67,6 +67,8 @@ def complete(plan: Plan) -> Plan:
     for name, value in (workload_options(plan) | backend_options(plan)).items():
         if not value.isdigit():
             problems.append(f"option {name}={value} must be a whole number")
+    if plan.options.get("rate", "0") != "0" and plan.workload != "paced":
+        problems.append(f"a rate goes with --workload paced, not with {plan.workload}")
     problems += wrong_mutant(plan)
     problems += unable(plan)
     for name in dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]):
@@ -264,7 +266,7 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
     )
     probe_ns = promises.recovery_ns + (plan.clients + 2) * plan.lease_ns + 5 * SECOND
     workload = {**workload_options(plan), "probe_ns": str(probe_ns)}
-    workload["over_ns"] = str(plan.time_ns + 600 * SECOND)
+    workload |= {"over_ns": str(plan.time_ns + 600 * SECOND), "clients": str(plan.clients)}
     row = catalogue.WORKLOADS[plan.workload]
     return {
         "schema": store.SCHEMA,

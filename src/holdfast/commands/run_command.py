@@ -32,6 +32,7 @@ from holdfast.harness.plan import Plan, parse, parse_nemesis, to_toml
 @click.option("--locks", type=int, help="How many locks the clients share.")
 @click.option("--time", help="How long the workload runs, e.g. 30s.")
 @click.option("--lease", help="The lease that acquires ask for, e.g. 2s.")
+@click.option("--rate", type=int, help="Acquires due a second, with --workload paced.")
 @click.option("--seed", type=int, help="Where all chance comes from; a new one if not given.")
 @click.option("--set", "options", multiple=True, help="An option of the system or workload: k=v.")
 @click.option("--library", help="The library to lock with, unmodified: redis==4.5.1.")
@@ -44,6 +45,7 @@ def command(
     options: tuple[str, ...],
     library: str | None,
     mutant: str | None,
+    rate: int | None,
     dry_run: bool,
     as_json: bool,
     **given: Any,
@@ -58,6 +60,8 @@ def command(
     plan = _from_file(plan_file, settings) if plan_file else _from_settings(settings, options)
     if mutant is not None:
         plan = _replaced(plan, options={**plan.options, "mutant": mutant})
+    if rate is not None:
+        plan = _replaced(plan, options={**plan.options, "rate": str(rate)})
     if plan.seed < 0:
         plan = _replaced(plan, seed=secrets.randbelow(1 << 31))
     full = prepare.complete(plan)
