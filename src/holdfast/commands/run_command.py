@@ -19,6 +19,7 @@ from holdfast.harness.plan import Plan, parse, parse_nemesis, to_toml
 @click.command(short_help="One run: deploy, drive clients under faults, judge, report.")
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
 @click.option("--system", help="Lock service under test (holdfast list systems).")
+@click.option("--client", help="With --system program: its command line, './client {node}'.")
 @click.option("--backend", help="Where the nodes live: local, docker or sim.")
 @click.option("--workload", help="What the clients do (holdfast list workloads).")
 @click.option(
@@ -40,6 +41,7 @@ def command(
     plan_file: Path | None,
     options: tuple[str, ...],
     mutant: str | None,
+    client: str | None,
     dry_run: bool,
     as_json: bool,
     **given: Any,
@@ -53,6 +55,8 @@ def command(
     plan = _from_file(plan_file, settings) if plan_file else _from_settings(settings, options)
     if mutant is not None:
         plan = _replaced(plan, options={**plan.options, "mutant": mutant})
+    if client is not None:
+        plan = _replaced(plan, options={**plan.options, "client": client})
     if plan.seed < 0:
         plan = _replaced(plan, seed=secrets.randbelow(1 << 31))
     full = prepare.complete(plan)
@@ -72,6 +76,7 @@ def carry_out(plan: Plan, out: Path, again: str, *, quiet: bool = False) -> dict
     click.echo(f"seed {plan.seed}: {plan.system} on {plan.backend}, {plan.workload}", err=True)
     run = prepare.create(plan, out, again)
     shown = running.Shown()
+    failed = False
     try:
         running.execute(run, shown)
     except HoldfastError as error:
@@ -79,13 +84,15 @@ def carry_out(plan: Plan, out: Path, again: str, *, quiet: bool = False) -> dict
             raise
         shown.close()
         click.echo(f"holdfast: {error}", err=True)
+        failed = True
     finally:
         shown.close()
     verdicts = running.judge_run(run)
     report = running.report_run(run, verdicts)
     if not quiet:
         running.show_verdict(verdicts, report)
-    return {**verdicts, "report": report}
+    code = 4 if failed and verdicts["exit_code"] != 1 else verdicts["exit_code"]
+    return {**verdicts, "exit_code": code, "report": report}
 
 
 def _replaced(plan: Plan, **changes: Any) -> Plan:
@@ -128,6 +135,9 @@ def _from_settings(settings: Mapping[str, Setting], options: tuple[str, ...]) ->
 def _from_file(path: Path, settings: Mapping[str, Setting]) -> Plan:
     """A plan file, with what the command line says put over it."""
     table = plans.read_table(path)
+    if isinstance(table.get("system"), dict):
+        # A plan may describe its system in itself.
+        table["system"] = str(path)
     over = {
         name: setting.value
         for name, setting in settings.items()
