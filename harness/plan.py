@@ -20,8 +20,8 @@ from holdfast.harness.verdict import PROPERTIES
 
 SCHEMA = "holdfast-plan/1"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
-OWN = re.compile(r".+\.py:[A-Za-z_][A-Za-z0-9_]*")
-"""A system that is a class in a file of the user's: mylock.py:MyLock."""
+OWN = re.compile(r".+\.py:[A-Za-z_][A-Za-z0-9_]*|.+\.toml")
+"""A system of the user's: a class in a file, mylock.py:MyLock, or a [system] table, mylock.toml."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

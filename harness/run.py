@@ -48,6 +48,7 @@ class Run:
         self._progress = progress
         self._live = Live(run.history)
         self._reported: set[str] = set()
+        self._broken = ""
 
     async def execute(self) -> None:
         """Deploy, drive under faults, heal, settle, probe, tear down; heals on every way out."""
@@ -169,6 +170,8 @@ class Run:
         phase.set(END)
         self._say("collect")
         await self._until_states(cluster, "done", segments.DONE, END_WITHIN_NS)
+        if self._broken:
+            raise EnvironmentFailed(self._broken)
 
     def _settle_ns(self) -> int:
         """Recovery, and a lease for every holder, waiter and unanswered acquire there may be."""
@@ -234,6 +237,8 @@ class Run:
         elif self._state(writer) != segments.DONE and writer not in self._reported:
             self._reported.add(writer)
             self.problems.append(cluster.obituary(name))
+            if getattr(cluster.system, "ends_with_client", False) and name[0] in "cp":
+                self._broken = self._broken or cluster.obituary(name)
 
     def _mark(self, what: str, **rest: Any) -> int:
         t_ns = now_ns()

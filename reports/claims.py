@@ -50,6 +50,11 @@ CLAIMS: Mapping[str, Claim] = {
         mechanism="the same key on a majority, and what is left of the lease after asking",
         caveat="leans on clocks that do not step and on pauses shorter than the lease; no token",
     ),
+    "program": Claim(
+        claim="what its author says of it",
+        mechanism="whatever the client program talks to",
+        caveat="nothing is known of its server but what its clients were told",
+    ),
     "etcd": Claim(
         claim="exclusive under partitions; holds end with their lease",
         mechanism="keys bound to a lease, ordered by the revision that created them",

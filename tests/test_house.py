@@ -43,6 +43,7 @@ STDLIB_ONLY = (
     "clusters/systems/mariadb_row/server.py",
     "clusters/systems/etcd",
     "clusters/systems/own",
+    "clusters/systems/program",
 )
 FUNCTION_LINES, FILE_LINES, LINE_WIDTH = 60, 400, 100
 

@@ -125,6 +125,12 @@ SYSTEMS: dict[str, SystemRow] = {
         nodes=1,
         most=1,
     ),
+    "program": SystemRow(
+        entry=f"{_S}.program.system:SYSTEM",
+        says="a client program of yours, in any language, over JSON lines (--client)",
+        nodes=0,
+        most=0,
+    ),
     "none": SystemRow(
         entry=f"{_S}.none.system:SYSTEM",
         says="a control: no lock at all",

@@ -1,14 +1,23 @@
-"""`--system mylock.py:MyLock`: from the name of a file and a class to an entry like any other."""
+"""A system of the user's own, as an entry like any other.
+
+`--system mylock.py:MyLock` is a class in a file, `--system mylock.toml` a `[system]` table.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Iterable
+import shutil
+import tomllib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from holdfast.catalogue import SYSTEMS, SystemRow
 from holdfast.clusters.systems.own import PREFIX
+from holdfast.clusters.systems.program import words
+from holdfast.clusters.systems.program.system import ProgramSystem, checked
 from holdfast.harness.entry import load, load_file
 from holdfast.harness.errors import UsageError
 from holdfast.harness.plan import OWN
@@ -18,7 +27,9 @@ MOST = 9
 
 def file_of(system: str) -> Path | None:
     """The user's file behind the name of a system; None for one of the catalogue."""
-    return None if system in SYSTEMS else Path(system.rpartition(":")[0])
+    if system in SYSTEMS:
+        return None
+    return Path(system if system.endswith(".toml") else system.rpartition(":")[0])
 
 
 def module_of(path: Path) -> str:
@@ -34,6 +45,8 @@ def row(system: str) -> SystemRow:
     if system in SYSTEMS:
         return SYSTEMS[system]
     assert OWN.fullmatch(system), system
+    if system.endswith(".toml"):
+        return _described(Path(system))
     path, _, name = system.rpartition(":")
     module = module_of(Path(path))
     load_file(module, Path(path))
@@ -42,6 +55,64 @@ def row(system: str) -> SystemRow:
     return SystemRow(
         entry=entry, says="a lock of your own", nodes=made.nodes, most=MOST if made.nodes else 0
     )
+
+
+def _described(path: Path) -> SystemRow:
+    """The row of a `[system]` table; UsageError tells all that is wrong with it."""
+    try:
+        table = tomllib.loads(path.read_text()).get("system")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not TOML: {error}") from error
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: it has no table [system]")
+    nodes = checked(table, str(path)).nodes
+    return SystemRow(
+        entry=f"holdfast.clusters.systems.program.system:{json.dumps(table)}",
+        says="a lock in any language",
+        nodes=nodes,
+        most=MOST if nodes else 0,
+    )
+
+
+def _base(system: str) -> Path:
+    """The folder from which a system names its files."""
+    path = file_of(system)
+    return Path() if path is None else path.parent
+
+
+def missing_files(system: str, options: Mapping[str, str]) -> list[str]:
+    """What a client program needs and is not there, one line each."""
+    made: Any = load(row(system).entry)
+    if not isinstance(made, ProgramSystem):
+        return []
+    base, argv = _base(system), made.argv(options)
+    if not argv:
+        return [f"{system}: say how your client is started: --client './client {{node}}'"]
+    missing = [name for name in made.files if not (base / name).exists()]
+    if not shutil.which(argv[0]) and not (base / argv[0]).is_file() and "{" not in argv[0]:
+        missing.insert(0, argv[0])
+    return [f"{system}: there is no {base / name}" for name in missing]
+
+
+def program_options(system: str, options: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """What workers are told of a client program; its files are copied to `folder`.
+
+    Empty for a system whose client is no program.
+    """
+    made: Any = load(row(system).entry)
+    if not isinstance(made, ProgramSystem):
+        return {}
+    base, argv = _base(system), made.argv(options)
+    named = [*argv, *made.server_words(), *made.files]
+    folder.mkdir()
+    for name in dict.fromkeys([*words.files(named, base), *made.files]):
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if (base / name).is_dir() else shutil.copy2
+        copy(base / name, target)
+    return {"argv": json.dumps(argv), "folder": str(folder)}
 
 
 def fingerprint(systems: Iterable[str]) -> str:

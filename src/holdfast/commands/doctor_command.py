@@ -13,8 +13,10 @@ from typing import Any
 import click
 
 import holdfast
-from holdfast import __version__, catalogue
+from holdfast import __version__, catalogue, conformance
+from holdfast.clusters.systems.program.table import problems
 from holdfast.harness.entry import load
+from holdfast.harness.errors import UsageError
 
 AGENT_WITHIN_S = 10
 Row = tuple[str, str, str | None]
@@ -24,13 +26,20 @@ Row = tuple[str, str, str | None]
 @click.command(short_help="What this machine can run and why not; --clean removes leftovers.")
 @click.option("--clean", is_flag=True, help="Remove what aborted runs left: never a living run's.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(clean: bool, as_json: bool) -> int:
-    """Looks at backends, faults, servers and leftovers. Changes nothing without --clean."""
+@click.option("--client", help="Try a line-protocol client instead: './client {servers}'.")
+@click.option("--servers", default="127.0.0.1", help="What {servers} stands for in --client.")
+def command(clean: bool, as_json: bool, client: str | None, servers: str) -> int:
+    """Looks at backends, faults, servers and leftovers. Changes nothing without --clean.
+
+    With --client it starts that program, asks it for a lock, and says what it does wrong.
+    """
+    if client is not None:
+        return _try_client(client, servers, as_json)
     rows = [*_backends(), *_faults(), *_systems()]
     left = _leftovers()
-    problems = [_removed(item) if clean else "" for item in left]
+    unremoved = [_removed(item) if clean else "" for item in left]
     told = [f"{item.kind} {item.text} of run {item.label}" for item in left]
-    code = 4 if any(problems) else 0
+    code = 4 if any(unremoved) else 0
     if as_json:
         table = [{"what": what, "for": use, "missing": why} for what, use, why in rows]
         found = {"version": __version__, "checks": table, "leftovers": told}
@@ -41,12 +50,28 @@ def command(clean: bool, as_json: bool) -> int:
         click.echo(f"  {'yes' if why is None else 'no ':<4}{what:<22}{use if why is None else why}")
     if not left:
         click.echo("leftovers of aborted runs: none")
-    for item, problem in zip(told, problems, strict=True):
+    for item, problem in zip(told, unremoved, strict=True):
         word = "left" if problem or not clean else "removed"
         click.echo(f"  {word}: {item}{f' ({problem})' if problem else ''}")
     if left and not clean:
         click.echo(f"{len(left)} leftovers; remove them with: holdfast doctor --clean")
     return code
+
+
+def _try_client(client: str, servers: str, as_json: bool) -> int:
+    """Say what a client program does wrong; 1 if it does anything wrong."""
+    wrong = problems({"client": client})
+    if wrong:
+        raise UsageError(*(f"--client: {line.removeprefix('client ')}" for line in wrong))
+    faults = conformance.tried(client, servers)
+    if as_json:
+        click.echo(json.dumps({"client": client, "faults": faults}))
+    else:
+        for fault in faults:
+            click.echo(f"  wrong: {fault}")
+        told = f"{len(faults)} faults" if faults else "it speaks the line protocol"
+        click.echo(f"{client}: {told}")
+    return 1 if faults else 0
 
 
 def _backends() -> Iterator[Row]:

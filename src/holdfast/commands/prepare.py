@@ -17,6 +17,7 @@ import holdfast
 from holdfast import __version__, catalogue, own
 from holdfast.clusters import libraries
 from holdfast.clusters.subjects.system import entry as entry_of_library
+from holdfast.clusters.systems.program.words import FOLDER
 from holdfast.harness import store
 from holdfast.harness.clock import SECOND
 from holdfast.harness.durations import duration_text
@@ -71,6 +72,7 @@ def complete(plan: Plan) -> Plan:
         problems.append(f"a rate goes with --workload paced, not with {plan.workload}")
     problems += wrong_mutant(plan)
     problems += unable(plan)
+    problems += own.missing_files(plan.system, system_options(plan))
     for name in dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]):
         only = catalogue.NEMESES[name].only
         if only and only != plan.backend:
@@ -236,15 +238,19 @@ def create(
     if plan.backend != "sim":
         # Nothing travels into the simulator.
         store.pack_code(Path(holdfast.__file__).parent, run.code, _own_file(plan, run))
+    table = manifest(plan, name, again, fetched)
+    table["options"]["system"] |= own.program_options(
+        plan.system, system_options(plan), run.path / FOLDER
+    )
     extra = {"hosts": hosts} if hosts else {}
-    store.write_json(run.manifest, {**manifest(plan, name, again, fetched), **extra})
+    store.write_json(run.manifest, {**table, **extra})
     return run
 
 
 def _own_file(plan: Plan, run: RunDir) -> Path | None:
     """The user's own file as it travels, under the name by which it is imported."""
     path = own.file_of(plan.system)
-    if path is None:
+    if path is None or path.suffix != ".py":
         return None
     run.own.mkdir()
     copy = run.own / f"{own.module_of(path)}.py"

@@ -20,6 +20,7 @@ from holdfast.harness.plan import Plan, parse, parse_nemesis, to_toml
 @click.command(short_help="One run: deploy, drive clients under faults, judge, report.")
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
 @click.option("--system", help="Lock service under test (holdfast list systems).")
+@click.option("--client", help="With --system program: its command line, './client {node}'.")
 @click.option("--backend", help="Where the nodes live: local, docker, ssh or sim.")
 @click.option("--hosts", help="The machines of --backend ssh (docs/howto/ssh-hosts.md).")
 @click.option("--workload", help="What the clients do (holdfast list workloads).")
@@ -46,6 +47,7 @@ def command(
     library: str | None,
     mutant: str | None,
     rate: int | None,
+    client: str | None,
     dry_run: bool,
     as_json: bool,
     **given: Any,
@@ -62,6 +64,8 @@ def command(
         plan = _replaced(plan, options={**plan.options, "mutant": mutant})
     if rate is not None:
         plan = _replaced(plan, options={**plan.options, "rate": str(rate)})
+    if client is not None:
+        plan = _replaced(plan, options={**plan.options, "client": client})
     if plan.seed < 0:
         plan = _replaced(plan, seed=secrets.randbelow(1 << 31))
     full = prepare.complete(plan)
@@ -155,6 +159,9 @@ def _from_settings(settings: Mapping[str, Setting], options: tuple[str, ...]) ->
 def _from_file(path: Path, settings: Mapping[str, Setting]) -> Plan:
     """A plan file, with what the command line says put over it."""
     table = plans.read_table(path)
+    if isinstance(table.get("system"), dict):
+        # A plan may describe its system in itself.
+        table["system"] = str(path)
     over = {
         name: setting.value
         for name, setting in settings.items()

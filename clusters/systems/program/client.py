@@ -1,0 +1,165 @@
+"""A client program as a lock client: one process for each logical client, a child of its worker.
+
+What is done to the node is so done to the program as well: a pause, a kill or a cut of the holder.
+A program that ends or says what is no answer ends its worker with one line that says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import sys
+from collections import deque
+from pathlib import Path
+from typing import NoReturn
+
+from holdfast.clusters.systems.program import protocol, words
+from holdfast.harness.clock import SECOND
+from holdfast.harness.events import Answer, Grant, Mode, Op, Status
+from holdfast.harness.ports import ClientSetup
+
+ANSWER_NS = 5 * SECOND
+"""An answer that is so late is unknown."""
+CLOSE_S = 2
+LINE_BYTES = 1 << 20
+DIES_WITH_WORKER = ("setpriv", "--pdeathsig", "KILL", "--")
+
+
+class ProgramClient:
+    """Asks the program and waits for the answer of that id; any number may be under way."""
+
+    def __init__(self, setup: ClientSetup) -> None:
+        self._setup = setup
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Answer]] = {}
+        self._late: set[int] = set()
+        self._attempts: set[int] = set()
+        self._said: deque[str] = deque(maxlen=3)
+        self._closing = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def open(self) -> None:
+        """Start the program, with {node}, {servers} and {seed} filled in."""
+        options = self._setup.options
+        folder = Path(options["folder"])
+        addresses = ",".join(address for _, address in self._setup.servers)
+        values = {
+            "node": self._setup.name,
+            "servers": addresses,
+            "seed": str(self._setup.seed),
+            "python": sys.executable,
+        }
+        argv = words.filled(json.loads(options["argv"]), values, folder)
+        if shutil.which(argv[0]) is None:
+            self._give_up(f"cannot be started: there is no program {argv[0]} that may be run")
+        leash = DIES_WITH_WORKER if shutil.which(DIES_WITH_WORKER[0]) else ()
+        pipe = asyncio.subprocess.PIPE
+        environ = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+        self._process = await asyncio.create_subprocess_exec(
+            *leash, *argv,
+            stdin=pipe, stdout=pipe, stderr=pipe, env=environ, limit=LINE_BYTES,
+        )  # fmt: skip
+        self._tasks = [asyncio.ensure_future(part()) for part in (self._listen, self._log)]
+
+    async def acquire(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
+    ) -> Answer:
+        """Ask for it; a wait of 0 is the op `try`."""
+        self._attempts.add(attempt)
+        op = "acquire" if wait_ns else "try"
+        return await self._ask(op, lock, attempt, wait_ns=wait_ns, ttl_ns=ttl_ns)
+
+    async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
+        """Ask for the lease to run on."""
+        return await self._ask("renew", grant.lock, grant.attempt, wait_ns=0, ttl_ns=ttl_ns)
+
+    async def release(self, grant: Grant) -> Answer:
+        """Give it back."""
+        return await self._ask("release", grant.lock, grant.attempt, wait_ns=0, ttl_ns=0)
+
+    async def close(self) -> None:
+        """End its input; a program that does not end of that is killed."""
+        self._closing = True
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            await asyncio.wait_for(self._process.wait(), CLOSE_S)
+        except TimeoutError:
+            self._process.kill()
+        for task in self._tasks:
+            task.cancel()
+
+    async def _ask(self, op: str, lock: str, attempt: int, *, wait_ns: int, ttl_ns: int) -> Answer:
+        number = next(self._ids)
+        waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = waiting
+        line = protocol.question(number, op, lock, attempt, wait_ns=wait_ns, lease_ns=ttl_ns)
+        assert self._process.stdin is not None
+        self._process.stdin.write(line)
+        bound = None if wait_ns < 0 else (wait_ns + ANSWER_NS) / SECOND
+        try:
+            said = await asyncio.wait_for(waiting, bound)
+        except TimeoutError:
+            return Answer(outcome=Status.INFO, error="the client program did not answer in time")
+        finally:
+            if self._waiting.pop(number, None) is not None:
+                self._late.add(number)
+        return Answer(outcome=said.outcome, token=said.token, ttl_ns=ttl_ns, error=said.error)
+
+    async def _listen(self) -> None:
+        assert self._process.stdout is not None
+        with contextlib.suppress(ValueError):
+            while line := await self._process.stdout.readline():
+                try:
+                    self._hear(protocol.read(line))
+                except protocol.Garbage as wrong:
+                    self._give_up(f"said {wrong}")
+        if self._closing:
+            return
+        # What it said last may still be on its way to us.
+        await asyncio.wait(self._tasks[1:], timeout=CLOSE_S)
+        if self._process.returncode is None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), CLOSE_S)
+        self._give_up(f"ended with code {self._process.returncode} before it was asked to")
+
+    def _hear(self, said: tuple[int, dict[str, object]] | protocol.Event) -> None:
+        if isinstance(said, protocol.Event):
+            if said.attempt not in self._attempts:
+                raise protocol.Garbage(f"an event about an unknown attempt {said.attempt}")
+            op = Op.LOST if said.kind == "lost" else Op.WAITING
+            res = -1 if op is Op.WAITING else 0
+            self._setup.tell(op, attempt=said.attempt, lock=said.lock, res=res, text=said.reason)
+            return
+        number, answer = said
+        if number in self._late:
+            self._late.discard(number)
+            return
+        waiting = self._waiting.pop(number, None)
+        if waiting is None:
+            raise protocol.Garbage(f"an answer to id {number}, which waits for none")
+        if not waiting.done():
+            waiting.set_result(protocol.answer(answer, 0))
+
+    async def _log(self) -> None:
+        assert self._process.stderr is not None
+        while line := await self._process.stderr.readline():
+            text = line.decode(errors="replace").rstrip()
+            self._said.append(text)
+            sys.stderr.write(f"{text}\n")
+
+    def _give_up(self, why: str) -> NoReturn:
+        """End the worker: nothing that such a program says can be judged."""
+        last = f"; its last lines on stderr: {' | '.join(self._said)}" if self._said else ""
+        sys.stderr.write(f"the client program {why}{last}\n")
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def client(setup: ClientSetup) -> ProgramClient:
+    """One program for one logical client."""
+    return ProgramClient(setup)

@@ -1,0 +1,114 @@
+"""The line protocol: what is sent to a client program, and what may come back.
+
+One JSON object a line. Asked: id, op (acquire, try, renew, release), lock, attempt, lease_ms and
+timeout_ms (-1: no bound). Answered: id, outcome, and token or error. Unasked: event (lost or
+waiting), lock, attempt, and a reason.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.harness.clock import MILLISECOND
+from holdfast.harness.events import NO_TOKEN, Answer, Status
+
+OUTCOMES = {
+    "ok": Status.OK,
+    "fail": Status.FAIL,
+    "not_owner": Status.NOT_OWNER,
+    "info": Status.INFO,
+}
+EVENTS = ("lost", "waiting")
+ANSWER_KEYS = frozenset(("id", "outcome", "token", "error"))
+EVENT_KEYS = frozenset(("event", "lock", "attempt", "reason"))
+SHOWN = 200
+
+
+class Garbage(Exception):
+    """A line that is none of the protocol: says which, and what would be right."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    """What a program says unasked."""
+
+    kind: str
+    lock: str
+    attempt: int
+    reason: str
+
+
+def question(
+    number: int, op: str, lock: str, attempt: int, *, wait_ns: int, lease_ns: int
+) -> bytes:
+    """One line that asks."""
+    asked = {
+        "id": number,
+        "op": op,
+        "lock": lock,
+        "attempt": attempt,
+        "timeout_ms": wait_ns // MILLISECOND if wait_ns > 0 else wait_ns,
+        "lease_ms": lease_ns // MILLISECOND,
+    }
+    return json.dumps(asked).encode() + b"\n"
+
+
+def read(line: bytes) -> tuple[int, dict[str, Any]] | Event:
+    """An answer with its id, or an event. Garbage says what is wrong with the line."""
+    shown = line[:SHOWN].decode(errors="replace").rstrip("\n")
+
+    def wrong(what: str) -> Garbage:
+        return Garbage(f"{what}: {shown}")
+
+    try:
+        said = json.loads(line)
+    except ValueError as error:
+        raise wrong("a line that is not JSON (print nothing else; logs go to stderr)") from error
+    if not isinstance(said, dict):
+        raise wrong("a line that is no JSON object")
+    if "event" in said:
+        return _event(said, wrong)
+    number = said.get("id")
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise wrong("an answer without the id of its request")
+    if said.get("outcome") not in OUTCOMES:
+        raise wrong(f"an answer whose outcome is not of {', '.join(OUTCOMES)}")
+    token = said.get("token")
+    if token is not None and (not isinstance(token, int) or isinstance(token, bool) or token < 0):
+        raise wrong("a token that is no whole number from 0 on")
+    _only(said, ANSWER_KEYS, wrong)
+    return number, said
+
+
+def answer(said: dict[str, Any], lease_ns: int) -> Answer:
+    """What an answer means to a history."""
+    token = said.get("token")
+    return Answer(
+        outcome=OUTCOMES[said["outcome"]],
+        token=NO_TOKEN if token is None else token,
+        ttl_ns=lease_ns,
+        error=str(said.get("error") or ""),
+    )
+
+
+def _event(said: dict[str, Any], wrong: Any) -> Event:
+    if said["event"] not in EVENTS:
+        raise wrong(f"an event that is not of {', '.join(EVENTS)}")
+    if not isinstance(said.get("lock"), str) or not isinstance(said.get("attempt"), int):
+        raise wrong("an event without the lock and the attempt that it is about")
+    _only(said, EVENT_KEYS, wrong)
+    return Event(
+        kind=said["event"],
+        lock=said["lock"],
+        attempt=said["attempt"],
+        reason=str(said.get("reason", "the client program said so")),
+    )
+
+
+def _only(said: dict[str, Any], known: Collection[str], wrong: Any) -> None:
+    extra = sorted(set(said) - set(known))
+    if extra:
+        raise wrong(f"a key that the protocol does not have ({', '.join(extra)})")

@@ -1,0 +1,174 @@
+"""A lock in any language as the driver sees it, from a `[system]` table or from `--client` alone.
+
+`holdfast.clusters.systems.program.system:JSON` is the System of a table that is written as JSON.
+
+Promises: what the table says in `promises`; where it says nothing, what any lock is for
+Does not promise: anything else
+Tested with: the clients in examples/clients and the server in examples/my_lock
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.own.system import CHOICES, USUAL, WITH_TOKENS
+from holdfast.clusters.systems.program import words
+from holdfast.clusters.systems.program.table import problems
+from holdfast.harness.clock import MILLISECOND, SECOND
+from holdfast.harness.errors import UsageError
+from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.verdict import Promises
+
+ANSWER_S = 0.5
+ANSWER_BYTES = 65536
+
+
+class ProgramSystem:
+    """A System for one table; an empty one has no server and takes all from the options."""
+
+    client = "holdfast.clusters.systems.program.client:client"
+    libraries: Sequence[str] = ()
+    ends_with_client = True
+    """A client that ends by itself is the environment's failure, not a matter of the lock."""
+
+    def __init__(self, table: Mapping[str, Any]) -> None:
+        self._table = table
+        self.ports: Sequence[int] = tuple(table.get("ports", ()))
+        self.files: Sequence[str] = tuple(table.get("files", ()))
+        self.nodes = int(table.get("nodes", 1 if "server" in table else 0))
+
+    def promises(self, options: Mapping[str, str]) -> Promises:
+        """What the table promises. UsageError for options that do not fit."""
+        chosen = self._chosen(options)
+        ordered = chosen["tokens"] == "ordered"
+        usual = dict.fromkeys((*USUAL, *(WITH_TOKENS if ordered else ())), "any")
+        said: Mapping[str, Any] = self._table.get("promises", usual)
+        proves = bool(self._table.get("proves", True))
+        return Promises(
+            purpose="correctness",
+            bound=chosen["bound"],
+            renew_proves=proves,
+            release_proves=proves,
+            release_once=proves,
+            slip_ns=20 * MILLISECOND,
+            drift_ppm=1000,
+            tokens=chosen["tokens"],
+            tokens_unique=ordered,
+            order=chosen["order"],
+            notice_ns=0,
+            recovery_ns=5 * SECOND,
+            keeps={
+                prop: (kinds,) if isinstance(kinds, str) else tuple(kinds)
+                for prop, kinds in said.items()
+            },
+            sheet={"evidence": f"the client program {' '.join(self.argv(options))}"},
+        )
+
+    def argv(self, options: Mapping[str, str]) -> list[str]:
+        """The words that start the client program."""
+        return words.split(self._table.get("client") or options.get("client", ""))
+
+    def server_words(self) -> list[str]:
+        """The words that start a server, none where there is none."""
+        return words.split(self._table.get("server", ""))
+
+    def _chosen(self, options: Mapping[str, str]) -> dict[str, str]:
+        given = {name: text for name, text in options.items() if name != "client"}
+        found: dict[str, str] = {}
+        wrong: list[str] = []
+        known: dict[str, Sequence[str]] = dict(CHOICES)
+        if self._table:
+            known = {n: (self._table.get(n, v[0]),) for n, v in CHOICES.items()}
+        if not self._table and "client" in options:
+            wrong += problems({"client": options["client"]})
+        elif "client" in options:
+            wrong.append("--client does not go with a [system] table, which names its own")
+        try:
+            found = choose("program", given, known)
+        except UsageError as error:
+            wrong += error.problems
+        if wrong:
+            raise UsageError(*(f"program: {line.removeprefix('program: ')}" for line in wrong))
+        return found
+
+    def command(
+        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
+    ) -> Command:
+        """The table's server with the node's name, address, data folder and peers filled in."""
+        data = place.run_dir / "data" / node.name
+        data.mkdir(parents=True, exist_ok=True)
+        everyone = [f"{other.name}={other.address}" for other in servers]
+        values = {
+            "node": node.name,
+            "address": node.address,
+            "data": str(data),
+            "peers": ",".join(everyone),
+            "others": ",".join(
+                f"{other.name}={other.address}" for other in servers if other.name != node.name
+            ),
+            "servers": ",".join(other.address for other in servers),
+            "python": node.python,
+        }
+        folder = place.run_dir / words.FOLDER
+        env = self._table.get("env", {})
+        return Command(
+            argv=words.filled(words.split(self._table["server"]), values, folder),
+            log=place.run_dir / "logs" / node.name / "server.log",
+            env={"PYTHONPATH": ""}
+            | {name: words.filled([text], values, folder)[0] for name, text in env.items()},
+        )
+
+    async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
+        """Whether it answers the table's question, or listens where there is none."""
+        return await self._says(node, self._table.get("ready", {}))
+
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+        """The first server that answers as a leader does; the first where the table has none."""
+        question = self._table.get("leader")
+        if question is None:
+            return servers[0].name if servers else None
+        said = await asyncio.gather(*(self._says(node, question) for node in servers))
+        return next((node.name for node, yes in zip(servers, said, strict=True) if yes), None)
+
+    async def _says(self, node: Node, question: Mapping[str, Any]) -> bool:
+        """Whether a node says what is expected when it is sent the question."""
+        port = question.get("port", self.ports[0])
+        expect = question.get("expect", "").encode()
+        said = b""
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                reader, writer = await asyncio.open_connection(node.address, port)
+                try:
+                    writer.write(question.get("send", "").encode())
+                    while expect not in said and len(said) < ANSWER_BYTES:
+                        part = await reader.read(4096)
+                        if not part:
+                            break
+                        said += part
+                finally:
+                    writer.close()
+        except (OSError, TimeoutError):
+            return False
+        return expect in said
+
+
+def checked(table: Mapping[str, Any], where: str) -> ProgramSystem:
+    """The System of a table. UsageError tells all that is wrong with it."""
+    wrong = problems(table)
+    if wrong:
+        raise UsageError(*(f"{where}: [system]: {line}" for line in wrong))
+    return ProgramSystem(table)
+
+
+def __getattr__(name: str) -> ProgramSystem:
+    """The System of a table written as JSON."""
+    if not name.startswith("{"):
+        raise AttributeError(name)
+    return ProgramSystem(json.loads(name))
+
+
+SYSTEM = ProgramSystem({})

@@ -1,0 +1,45 @@
+"""Command lines as a user writes them: split, filled in, and led to the files that travel."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+FOLDER = "program"
+"""Where the user's files lie in a run's folder."""
+BLANK = re.compile(r"\{([a-z]+)\}")
+
+
+def split(text: str) -> list[str]:
+    """The words of a command line. ValueError where a quote is left open."""
+    return shlex.split(text)
+
+
+def blanks(words: Sequence[str]) -> set[str]:
+    """The names in braces."""
+    return {name for word in words for name in BLANK.findall(word)}
+
+
+def filled(words: Sequence[str], values: Mapping[str, str], folder: Path) -> tuple[str, ...]:
+    """The words with every {name} filled in; those that name a file of `folder` lead to it."""
+
+    def value(word: str) -> str:
+        return BLANK.sub(lambda found: values.get(found[1], found[0]), word)
+
+    found = (value(word) for word in words)
+    return tuple(
+        str(folder / word) if inside(word) and (folder / word).exists() else word for word in found
+    )
+
+
+def inside(word: str) -> bool:
+    """Whether a word can name a file below the folder it is written for."""
+    path = Path(word)
+    return bool(word) and word != "." and not path.is_absolute() and ".." not in path.parts
+
+
+def files(words: Sequence[str], base: Path) -> Iterator[str]:
+    """Those of the words that name files below `base`."""
+    return (word for word in words if inside(word) and (base / word).is_file())

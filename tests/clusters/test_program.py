@@ -1,0 +1,143 @@
+"""Locks in any language: the line protocol, the `[system]` table, and what is wrong with either."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast import own
+from holdfast.clusters.systems.program import protocol
+from holdfast.clusters.systems.program.system import ProgramSystem
+from holdfast.harness.errors import UsageError
+from holdfast.harness.events import Status
+from holdfast.harness.ports import Node, Place
+
+TABLE = """
+[system]
+client = "./client {servers}"
+server = "./server --data {data} --peers {others} {address}"
+ports = [7400]
+nodes = 3
+env = { ME = "{node}" }
+tokens = "ordered"
+[system.promises]
+mutual-exclusion = ["pause"]
+"""
+
+
+def test_an_answer_becomes_an_outcome_and_a_token() -> None:
+    said = protocol.read(b'{"id": 3, "outcome": "ok", "token": 7}\n')
+    assert isinstance(said, tuple) and said[0] == 3
+    answer = protocol.answer(said[1], 5)
+    assert (answer.outcome, answer.token, answer.ttl_ns) == (Status.OK, 7, 5)
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("hello", "not JSON"),
+        ("[1]", "no JSON object"),
+        ('{"outcome": "ok"}', "without the id"),
+        ('{"id": 1}', "outcome is not of ok, fail"),
+        ('{"id": 1, "outcome": "ok", "token": "7"}', "no whole number"),
+        ('{"id": 1, "outcome": "ok", "fence": 7}', "does not have (fence)"),
+        ('{"event": "gone", "lock": "a", "attempt": 1}', "not of lost, waiting"),
+        ('{"event": "lost", "lock": "a"}', "the lock and the attempt"),
+    ],
+)
+def test_a_line_that_is_no_answer_is_told_with_what_would_be(line: str, part: str) -> None:
+    with pytest.raises(protocol.Garbage) as wrong:
+        protocol.read(line.encode())
+    assert part in str(wrong.value) and line in str(wrong.value)
+
+
+def described(folder: Path, text: str) -> str:
+    path = folder / "lock.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_table_says_how_servers_start_and_what_is_promised(tmp_path: Path) -> None:
+    (tmp_path / "server").write_text("")
+    row = own.row(described(tmp_path, TABLE))
+    assert row.nodes == 3
+    system = ProgramSystem(json.loads(row.entry.partition(":")[2]))
+    promises = system.promises({})
+    assert promises.keeps == {"mutual-exclusion": ("pause",)} and promises.tokens == "ordered"
+    nodes = [Node(name=f"n{n}", role="server", address=f"10.0.0.{n}") for n in (1, 2, 3)]
+    place = Place(run_id="r", run_dir=tmp_path / "run", shared=(), label="r")
+    (place.run_dir / "program").mkdir(parents=True)
+    (place.run_dir / "program" / "server").write_text("")
+    command = system.command(nodes[1], nodes, place, {})
+    assert command.argv == (
+        f"{place.run_dir}/program/server",
+        *("--data", f"{place.run_dir}/data/n2", "--peers", "n1=10.0.0.1,n3=10.0.0.3", "10.0.0.2"),
+    )
+    assert command.env["ME"] == "n2"
+
+
+def test_all_that_is_wrong_with_a_table_is_told_at_once(tmp_path: Path) -> None:
+    bad = """
+    [system]
+    clinet = "./client"
+    server = "./server {adress}"
+    nodes = 0
+    tokens = "some"
+    ready = { sent = "x" }
+    leader = { send = "who" }
+    [system.promises]
+    exclusion = "any"
+    """
+    with pytest.raises(UsageError) as caught:
+        own.row(described(tmp_path, bad))
+    told = str(caught.value)
+    for part in (
+        "no such key: clinet; did you mean 'client'?",
+        "server has {adress}",
+        "nodes must be a number, 1 to 9",
+        "tokens is not of none",
+        "ready has 'sent'",
+        "leader must say",
+        "no such property: exclusion; did you mean 'mutual-exclusion'?",
+        "it has no client",
+        "no ports",
+    ):
+        assert part in told
+    assert len(caught.value.problems) == 9
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [("x = 1", r"no table \[system\]"), ("[system", "not TOML")],
+)
+def test_a_file_without_a_table_is_told(tmp_path: Path, text: str, part: str) -> None:
+    with pytest.raises(UsageError, match=part):
+        own.row(described(tmp_path, text))
+
+
+def test_files_travel_under_their_paths_and_missing_ones_are_told(tmp_path: Path) -> None:
+    (tmp_path / "client").write_text("x")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "part").write_text("y")
+    name = described(tmp_path, '[system]\nclient = "./client {node}"\nfiles = ["lib"]\n')
+    told = own.program_options(name, {}, tmp_path / "copy")
+    assert json.loads(told["argv"]) == ["./client", "{node}"]
+    assert (tmp_path / "copy" / "client").read_text() == "x"
+    assert (tmp_path / "copy" / "lib" / "part").read_text() == "y"
+    lost = described(tmp_path, '[system]\nclient = "./gone"\nfiles = ["away"]\n')
+    assert len(own.missing_files(lost, {})) == 2 and own.missing_files("redis", {}) == []
+    assert own.program_options("redis", {}, tmp_path / "none") == {}
+
+
+def test_the_client_loads_without_site_packages() -> None:
+    import subprocess
+
+    from tests.clusters.live import SOURCES
+
+    loading = "import holdfast.clusters.systems.program.client"
+    argv = [sys.executable, "-S", "-c", loading]
+    found = subprocess.run(argv, env={"PYTHONPATH": str(SOURCES)}, capture_output=True, check=False)
+    assert found.returncode == 0, found.stderr

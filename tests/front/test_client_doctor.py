@@ -1,0 +1,77 @@
+"""`holdfast doctor --client`: each way of breaking the line protocol is named with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.front.said import Said, holdfast
+
+Capture = pytest.CaptureFixture[str]
+GOOD = """import json, sys
+held = {}
+def say(said):
+    sys.stdout.write(json.dumps(said) + "\\n")
+    sys.stdout.flush()
+for line in sys.stdin:
+    ask = json.loads(line)
+    lock, who, op = ask["lock"], ask["attempt"], ask["op"]
+    if op in ("acquire", "try"):
+        outcome = "ok" if held.setdefault(lock, who) == who else "fail"
+    else:
+        outcome = "ok" if held.get(lock) == who else "not_owner"
+        if op == "release" and outcome == "ok":
+            del held[lock]
+    say({"id": ask["id"], "outcome": outcome})
+"""
+SAY = 'say({"id": ask["id"], "outcome": outcome})'
+
+
+def doctor(capsys: Capture, folder: Path, text: str, *more: str) -> Said:
+    path = folder / "client.py"
+    path.write_text(text)
+    return holdfast(capsys, "doctor", "--client", f"{{python}} {path}", *more)
+
+
+def test_a_client_that_speaks_the_protocol_is_told_so(capsys: Capture, tmp_path: Path) -> None:
+    said = doctor(capsys, tmp_path, GOOD)
+    assert said.code == 0 and "it speaks the line protocol" in said.out, said.out
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "part"),
+    [
+        ("held = {}", "held = {}; print('ready', flush=True)", "not JSON"),
+        ('"id": ask["id"]', '"id": 900 + ask["id"]', "an id that was not asked"),
+        (', "outcome": outcome', "", "outcome is not of ok"),
+        (SAY, f"{SAY}; {SAY}", "answered twice"),
+        ("for line in sys.stdin", "for line in sys.stdin.readlines()", "no answer to"),
+        (SAY, "sys.exit('no server')", "it said last: no server"),
+        ("del held[lock]", "pass", "release was ignored"),
+        ('if held.get(lock) == who else "not_owner"', "", "who does not hold, gives ok"),
+        ('if held.setdefault(lock, who) == who else "fail"', "", "while attempt 1 holds"),
+        ("import json, sys", "import json, sys, atexit, time; ATEXIT", "after its input had ended"),
+    ],
+)
+def test_each_way_to_break_it_is_named(
+    capsys: Capture,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    before: str,
+    after: str,
+    part: str,
+) -> None:
+    monkeypatch.setattr("holdfast.conformance.ANSWER_S", 0.5)
+    monkeypatch.setattr("holdfast.conformance.END_S", 0.5)
+    after = after.replace("ATEXIT", "atexit.register(time.sleep, 9)")
+    assert before in GOOD
+    said = doctor(capsys, tmp_path, GOOD.replace(before, after), "--json")
+    assert said.code == 1 and part in said.out, said.out
+
+
+def test_a_program_that_is_not_there_is_told(capsys: Capture) -> None:
+    said = holdfast(capsys, "doctor", "--client", "./gone")
+    assert said.code == 1 and "there is no program './gone'" in said.out
+    said = holdfast(capsys, "doctor", "--client", "./gone {nod}")
+    assert said.code == 2 and "{nod}" in said.err
