@@ -40,9 +40,9 @@ def cycle(finding: Shown, number: int, run: Judged) -> Markup | None:
     for n, ((x1, y1), (x2, y2)) in enumerate(ways):
         length = math.hypot(x2 - x1, y2 - y1)
         ux, uy = (x2 - x1) / length, (y2 - y1) / length
-        bend_x, bend_y = (x1 + x2) / 2 - uy * 28, (y1 + y2) / 2 + ux * 28
-        ax, ay = x1 + ux * DISC - uy * 8, y1 + uy * DISC + ux * 8
-        bx, by = x2 - ux * (DISC + 6) - uy * 8, y2 - uy * (DISC + 6) + ux * 8
+        bend_x, bend_y = (x1 + x2) / 2 + uy * 28, (y1 + y2) / 2 - ux * 28
+        ax, ay = x1 + ux * DISC + uy * 8, y1 + uy * DISC - ux * 8
+        bx, by = x2 - ux * (DISC + 6) + uy * 8, y2 - uy * (DISC + 6) - ux * 8
         way = f"M{ax:.1f} {ay:.1f}Q{bend_x:.1f} {bend_y:.1f} {bx:.1f} {by:.1f}"
         add(root, "path", d=way, class_="call" if n < len(pairs) else "call request")
         turn = math.degrees(math.atan2(by - bend_y, bx - bend_x))

@@ -46,7 +46,7 @@ function ranges(data) {
     if (ops.token[i] >= 0 && ops.kind[i] >> 5 === series.ok && ASKS.has(series.byId[ops.kind[i] & 31])) granted.push(i);
   }
   if (!granted.length) return;
-  granted.sort((a, b) => returned(ops, a) - returned(ops, b));
+  inOrder(granted, granted.map((i) => returned(ops, i)));
   const found = { t: new Float64Array(granted.length), value: new Float64Array(granted.length), fell: [], low: Infinity, high: -Infinity };
   const highest = new Map(), exclusive = about.tokensOrdered;
   granted.forEach((i, k) => {
@@ -58,6 +58,17 @@ function ranges(data) {
     found.high = Math.max(found.high, value);
   });
   data.tokens = found;
+}
+
+// Sorts by keys in place. Grants come nearly in the order of their asking: then this is one pass.
+function inOrder(values, keys) {
+  for (let i = 1; i < values.length; i++) {
+    const value = values[i], key = keys[i];
+    let k = i;
+    for (; k > 0 && keys[k - 1] > key; k--) { keys[k] = keys[k - 1]; values[k] = values[k - 1]; }
+    keys[k] = key;
+    values[k] = value;
+  }
 }
 
 class Timeline {
