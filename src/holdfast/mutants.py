@@ -56,7 +56,7 @@ MUTANTS: dict[str, Mutant] = {
         area="queue",
         says="when a lease runs out, nobody tells the first of the queue",
         breaks="deadlock-freedom",
-        seeds=100,
+        seeds=400,
     ),
     "token-reset": Mutant(
         part="reference",
@@ -98,14 +98,14 @@ MUTANTS: dict[str, Mutant] = {
         area="consensus",
         says="a leader answers what no majority has on disk yet",
         breaks="token-order",
-        seeds=100,
+        seeds=200,
     ),
     "blind-vote": Mutant(
         part="reference",
         area="consensus",
         says="a vote is given to a candidate whose log lacks what was committed",
         breaks=ASSERTION,
-        seeds=100,
+        seeds=400,
     ),
     "writer-beside-readers": Mutant(
         part="reference",
@@ -182,7 +182,7 @@ MUTANTS: dict[str, Mutant] = {
         area="queue",
         says="who is passed over by the more urgent stays as urgent as it was",
         breaks="starvation-freedom",
-        seeds=300,
+        seeds=500,
     ),
     "blind-to-circles": Mutant(
         part="reference",
@@ -217,7 +217,7 @@ MUTANTS: dict[str, Mutant] = {
         area="consensus",
         says="a majority is counted of the members that there were before the last two came",
         breaks="token-order",
-        seeds=100,
+        seeds=200,
     ),
     "late-disk": Mutant(
         part="reference",
