@@ -106,7 +106,7 @@ FINDINGS: dict[str, Finding] = {
         breaks="mutual-exclusion",
         says="the same: reacquire with timeout=0 deletes the key and answers True",
         command="--system redis --library valkey==6.2.0 --set expire=zero --time 4s",
-        seen=(2, 2),
+        seen=(3, 3),
         cited="redis-py#4279 (the same in another package)",
     ),
     "redis-py-retry": Finding(
@@ -149,6 +149,14 @@ FINDINGS: dict[str, Finding] = {
         " --nemesis pause:target=one,every=20s,for=16s --time 22s",
         seen=(3, 3),
         cited=NEW,
+    ),
+    "redis-forgets": Finding(
+        package="Redis 7.0 (server)",
+        breaks="mutual-exclusion",
+        says="as shipped, a server that is killed forgets the locks since its last snapshot",
+        command="--system redis --workload renewal --nemesis kill:every=3s,for=200ms --time 12s",
+        seen=(2, 2),
+        cited="redis-doc#2106; no lock of one server promises more",
     ),
     "etcd-11456": Finding(
         package="etcd 3.4.23 (server)",
