@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.waiting import until
 
 if TYPE_CHECKING:
     from holdfast.harness.agent_link import AgentLink
     from holdfast.harness.client import Context
 
+TOLD_WITHIN_NS = 2 * SECOND
 BLOCKING = "a call of a blocking library cannot be cancelled"
 
 
@@ -75,15 +77,21 @@ class Orders:
         self._agent = agent
         self._folder = folder
         self._given: dict[str, Sequence[str]] = {}
+        self._stalls: set[str] = set()
 
     async def ask(self, do: str, **args: Any) -> dict[str, Any]:
         """As `AgentLink.ask`. EnvironmentFailed where a client does not listen."""
         if do == "order":
             self._given[args["fault"]] = args["nodes"]
+            if args["what"] == "stall":
+                self._stalls.add(args["fault"])
             for node in args["nodes"]:
                 self._tell(node, args)
             return {"t_ns": now_ns(), "evidence": {}}
         if do in ("observe", "heal") and args["fault"] in self._given:
+            if do == "heal" and args["fault"] in self._stalls:
+                # Who stands still can tell of it only when that is over.
+                await until(lambda: self._seen(args["fault"])["bit"], within_ns=TOLD_WITHIN_NS)
             return {"t_ns": now_ns(), "evidence": self._seen(args["fault"])}
         return await self._agent.ask(do, **args)
 

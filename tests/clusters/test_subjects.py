@@ -71,6 +71,21 @@ def test_without_a_lease_nothing_but_a_release_ends_a_hold() -> None:
         system.promises({"way": "door"})
 
 
+@pytest.mark.parametrize(
+    ("nemesis", "system", "said"),
+    [
+        ("reply-loss", "reference", "needs clients with networks of their own"),
+        ("cancel", "reference", "acts on real clients"),
+    ],
+)
+def test_a_fault_of_real_clients_is_refused_in_the_simulator(
+    nemesis: str, system: str, said: str
+) -> None:
+    plan = Plan(system=system, backend="sim", nemeses=((nemesis, {}),))
+    with pytest.raises(UsageError, match=said):
+        prepare.complete(plan)
+
+
 class Refused(Exception):
     """The library's own word for no."""
 

@@ -1,0 +1,45 @@
+"""Faults of one client in whole runs: each is seen to bite, on processes and in containers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import needs
+from tests.front.test_runs import run
+
+FAULTS = ("reset", "reply-loss", "delay", "black-hole", "cancel", "stall")
+ALL = ",".join(f"{name}:every=4s,for=800ms" for name in FAULTS)
+
+
+def bites(
+    tmp_path: Path, backend: str, library: str, *words: str
+) -> dict[str, list[dict[str, object]]]:
+    """The evidence of every window that bit, by kind of fault."""
+    needs.namespaces()
+    needs.binary("redis-server")
+    system = ("--backend", backend, "--system", "redis", "--library", library, *words)
+    ran = run(tmp_path, *system, "--nemesis", ALL, "--time", "9s", codes=(0, 3))
+    rows = [json.loads(line) for line in (ran.run_dir / "faults.jsonl").read_text().splitlines()]
+    assert not [row for row in rows if row["event"] == "failed"]
+    found: dict[str, list[dict[str, object]]] = {}
+    for row in rows:
+        if row["event"] == "healed":
+            found.setdefault(row["do"], []).extend([row["evidence"]] if row["bit"] else [])
+    return found
+
+
+@pytest.mark.real_server
+def test_every_fault_of_a_client_bites(tmp_path: Path) -> None:
+    found = bites(tmp_path, "local", "redis==8.1.0", "--set", "api=asyncio")
+    assert all(found[name] for name in FAULTS), found
+
+
+@pytest.mark.docker
+def test_they_bite_in_containers_and_a_blocking_call_is_not_cancelled(tmp_path: Path) -> None:
+    needs.engine()
+    found = bites(tmp_path, "docker", "redis==8.1.0")
+    assert all(found[name] for name in FAULTS if name != "cancel"), found
+    assert found["cancel"] == []
