@@ -8,6 +8,7 @@ redis-benchmark and the CPU an op; uvloop is used where it is installed.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import importlib.util
 import json
 import shutil
@@ -160,9 +161,7 @@ def client(kind: str, connections: int, ops: int) -> None:
         elif kind == "own":
             took = asyncio.run(own(rows, connections, ops))
         else:
-            import uvloop
-
-            took = uvloop.run(own(rows, connections, ops))
+            took = importlib.import_module("uvloop").run(own(rows, connections, ops))
         cpu_us = (time.process_time() - begun) / ops * 1e6
         sys.stdout.write(json.dumps({"rate": ops / took, "cpu_us": cpu_us}))
 
