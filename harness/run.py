@@ -48,7 +48,7 @@ class Run:
         self._progress = progress
         self._live = Live(run.history)
         self._reported: set[str] = set()
-        self._broken = ""
+        self._broken = asyncio.Event()
 
     async def execute(self) -> None:
         """Deploy, drive under faults, heal, settle, probe, tear down; heals on every way out."""
@@ -152,26 +152,39 @@ class Run:
         start_ns = self._mark("start")
         phase.set(GO)
         watcher = asyncio.ensure_future(self._watch(cluster, schedule, start_ns))
+        driving = asyncio.ensure_future(self._drive(cluster, schedule, phase, start_ns))
         try:
-            await schedule.run(start_ns)
-            await sleep_until(start_ns + self.plan.time_ns)
-            await cluster.agent.ask("heal_all")
-            self._mark("stop")
-            phase.set(STOP)
-            self._say("settle")
-            await self._until_states(cluster, "idle", segments.IDLE, self._settle_ns())
-            self._say("probe")
-            self._mark("probe")
-            phase.set(PROBE)
-            await self._until_probed(cluster)
+            broken = asyncio.ensure_future(self._broken.wait())
+            await asyncio.wait((driving, broken), return_when=asyncio.FIRST_COMPLETED)
+            broken.cancel()
+            if driving.done():
+                driving.result()
         finally:
+            driving.cancel()
             watcher.cancel()
+            await asyncio.wait((driving,))
         self._mark("end", problems=self.problems)
         phase.set(END)
+        if self._broken.is_set():
+            raise EnvironmentFailed(self.problems[-1])
         self._say("collect")
         await self._until_states(cluster, "done", segments.DONE, END_WITHIN_NS)
-        if self._broken:
-            raise EnvironmentFailed(self._broken)
+
+    async def _drive(
+        self, cluster: Cluster, schedule: Schedule, phase: Phase, start_ns: int
+    ) -> None:
+        """The workload under its faults, then the settling, then the probe."""
+        await schedule.run(start_ns)
+        await sleep_until(start_ns + self.plan.time_ns)
+        await cluster.agent.ask("heal_all")
+        self._mark("stop")
+        phase.set(STOP)
+        self._say("settle")
+        await self._until_states(cluster, "idle", segments.IDLE, self._settle_ns())
+        self._say("probe")
+        self._mark("probe")
+        phase.set(PROBE)
+        await self._until_probed(cluster)
 
     def _settle_ns(self) -> int:
         """Recovery, and a lease for every holder, waiter and unanswered acquire there may be."""
@@ -238,7 +251,7 @@ class Run:
             self._reported.add(writer)
             self.problems.append(cluster.obituary(name))
             if getattr(cluster.system, "ends_with_client", False) and name[0] in "cp":
-                self._broken = self._broken or cluster.obituary(name)
+                self._broken.set()
 
     def _mark(self, what: str, **rest: Any) -> int:
         t_ns = now_ns()

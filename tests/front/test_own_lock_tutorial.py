@@ -1,0 +1,36 @@
+"""The tutorial for a lock in any language is carried out word by word, from an empty folder."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests import needs
+from tests.front.author import ROOT, Repository
+
+LISTENS = """import socket, time
+for _ in range(600):
+    try:
+        socket.create_connection(('127.0.0.1', 7400)).close(); break
+    except OSError:
+        time.sleep(0.05)"""
+
+
+def test_every_command_of_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
+    needs.namespaces()
+    needs.binary("gcc")
+    needs.binary("node")
+    page = (ROOT / "docs" / "tutorial" / "own-lock.md").read_text()
+    blocks = "".join(re.findall(r"```console\n(.*?)```", page, re.S)).splitlines()
+    lines = [line.removeprefix("$ ") for line in blocks if line.startswith("$ ")]
+    said = [line for line in blocks if not line.startswith("$ ")]
+    assert len(lines) == 6 and len(said) == 1
+    # A reader takes longer to type the next command than a server to start.
+    waiting = f'python3 -c "{LISTENS}"'
+    script = [part for line in lines for part in ([line, waiting] if "&" in line[-1:] else [line])]
+    author = Repository(tmp_path)
+    (author.folder / "examples").symlink_to(ROOT / "examples")
+    ran = author.run("\n".join(script))
+    assert ran.code == 0, ran.said
+    assert said[0] in ran.said
+    assert "HOLDS: mylock.toml kept the" in ran.said and "2 pause" in ran.said
