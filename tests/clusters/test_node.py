@@ -5,7 +5,16 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from holdfast.clusters.systems.reference.messages import NOTHING, Append, Appended, Entry, GiveVote
+import pytest
+
+from holdfast.clusters.systems.reference.messages import (
+    NOTHING,
+    Append,
+    Appended,
+    Command,
+    Entry,
+    GiveVote,
+)
 from holdfast.clusters.systems.reference.node import Asked, Effects, Heard, LockNode
 from holdfast.clusters.systems.reference.options import Options
 
@@ -81,6 +90,71 @@ def test_a_malformed_request_is_refused_and_nothing_is_logged() -> None:
     effects = node.step(SECOND, [asks("acquire", lock=7)])
     assert said(effects) == [(5, 9, "bad-request")]
     assert effects.saves == ()
+
+
+def follower() -> LockNode:
+    """Node n1 of three, which n2 leads in term 1; a session and a held lock are committed."""
+    node = LockNode(
+        name="n1",
+        peers=["n1", "n2", "n3"],
+        options=Options(),
+        rng=random.Random("n1"),
+        durable=NOTHING,
+        now_ns=0,
+    )
+    acquire = {"op": "acquire", "session": 2, "seq": 1, "done": 0, "lock": "a", "attempt": 1}
+    acquire |= {"ttl_ns": SECOND // 10, "wait_ns": 0, "owner": "c"}
+    commands: tuple[Command, ...] = (None, {"op": "open", "ttl_ns": 0}, acquire)
+    append = Append(
+        sender="n2",
+        term=1,
+        prev_index=0,
+        prev_term=0,
+        entries=tuple(Entry(term=1, command=command) for command in commands),
+        commit=3,
+    )
+    node.step(SECOND, [Heard(message=append)])
+    return node
+
+
+def left_aside(node: LockNode) -> int:
+    """How many commands the node says that it has not taken in."""
+    ((_, frame),) = node.step(SECOND, [asks("status")]).replies
+    return int(frame["behind"])
+
+
+def test_a_follower_takes_in_what_is_committed_when_somebody_looks() -> None:
+    node = follower()
+    assert left_aside(node) == 3
+    assert node.locks.fate("a", 1, 1) == "held"
+    assert left_aside(node) == 0
+
+
+def test_a_follower_does_not_leave_more_aside_than_a_new_leader_can_take_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdfast.clusters.systems.reference.node.BEHIND", 3)
+    assert left_aside(follower()) == 0
+
+
+def test_a_new_leader_counts_the_leases_that_it_had_left_aside() -> None:
+    node = follower()
+    node.step(9 * SECOND)
+    votes = [GiveVote(sender="n3", term=2, pre=pre, given=True) for pre in (True, False)]
+    node.step(9 * SECOND, [Heard(message=vote) for vote in votes])
+    reply = Appended(sender="n3", term=2, ok=True, index=4)
+    node.step(10 * SECOND, [Heard(message=reply)])
+    assert node.serving
+    end_ns = 10 * SECOND + SECOND // 10
+    assert node.step(end_ns - 1).saves == ()
+    assert node.step(end_ns).saves != (), "a lease after it began to lead"
+
+
+def test_a_node_rests_until_something_is_due() -> None:
+    node = follower()
+    assert node.rests(SECOND)
+    assert not node.rests(9 * SECOND), "an election is due"
+    assert not leader().rests(SECOND), "a leader is never sure"
 
 
 def test_the_leader_expires_a_lease_at_its_end_through_the_log() -> None:

@@ -225,6 +225,7 @@ class LockNode:
         return {**known, "place": place, "free": free}
 
     def _status(self) -> dict[str, Any]:
+        """What this node is, and what it has taken in so far; `behind` commands are left aside."""
         node = self.consensus
         return {
             "is": "status",
@@ -234,8 +235,9 @@ class LockNode:
             "term": node.term,
             "commit": node.commit,
             "serving": self.serving,
-            "locks": len(self.locks.locks),
-            "sessions": len(self.locks.sessions),
+            "locks": len(self._locks.locks),
+            "sessions": len(self._locks.sessions),
+            "behind": len(self._behind),
         }
 
     def _reply(self, connection: int, number: Any, answer: Mapping[str, Any]) -> None:

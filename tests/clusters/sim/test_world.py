@@ -66,6 +66,39 @@ def test_a_stopped_node_goes_on_in_the_order_in_which_things_came() -> None:
     assert seen == ["came", "due"], "what has come is looked at before what is due"
 
 
+def test_what_is_to_come_next_comes_at_once_where_nothing_else_is_ready() -> None:
+    world = Small()
+    loop, seen = world.loops["a"], list[str]()
+
+    def last_act(name: str) -> None:
+        loop.call_next(lambda: seen.append(f"after {name}"))
+
+    loop.call_soon(last_act, "one")
+    loop.call_soon(last_act, "two")
+    loop.call_soon(seen.append, "three")
+    world.run(MS)
+    assert seen == ["three", "after one", "after two"], "as call_soon has it"
+    loop.call_soon(last_act, "four")
+    world.run(MS)
+    assert seen[3:] == ["after four"]
+
+
+def test_what_is_to_come_next_waits_until_a_stopped_node_goes_on() -> None:
+    world = Small()
+    loop, seen = world.loops["a"], list[str]()
+
+    def freeze() -> None:
+        loop.stop()
+        assert loop.call_next(lambda: seen.append("next")) is not None
+
+    loop.call_soon(freeze)
+    world.run(MS)
+    assert seen == []
+    loop.go()
+    world.run(MS)
+    assert seen == ["next"]
+
+
 def test_a_dead_loop_never_runs_again() -> None:
     world = Small()
     loop, seen = world.loops["a"], list[str]()
