@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.events import (
@@ -31,27 +31,11 @@ from holdfast.harness.events import (
 from holdfast.harness.guard import CANCELLED, Guard
 from holdfast.harness.phase import GO
 from holdfast.harness.ports import CALL, BlockingLockClient, LockClient, Queried
+from holdfast.harness.replies import Reply, Resource
 from holdfast.harness.rows import Rows, Stamps
 
 GUARD_NS = 10 * SECOND
 """A call that is so much over its own bound is given up here and judged as a hung request."""
-
-
-class Resource(Protocol):
-    """The protected resource as a client calls it. Answers never raise, like a lock's."""
-
-    async def read(self, key: str, *, op: int, attempt: int, token: int) -> Reply: ...
-
-    async def write(self, key: str, *, op: int, attempt: int, token: int, base: int) -> Reply: ...
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reply:
-    """What the resource said: OK accepted, FAIL refused, INFO no answer. version after it."""
-
-    outcome: Status
-    version: int = -1
-    error: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -184,7 +184,7 @@ def _until(rows: Rows, cut_ns: int) -> Rows:
     rows = rows[(rows["t_inv"] <= cut_ns) & ~at_once]
     late = rows["t_ret"] > cut_ns
     rows["status"][late] = Status.INVOKED
-    for column in ("t_ret", "res", "err"):
+    for column in ("t_ret", "rx", "res", "err"):
         rows[column][late] = 0
     rows["token"][late & np.isin(rows["f"], (Op.ACQUIRE, Op.TRY, Op.PROBE))] = NO_TOKEN
     return rows

@@ -14,10 +14,11 @@ import pytest
 from holdfast.harness import client as client_module
 from holdfast.harness import history
 from holdfast.harness.case import History
-from holdfast.harness.client import Context, Parts, Reply
+from holdfast.harness.client import Context, Parts
 from holdfast.harness.clock import MILLISECOND, SECOND
 from holdfast.harness.events import Answer, Grant, Mode, Op, Status
 from holdfast.harness.phase import GO
+from holdfast.harness.replies import Reply
 from holdfast.harness.segments import Recorder
 
 Act = Callable[[], Answer]

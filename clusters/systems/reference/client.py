@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass
 from typing import Any
 
+from holdfast.clusters.systems.reference.beliefs import Held, Wait, said
 from holdfast.clusters.systems.reference.options import read
 from holdfast.clusters.systems.reference.requests import MAX_NS
 from holdfast.clusters.systems.reference.talk import UNANSWERED, Talk
@@ -46,28 +46,6 @@ ASK_S = 0.3
 CANCEL_S = 0.5
 """A wait at its end may take so much longer to be cancelled."""
 FOREVER_S = 365 * 24 * 3600.0
-
-
-@dataclass(kw_only=True, slots=True)
-class Wait:
-    """One acquire that is not decided yet."""
-
-    lock: str
-    attempt: int
-    ttl_ns: int
-    wait_ns: int
-    terms: Frame
-    decided: asyncio.Future[Frame]
-    heard_s: float
-
-
-@dataclass(kw_only=True, slots=True)
-class Held:
-    """One grant that the client believes in. heard_s: when the service last confirmed it."""
-
-    lock: str
-    token: int
-    heard_s: float
 
 
 class ReferenceClient:
@@ -119,7 +97,7 @@ class ReferenceClient:
             attempt=attempt,
             ttl_ns=MAX_NS - 1 if self._session_ns else ttl_ns,
             wait_ns=min(wait_ns, MAX_NS - 1),
-            terms=_said(terms),
+            terms=said(terms),
             decided=asyncio.get_running_loop().create_future(),
             heard_s=self._until(0.0),
         )
@@ -364,14 +342,14 @@ class ReferenceClient:
             self._talk.finish(seq)
 
     def _meant(self, answer: Frame) -> Answer:
-        said = str(answer["is"])
-        outcome = MEANING.get(said, Status.INFO)
+        word = str(answer["is"])
+        outcome = MEANING.get(word, Status.INFO)
         detail = answer.get("reason") or answer.get("why") or answer.get("newest")
         return Answer(
             outcome=outcome,
             token=answer.get("token", NO_TOKEN) if outcome is Status.OK else NO_TOKEN,
             ttl_ns=answer.get("ttl_ns", 0) if outcome is Status.OK else 0,
-            error="" if outcome is Status.OK else f"{said}: {detail}" if detail else said,
+            error="" if outcome is Status.OK else f"{word}: {detail}" if detail else word,
         )
 
     def _until(self, seconds: float) -> float:
@@ -381,16 +359,6 @@ class ReferenceClient:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
-
-
-def _said(terms: Terms) -> Frame:
-    """The part of an acquire that says on what terms: what is not plain, nothing if all is."""
-    if terms is PLAIN:
-        return {}
-    names = Terms.__dataclass_fields__
-    given = {name: getattr(terms, name) for name in names}
-    unlike = {n: int(v) if n == "mode" else v for n, v in given.items() if v != getattr(PLAIN, n)}
-    return {"terms": unlike} if unlike else {}
 
 
 def client(setup: ClientSetup) -> ReferenceClient:

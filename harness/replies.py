@@ -1,0 +1,25 @@
+"""The protected resource as its callers see it. Standard library only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.harness.events import Status
+
+
+class Resource(Protocol):
+    """The protected resource as a client calls it. Answers never raise, like a lock's."""
+
+    async def read(self, key: str, *, op: int, attempt: int, token: int) -> Reply: ...
+
+    async def write(self, key: str, *, op: int, attempt: int, token: int, base: int) -> Reply: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """What the resource said: OK accepted, FAIL refused, INFO no answer. version after it."""
+
+    outcome: Status
+    version: int = -1
+    error: str = ""
