@@ -52,15 +52,7 @@ class Run:
 
     async def execute(self) -> None:
         """Deploy, drive under faults, heal, settle, probe, tear down; heals on every way out."""
-        entries = self.manifest["entries"]
-        place = Place(
-            run_id=self.manifest["run"],
-            run_dir=self.run_dir.path,
-            shared=(self.run_dir.code, *map(Path, self.manifest["libraries"])),
-            label=self.manifest["label"],
-            seed=self.plan.seed,
-            hosts=self.manifest.get("hosts", {}),
-        )
+        entries, place = self.manifest["entries"], self._place()
         backend = load(entries["backend"])(place)
         registry.note(place.run_id, run_dir=place.run_dir, label=place.label)
         phase = Phase.create(self.run_dir.phase, getattr(backend, "tell_phase", lambda _: None))
@@ -112,6 +104,16 @@ class Run:
             await backend.close()
             phase.close()
             registry.forget(place.run_id)
+
+    def _place(self) -> Place:
+        return Place(
+            run_id=self.manifest["run"],
+            run_dir=self.run_dir.path,
+            shared=(self.run_dir.code, *map(Path, self.manifest["libraries"])),
+            label=self.manifest["label"],
+            seed=self.plan.seed,
+            hosts=self.manifest.get("hosts", {}),
+        )
 
     async def _while_hosts_last(self, backend: Any, stages: Coroutine[Any, Any, None]) -> None:
         """Carries the stages out; EnvironmentFailed at once if a host is lost meanwhile."""

@@ -23,7 +23,7 @@ from tests.front.said import holdfast
 from tests.front.test_howto import steps
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-ELSEWHERE = {"frozen-holder"}
+ELSEWHERE = {"frozen-holder", "own-lock"}
 PAGES = [
     page
     for folder in ("tutorial", "explanation")

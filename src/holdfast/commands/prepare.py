@@ -101,9 +101,10 @@ def out_of_reach(plan: Plan) -> list[str]:
             problems.append(
                 f"nemesis {name} needs clients with networks of their own: local, docker"
             )
-        elif getattr(nemesis, "orders", False) and backend == "sim":
+        elif getattr(nemesis, "orders", False) and backend in ("sim", "ssh"):
             problems.append(
-                f"nemesis {name} acts on real clients; it does nothing to simulated ones"
+                f"nemesis {name} is an order to a client's own process on this machine:"
+                " local, local-proxy, docker"
             )
     return problems
 
