@@ -15,6 +15,9 @@ from holdfast.clusters.systems.reference.wire import Frame
 
 TRY_S = 1.0
 """A server that does not answer for so long is left for another one."""
+BLAME = 0.9
+"""Who had at least this share of that time blames the server for its silence. Not all of it: a call
+that has just as much when it begins has a little less when it asks."""
 BACKOFF_S = 0.02
 LONGEST_BACKOFF_S = 0.2
 
@@ -172,7 +175,7 @@ class Talk:
             answer = await self._link.ask(question, max(0.001, min(TRY_S, left_s)))
         except (NotSent, NoAnswer) as error:
             # A caller in a hurry does not blame the server.
-            if self._at == at and (isinstance(error, NotSent) or left_s >= TRY_S):
+            if self._at == at and (isinstance(error, NotSent) or left_s >= BLAME * TRY_S):
                 self._leave(str(error), None)
             raise
         if answer["is"] == "not-leader" and self._at == at:
