@@ -270,7 +270,7 @@ class Lanes {
         pen.globalAlpha = 1;
         const text = `${fault.id} ${fault.nodes.slice(0, 3).join(", ")}${fault.bit ? "" : " (did not bite)"}`;
         if (a > free && b - a > 7 * text.length) {
-          pen.fillStyle = colours.paper;
+          pen.fillStyle = fault.bit ? colours.paper : colours.ink;
           pen.fillText(text, a + 5, y + 12);
           free = b;
         }
