@@ -114,6 +114,17 @@ def test_the_first_failure_is_told_with_its_command_and_the_index_links_its_repo
     assert "<script" not in page and "http" not in page.replace("http-equiv", "")
 
 
+def test_the_first_failure_is_made_small_on_demand(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = holdfast(capsys, "campaign", written(tmp_path), "-j", "1", "--shrink", "30s")
+    assert said.code == 1
+    small = tmp_path / ".holdfast" / "campaigns" / "small" / "first-failure.toml"
+    again = holdfast(capsys, "replay", small)
+    assert again.code == 1 and "token-order" in again.out
+
+
 def test_what_cannot_be_prepared_is_told_before_anything_is_run(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,16 +8,17 @@ import os
 import sys
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from holdfast import __version__, campaigning, own
-from holdfast.commands import prepare
+from holdfast.commands import prepare, shrinking
 from holdfast.harness import journal, store
 from holdfast.harness.campaign import Campaign, Job, read
+from holdfast.harness.durations import duration_ns
 from holdfast.harness.errors import UsageError
 from holdfast.harness.results import Result
 from holdfast.harness.tally import first_failure, summary, tally
@@ -36,6 +37,7 @@ TELL_S = 5.0
 @click.option("--scheduler", default="", help="Run on Dask: the address, as in tcp://host:8786.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the campaign.")
 @click.option("--fresh", is_flag=True, help="Begin again; what is there is put aside.")
+@click.option("--shrink", help="Then make the first failure small, for at most so long: 60s.")
 @click.option("--dry-run", is_flag=True, help="Print the runs and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 def command(
@@ -44,6 +46,7 @@ def command(
     scheduler: str,
     out: Path | None,
     fresh: bool,
+    shrink: str | None,
     dry_run: bool,
     as_json: bool,
 ) -> int:
@@ -57,6 +60,7 @@ def command(
     campaign = read(_toml(file), prepare.KNOWN, str(file), file.stem)
     check(campaign)
     jobs = list(campaign.jobs(version(campaign)))
+    shrink_ns = duration_ns(shrink) if shrink else 0
     if dry_run:
         for job in jobs:
             click.echo(job.key)
@@ -70,7 +74,21 @@ def command(
         click.echo(json.dumps(found))
     else:
         _show(found, folder)
-    return int(found["exit_code"])
+    failure = found["first_failure"]
+    broken_off = 0
+    if shrink_ns and failure is not None:
+        broken_off = _shrink(failure, folder, shrink_ns, quiet=as_json)
+    return broken_off or int(found["exit_code"])
+
+
+def _shrink(failure: Mapping[str, Any], folder: Path, budget_ns: int, *, quiet: bool) -> int:
+    """The first failure made small, in first-failure.toml; 130 if the user broke it off."""
+    run, file = folder / failure["run"], folder / "first-failure.toml"
+    shrunk = shrinking.shrink_path(run, failure["property"], budget_ns, folder / "shrinking")
+    shrinking.write(shrunk, file)
+    if not quiet:
+        shrinking.show(shrunk, file)
+    return 130 if shrunk.ended == shrinking.INTERRUPTED else 0
 
 
 def _toml(file: Path) -> dict[str, Any]:

@@ -31,16 +31,9 @@ def command(
     times, and every run is kept. The plan is written to RUN/shrunk.toml or PLAN.shrunk.toml.
     """
     budget_ns = duration_ns(budget)
-    plan = plans.read_plan(path)
     run = plans.run_of(path)
     file = to or (run.path / "shrunk.toml" if run else path.with_suffix(".shrunk.toml"))
-    click.echo(f"shrink {path}: {shrinking.size_words(plan)}, seed {plan.seed}", err=True)
-    again = f"holdfast shrink {path}"
-    found = shrinking.known_findings(run) if run else ()
-    if plan.backend == "sim" or not found:
-        found = shrinking.first_findings(plan, Path(out), again)
-    wanted = shrinking.choose(found, prop, str(path))
-    shrunk = shrinking.shrink_within(plan, wanted, budget_ns, Path(out), again)
+    shrunk = shrinking.shrink_path(path, prop, budget_ns, Path(out))
     shrinking.write(shrunk, file)
     if as_json:
         click.echo(json.dumps(shrinking.table(shrunk, file)))

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from holdfast import simulating, trials
+from holdfast.commands import plans
 from holdfast.harness.clock import SECOND
 from holdfast.harness.durations import duration_text
 from holdfast.harness.errors import UsageError
@@ -62,6 +63,19 @@ def choose(found: Sequence[Shown], prop: str | None, where: str) -> Shown:
     if prop not in shown:
         raise UsageError(f"{where}: {suggest(prop, shown, 'violated property')}")
     return next(one for one in found if one.prop == prop)
+
+
+def shrink_path(path: Path, prop: str | None, budget_ns: int, out: Path) -> Shrunk:
+    """Shrink a run or a plan file, as `shrink_within`; what a judged run shows is not run again.
+
+    UsageError where nothing is violated, or not `prop`.
+    """
+    plan, run, again = plans.read_plan(path), plans.run_of(path), f"holdfast shrink {path}"
+    click.echo(f"shrink {path}: {size_words(plan)}, seed {plan.seed}", err=True)
+    found = known_findings(run) if run else ()
+    if plan.backend == "sim" or not found:
+        found = first_findings(plan, out, again)
+    return shrink_within(plan, choose(found, prop, str(path)), budget_ns, out, again)
 
 
 def shrink_within(plan: Plan, wanted: Shown, budget_ns: int, out: Path, again: str) -> Shrunk:
