@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import dataclass
 
 from holdfast.clusters.systems.reference.wire import Frame
-from holdfast.harness.events import PLAIN, Terms
 
 
 @dataclass(kw_only=True, slots=True)
@@ -29,13 +28,3 @@ class Held:
     lock: str
     token: int
     heard_s: float
-
-
-def said(terms: Terms) -> Frame:
-    """The part of an acquire that says on what terms: what is not plain, nothing if all is."""
-    if terms is PLAIN:
-        return {}
-    names = Terms.__dataclass_fields__
-    given = {name: getattr(terms, name) for name in names}
-    unlike = {n: int(v) if n == "mode" else v for n, v in given.items() if v != getattr(PLAIN, n)}
-    return {"terms": unlike} if unlike else {}

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from holdfast.clusters.systems.reference.beliefs import Held, Wait, said
+from holdfast.clusters.systems.reference.beliefs import Held, Wait
 from holdfast.clusters.systems.reference.options import read
 from holdfast.clusters.systems.reference.requests import MAX_NS
 from holdfast.clusters.systems.reference.talk import UNANSWERED, Talk
@@ -97,7 +97,7 @@ class ReferenceClient:
             attempt=attempt,
             ttl_ns=MAX_NS - 1 if self._session_ns else ttl_ns,
             wait_ns=min(wait_ns, MAX_NS - 1),
-            terms=said(terms),
+            terms=_said(terms),
             decided=asyncio.get_running_loop().create_future(),
             heard_s=self._until(0.0),
         )
@@ -359,6 +359,16 @@ class ReferenceClient:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
+
+
+def _said(terms: Terms) -> Frame:
+    """The part of an acquire that says on what terms: what is not plain, nothing if all is."""
+    if terms is PLAIN:
+        return {}
+    names = Terms.__dataclass_fields__
+    given = {name: getattr(terms, name) for name in names}
+    unlike = {n: int(v) if n == "mode" else v for n, v in given.items() if v != getattr(PLAIN, n)}
+    return {"terms": unlike} if unlike else {}
 
 
 def client(setup: ClientSetup) -> ReferenceClient:
