@@ -43,7 +43,9 @@ def until(seconds: float) -> Callable[[], bool]:
     return lambda: now_ns() >= deadline
 
 
-@pytest.mark.parametrize(("seed", "who"), [(1, "driver"), (2, "front"), (3, "both")])
+@pytest.mark.parametrize(
+    ("seed", "who"), [(1, "driver"), pytest.param(2, "front", marks=pytest.mark.power), (3, "both")]
+)
 def test_a_killed_run_on_this_machine_is_healed_and_keeps_its_history(
     tmp_path: Path, seed: int, who: str
 ) -> None:

@@ -42,7 +42,14 @@ def served(words: list[str]) -> int:
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if page.stem not in ELSEWHERE], ids=lambda page: page.stem
+    "page",
+    [
+        # The commands of own-lock are also those of `test_pytest_plugin` and of the tutorial.
+        pytest.param(page, marks=[pytest.mark.power] if page.stem == "own-lock" else [])
+        for page in PAGES
+        if page.stem not in ELSEWHERE
+    ],
+    ids=lambda page: page.stem,
 )
 def test_the_commands_of_a_page_do_what_it_says(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: Path

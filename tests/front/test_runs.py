@@ -81,7 +81,7 @@ def every_fault_has_evidence(ran: Ran, kinds: set[str]) -> None:
     assert all(fault["from_ns"] <= fault["to_ns"] for fault in faults)
 
 
-@pytest.mark.parametrize("backend", ["local", "local-proxy"])
+@pytest.mark.parametrize("backend", ["local", pytest.param("local-proxy", marks=pytest.mark.power)])
 def test_the_reference_service_keeps_its_promises_under_faults(
     tmp_path: Path, backend: str
 ) -> None:
@@ -119,6 +119,7 @@ def test_compare_and_swap_keeps_updates_apart_without_a_lock(tmp_path: Path) -> 
     assert ran.verdict("mutual-exclusion") == "VIOLATED"
 
 
+@pytest.mark.power
 def test_the_plan_of_a_run_can_be_run_again(tmp_path: Path) -> None:
     needs.namespaces()
     run(tmp_path, "--system", "none", "--nemesis", "pause:target=client,for=1s", "--time", "3s")

@@ -37,7 +37,7 @@ def echo() -> Iterator[tuple[str, int]]:
             threading.Thread(target=answer, args=(peer,), daemon=True).start()
 
     def answer(peer: socket.socket) -> None:
-        with peer, contextlib.suppress(ConnectionResetError):
+        with peer, contextlib.suppress(ConnectionError):
             while data := peer.recv(4096):
                 peer.sendall(data)
 
