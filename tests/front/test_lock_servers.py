@@ -31,6 +31,7 @@ def test_redlock_grants_twice_where_servers_forget_or_clocks_jump(
     assert not ran.row("mutual-exclusion")["promised"]
 
 
+@pytest.mark.power
 @pytest.mark.real_server
 def test_a_primary_that_is_cut_off_goes_on_granting_beside_its_successor(tmp_path: Path) -> None:
     needs.namespaces()
