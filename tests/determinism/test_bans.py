@@ -53,6 +53,10 @@ BANNED_MODULES = {"uuid", "secrets", "socket", "threading", "subprocess", "weakr
 CHANCE = {"random", "randrange", "randint", "choice", "choices", "sample", "shuffle", "uniform"}
 
 EXCUSED = {
+    (
+        "clusters/backends/sim/bans.py",
+        "threading",
+    ): "tells its own thread from those of the process",
     ("clusters/systems/reference/server.py", "time.clock_gettime_ns"): "stamps of log lines",
     ("clusters/systems/reference/wire.py", "socket"): "options of real sockets, if there is one",
     ("clusters/backends/sim/cluster.py", "asyncio.all_tasks"): "a bag that is only kept",

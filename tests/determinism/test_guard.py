@@ -46,6 +46,23 @@ def test_streams_of_a_seed_are_no_breach(tmp_path: Path) -> None:
     assert not breaches
 
 
+def test_what_other_threads_of_the_process_do_is_no_breach() -> None:
+    asked, over = threading.Event(), threading.Event()
+
+    def beside() -> None:
+        asked.wait(10)
+        time.time()
+        over.set()
+
+    other = threading.Thread(target=beside)
+    other.start()
+    with watched(True) as breaches:
+        asked.set()
+        assert over.wait(10)
+    other.join()
+    assert not breaches
+
+
 def test_a_run_that_keeps_the_bans_has_nothing_to_say() -> None:
     plain = one_seed(3, "reference", {})
     guarded = one_seed(3, "reference", {"sim_guard": "1"})
