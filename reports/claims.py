@@ -85,11 +85,6 @@ CLAIMS: Mapping[str, Claim] = {
         mechanism="conditional writes on a record version number that waiters watch for change",
         caveat="the version is random: it tells owners apart and puts them in no order",
     ),
-    "chubby": Claim(
-        claim="exclusive, with sequencers that a resource can check",
-        mechanism="sessions with a lock-delay over a replicated log",
-        caveat="a resource without sequencers has only the lock-delay to lean on",
-    ),
     "cas": Claim(
         claim="no lock, and yet no update is lost where each names the version it builds on",
         mechanism="the resource takes a write only on its newest version",

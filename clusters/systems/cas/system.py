@@ -7,10 +7,10 @@ Tested with: nothing but the harness
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 
-from holdfast.harness.errors import UsageError
-from holdfast.harness.ports import Command, Node, Place
+from holdfast.clusters.systems.none.system import NoSystem
 from holdfast.harness.verdict import Promises
 
 SHEET = {
@@ -22,48 +22,17 @@ SHEET = {
 }
 
 
-class CompareAndSwap:
-    """A System without servers; `SYSTEM` is the one. `resource` is how its resource is kept."""
+class CompareAndSwap(NoSystem):
+    """As no lock at all, but for `resource`: how its resource is kept. `SYSTEM` is the one."""
 
-    client = "holdfast.clusters.systems.none.client:client"
+    name = "cas"
     resource = "cas"
-    libraries: Sequence[str] = ()
-    ports: Sequence[int] = ()
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """No lost update. Raises UsageError: it has no options."""
-        if options:
-            raise UsageError(f"cas: no such option: {', '.join(sorted(options))}; it takes none")
-        return Promises(
-            purpose="correctness",
-            bound="none",
-            renew_proves=False,
-            release_proves=False,
-            release_once=False,
-            slip_ns=0,
-            drift_ppm=0,
-            tokens="none",
-            tokens_unique=False,
-            order="racing",
-            notice_ns=0,
-            recovery_ns=0,
-            keeps={"no-lost-update": ("any",)},
-            sheet=SHEET,
-        )
-
-    def command(
-        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
-    ) -> Command:
-        """Never asked for: it runs on no nodes."""
-        raise UsageError("cas: there is no server to start; it runs on no nodes")
-
-    async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """There is nothing to wait for."""
-        return True
-
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
-        """There is none."""
-        return None
+        keeps = {"no-lost-update": ("any",)}
+        nothing = super().promises(options)
+        return replace(nothing, purpose="correctness", keeps=keeps, sheet=SHEET)
 
 
 SYSTEM = CompareAndSwap()

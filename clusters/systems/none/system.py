@@ -17,13 +17,15 @@ from holdfast.harness.verdict import Promises
 class NoSystem:
     """A System without servers; `SYSTEM` is the one."""
 
+    name = "none"
     client = "holdfast.clusters.systems.none.client:client"
     libraries: Sequence[str] = ()
     ports: Sequence[int] = ()
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         if options:
-            raise UsageError(f"none: no such option: {', '.join(sorted(options))}; it takes none")
+            given = ", ".join(sorted(options))
+            raise UsageError(f"{self.name}: no such option: {given}; it takes none")
         return Promises(
             purpose="efficiency",
             bound="none",
@@ -44,7 +46,7 @@ class NoSystem:
     def command(
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
-        raise UsageError("none: there is no server to start; it runs on no nodes")
+        raise UsageError(f"{self.name}: there is no server to start; it runs on no nodes")
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         return True
