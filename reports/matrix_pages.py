@@ -42,10 +42,11 @@ def terminal(found: Matrix, *, width: int, colour: bool) -> str:
         grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=Text(plain(system, 100)))
         grid.title_justify = "left"
         grid.add_column("property", no_wrap=True)
-        for fault in found.faults:
+        columns = found.columns(system)
+        for fault in columns:
             grid.add_column(plain(fault, 40), overflow="fold")
         for prop in found.rows(system):
-            squares = [found.squares.get((system, prop, fault)) for fault in found.faults]
+            squares = [found.squares.get((system, prop, fault)) for fault in columns]
             grid.add_row(prop, *(_text(square) for square in squares))
         console.print(grid)
     console.print(Text(_legend(found)))
@@ -76,7 +77,8 @@ def _legend(found: Matrix) -> str:
     left = f"; {count(found.left_out, 'run')} could not be carried out" if found.left_out else ""
     return (
         f"{count(found.runs, 'run')}{left}. A column is the one kind of fault that was seen to bite"
-        " (several: more than one). Rates are those that so many runs leave possible, at 95 %."
+        " (several: more than one), or a scenario of which every kind was. Rates are those that so"
+        " many runs leave possible, at 95 %."
     )
 
 
@@ -91,12 +93,13 @@ def markdown(found: Matrix) -> str:
                 f"Commonly claimed: {claim.claim}. By: {claim.mechanism}. But: {claim.caveat}.",
                 "",
             ]
-        lines.append(f"| property | {' | '.join(map(_escaped, found.faults))} |")
-        lines.append("| --- |" + " --- |" * len(found.faults))
+        columns = found.columns(system)
+        lines.append(f"| property | {' | '.join(map(_escaped, columns))} |")
+        lines.append("| --- |" + " --- |" * len(columns))
         proofs: list[str] = []
         for prop in found.rows(system):
             cells = []
-            for fault in found.faults:
+            for fault in columns:
                 square = found.squares.get((system, prop, fault))
                 cells.append("" if square is None else _marked(square))
                 if square is not None and square.state == VIOLATED:
