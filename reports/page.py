@@ -11,6 +11,7 @@ from markupsafe import Markup
 from holdfast.harness.verdict import Severity, Verdict
 from holdfast.reports import charts
 from holdfast.reports.around import Beside
+from holdfast.reports.circles import circle
 from holdfast.reports.cycle import cycle
 from holdfast.reports.drawing import draw
 from holdfast.reports.kinds import Kind, kind
@@ -132,7 +133,7 @@ def _group(
             tone=name,
             words=kind(finding.kind),
             drawing=draw(finding, number, run, name),
-            cycle=cycle(finding, number, run),
+            cycle=cycle(whole, number) if (whole := circle(finding, run)) else None,
             around=tuple(around(finding)) if around else (),
         )
         for number, (one, finding) in enumerate(shown, taken + 1)
