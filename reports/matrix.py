@@ -16,6 +16,8 @@ from holdfast.harness.results import CALM, Result, failed
 from holdfast.harness.verdict import PROPERTIES, Verdict
 from holdfast.reports.claims import claim_of
 from holdfast.reports.pages import percent
+from holdfast.reports.speeds import Speed, speeds
+from holdfast.reports.speeds import table as speed_table
 
 SCHEMA = "holdfast-matrix/1"
 SEVERAL = "several"
@@ -85,6 +87,7 @@ class Matrix:
     squares: Mapping[tuple[str, str, str], Square]
     runs: int
     left_out: int
+    speeds: Sequence[Speed] = ()
 
     def rows(self, system: str) -> list[str]:
         """The properties that any run judged for a system."""
@@ -97,6 +100,7 @@ class Matrix:
 
 def matrix(results: Iterable[Result]) -> Matrix:
     """All results as one matrix; those that could not be carried out count for nothing."""
+    results = list(results)
     squares: dict[tuple[str, str, str], Square] = {}
     runs, left_out = 0, 0
     for result in results:
@@ -121,6 +125,7 @@ def matrix(results: Iterable[Result]) -> Matrix:
         squares=squares,
         runs=runs,
         left_out=left_out,
+        speeds=speeds(results),
     )
 
 
@@ -138,6 +143,7 @@ def table(found: Matrix) -> dict[str, Any]:
             for fault in found.faults
             if (system, prop, fault) in found.squares
         ],
+        "speeds": speed_table(found.speeds),
         "claims": {
             system: {"claim": told.claim, "mechanism": told.mechanism, "caveat": told.caveat}
             for system in found.systems
