@@ -125,6 +125,12 @@ SYSTEMS: dict[str, SystemRow] = {
         nodes=1,
         most=1,
     ),
+    "nats-kv": SystemRow(
+        entry=f"{_S}.nats_kv.system:SYSTEM",
+        says="a key of a NATS JetStream bucket that ages with it, through unmodified nats-py",
+        nodes=1,
+        most=5,
+    ),
     "program": SystemRow(
         entry=f"{_S}.program.system:SYSTEM",
         says="a client program of yours, in any language, over JSON lines (--client)",
