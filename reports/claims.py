@@ -95,6 +95,11 @@ CLAIMS: Mapping[str, Claim] = {
         mechanism="the resource takes a write only on its newest version",
         caveat="owners work side by side; what is outside the one register is not protected",
     ),
+    "idempotent": Claim(
+        claim="no lock, and yet a command that is sent again takes effect once",
+        mechanism="the resource knows a command by its key and remembers that it carried it out",
+        caveat="only for what has such a key: two different updates still overwrite each other",
+    ),
     "none": Claim(
         claim="nothing is excluded",
         mechanism="every acquire is granted",
