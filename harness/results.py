@@ -88,8 +88,10 @@ MEASURES = {
     "p99": "99 of 100 acquires were granted within",
     "failover": "the longest time without a grant after a fault on servers",
     "grants": "grants per second (fewer is worse)",
+    "ops": "calls answered ok per second (fewer is worse)",
 }
-"""What a run is measured by: spans in ns, and a rate."""
+"""What a run is measured by: spans in ns, and rates."""
+RATES = ("grants", "ops")
 
 
 def variant(system: str, options: Mapping[str, str], resource: str) -> str:
@@ -161,6 +163,8 @@ def _measures(verdicts: Mapping[str, Any]) -> dict[str, float]:
     span_s = (verdicts["stop_ns"] - verdicts["start_ns"]) / SECOND
     if told and span_s > 0:
         found["grants"] = round(told["acquire"]["granted"] / span_s, 3)
+        answered = sum(spans["n"] for spans in told.get("latency_ns", {}).values())
+        found["ops"] = round(answered / span_s, 3)
     return found
 
 

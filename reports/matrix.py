@@ -16,6 +16,8 @@ from holdfast.harness.rates import clopper_pearson, none_in
 from holdfast.harness.results import CALM, Result, failed, planned, staged
 from holdfast.harness.verdict import PROPERTIES, Verdict
 from holdfast.reports.claims import claim_of
+from holdfast.reports.speeds import Speed, speeds
+from holdfast.reports.speeds import table as speed_table
 from holdfast.reports.words import percent
 
 SCHEMA = "holdfast-matrix/1"
@@ -86,6 +88,7 @@ class Matrix:
     squares: Mapping[tuple[str, str, str], Square]
     runs: int
     left_out: int
+    speeds: Sequence[Speed] = ()
 
     def rows(self, system: str) -> list[str]:
         """The properties that any run judged for a system."""
@@ -103,6 +106,7 @@ class Matrix:
 
 def matrix(results: Iterable[Result]) -> Matrix:
     """All results as one matrix; those that could not be carried out count for nothing."""
+    results = list(results)
     squares: dict[tuple[str, str, str], Square] = {}
     scenes: set[str] = set()
     runs, left_out = 0, 0
@@ -129,6 +133,7 @@ def matrix(results: Iterable[Result]) -> Matrix:
         squares=squares,
         runs=runs,
         left_out=left_out,
+        speeds=speeds(results),
     )
 
 
@@ -153,6 +158,7 @@ def table(found: Matrix) -> dict[str, Any]:
             for fault in found.faults
             if (system, prop, fault) in found.squares
         ],
+        "speeds": speed_table(found.speeds),
         "claims": {
             system: {"claim": told.claim, "mechanism": told.mechanism, "caveat": told.caveat}
             for system in found.systems

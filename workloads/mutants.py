@@ -46,10 +46,20 @@ class ForgetfulStore(Store):
         return None
 
 
+class ForgottenJobs(Store):
+    """Knows no version and no command any more after a restart, only the tokens."""
+
+    def restarted(self) -> None:
+        self.done.clear()
+        for register in self.registers.values():
+            register.version = 0
+
+
 STORES: dict[str, type[Store]] = {
     "unchecked-tokens": UncheckedTokens,
     "tolerant-tokens": TolerantTokens,
     "forgotten-commands": ForgetfulStore,
     "short-memory": ShortMemory,
+    "forgotten-jobs": ForgottenJobs,
 }
 """name -> the store with that bug"""

@@ -16,6 +16,7 @@ DEFAULTS = {
     "permits": 2,
     "look": 0,
     "ordered": 0,
+    "mark": 0,
     "renew_pct": 33,
     "rate": 0,
 }
@@ -28,6 +29,7 @@ class Shape:
     order (1), after how many percent of its lease a long hold is renewed, how many acquires are due
     a second, of all clients together (0: as they come).
 
+    mark   when a job is marked as done: with its effect (0), after it (1), before it (2)
     look   whether an owner looks at its lease right before it writes, and gives up if it is over
     """
 
@@ -39,6 +41,7 @@ class Shape:
     permits: int
     look: bool
     ordered: int
+    mark: int
     renew_pct: int
     rate: int
 
@@ -55,6 +58,7 @@ class Shape:
             permits=max(1, value["permits"]),
             look=bool(value["look"]),
             ordered=value["ordered"],
+            mark=value["mark"],
             renew_pct=max(1, value["renew_pct"]),
             rate=value["rate"],
         )

@@ -24,6 +24,7 @@ class Mutant:
     says    what is wrong, in one sentence
     breaks  the property whose checker must find it, or ASSERTION
     seeds   the simulator finds it within so many seeds of its swarm
+    scenario  whose faults show it, with so many seeds, where the swarm's do not; "": the swarm's do
     """
 
     part: str
@@ -31,6 +32,7 @@ class Mutant:
     says: str
     breaks: str
     seeds: int
+    scenario: str = ""
 
     @property
     def system(self) -> str:
@@ -288,6 +290,21 @@ MUTANTS: dict[str, Mutant] = {
         says="a client waits for word of its turn, and neither asks nor looks at the time",
         breaks="no-hung-request",
         seeds=500,
+    ),
+    "unread-answer": Mutant(
+        part="reference",
+        area="client",
+        says="a client goes to work when it has an answer, whatever the answer is",
+        breaks="mutual-exclusion",
+        seeds=200,
+    ),
+    "forgotten-jobs": Mutant(
+        part="resource",
+        area="resource",
+        says="after a restart the resource no longer knows what was written",
+        breaks="exactly-once-job",
+        seeds=5,
+        scenario="singleton-job",
     ),
     "leaky-round": Mutant(
         part="majority",

@@ -212,3 +212,18 @@ def test_a_scheduler_that_does_not_answer_is_an_environment_that_failed(
     said = holdfast(capsys, "campaign", written(tmp_path), "--scheduler", "nowhere://1")
     assert said.code == 4
     assert "cannot be reached" in said.err and "Traceback" not in said.err
+
+
+def test_every_run_can_be_told_to_last_longer_than_the_file_says(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "two.toml"
+    file.write_text(
+        'systems = ["single"]\nbackend = "sim"\ntime = "2s"\nnemeses = ["none", "kill"]'
+    )
+    found = in_process(capsys, tmp_path, monkeypatch, file, "--time", "9s")
+    assert str(found["results"]).count("--time 9s") == found["runs"] == 2
+    refused = holdfast(capsys, "campaign", file, "--time", "soon")
+    assert refused.code == 2 and "'soon' is not a span of time" in refused.err
+    swarm = holdfast(capsys, "campaign", written(tmp_path), "--time", "9s")
+    assert swarm.code == 2 and "a swarm draws the length" in swarm.err

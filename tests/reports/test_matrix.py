@@ -115,6 +115,24 @@ def test_the_page_links_reports_that_exist_and_runs_nothing_hostile(tmp_path: Pa
     assert "redis" in text and CLAIMS["redis"].caveat.split(";")[0] in text
 
 
+def test_speed_has_a_row_for_what_was_seen_to_bite_and_none_for_virtual_time() -> None:
+    def timed(grants: float, *bit: str, backend: str = "docker") -> Result:
+        measures = {"ops": 3 * grants, "grants": grants, "p50": 2_000_000.0, "p99": 1.5e9}
+        return replace(run("+", *bit), backend=backend, measures=measures)
+
+    found = matrix([timed(10), timed(30), timed(4, "pause", "kill"), timed(9, backend="sim")])
+    assert [(row["faults"], row["runs"], row["grants"]) for row in table(found)["speeds"]] == [
+        ("none", 2, 20.0),
+        ("kill+pause", 1, 4.0),
+    ]
+    row = "| redis | try-lock | docker | none | 2 | 60.0 | 20.0 | 2.00 ms | 1.50 s |"
+    assert row in markdown(found)
+    for text in (terminal(found, width=160, colour=False), page(found, Path())):
+        assert "60.0" in text and "1.50 s" in text
+    silent = matrix([run("+"), timed(9, backend="sim")])
+    assert "## Speed" not in markdown(silent) and "acquire p50" not in page(silent, Path())
+
+
 @pytest.mark.parametrize("system", list(catalogue.SYSTEMS))
 def test_every_system_has_its_row_in_the_table_of_claims(system: str) -> None:
     told = CLAIMS[system]

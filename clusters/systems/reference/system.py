@@ -38,6 +38,7 @@ KEPT = (
     "truthful-queries",
     "no-multi-lock-deadlock",
     "applied-once",
+    "exactly-once-job",
 )
 KEPT_IN_ORDER = ("starvation-freedom", "bounded-bypass")
 """kept besides where nobody races for a freed lock"""

@@ -25,6 +25,7 @@ KEEPS: dict[str, tuple[str, ...]] = {
     "mutual-exclusion": ALIVE,
     "no-stale-write": ALIVE,
     "no-lost-update": ALIVE,
+    "exactly-once-job": ALIVE,
     "token-order": ALIVE,
     "ownership": ("any",),
     "loss-notice": ("any",),

@@ -9,6 +9,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ TELL_S = 5.0
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the campaign.")
 @click.option("--fresh", is_flag=True, help="Begin again; what is there is put aside.")
 @click.option("--shrink", help="Then make the first failure small, for at most so long: 60s.")
+@click.option("--time", "each", help="Let every run last so long, whatever the file says: 10m.")
 @click.option("--dry-run", is_flag=True, help="Print the runs and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 def command(
@@ -48,6 +50,7 @@ def command(
     out: Path | None,
     fresh: bool,
     shrink: str | None,
+    each: str | None,
     dry_run: bool,
     as_json: bool,
 ) -> int:
@@ -59,6 +62,8 @@ def command(
     if scheduler and processes:
         raise UsageError("-j is for processes of this machine; a scheduler has workers of its own")
     campaign = read(_toml(file), prepare.KNOWN, str(file), file.stem, staging.one_run)
+    if each:
+        campaign = lasting(campaign, each)
     check(campaign)
     jobs = list(campaign.jobs(version(campaign)))
     shrink_ns = duration_ns(shrink) if shrink else 0
@@ -99,6 +104,17 @@ def _toml(file: Path) -> dict[str, Any]:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise UsageError(f"{file}: not TOML: {error}") from error
+
+
+def lasting(campaign: Campaign, each: str) -> Campaign:
+    """The same with runs of another length. UsageError where it is none, or a swarm draws it."""
+    time_ns = duration_ns(each)
+    if time_ns <= 0:
+        raise UsageError(f"--time {each}: a run must last for some time, as in --time 10m")
+    if any(cell.swarm for cell in campaign.cells):
+        raise UsageError("--time: a swarm draws the length of its runs from the seed")
+    cells = [replace(cell, plan=replace(cell.plan, time_ns=time_ns)) for cell in campaign.cells]
+    return replace(campaign, cells=cells)
 
 
 def check(campaign: Campaign) -> None:

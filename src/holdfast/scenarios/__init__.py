@@ -36,6 +36,7 @@ SCENARIOS: dict[str, Scenario] = {
     "delayed-renewal": Scenario(says="renewals that come late, and renewals that come too late"),
     "duplicate-request": Scenario(says="every other write is sent twice, and the leader dies"),
     "stale-owner-resume": Scenario(says="a holder comes back after three leases and goes on"),
+    "singleton-job": Scenario(says="each job is done once, though its owners die and stand still"),
     "service-restart": Scenario(says="all lock servers die at once, and come back"),
     "clock-skew": Scenario(says="wall clocks step, run fast and flicker, at server and holder"),
     "token-rejection": Scenario(says="a strict resource refuses whoever comes with an old token"),
