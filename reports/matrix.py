@@ -16,9 +16,9 @@ from holdfast.harness.rates import clopper_pearson, none_in
 from holdfast.harness.results import CALM, Result, failed, planned, staged
 from holdfast.harness.verdict import PROPERTIES, Verdict
 from holdfast.reports.claims import claim_of
-from holdfast.reports.pages import percent
 from holdfast.reports.speeds import Speed, speeds
 from holdfast.reports.speeds import table as speed_table
+from holdfast.reports.words import percent
 
 SCHEMA = "holdfast-matrix/1"
 SEVERAL = "several"

@@ -16,9 +16,9 @@ from holdfast.harness.rates import none_in
 from holdfast.harness.results import Result
 from holdfast.reports.claims import claim_of
 from holdfast.reports.matrix import HELD, NOT_EXERCISED, VIOLATED, Matrix, Square
-from holdfast.reports.pages import percent, render
+from holdfast.reports.pages import render
 from holdfast.reports.speeds import COLUMNS
-from holdfast.reports.words import count, plain
+from holdfast.reports.words import count, percent, plain
 
 SIGNS = {HELD: "+", VIOLATED: "x", NOT_EXERCISED: "?"}
 STYLES = {HELD: "green", VIOLATED: "bold red", NOT_EXERCISED: "magenta"}

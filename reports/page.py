@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from holdfast.harness.rates import clopper_pearson
 from holdfast.harness.verdict import Severity, Verdict
 from holdfast.reports import charts
 from holdfast.reports.around import Beside
@@ -162,6 +163,12 @@ def _mark(run: Judged, card: Card) -> dict[str, Any]:
         "lanes": [plain(lane, 24) for lane in shown.lanes],
         "clashes": [[run.at(low) / US, run.at(high) / US] for low, high in shown.clashes],
     }
+
+
+def residual(run: Judged) -> tuple[float, float]:
+    """Between which shares of expired owners' writes are accepted, at 95 %; (0, 1) if none came."""
+    owner = run.evidence.expired_owner
+    return clopper_pearson(owner.accepted, owner.sent)
 
 
 def spans(run: Judged) -> list[Chart]:
