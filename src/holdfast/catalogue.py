@@ -286,6 +286,10 @@ NEMESES: dict[str, Row] = {
     "black-hole": Row(
         entry=f"{_N}.black_hole:NEMESIS", says="a client's connections swallow everything"
     ),
+    "hang-up": Row(
+        entry=f"{_N}.hang_up:NEMESIS",
+        says="a client's connections are ended from the server's side, idle or not",
+    ),
     "cancel": Row(
         entry=f"{_N}.cancel:NEMESIS", says="a running call of a client is cancelled by its caller"
     ),
