@@ -10,6 +10,7 @@ import numpy as np
 from holdfast.checkers import served
 from holdfast.checkers.columns import Indices, column, rows_of
 from holdfast.checkers.coverage import coverage
+from holdfast.checkers.lines import below, paths
 from holdfast.checkers.pace import too_slow
 from holdfast.checkers.table import Bools, Table, table
 from holdfast.harness.case import Case
@@ -194,7 +195,10 @@ def _probes(case: Case) -> Met:
     found = table(case)
     asked = set(np.unique(found.key[found.op != Op.PROBE]).tolist())
     probed = set(np.unique(found.key[found.op == Op.PROBE]).tolist())
-    names = sorted(case.history.strings[key] for key in asked - probed)
+    known = paths(case)
+    tops = [known[key] for key in probed if key in known]
+    met = {key for key in asked if key in known and any(below(known[key], top) for top in tops)}
+    names = sorted(case.history.strings[key] for key in asked - probed - met)
     lacks = [f"never probed after the run: {', '.join(names)}"] if names else []
     if not asked and not probed:
         lacks.append("no lock was ever asked for")

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from holdfast.checkers import queried
 from holdfast.checkers.exercise import conclude, exercise
 from holdfast.checkers.holds import Attempt, by_id
+from holdfast.checkers.lines import paths
 from holdfast.checkers.queried import LockStory
 from holdfast.checkers.sentences import name, seconds
 from holdfast.harness.case import Case
@@ -69,7 +70,7 @@ def _queries(case: Case, op: Op) -> Iterator[Query]:
     rows = case.history.rows
     for row in case.history.of(op).tolist():
         one = rows[row]
-        if one["status"] == Status.OK:
+        if one["status"] == Status.OK and int(one["key"]) not in paths(case):
             yield Query(
                 row=row,
                 key=int(one["key"]),

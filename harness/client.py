@@ -219,12 +219,13 @@ class Context:
         """The resource's version, -1 if it refused or did not answer."""
         return await self._ask(grant, Op.READ, 0)
 
-    async def write(self, grant: Grant, *, base: int = -1, repeats: int = 0) -> int:
+    async def write(self, grant: Grant, *, base: int = -1, repeats: int = 0, path: str = "") -> int:
         """Write to the resource, building on version `base` (-1: blind); -1 if not accepted.
 
-        It is sent so many times more under its own identity, whatever is answered.
+        It is sent so many times more under its own identity, whatever is answered. path: what to
+        write to below the lock that is held, which stands for it too.
         """
-        return await self._ask(grant, Op.WRITE, base, repeats)
+        return await self._ask(grant, Op.WRITE, base, repeats, path)
 
     def lost(self, grant: Grant) -> bool:
         """Whether this client was told that it no longer holds."""
@@ -276,9 +277,10 @@ class Context:
         """Let time pass: the client thinks, works or waits between two calls."""
         await asyncio.sleep(span_ns / SECOND)
 
-    async def _ask(self, grant: Grant, op: Op, base: int, repeats: int = 0) -> int:
+    async def _ask(self, grant: Grant, op: Op, base: int, repeats: int = 0, path: str = "") -> int:
         recorder, resource = self._recorder, self._parts.resource
-        key = recorder.intern(grant.lock)
+        register = path or grant.lock
+        key = recorder.intern(register)
         row = recorder.invoke(
             op, self.process, key, attempt=grant.attempt, token=grant.token, arg=base, aux=repeats
         )
@@ -286,10 +288,10 @@ class Context:
         sent: dict[str, Any] = {"op": name, "attempt": grant.attempt, "token": grant.token}
         with self._watched(CALL) as stamped:
             if op is Op.READ:
-                reply = await resource.read(grant.lock, **sent)
+                reply = await resource.read(register, **sent)
             else:
                 replies = [
-                    await resource.write(grant.lock, base=base, **sent) for _ in range(1 + repeats)
+                    await resource.write(register, base=base, **sent) for _ in range(1 + repeats)
                 ]
                 reply = next((r for r in replies if r.outcome is Status.OK), _worst(replies))
             err = recorder.intern(reply.error)

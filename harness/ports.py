@@ -307,6 +307,7 @@ ABILITIES: dict[str, str] = {
     "condition": "granted only if nobody held since",
     "queries": "who holds, and who waits before whom",
     "priorities": "the more urgent goes first",
+    "subtrees": "a lock called /a/b stands for all paths below it",
 }
 """What a system may be able to do beyond the five methods of a LockClient."""
 

@@ -213,6 +213,11 @@ WORKLOADS: dict[str, Row] = {
         says="takes some of a semaphore's permits (--set permits=2)",
         needs=("permits",),
     ),
+    "hierarchy": Row(
+        entry=f"{_W}.hierarchy",
+        says="locks whole subtrees, and writes to the leaves below",
+        needs=("subtrees",),
+    ),
     "reentrant": Row(
         entry=f"{_W}.reentrant",
         says="goes in again where it holds, and out as often",

@@ -184,6 +184,20 @@ MUTANTS: dict[str, Mutant] = {
         breaks="starvation-freedom",
         seeds=500,
     ),
+    "parent-only": Mutant(
+        part="reference",
+        area="terms",
+        says="of a path only the step above and the step below are looked at",
+        breaks="mutual-exclusion",
+        seeds=400,
+    ),
+    "forgotten-descendants": Mutant(
+        part="reference",
+        area="terms",
+        says="a path is granted while somebody holds what lies below it",
+        breaks="mutual-exclusion",
+        seeds=400,
+    ),
     "blind-to-circles": Mutant(
         part="reference",
         area="terms",

@@ -83,6 +83,12 @@ PLANS = {
         never=frozenset({"renew not-owner", "release not-owner", "lost ok"}),
         verdicts={"mutual-exclusion": "HOLDS"},
     ),
+    "a tree of locks": Told(
+        plan=small("reference", 1500, workload="hierarchy", clients=4, nodes=3),
+        answers=frozenset({"acquire ok", "waiting ok", "renew ok", "release ok"}),
+        never=frozenset({"acquire info", "release not-owner", "served-write fail", "lost ok"}),
+        verdicts={"mutual-exclusion": "HOLDS", "token-order": "HOLDS", "bounded-bypass": "HOLDS"},
+    ),
     "expiry": Told(
         plan=small("reference", 2500, HOLDER_PAUSED),
         answers=frozenset({"acquire ok", "lost ok"}),

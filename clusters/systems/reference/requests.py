@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from holdfast.clusters.systems.reference import trees
 from holdfast.clusters.systems.reference.admission import PRIORITIES
 from holdfast.clusters.systems.reference.tables import EXCLUSIVE, PERMITS
 
@@ -104,4 +105,7 @@ def command(
             return {}, f"{op}: {name} is {value!r:.80}"
         if name in frame:
             asked[name] = value
+    terms = asked.get("terms") or {}
+    if trees.is_path(asked.get("lock", "")) and terms.get("mode", EXCLUSIVE) != EXCLUSIVE:
+        return {}, f"{op}: {asked['lock']!r:.80} is a path, and a path is held alone"
     return asked, ""

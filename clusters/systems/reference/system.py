@@ -123,6 +123,8 @@ class ReferenceSystem:
             recovery_ns=5 * SECOND,
             keeps=dict.fromkeys(kept, ("any",)),
             sheet=SHEET,
+            subtrees=True,
+            delay_ns=chosen.delay_ns,
             aging=PRIORITIES - 1 if chosen.queue == "priority" else -1,
         )
 
