@@ -250,12 +250,29 @@ def _queries(case: Case) -> Met:
     answered = rows[asked[rows["status"][asked] == Status.OK]]
     holders = int(((answered["f"] == Op.HOLDER) & (answered["token"] != NO_TOKEN)).sum())
     places = int(((answered["f"] == Op.PLACE) & (answered["res"] >= 0)).sum())
-    lacks = []
+    lacks, checks = [], _checks(case)
+    if checks and not asked.size:
+        return checks, [] if checks["over when asked about"] else ["no hold was asked about late"]
     if not holders:
         lacks.append(f"no answer named a holder: 0 of {len(asked)} queries")
     if not places:
         lacks.append(f"no answer gave a place in the queue: 0 of {len(asked)} queries")
-    return {"queries": len(asked), "holders named": holders, "places given": places}, lacks
+    return checks | {"queries": len(asked), "holders named": holders, "places given": places}, lacks
+
+
+def _checks(case: Case) -> dict[str, int]:
+    """Questions whether a hold is in force, where there are any."""
+    rows = case.history.of(Op.CHECK)
+    status = column(case, "status")[rows]
+    answered = rows[(status == Status.OK) | (status == Status.FAIL)]
+    entry = table(case).of_id(column(case, "attempt")[answered])
+    known = entry >= 0
+    late = table(case).end[entry[known]] < column(case, "t_inv")[answered[known]]
+    return (
+        {"holds asked about": len(answered), "over when asked about": int(late.sum())}
+        if len(rows)
+        else {}
+    )
 
 
 def _second_locks(case: Case) -> Met:

@@ -179,6 +179,13 @@ class Context:
         said = await self._query(Op.PLACE, lock, attempt_id(self.process, self._attempts))
         return said.place if said.outcome is Status.OK else None
 
+    async def check(self, grant: Grant) -> bool | None:
+        """Whether a hold, past or present, is in force; None: no answer."""
+        client: Any = self._parts.lock_client
+        edges = {"attempt": grant.attempt, "token": grant.token}
+        said = await self._call(Op.CHECK, grant.lock, edges, lambda: client.check(grant))
+        return {Status.OK: True, Status.FAIL: False}.get(said.outcome)
+
     async def _query(self, op: Op, lock: str, attempt: int) -> Queried:
         key = self._recorder.intern(lock)
         row = self._recorder.invoke(op, self.process, key, attempt=attempt)

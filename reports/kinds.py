@@ -127,6 +127,13 @@ KINDS: dict[str, Kind] = {
         remedy="Wake the next waiter in the same step that frees the lock; look for lost wake-ups"
         " and for waiters that are gone but still stand in the queue.",
     ),
+    "early-grant": Kind(
+        name="Early grant",
+        means="a lock was granted within the time for which it was to be closed, because the"
+        " session of its holder had died",
+        remedy="Close the lock in the same step that ends the session, and count the delay from"
+        " there; a new leader counts it anew.",
+    ),
     "over-admission": Kind(
         name="Over-admission",
         means="more permits of a semaphore were held at once than there are",

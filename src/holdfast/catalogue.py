@@ -57,6 +57,13 @@ SYSTEMS: dict[str, SystemRow] = {
         most=9,
         simulated=f"{_S}.reference.simulated:serve",
     ),
+    "chubby": SystemRow(
+        entry=f"{_S}.chubby.system:SYSTEM",
+        says="the same service with sessions, lock-delay and sequencers, as Chubby has them",
+        nodes=3,
+        most=9,
+        simulated=f"{_S}.reference.simulated:serve",
+    ),
     "single": SystemRow(
         entry=f"{_S}.single.system:SYSTEM",
         says="one lease server in memory: a single point of failure on purpose",
@@ -227,6 +234,11 @@ WORKLOADS: dict[str, Row] = {
         entry=f"{_W}.queries",
         says="asks who holds and who waits before whom, and acquires if nobody held since",
         needs=("queries", "condition"),
+    ),
+    "sequencers": Row(
+        entry=f"{_W}.sequencers",
+        says="asks of its own holds, while they last and afterwards, whether they are in force",
+        needs=("sequencers",),
     ),
     "duplicate-request": Row(
         entry=f"{_W}.duplicate_request", says="sends writes twice, as after a timeout"

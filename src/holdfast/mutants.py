@@ -184,6 +184,20 @@ MUTANTS: dict[str, Mutant] = {
         breaks="starvation-freedom",
         seeds=500,
     ),
+    "no-lock-delay": Mutant(
+        part="chubby",
+        area="session",
+        says="a lock is open at once when the session of its holder has died",
+        breaks="mutual-exclusion",
+        seeds=200,
+    ),
+    "every-sequencer": Mutant(
+        part="reference",
+        area="terms",
+        says="a sequencer is taken for in force if it was ever given out",
+        breaks="truthful-queries",
+        seeds=200,
+    ),
     "parent-only": Mutant(
         part="reference",
         area="terms",

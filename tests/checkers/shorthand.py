@@ -12,7 +12,7 @@ Words stand for moments, one second apart unless `@4.5` says when (seconds). A w
 
     calls    a acquire  t try  p probe  n renew  r release  h heartbeat  f force-unlock
              w write  d read  q who holds (`0q+7=2`: token 7, renewed twice; `0q+`: nobody)
-             k how many wait before me (`0k+=1`)
+             k how many wait before me (`0k+=1`)  c is my hold in force (`0c-`: it is not)
     moments  L lost  C closed (all that the process holds)  Q still in the queue  S D served
 
 A call without an answer never returned. The resource numbers versions and keeps the highest token
@@ -36,7 +36,7 @@ from holdfast.harness.verdict import Promises
 CALLS = {
     "a": Op.ACQUIRE, "t": Op.TRY, "p": Op.PROBE, "n": Op.RENEW, "r": Op.RELEASE,
     "h": Op.HEARTBEAT, "f": Op.FORCE_UNLOCK, "w": Op.WRITE, "d": Op.READ,
-    "q": Op.HOLDER, "k": Op.PLACE,
+    "q": Op.HOLDER, "k": Op.PLACE, "c": Op.CHECK,
 }  # fmt: skip
 MOMENTS = {
     "L": Op.LOST, "C": Op.CLOSED, "Q": Op.WAITING, "S": Op.SERVED_WRITE, "D": Op.SERVED_READ,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from holdfast.clusters.systems.reference import sequencers
 from holdfast.clusters.systems.reference.locks import Locks
 from holdfast.clusters.systems.reference.tables import (
     EXCLUSIVE,
@@ -117,6 +118,24 @@ class FormerHolder(Locks):
         return {**before, "place": answer["place"], "length": answer["length"]}
 
 
+class EverySequencer(Locks):
+    """Takes a sequencer for in force if its generation was ever given out."""
+
+    def _check(self, index: int, command: Mapping[str, Any]) -> Answer:
+        lock, generation = sequencers.read(command["sequencer"]) or ("", -1)
+        given = 0 < generation <= self.tokens.newest.get(lock, 0)
+        return {"is": "in-force" if given else "not-in-force"}
+
+
+class NoLockDelay(Locks):
+    """Opens a lock as soon as the session of its holder has died."""
+
+    def end(self, index: int, hold: Hold, reason: str) -> None:
+        delays, self.delays = self.delays, False
+        super().end(index, hold, reason)
+        self.delays = delays
+
+
 # Order
 
 
@@ -183,6 +202,8 @@ LOCKS: dict[str, type[Locks]] = {
     "former-holder": FormerHolder,
     "last-come-first": LastComeFirst,
     "no-aging": NoAging,
+    "every-sequencer": EverySequencer,
+    "no-lock-delay": NoLockDelay,
     "parent-only": ParentOnly,
     "forgotten-descendants": ForgottenDescendants,
     "blind-to-circles": BlindToCircles,

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+from holdfast.clusters.systems.reference import sequencers
 from holdfast.clusters.systems.reference.beliefs import Held, Wait
 from holdfast.clusters.systems.reference.options import read
 from holdfast.clusters.systems.reference.requests import MAX_NS
@@ -27,6 +28,8 @@ MEANING: dict[str, Status] = {
     "granted": Status.OK,
     "renewed": Status.OK,
     "released": Status.OK,
+    "in-force": Status.OK,
+    "not-in-force": Status.FAIL,
     "held": Status.FAIL,
     "changed": Status.FAIL,
     "deadlock": Status.FAIL,
@@ -144,6 +147,12 @@ class ReferenceClient:
             renewals=answer.get("renewals", 0),
             place=answer["place"],
         )
+
+    async def check(self, grant: Grant) -> Answer:
+        """As `SequencerLockClient`; what is shown is the sequencer of the hold."""
+        shown = sequencers.written(grant.lock, grant.token)
+        until_s = self._until(self._call_s)
+        return self._meant(await self._talk.plain("check", until_s=until_s, sequencer=shown))
 
     async def close(self) -> None:
         """Lets the connection go; leases run on, a session with heartbeats is ended."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.clusters.systems.reference import admission, circles, decided, trees
+from holdfast.clusters.systems.reference import admission, circles, decided, sequencers, trees
 from holdfast.clusters.systems.reference.endings import Endings
 from holdfast.clusters.systems.reference.tables import (
     MAX_OPEN,
@@ -351,6 +351,13 @@ class Locks:
     def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
         return admission.described(self.line(command["lock"]), command["attempt"], self.order)
 
+    def _check(self, index: int, command: Mapping[str, Any]) -> Answer:
+        """Whether the hold that a sequencer names is in force."""
+        lock, generation = sequencers.read(command["sequencer"]) or ("", -1)
+        holds = self.locks[lock].holds if lock in self.locks else []
+        in_force = any(hold.token == generation for hold in holds)
+        return {"is": "in-force" if in_force else "not-in-force"}
+
     # Snapshots
 
     def dump(self) -> dict[str, Any]:
@@ -386,4 +393,5 @@ _HANDLERS = {
     "beat": "_beat",
     "close": "_close",
     "holder": "_holder",
+    "check": "_check",
 }

@@ -9,7 +9,7 @@ from holdfast.clusters.systems.reference import trees
 from holdfast.clusters.systems.reference.admission import PRIORITIES
 from holdfast.clusters.systems.reference.tables import EXCLUSIVE, PERMITS
 
-MAX_TEXT = 256
+MAX_TEXT = 512
 MAX_NS = 24 * 3600 * 1_000_000_000
 """the longest lease and the longest wait: a day"""
 MAX_PERMITS = 1 << 16
@@ -80,6 +80,7 @@ REQUESTS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "cancel": {**_NUMBERED, "target": _COUNT, "drop": lambda value: type(value) is bool},
     "force": {"lock": text, "token": whole(-1, _BIG)},
     "holder": {"lock": text, "attempt": whole(-_BIG, _BIG)},
+    "check": {"sequencer": text},
     "ask": {"session": _COUNT, "holds": list_of(_hold), "waits": list_of(_COUNT)},
     "status": {},
 }
