@@ -25,6 +25,11 @@ CLAIMS: Mapping[str, Claim] = {
         mechanism="every grant is an entry of a replicated log; tokens are its positions",
         caveat="a paused owner goes on believing; only a resource that checks tokens stops it",
     ),
+    "chubby": Claim(
+        claim="exclusive while a majority lives; a dead client's lock is closed for a while",
+        mechanism="sessions with heartbeats, a lock-delay, sequencers that the resource compares",
+        caveat="what a dead client sent may take longer than the delay; then only sequencers help",
+    ),
     "single": Claim(
         claim="exclusive while its one server runs",
         mechanism="a table of leases in memory and a counter for tokens",
