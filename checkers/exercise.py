@@ -39,6 +39,8 @@ EXCUSED_BY_MISSING_ROWS = frozenset(
         "double-holder",
         "expired-owner-write",
         "deadlock",
+        "livelock",
+        "spurious-refusal",
         "orphan",
         "hung-request",
         "lost-without-notice",

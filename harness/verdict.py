@@ -50,6 +50,10 @@ PROPERTIES: dict[str, tuple[Severity, str]] = {
         Severity.HIGH,
         "clients that wait for each other's locks in a circle are found and one is turned down",
     ),
+    "no-false-rejection": (
+        Severity.MEDIUM,
+        "whoever holds is not turned away, and neither is who asks for a free lock",
+    ),
     "starvation-freedom": (Severity.MEDIUM, "nobody waits on and on while others are served"),
     "bounded-bypass": (
         Severity.LOW,

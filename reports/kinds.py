@@ -140,6 +140,13 @@ KINDS: dict[str, Kind] = {
         remedy="Wake the next waiter in the same step that frees the lock; look for lost wake-ups"
         " and for waiters that are gone but still stand in the queue.",
     ),
+    "livelock": Kind(
+        name="Livelock",
+        means="clients tried again and again, no less often in the end, while nobody could hold the"
+        " lock and nobody was granted it",
+        remedy="Let whoever is refused wait for a random time that grows, or queue; look for failed"
+        " tries that keep each other out.",
+    ),
     "over-admission": Kind(
         name="Over-admission",
         means="more permits of a semaphore were held at once than there are",

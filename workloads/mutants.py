@@ -46,6 +46,16 @@ class ForgetfulStore(Store):
         return None
 
 
+class JealousTokens(Store):
+    """Takes each token once, as if its owner had nothing more to ask for."""
+
+    def admit(self, key: str, attempt: int, token: int) -> tuple[bool, Register]:
+        register = self.registers.setdefault(key, Register())
+        if token == register.highest:
+            return False, register
+        return super().admit(key, attempt, token)
+
+
 class ForgottenJobs(Store):
     """Knows no version and no command any more after a restart, only the tokens."""
 
@@ -61,5 +71,6 @@ STORES: dict[str, type[Store]] = {
     "forgotten-commands": ForgetfulStore,
     "short-memory": ShortMemory,
     "forgotten-jobs": ForgottenJobs,
+    "jealous-tokens": JealousTokens,
 }
 """name -> the store with that bug"""

@@ -242,6 +242,22 @@ WORKLOADS: dict[str, Row] = {
         entry=f"{_W}.singleton_job",
         says="one of many does each job, in turn (--set mark=1: marked as done after its effect)",
     ),
+    "leader-election": Row(
+        entry=f"{_W}.leader_election", says="whoever holds leads, for long; tokens are its terms"
+    ),
+    "crowd": Row(entry=f"{_W}.crowd", says="many clients that all ask alike and hold for a moment"),
+    "retry-storm": Row(
+        entry=f"{_W}.retry_storm",
+        says="most try again at once (--set backoff_ms=20: by chance later), a few wait",
+    ),
+    "slow-dependency": Row(
+        entry=f"{_W}.slow_dependency",
+        says="holds across a call that takes leases at times (--set renews=1: renews meanwhile)",
+    ),
+    "shared-client-id": Row(
+        entry=f"{_W}.shared_client_id",
+        says="owners of one name that release and renew once more what another has by then",
+    ),
     "many-locks": Row(
         entry=f"{_W}.many_locks",
         says="holds one lock and asks for another, in any order (--set ordered=1: in one)",
@@ -285,6 +301,10 @@ NEMESES: dict[str, Row] = {
     "delay": Row(entry=f"{_N}.delay:NEMESIS", says="replies to a client take longer"),
     "black-hole": Row(
         entry=f"{_N}.black_hole:NEMESIS", says="a client's connections swallow everything"
+    ),
+    "hang-up": Row(
+        entry=f"{_N}.hang_up:NEMESIS",
+        says="a client's connections are ended from the server's side, idle or not",
     ),
     "cancel": Row(
         entry=f"{_N}.cancel:NEMESIS", says="a running call of a client is cancelled by its caller"
@@ -331,6 +351,7 @@ CHECKERS: dict[str, str] = {
     "no-multi-lock-deadlock": f"{_C}.multi_lock_deadlock:check",
     "starvation-freedom": f"{_C}.starvation_freedom:check",
     "bounded-bypass": f"{_C}.bounded_bypass:check",
+    "no-false-rejection": f"{_C}.no_false_rejection:check",
     "truthful-queries": f"{_C}.truthful_queries:check",
 }
 SIM_OPTIONS = f"{_B}.sim.options:DEFAULTS"

@@ -306,6 +306,28 @@ MUTANTS: dict[str, Mutant] = {
         seeds=5,
         scenario="singleton-job",
     ),
+    "jealous-tokens": Mutant(
+        part="resource",
+        area="resource",
+        says="the resource takes each token once: the holder's second write is refused",
+        breaks="no-false-rejection",
+        seeds=400,
+    ),
+    "former-state": Mutant(
+        part="reference",
+        area="queue",
+        says="a try is answered at times from what was before the lock was given back",
+        breaks="no-false-rejection",
+        seeds=400,
+    ),
+    "release-by-name": Mutant(
+        part="reference",
+        area="terms",
+        says="a release or renewal counts for the holder of the same name, another process too",
+        breaks="ownership",
+        seeds=3,
+        scenario="shared-client-id",
+    ),
     "leaky-round": Mutant(
         part="majority",
         area="client",

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.clusters.systems.nats_kv.system import SYSTEM, _leader
 from holdfast.harness.errors import EnvironmentFailed, UsageError
-from holdfast.harness.events import Grant, Mode, Status
+from holdfast.harness.events import Grant, Mode, Op, Status
 from holdfast.harness.ports import ClientSetup, Node, Place
 from tests import needs
 from tests.front.test_runs import every_fault_has_evidence, nothing_promised_is_violated, run
@@ -64,9 +64,15 @@ class Bucket:
         return SimpleNamespace(value=self.value, revision=self.revision)
 
 
-def lock(bucket: Bucket) -> Any:
+def lock(bucket: Bucket, told: list[Op] | None = None) -> Any:
+    heard: list[Op] = [] if told is None else told
     setup = ClientSetup(
-        process=1, name="c1", servers=(), lease_ns=LEASE_NS, options={}, tell=lambda *_, **__: None
+        process=1,
+        name="c1",
+        servers=(),
+        lease_ns=LEASE_NS,
+        options={},
+        tell=lambda op, **rest: heard.append(op),
     )
     made = adapter().client(setup)
     made._bucket = bucket
@@ -139,6 +145,31 @@ def test_a_renewal_that_nobody_answered_does_not_cost_the_lock() -> None:
         assert not bucket.value
 
     asyncio.run(talk())
+
+
+def test_only_a_key_that_is_there_says_that_the_lock_is_held() -> None:
+    told: list[Op] = []
+
+    async def talk() -> None:
+        bucket = Bucket()
+        mine = lock(bucket, told)
+        gone = adapter().nats.js.errors.NoStreamResponseError()
+        answers = [gone, bucket.errors.KeyWrongLastSequenceError("wrong last sequence: 9"), None]
+
+        async def create(key: str, value: bytes) -> int:
+            error = answers.pop(0)
+            if error is not None:
+                raise error
+            return 9
+
+        bucket.create = create  # type: ignore[method-assign]
+        won = await mine.acquire(
+            "l", attempt=7, ttl_ns=LEASE_NS, wait_ns=LEASE_NS, mode=Mode.EXCLUSIVE
+        )
+        assert (won.outcome, won.token) == (Status.OK, 9)
+
+    asyncio.run(talk())
+    assert told == [Op.WAITING]
 
 
 def test_a_server_is_told_its_peers_only_where_it_has_some(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ QUICK = {
     "one-permit-more": 30,
     "unchecked-tokens": 30,
     "forgotten-jobs": 5,
+    "release-by-name": 3,
 }
 """One of each area that `make test` looks for, and within how many seeds."""
 

@@ -94,7 +94,8 @@ class NatsLock:
             over = wait_ns >= 0 and now_ns() + int(pause_s * SECOND) >= deadline
             if answer.outcome is not Status.FAIL or over:
                 return answer
-            self._setup.tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
+            if not answer.error:
+                self._setup.tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
             await asyncio.sleep(pause_s)
 
     async def _create(self, lock: str, attempt: int) -> Answer:

@@ -27,6 +27,7 @@ KEEPS: dict[str, tuple[str, ...]] = {
     "no-lost-update": ALIVE,
     "exactly-once-job": ALIVE,
     "token-order": ALIVE,
+    "no-false-rejection": ALIVE,
     "ownership": ("any",),
     "loss-notice": ("any",),
     "deadlock-freedom": ("any",),
