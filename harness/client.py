@@ -19,6 +19,7 @@ from typing import Any
 from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.events import (
     NO_TOKEN,
+    ONCE,
     PLAIN,
     Answer,
     Grant,
@@ -216,16 +217,18 @@ class Context:
         self._lost.discard(grant.attempt)
         return answer.outcome is Status.OK
 
-    async def read(self, grant: Grant) -> int:
-        """The resource's version, -1 if it refused or did not answer."""
-        return await self._ask(grant, Op.READ, 0)
+    async def read(self, grant: Grant, *, key: str = "") -> int:
+        """The version of the lock's own key of the resource, or of another one; -1 if it refused
+        or did not answer."""
+        return await self._ask(grant, Op.READ, 0, key=key)
 
-    async def write(self, grant: Grant, *, base: int = -1, repeats: int = 0) -> int:
+    async def write(self, grant: Grant, *, base: int = -1, repeats: int = 0, key: str = "") -> int:
         """Write to the resource, building on version `base` (-1: blind); -1 if not accepted.
 
-        It is sent so many times more under its own identity, whatever is answered.
+        It is sent so many times more under its own identity, whatever is answered. repeats ONCE:
+        it is the one command of its key, whoever sends it, where the resource knows such.
         """
-        return await self._ask(grant, Op.WRITE, base, repeats)
+        return await self._ask(grant, Op.WRITE, base, repeats, key)
 
     def lost(self, grant: Grant) -> bool:
         """Whether this client was told that it no longer holds."""
@@ -277,23 +280,28 @@ class Context:
         """Let time pass: the client thinks, works or waits between two calls."""
         await asyncio.sleep(span_ns / SECOND)
 
-    async def _ask(self, grant: Grant, op: Op, base: int, repeats: int = 0) -> int:
+    async def _ask(self, grant: Grant, op: Op, base: int, repeats: int = 0, key: str = "") -> int:
         recorder, resource = self._recorder, self._parts.resource
-        key = recorder.intern(grant.lock)
+        where = key or grant.lock
         row = recorder.invoke(
-            op, self.process, key, attempt=grant.attempt, token=grant.token, arg=base, aux=repeats
+            op,
+            self.process,
+            recorder.intern(where),
+            attempt=grant.attempt,
+            token=grant.token,
+            arg=base,
+            aux=repeats,
         )
         name = attempt_id(self.process, row)
         sent: dict[str, Any] = {"op": name, "attempt": grant.attempt, "token": grant.token}
         with self._watched(CALL) as stamped:
             if op is Op.READ:
-                reply = await resource.read(grant.lock, **sent)
+                reply = await resource.read(where, **sent)
             else:
-                reply = await resource.write(grant.lock, base=base, **sent)
-                if repeats:
-                    more = [
-                        await resource.write(grant.lock, base=base, **sent) for _ in range(repeats)
-                    ]
+                sent |= {"base": base, **({"once": True} if repeats == ONCE else {})}
+                reply = await resource.write(where, **sent)
+                if repeats > 0:
+                    more = [await resource.write(where, **sent) for _ in range(repeats)]
                     reply = _best([reply, *more])
             err = recorder.intern(reply.error)
             recorder.complete(row, reply.outcome, res=reply.version, err=err, stamped=stamped)
