@@ -37,6 +37,7 @@ from holdfast.harness.rows import Rows, Stamps
 
 GUARD_NS = 10 * SECOND
 """A call that is so much over its own bound is given up here and judged as a hung request."""
+NOBODY: AbstractContextManager[None] = nullcontext()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -298,9 +299,10 @@ class Context:
                 reply = await resource.read(where, **sent)
             else:
                 sent |= {"base": base, **({"once": True} if repeats == ONCE else {})}
-                times = 1 + max(0, repeats)
-                replies = [await resource.write(where, **sent) for _ in range(times)]
-                reply = next((r for r in replies if r.outcome is Status.OK), _worst(replies))
+                reply = await resource.write(where, **sent)
+                if repeats > 0:
+                    more = [await resource.write(where, **sent) for _ in range(repeats)]
+                    reply = _best([reply, *more])
             err = recorder.intern(reply.error)
             recorder.complete(row, reply.outcome, res=reply.version, err=err, stamped=stamped)
         return reply.version if reply.outcome is Status.OK else -1
@@ -328,7 +330,7 @@ class Context:
     def _watched(self, wire: str) -> AbstractContextManager[Stamped | None]:
         """What the kernel says of the call that is made meanwhile, where somebody can ask it."""
         stamps = self._parts.stamps
-        return nullcontext() if stamps is None or not wire else stamps.watch(wire)
+        return NOBODY if stamps is None or not wire else stamps.watch(wire)
 
     async def _guarded(
         self,
@@ -387,9 +389,13 @@ class Context:
             await waiting
 
 
-def _worst(replies: Sequence[Reply]) -> Reply:
-    """Of several answers to one request, none of them ok, the one that leaves most open."""
-    return next((reply for reply in replies if reply.outcome is Status.INFO), replies[0])
+def _best(replies: Sequence[Reply]) -> Reply:
+    """Of several answers to one request one that is ok, else the one that leaves most open."""
+    for outcome in (Status.OK, Status.INFO):
+        for reply in replies:
+            if reply.outcome is outcome:
+                return reply
+    return replies[0]
 
 
 def _unforeseen(error: Exception) -> Answer:

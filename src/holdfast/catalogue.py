@@ -125,6 +125,12 @@ SYSTEMS: dict[str, SystemRow] = {
         nodes=1,
         most=1,
     ),
+    "nats-kv": SystemRow(
+        entry=f"{_S}.nats_kv.system:SYSTEM",
+        says="a key of a NATS JetStream bucket that ages with it, through unmodified nats-py",
+        nodes=1,
+        most=5,
+    ),
     "program": SystemRow(
         entry=f"{_S}.program.system:SYSTEM",
         says="a client program of yours, in any language, over JSON lines (--client)",
@@ -295,6 +301,10 @@ NEMESES: dict[str, Row] = {
     "delay": Row(entry=f"{_N}.delay:NEMESIS", says="replies to a client take longer"),
     "black-hole": Row(
         entry=f"{_N}.black_hole:NEMESIS", says="a client's connections swallow everything"
+    ),
+    "hang-up": Row(
+        entry=f"{_N}.hang_up:NEMESIS",
+        says="a client's connections are ended from the server's side, idle or not",
     ),
     "cancel": Row(
         entry=f"{_N}.cancel:NEMESIS", says="a running call of a client is cancelled by its caller"

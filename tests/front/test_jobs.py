@@ -7,15 +7,16 @@ import pytest
 from holdfast import simulating
 from holdfast.commands import prepare
 from holdfast.commands.scenario_command import plan_of
-from holdfast.scenarios import SCENARIOS, path_of
 
 NAME = "singleton-job"
 
 
 def simulated(system: str, *options: str, **given: object) -> tuple[str, bool, set[str]]:
     """Verdict on exactly-once-job, whether it was promised, the kinds of finding."""
-    told = {"backend": "sim", "system": system, **given}
-    plan = plan_of(NAME, SCENARIOS[NAME], path_of(NAME), told, options)
+    chosen = dict(option.split("=") for option in options)
+    if "mutant" in given:
+        chosen["mutant"] = str(given.pop("mutant"))
+    plan = plan_of(NAME, {"backend": "sim", "system": system, **given, "options": chosen})
     ran = simulating.in_memory(prepare.manifest(prepare.complete(plan), NAME, ""))
     rows = {row["property"]: row for row in ran.verdicts["verdicts"]}
     row = rows["exactly-once-job"]

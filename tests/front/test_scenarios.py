@@ -25,7 +25,7 @@ BROKEN = {"split-vote", "redlock-two-down", "redlock-clock-step", "redlock-resta
 
 
 def simulated(name: str) -> simulating.Ran:
-    plan = plan_of(name, SCENARIOS[name], path_of(name), {"backend": "sim"}, ())
+    plan = plan_of(name, {"backend": "sim"})
     return simulating.in_memory(prepare.manifest(prepare.complete(plan), name, ""))
 
 
@@ -56,7 +56,7 @@ def test_every_plan_file_of_the_folder_is_in_the_table() -> None:
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("backend", ["local", "docker"])
 def test_a_scenario_can_be_planned_on_every_backend(name: str, backend: str) -> None:
-    plan = plan_of(name, SCENARIOS[name], path_of(name), {"backend": backend}, ())
+    plan = plan_of(name, {"backend": backend})
     assert prepare.complete(plan).system in catalogue.SYSTEMS
 
 

@@ -12,7 +12,6 @@ from holdfast.commands import prepare
 from holdfast.commands.scenario_command import plan_of
 from holdfast.harness.verdict import PROPERTIES
 from holdfast.mutants import AREAS, ASSERTION, MUTANTS
-from holdfast.scenarios import SCENARIOS, path_of
 from holdfast.simulating import Seed, one_plan, one_seed
 from holdfast.workloads.mutants import STORES
 
@@ -42,8 +41,8 @@ def tried(name: str, number: int) -> Seed:
     row = MUTANTS[name]
     if not row.scenario:
         return one_seed(number, row.system, {"mutant": name})
-    given = {"backend": "sim", "seed": number, "mutant": name}
-    plan = plan_of(row.scenario, SCENARIOS[row.scenario], path_of(row.scenario), given, ())
+    given = {"backend": "sim", "seed": number, "options": {"mutant": name}}
+    plan = plan_of(row.scenario, given)
     return one_plan(prepare.complete(plan), row.scenario)
 
 

@@ -34,7 +34,7 @@ class DeafWaiter(ReferenceClient):
         if answer is not UNANSWERED:
             super()._decide(seq, answer)
 
-    def _on_wait_state(self, seq: int, state: Frame) -> None:
+    def _on_wait_state(self, seq: int, state: Frame, asked_s: float) -> None:
         """Does not ask, so it learns nothing."""
 
 
