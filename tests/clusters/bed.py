@@ -19,7 +19,7 @@ from holdfast.clusters.image import build
 CAPABILITIES = ("SYS_ADMIN", "NET_ADMIN", "NET_RAW", "SYS_PTRACE", "KILL")
 LABEL = "holdfast.test-bed"
 USER = "tester"
-UP_S = 20.0
+UP_S = 120.0
 BEGIN = """
 set -eu
 useradd --create-home --shell /bin/bash tester

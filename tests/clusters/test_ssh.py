@@ -6,19 +6,17 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from holdfast.harness.clock import SECOND
-from holdfast.harness.store import read_lines
 from tests import needs
+from tests.clusters import distant
 from tests.clusters.bed import Bed
+from tests.clusters.distant import Ran
 from tests.front import aborted
 
 pytestmark = pytest.mark.docker
@@ -38,34 +36,9 @@ def bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
         yield made
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ran:
-    """How `holdfast run --backend ssh` ended."""
-
-    code: int
-    err: str
-    runs: Path
-
-    def faults(self) -> list[dict[str, Any]]:
-        return list(read_lines(self.runs / "latest" / "faults.jsonl"))
-
-    def verdicts(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.runs / "latest" / "verdicts.json").read_text())
-        return found
-
-
 def run(folder: Path, hosts: Path, *words: str, **env: str) -> Ran:
     """One run over these hosts, to its end."""
-    argv = [sys.executable, "-m", "holdfast", "run", "--backend", "ssh", "--hosts", str(hosts)]
-    done = subprocess.run(
-        [*argv, "--out", str(folder / "runs"), *words],
-        capture_output=True,
-        text=True,
-        timeout=WITHIN_S,
-        env={**os.environ, **env, "XDG_STATE_HOME": str(folder / "state"), "NO_COLOR": "1"},
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return Ran(code=done.returncode, err=done.stderr, runs=folder / "runs")
+    return distant.run(folder, ["--backend", "ssh", "--hosts", str(hosts), *words], **env)
 
 
 def refused(ran: Ran, *parts: str) -> None:
