@@ -192,7 +192,7 @@ class Bed:
     def _until_up(self) -> None:
         deadline = time.monotonic() + UP_S
         for name, address in self.addresses.items():
-            while not run("ssh-keyscan", "-T", "1", address, check=False):
+            while not run("ssh-keyscan", "-T", "15", address, check=False):
                 assert time.monotonic() < deadline, run(
                     "docker", "logs", self.container(name), check=False
                 )

@@ -6,8 +6,10 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -182,6 +184,36 @@ def test_the_way_may_lead_through_another_machine(tmp_path: Path, bed: Bed) -> N
     ran = run(tmp_path, hosts, "--time", "1s", "--clients", "2", "--nodes", "1")
     assert ran.code in (0, 3), ran.err
     clean(bed)
+
+
+@contextmanager
+def key_agent(folder: Path, key: Path) -> Iterator[str]:
+    """An ssh-agent that has this key; the path of its socket."""
+    plug = folder / "agent"
+    argv = [needs.binary("ssh-agent"), "-D", "-a", str(plug)]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as running:
+        try:
+            aborted.wait_for(plug.exists, 10, "the agent does not listen")
+            env = {**os.environ, "SSH_AUTH_SOCK": str(plug)}
+            subprocess.run(["ssh-add", "-q", str(key)], check=True, env=env, timeout=30)
+            yield str(plug)
+        finally:
+            running.terminate()
+
+
+@pytest.mark.power
+def test_keys_may_be_those_of_an_agent_also_on_the_way(tmp_path: Path, bed: Bed) -> None:
+    hosts = bed.hosts_file(names=("h1", "h2"), key='""')
+    jump = f'address = "{bed.addresses["h1"]}"\nuser = "tester"'
+    hosts.write_text(f"{hosts.read_text()}[host.jump]\n{jump}\n")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        key_agent(Path(folder), bed.folder / "login") as plug,
+    ):
+        ran = run(tmp_path, hosts, "--time", "1s", "--clients", "2", SSH_AUTH_SOCK=plug)
+    assert ran.code in (0, 3), ran.err
+    clean(bed)
+    refused(run(tmp_path, hosts, SSH_AUTH_SOCK=""), "ssh: h1:", "there is no key", "ssh-add")
 
 
 @pytest.mark.power
