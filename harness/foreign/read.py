@@ -23,6 +23,7 @@ from holdfast.harness.foreign.table import csv_events, parquet_events
 
 LONGEST_LINE = 16 << 20
 HEAD = 4096
+BOM = b"\xef\xbb\xbf"
 
 
 def read_history(path: Path, form: str = "auto") -> ForeignHistory:
@@ -54,7 +55,7 @@ def read_from(file: BinaryIO, name: str, form: str = "auto") -> ForeignHistory:
 
 def _look(head: bytes) -> str:
     """The format that a file's first bytes speak of."""
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    text = head.removeprefix(BOM).lstrip()
     if text.startswith(b"INFO"):
         return "porcupine"
     if text.startswith(b"PAR1"):
@@ -121,6 +122,8 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         number += 1
         if len(raw) > LONGEST_LINE:
             raise Malformed(number, f"a line of more than {LONGEST_LINE} bytes")
+        if number == 1:
+            raw = raw.removeprefix(BOM)
         if raw.strip():
             yield number, raw
 
