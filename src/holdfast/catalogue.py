@@ -88,6 +88,12 @@ SYSTEMS: dict[str, SystemRow] = {
         nodes=1,
         most=1,
     ),
+    "cockroachdb": SystemRow(
+        entry=f"{_S}.cockroachdb.system:SYSTEM",
+        says="SELECT ... FOR UPDATE on a CockroachDB that you deployed (--set at=HOST:PORT)",
+        nodes=0,
+        most=0,
+    ),
     "nats-kv": SystemRow(
         entry=f"{_S}.nats_kv.system:SYSTEM",
         says="a key of a NATS JetStream bucket that ages with it, through unmodified nats-py",
