@@ -116,7 +116,6 @@ ELSEWHERE: dict[str, Finding] = {
         " --time 8s",
         seen=(3, 3),
         cited="npgsql#5592 (the same class in another package)",
-        quick=True,
     ),
     "pgbouncer-102": Finding(
         package="pgbouncer 1.18 (server)",

@@ -71,7 +71,7 @@ ON_REDIS: dict[str, Finding] = {
         command=f"--system redis --library redis==4.5.1 {_SLOW_CANCEL}",
         seen=(3, 3),
         cited="CVE-2023-28858, CVE-2023-28859",
-        fixed="redis==4.6.0",
+        fixed="redis==8.1.0",
         clean=(0, 3),
     ),
     "redis-py-4279": Finding(
@@ -81,6 +81,7 @@ ON_REDIS: dict[str, Finding] = {
         command="--system redis --library redis==8.1.0 --set expire=zero --time 4s",
         seen=(3, 3),
         cited="redis-py#4279",
+        quick=True,
     ),
     "valkey-py-reacquire": Finding(
         package="valkey==6.2.0",

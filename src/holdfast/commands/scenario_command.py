@@ -45,9 +45,7 @@ FINDING = "finding:"
 @click.option("--show", is_flag=True, help="Print the plan file as it is, to read and copy.")
 @click.option("--dry-run", is_flag=True, help="Print the whole plan, every fault exact, and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object.")
-@click.pass_context
 def command(
-    ctx: click.Context,
     name: str,
     options: tuple[str, ...],
     out: str,
@@ -64,7 +62,7 @@ def command(
     finding:NAME runs the command of a bug that was found (holdfast list findings), on real servers.
     """
     if name.startswith(FINDING):
-        return _found(ctx, name.removeprefix(FINDING), options)
+        return _found(click.get_current_context(), name.removeprefix(FINDING), options)
     path, scenario = path_of(name), SCENARIOS[name]
     if show:
         click.echo(path.read_text(), nl=False)
