@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from holdfast.harness.events import (
 from holdfast.harness.guard import CANCELLED, Guard
 from holdfast.harness.phase import GO
 from holdfast.harness.ports import CALL, BlockingLockClient, LockClient, Queried
-from holdfast.harness.replies import Reply, Resource
+from holdfast.harness.replies import Resource, worst
 from holdfast.harness.rows import Rows, Stamps
 
 GUARD_NS = 10 * SECOND
@@ -186,6 +186,13 @@ class Context:
         said = await self._call(Op.CHECK, grant.lock, edges, lambda: client.check(grant))
         return {Status.OK: True, Status.FAIL: False}.get(said.outcome)
 
+    async def force_unlock(self, lock: str, *, token: int) -> bool:
+        """As an operator, end the hold that has a token. False: not ended, or not known to be."""
+        client: Any = self._parts.lock_client
+        edges = {"token": token}
+        call = partial(client.force, lock, token=token)
+        return (await self._call(Op.FORCE_UNLOCK, lock, edges, call)).outcome is Status.OK
+
     async def _query(self, op: Op, lock: str, attempt: int) -> Queried:
         key = self._recorder.intern(lock)
         row = self._recorder.invoke(op, self.process, key, attempt=attempt)
@@ -300,7 +307,7 @@ class Context:
                 replies = [
                     await resource.write(register, base=base, **sent) for _ in range(1 + repeats)
                 ]
-                reply = next((r for r in replies if r.outcome is Status.OK), _worst(replies))
+                reply = next((r for r in replies if r.outcome is Status.OK), worst(replies))
             err = recorder.intern(reply.error)
             recorder.complete(row, reply.outcome, res=reply.version, err=err, stamped=stamped)
         return reply.version if reply.outcome is Status.OK else -1
@@ -385,11 +392,6 @@ class Context:
         waiting = call()
         if waiting is not None:
             await waiting
-
-
-def _worst(replies: Sequence[Reply]) -> Reply:
-    """Of several answers to one request, none of them ok, the one that leaves most open."""
-    return next((reply for reply in replies if reply.outcome is Status.INFO), replies[0])
 
 
 def _unforeseen(error: Exception) -> Answer:

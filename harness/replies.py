@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,3 +24,8 @@ class Reply:
     outcome: Status
     version: int = -1
     error: str = ""
+
+
+def worst(replies: Sequence[Reply]) -> Reply:
+    """Of several answers to one request, none of them ok, the one that leaves most open."""
+    return next((reply for reply in replies if reply.outcome is Status.INFO), replies[0])

@@ -252,6 +252,11 @@ WORKLOADS: dict[str, Row] = {
         says="urgent requests without end, and a few patient ones (--set queue=priority)",
         needs=("priorities",),
     ),
+    "manual-recovery": Row(
+        entry=f"{_W}.manual_recovery",
+        says="an owner that hangs and is renewed for ever, and an operator who frees the lock",
+        needs=("queries", "force-unlock"),
+    ),
     "abandoned": Row(entry=f"{_W}.abandoned", says="owners that die holding"),
 }
 """A workload's entry is its module: `client` and `ASKS` are found in it."""

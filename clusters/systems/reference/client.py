@@ -29,6 +29,7 @@ MEANING: dict[str, Status] = {
     "renewed": Status.OK,
     "released": Status.OK,
     "in-force": Status.OK,
+    "forced": Status.OK,
     "not-in-force": Status.FAIL,
     "held": Status.FAIL,
     "changed": Status.FAIL,
@@ -153,6 +154,11 @@ class ReferenceClient:
         shown = sequencers.written(grant.lock, grant.token)
         until_s = self._until(self._call_s)
         return self._meant(await self._talk.plain("check", until_s=until_s, sequencer=shown))
+
+    async def force(self, lock: str, *, token: int) -> Answer:
+        """As `OperatorLockClient`; a hold that is not there may have ended by this very request."""
+        until_s = self._until(self._call_s)
+        return self._meant(await self._talk.plain("force", until_s=until_s, lock=lock, token=token))
 
     async def close(self) -> None:
         """Lets the connection go; leases run on, a session with heartbeats is ended."""
