@@ -19,6 +19,7 @@ from typing import Any
 from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.events import (
     NO_TOKEN,
+    ONCE,
     PLAIN,
     Answer,
     Grant,
@@ -28,14 +29,15 @@ from holdfast.harness.events import (
     Terms,
     attempt_id,
 )
-from holdfast.harness.guard import CANCELLED, Guard
+from holdfast.harness.guard import CANCELLED, Guard, unforeseen
 from holdfast.harness.phase import GO
 from holdfast.harness.ports import CALL, BlockingLockClient, LockClient, Queried
-from holdfast.harness.replies import Resource, worst
+from holdfast.harness.replies import Resource, best
 from holdfast.harness.rows import Rows, Stamps
 
 GUARD_NS = 10 * SECOND
 """A call that is so much over its own bound is given up here and judged as a hung request."""
+NOBODY: AbstractContextManager[None] = nullcontext()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,6 +77,7 @@ class Context:
         self.process = parts.process
         self.now_ns = parts.now
         self._parts = parts
+        self._able: Any = parts.lock_client
         self._recorder = parts.recorder
         self._attempts = 0
         self._held: dict[int, str] = {}
@@ -133,15 +136,14 @@ class Context:
             "late": max(0, self.now_ns() - due_ns) // 1000 if due_ns else 0,
         }
         asked = {"attempt": attempt, "ttl_ns": ttl, "wait_ns": wait_ns}
-        client: Any = self._parts.lock_client
         answer = await self._call(
             op,
             lock,
             edges,
             lambda: (
-                client.acquire(lock, **asked, mode=terms.mode)
+                self._able.acquire(lock, **asked, mode=terms.mode)
                 if terms is PLAIN or terms == PLAIN
-                else client.acquire_on(lock, **asked, terms=terms)
+                else self._able.acquire_on(lock, **asked, terms=terms)
             ),
             guard_ns=max(wait_ns, 0) + GUARD_NS,
         )
@@ -181,23 +183,20 @@ class Context:
 
     async def check(self, grant: Grant) -> bool | None:
         """Whether a hold, past or present, is in force; None: no answer."""
-        client: Any = self._parts.lock_client
         edges = {"attempt": grant.attempt, "token": grant.token}
-        said = await self._call(Op.CHECK, grant.lock, edges, lambda: client.check(grant))
+        said = await self._call(Op.CHECK, grant.lock, edges, partial(self._able.check, grant))
         return {Status.OK: True, Status.FAIL: False}.get(said.outcome)
 
     async def force_unlock(self, lock: str, *, token: int) -> bool:
         """As an operator, end the hold that has a token. False: not ended, or not known to be."""
-        client: Any = self._parts.lock_client
-        edges = {"token": token}
-        call = partial(client.force, lock, token=token)
-        return (await self._call(Op.FORCE_UNLOCK, lock, edges, call)).outcome is Status.OK
+        call = partial(self._able.force, lock, token=token)
+        said = await self._call(Op.FORCE_UNLOCK, lock, {"token": token}, call)
+        return said.outcome is Status.OK
 
     async def _query(self, op: Op, lock: str, attempt: int) -> Queried:
         key = self._recorder.intern(lock)
         row = self._recorder.invoke(op, self.process, key, attempt=attempt)
-        client: Any = self._parts.lock_client
-        said: Queried = await client.query(lock, attempt=attempt)
+        said: Queried = await self._able.query(lock, attempt=attempt)
         res = said.renewals if op is Op.HOLDER else said.place
         token = said.token if op is Op.HOLDER else None
         err = self._recorder.intern(said.error)
@@ -229,17 +228,18 @@ class Context:
         self._lost.discard(grant.attempt)
         return answer.outcome is Status.OK
 
-    async def read(self, grant: Grant) -> int:
-        """The resource's version, -1 if it refused or did not answer."""
-        return await self._ask(grant, Op.READ, 0)
+    async def read(self, grant: Grant, *, key: str = "") -> int:
+        """The version of the lock's own key of the resource, or of another one; -1 if it refused
+        or did not answer."""
+        return await self._ask(grant, Op.READ, 0, key=key)
 
-    async def write(self, grant: Grant, *, base: int = -1, repeats: int = 0, path: str = "") -> int:
+    async def write(self, grant: Grant, *, base: int = -1, repeats: int = 0, key: str = "") -> int:
         """Write to the resource, building on version `base` (-1: blind); -1 if not accepted.
 
-        It is sent so many times more under its own identity, whatever is answered. path: what to
-        write to below the lock that is held, which stands for it too.
+        It is sent so many times more under its own identity, whatever is answered. repeats ONCE:
+        it is the one command of its key, whoever sends it, where the resource knows such.
         """
-        return await self._ask(grant, Op.WRITE, base, repeats, path)
+        return await self._ask(grant, Op.WRITE, base, repeats, key)
 
     def lost(self, grant: Grant) -> bool:
         """Whether this client was told that it no longer holds."""
@@ -291,23 +291,29 @@ class Context:
         """Let time pass: the client thinks, works or waits between two calls."""
         await asyncio.sleep(span_ns / SECOND)
 
-    async def _ask(self, grant: Grant, op: Op, base: int, repeats: int = 0, path: str = "") -> int:
+    async def _ask(self, grant: Grant, op: Op, base: int, repeats: int = 0, key: str = "") -> int:
         recorder, resource = self._recorder, self._parts.resource
-        register = path or grant.lock
-        key = recorder.intern(register)
+        where = key or grant.lock
         row = recorder.invoke(
-            op, self.process, key, attempt=grant.attempt, token=grant.token, arg=base, aux=repeats
+            op,
+            self.process,
+            recorder.intern(where),
+            attempt=grant.attempt,
+            token=grant.token,
+            arg=base,
+            aux=repeats,
         )
         name = attempt_id(self.process, row)
         sent: dict[str, Any] = {"op": name, "attempt": grant.attempt, "token": grant.token}
         with self._watched(CALL) as stamped:
             if op is Op.READ:
-                reply = await resource.read(register, **sent)
+                reply = await resource.read(where, **sent)
             else:
-                replies = [
-                    await resource.write(register, base=base, **sent) for _ in range(1 + repeats)
-                ]
-                reply = next((r for r in replies if r.outcome is Status.OK), worst(replies))
+                sent |= {"base": base, **({"once": True} if repeats == ONCE else {})}
+                reply = await resource.write(where, **sent)
+                if repeats > 0:
+                    more = [await resource.write(where, **sent) for _ in range(repeats)]
+                    reply = best([reply, *more])
             err = recorder.intern(reply.error)
             recorder.complete(row, reply.outcome, res=reply.version, err=err, stamped=stamped)
         return reply.version if reply.outcome is Status.OK else -1
@@ -335,7 +341,7 @@ class Context:
     def _watched(self, wire: str) -> AbstractContextManager[Stamped | None]:
         """What the kernel says of the call that is made meanwhile, where somebody can ask it."""
         stamps = self._parts.stamps
-        return nullcontext() if stamps is None or not wire else stamps.watch(wire)
+        return NOBODY if stamps is None or not wire else stamps.watch(wire)
 
     async def _guarded(
         self,
@@ -357,7 +363,7 @@ class Context:
                 raise
             answer = Answer(outcome=Status.INFO, error=watch.why)
         except Exception as error:
-            answer = _unforeseen(error)
+            answer = unforeseen(error)
         finally:
             self.guard.leave(watch)
         if row is not None:
@@ -373,7 +379,7 @@ class Context:
                 answer = call()
                 assert isinstance(answer, Answer), "a blocking adapter answers without await"
             except Exception as error:
-                answer = _unforeseen(error)
+                answer = unforeseen(error)
             self._complete(row, answer, stamped)
         return answer
 
@@ -392,8 +398,3 @@ class Context:
         waiting = call()
         if waiting is not None:
             await waiting
-
-
-def _unforeseen(error: Exception) -> Answer:
-    """An error that no table of the adapter lists says nothing about what took effect."""
-    return Answer(outcome=Status.INFO, error=f"{type(error).__name__}: {error}")

@@ -14,7 +14,9 @@ class Resource(Protocol):
 
     async def read(self, key: str, *, op: int, attempt: int, token: int) -> Reply: ...
 
-    async def write(self, key: str, *, op: int, attempt: int, token: int, base: int) -> Reply: ...
+    async def write(
+        self, key: str, *, op: int, attempt: int, token: int, base: int, once: bool = False
+    ) -> Reply: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +28,10 @@ class Reply:
     error: str = ""
 
 
-def worst(replies: Sequence[Reply]) -> Reply:
-    """Of several answers to one request, none of them ok, the one that leaves most open."""
-    return next((reply for reply in replies if reply.outcome is Status.INFO), replies[0])
+def best(replies: Sequence[Reply]) -> Reply:
+    """Of several answers to one request one that is ok, else the one that leaves most open."""
+    for outcome in (Status.OK, Status.INFO):
+        for reply in replies:
+            if reply.outcome is outcome:
+                return reply
+    return replies[0]

@@ -41,7 +41,7 @@ async def client(ctx: Context) -> None:
             await ctx.renew(grant)
             for _ in range(shape.writes):
                 await ctx.sleep(shape.gap_ns)
-                await ctx.write(grant, path=_down(ctx.rng, path, 2 - steps))
+                await ctx.write(grant, key=_down(ctx.rng, path, 2 - steps))
             await ctx.release(grant)
         await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))
 

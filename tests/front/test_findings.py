@@ -21,6 +21,7 @@ SERVERS = {
     "redlock": "redis-server",
     "etcd": "etcd",
     "zookeeper": "java",
+    "nats-kv": "nats-server",
 }
 TRIES_OF = {"etcd-15247": 20}
 """Where five would be too few for how rarely it shows."""

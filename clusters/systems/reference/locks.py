@@ -273,7 +273,7 @@ class Locks:
             session.answers[waiter.seq] = answer
         else:
             answer = self._grant(index, waiter)
-            for one in trees.beside(self.locks, waiter.lock):
+            for one in trees.beside(self.locks, waiter.lock) if self.order == "priority" else ():
                 queue = self.locks[one].queue
                 queue[:] = [other.passed_over() for other in queue]
         self._events.append(Settled(waiter=waiter, answer=answer))

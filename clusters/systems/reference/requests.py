@@ -104,7 +104,7 @@ def command(
         value = frame.get(name)
         if not fits(value):
             return {}, f"{op}: {name} is {value!r:.80}"
-        if name in frame:
+        if value is not None or name in frame:
             asked[name] = value
     terms = asked.get("terms") or {}
     if trees.is_path(asked.get("lock", "")) and terms.get("mode", EXCLUSIVE) != EXCLUSIVE:

@@ -38,6 +38,8 @@ KEPT = (
     "truthful-queries",
     "no-multi-lock-deadlock",
     "applied-once",
+    "exactly-once-job",
+    "no-false-rejection",
 )
 NOTHING: Mapping[str, str] = {}
 KEPT_IN_ORDER = ("starvation-freedom", "bounded-bypass")
