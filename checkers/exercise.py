@@ -10,10 +10,12 @@ import numpy as np
 from holdfast.checkers import served
 from holdfast.checkers.columns import Indices, column, rows_of
 from holdfast.checkers.coverage import coverage
+from holdfast.checkers.lines import below, paths
 from holdfast.checkers.pace import too_slow
 from holdfast.checkers.table import Bools, Table, table
 from holdfast.harness.case import Case
 from holdfast.harness.events import NO_TOKEN, Mode, Op, Status
+from holdfast.harness.jobs import job_of
 from holdfast.harness.verdict import Finding, PropertyVerdict, Verdict
 
 Met = tuple[dict[str, int], list[str]]
@@ -38,9 +40,12 @@ EXCUSED_BY_MISSING_ROWS = frozenset(
         "double-holder",
         "expired-owner-write",
         "deadlock",
+        "livelock",
+        "spurious-refusal",
         "orphan",
         "hung-request",
         "lost-without-notice",
+        "job-never-done",
     }
 )
 """Kinds of finding that lean on something *not* being in the log: a release that was never sent, an
@@ -194,7 +199,10 @@ def _probes(case: Case) -> Met:
     found = table(case)
     asked = set(np.unique(found.key[found.op != Op.PROBE]).tolist())
     probed = set(np.unique(found.key[found.op == Op.PROBE]).tolist())
-    names = sorted(case.history.strings[key] for key in asked - probed)
+    known = paths(case)
+    tops = [known[key] for key in probed if key in known]
+    met = {key for key in asked if key in known and any(below(known[key], top) for top in tops)}
+    names = sorted(case.history.strings[key] for key in asked - probed - met)
     lacks = [f"never probed after the run: {', '.join(names)}"] if names else []
     if not asked and not probed:
         lacks.append("no lock was ever asked for")
@@ -246,12 +254,29 @@ def _queries(case: Case) -> Met:
     answered = rows[asked[rows["status"][asked] == Status.OK]]
     holders = int(((answered["f"] == Op.HOLDER) & (answered["token"] != NO_TOKEN)).sum())
     places = int(((answered["f"] == Op.PLACE) & (answered["res"] >= 0)).sum())
-    lacks = []
+    lacks, checks = [], _checks(case)
+    if checks and not asked.size:
+        return checks, [] if checks["over when asked about"] else ["no hold was asked about late"]
     if not holders:
         lacks.append(f"no answer named a holder: 0 of {len(asked)} queries")
     if not places:
         lacks.append(f"no answer gave a place in the queue: 0 of {len(asked)} queries")
-    return {"queries": len(asked), "holders named": holders, "places given": places}, lacks
+    return checks | {"queries": len(asked), "holders named": holders, "places given": places}, lacks
+
+
+def _checks(case: Case) -> dict[str, int]:
+    """Questions whether a hold is in force, where there are any."""
+    rows = case.history.of(Op.CHECK)
+    status = column(case, "status")[rows]
+    answered = rows[(status == Status.OK) | (status == Status.FAIL)]
+    entry = table(case).of_id(column(case, "attempt")[answered])
+    known = entry >= 0
+    late = table(case).end[entry[known]] < column(case, "t_inv")[answered[known]]
+    return (
+        {"holds asked about": len(answered), "over when asked about": int(late.sum())}
+        if len(rows)
+        else {}
+    )
 
 
 def _second_locks(case: Case) -> Met:
@@ -276,6 +301,22 @@ def _repeats(case: Case) -> Met:
     again = int(((writes["aux"] > 0) & (writes["status"] == Status.OK)).sum())
     lacks = [] if again else [f"no accepted write was sent twice: 0 of {len(writes)}"]
     return {"writes sent again": again}, lacks
+
+
+def _jobs(case: Case) -> Met:
+    """Jobs that were done, and such that another owner than the one who did it found done."""
+    asked = case.history.rows[case.history.of(Op.READ, Op.WRITE)]
+    told = asked[(asked["status"] == Status.OK) & (asked["res"] > 0)]
+    jobs = {key for key in np.unique(told["key"]).tolist() if job_of(case.history.strings[key])}
+    told = told[np.isin(told["key"], np.array(sorted(jobs), np.int64))]
+    looked, did = told[told["f"] == Op.READ], told[told["f"] == Op.WRITE]
+    by = dict(zip(did["key"].tolist(), did["process"].tolist(), strict=True))
+    found = sum(
+        by.get(key, process) != process
+        for key, process in zip(looked["key"].tolist(), looked["process"].tolist(), strict=True)
+    )
+    lacks = [] if found else [f"nobody found a job that another had done: 0 of {len(by)} jobs"]
+    return {"jobs done": len(by), "jobs that others found done": found}, lacks
 
 
 def _losses(case: Case) -> Met:
@@ -326,6 +367,7 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
     "queries": ("answers that name a holder, and such that give a place in a queue", _queries),
     "second-locks": ("a client that held one lock and was told to wait for another", _second_locks),
     "repeats": ("an accepted write that was sent more than once", _repeats),
+    "jobs": ("a job that an owner found done which another had done", _jobs),
     "sharing": ("where a lock is shared: two who held it at once", _sharing),
     "reentry": ("where owners may come in again: one who did", _reentries),
 }

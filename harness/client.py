@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ from typing import Any
 from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.events import (
     NO_TOKEN,
+    ONCE,
     PLAIN,
     Answer,
     Grant,
@@ -31,11 +32,12 @@ from holdfast.harness.events import (
 from holdfast.harness.guard import CANCELLED, Guard
 from holdfast.harness.phase import GO
 from holdfast.harness.ports import CALL, BlockingLockClient, LockClient, Queried
-from holdfast.harness.replies import Reply, Resource
+from holdfast.harness.replies import Resource, best
 from holdfast.harness.rows import Rows, Stamps
 
 GUARD_NS = 10 * SECOND
 """A call that is so much over its own bound is given up here and judged as a hung request."""
+NOBODY: AbstractContextManager[None] = nullcontext()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -179,6 +181,13 @@ class Context:
         said = await self._query(Op.PLACE, lock, attempt_id(self.process, self._attempts))
         return said.place if said.outcome is Status.OK else None
 
+    async def check(self, grant: Grant) -> bool | None:
+        """Whether a hold, past or present, is in force; None: no answer."""
+        client: Any = self._parts.lock_client
+        edges = {"attempt": grant.attempt, "token": grant.token}
+        said = await self._call(Op.CHECK, grant.lock, edges, lambda: client.check(grant))
+        return {Status.OK: True, Status.FAIL: False}.get(said.outcome)
+
     async def _query(self, op: Op, lock: str, attempt: int) -> Queried:
         key = self._recorder.intern(lock)
         row = self._recorder.invoke(op, self.process, key, attempt=attempt)
@@ -215,16 +224,17 @@ class Context:
         self._lost.discard(grant.attempt)
         return answer.outcome is Status.OK
 
-    async def read(self, grant: Grant) -> int:
-        """The resource's version, -1 if it refused or did not answer."""
-        return await self._ask(grant, Op.READ, 0)
+    async def read(self, grant: Grant, *, key: str = "") -> int:
+        """The version of a key of the resource, the lock's own usually; -1: refused, no answer."""
+        return await self._ask(grant, Op.READ, 0, key=key)
 
-    async def write(self, grant: Grant, *, base: int = -1, repeats: int = 0) -> int:
+    async def write(self, grant: Grant, *, base: int = -1, repeats: int = 0, key: str = "") -> int:
         """Write to the resource, building on version `base` (-1: blind); -1 if not accepted.
 
-        It is sent so many times more under its own identity, whatever is answered.
+        It is sent so many times more under its own identity, whatever is answered. repeats ONCE:
+        it is the one command of its key, whoever sends it, where the resource knows such.
         """
-        return await self._ask(grant, Op.WRITE, base, repeats)
+        return await self._ask(grant, Op.WRITE, base, repeats, key)
 
     def lost(self, grant: Grant) -> bool:
         """Whether this client was told that it no longer holds."""
@@ -276,22 +286,29 @@ class Context:
         """Let time pass: the client thinks, works or waits between two calls."""
         await asyncio.sleep(span_ns / SECOND)
 
-    async def _ask(self, grant: Grant, op: Op, base: int, repeats: int = 0) -> int:
+    async def _ask(self, grant: Grant, op: Op, base: int, repeats: int = 0, key: str = "") -> int:
         recorder, resource = self._recorder, self._parts.resource
-        key = recorder.intern(grant.lock)
+        where = key or grant.lock
         row = recorder.invoke(
-            op, self.process, key, attempt=grant.attempt, token=grant.token, arg=base, aux=repeats
+            op,
+            self.process,
+            recorder.intern(where),
+            attempt=grant.attempt,
+            token=grant.token,
+            arg=base,
+            aux=repeats,
         )
         name = attempt_id(self.process, row)
         sent: dict[str, Any] = {"op": name, "attempt": grant.attempt, "token": grant.token}
         with self._watched(CALL) as stamped:
             if op is Op.READ:
-                reply = await resource.read(grant.lock, **sent)
+                reply = await resource.read(where, **sent)
             else:
-                replies = [
-                    await resource.write(grant.lock, base=base, **sent) for _ in range(1 + repeats)
-                ]
-                reply = next((r for r in replies if r.outcome is Status.OK), _worst(replies))
+                sent |= {"base": base, **({"once": True} if repeats == ONCE else {})}
+                reply = await resource.write(where, **sent)
+                if repeats > 0:
+                    more = [await resource.write(where, **sent) for _ in range(repeats)]
+                    reply = best([reply, *more])
             err = recorder.intern(reply.error)
             recorder.complete(row, reply.outcome, res=reply.version, err=err, stamped=stamped)
         return reply.version if reply.outcome is Status.OK else -1
@@ -319,7 +336,7 @@ class Context:
     def _watched(self, wire: str) -> AbstractContextManager[Stamped | None]:
         """What the kernel says of the call that is made meanwhile, where somebody can ask it."""
         stamps = self._parts.stamps
-        return nullcontext() if stamps is None or not wire else stamps.watch(wire)
+        return NOBODY if stamps is None or not wire else stamps.watch(wire)
 
     async def _guarded(
         self,
@@ -378,11 +395,6 @@ class Context:
             await waiting
 
 
-def _worst(replies: Sequence[Reply]) -> Reply:
-    """Of several answers to one request, none of them ok, the one that leaves most open."""
-    return next((reply for reply in replies if reply.outcome is Status.INFO), replies[0])
-
-
 def _unforeseen(error: Exception) -> Answer:
-    """An error that no table of the adapter lists says nothing about what took effect."""
+    """An error that no table of the adapter lists says nothing of what took effect."""
     return Answer(outcome=Status.INFO, error=f"{type(error).__name__}: {error}")

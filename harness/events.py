@@ -40,6 +40,7 @@ class Op(IntEnum):
     PROBE = 14
     HOLDER = 15
     PLACE = 16
+    CHECK = 17
 
 
 COLUMNS: dict[Op, dict[str, str]] = {
@@ -82,11 +83,12 @@ COLUMNS: dict[Op, dict[str, str]] = {
         "res": "renewals that it was said to have had",
     },
     Op.PLACE: {"res": "how many wait before this attempt, as answered (-1: it does not wait)"},
+    Op.CHECK: {"token": "of the hold that was asked about; ok: it is in force, fail: it is not"},
     Op.READ: {"res": "version read", "token": "sent with it"},
     Op.WRITE: {
         "arg": "version it builds on (-1: blind)",
         "res": "version written, as answered",
-        "aux": "how many times more it is sent under its identity",
+        "aux": "how many times more it is sent under its identity (ONCE: it is named by its key)",
         "token": "sent with it",
     },
     Op.SERVED_READ: {
@@ -120,6 +122,9 @@ SERVED_* rows are the resource's own log, in its own order: OK = accepted, FAIL 
 """
 
 NO_TOKEN = -1
+ONCE = -1
+"""In column aux of a write: the one command of its key, which whoever sends it means to be carried
+out once."""
 
 CHANGED = "changed"
 """How the error text of a FAIL begins that says: the lock's newest token is another one."""

@@ -23,6 +23,9 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 OWN = re.compile(r".+\.py:[A-Za-z_][A-Za-z0-9_]*|.+\.toml")
 """A system of the user's: a class in a file, mylock.py:MyLock, or a [system] table, mylock.toml."""
 
+OF_PATHS = ("hierarchy",)
+"""Workloads whose locks are the tops of trees."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
@@ -32,6 +35,8 @@ class Plan:
     options    of the system and the workload, as given
     must       properties that the run is for: they are judged whatever the workload asks, and each
                must be put to the test; (): all that the workload asks
+    scenario   the named scenario whose plan it is, "" for none; not part of a plan file, which
+               anybody may change
     """
 
     system: str
@@ -48,6 +53,13 @@ class Plan:
     nemeses: Sequence[tuple[str, Mapping[str, str]]] = ()
     faults: Sequence[Fault] = ()
     must: Sequence[str] = ()
+    scenario: str = ""
+
+
+def lock_names(plan: Plan) -> list[str]:
+    """What the locks of a run are called; where whole trees of them are asked for, their tops."""
+    top = "/" if plan.workload in OF_PATHS else ""
+    return [f"{top}lock-{n}" for n in range(1, plan.locks + 1)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,7 +14,9 @@ class Resource(Protocol):
 
     async def read(self, key: str, *, op: int, attempt: int, token: int) -> Reply: ...
 
-    async def write(self, key: str, *, op: int, attempt: int, token: int, base: int) -> Reply: ...
+    async def write(
+        self, key: str, *, op: int, attempt: int, token: int, base: int, once: bool = False
+    ) -> Reply: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,3 +26,12 @@ class Reply:
     outcome: Status
     version: int = -1
     error: str = ""
+
+
+def best(replies: Sequence[Reply]) -> Reply:
+    """Of several answers to one request one that is ok, else the one that leaves most open."""
+    for outcome in (Status.OK, Status.INFO):
+        for reply in replies:
+            if reply.outcome is outcome:
+                return reply
+    return replies[0]

@@ -45,6 +45,7 @@ class Result:
     nemesis    kinds that were planned, "+" between them; "none"; "swarm": drawn from the seed
     bit        kinds that were seen to bite
     measures   of performance: see MEASURES
+    scenario   the named scenario whose plan it had, "" for none
     run        its directory, "" where only the command is kept
     exit_code  4 where it could not be carried out: then `problems` says why
     """
@@ -64,11 +65,13 @@ class Result:
     problems: tuple[str, ...] = ()
     digest: str = ""
     run: str = ""
+    scenario: str = ""
 
     @property
     def cell(self) -> str:
         """What it is one run of: everything but the seed."""
-        return f"{self.system} / {self.backend} / {self.workload} / {self.nemesis}"
+        faults = staged(self.scenario) if self.scenario else self.nemesis
+        return f"{self.system} / {self.backend} / {self.workload} / {faults}"
 
     def broken(self) -> list[tuple[str, Outcome]]:
         """The promises it broke."""
@@ -108,6 +111,11 @@ def planned(kinds: Iterable[str]) -> str:
     return "+".join(sorted(set(kinds))) or CALM
 
 
+def staged(scenario: str) -> str:
+    """What the faults of a scenario are called together."""
+    return f"scenario {scenario}"
+
+
 def of_verdicts(
     verdicts: Mapping[str, Any], manifest: Mapping[str, Any], *, key: str = "", run: str = ""
 ) -> Result:
@@ -128,6 +136,7 @@ def of_verdicts(
         measures=_measures(verdicts),
         problems=tuple(verdicts["problems"]),
         run=run,
+        scenario=manifest["plan"].get("scenario", ""),
     )
 
 

@@ -25,6 +25,11 @@ CLAIMS: Mapping[str, Claim] = {
         mechanism="every grant is an entry of a replicated log; tokens are its positions",
         caveat="a paused owner goes on believing; only a resource that checks tokens stops it",
     ),
+    "chubby": Claim(
+        claim="exclusive while a majority lives; a dead client's lock is closed for a while",
+        mechanism="sessions with heartbeats, a lock-delay, sequencers that the resource compares",
+        caveat="what a dead client sent may take longer than the delay; then only sequencers help",
+    ),
     "single": Claim(
         claim="exclusive while its one server runs",
         mechanism="a table of leases in memory and a counter for tokens",
@@ -99,6 +104,11 @@ CLAIMS: Mapping[str, Claim] = {
         claim="no lock, and yet no update is lost where each names the version it builds on",
         mechanism="the resource takes a write only on its newest version",
         caveat="owners work side by side; what is outside the one register is not protected",
+    ),
+    "idempotent": Claim(
+        claim="no lock, and yet a command that is sent again takes effect once",
+        mechanism="the resource knows a command by its key and remembers that it carried it out",
+        caveat="only for what has such a key: two different updates still overwrite each other",
     ),
     "none": Claim(
         claim="nothing is excluded",

@@ -16,9 +16,9 @@ from holdfast.harness.rates import none_in
 from holdfast.harness.results import Result
 from holdfast.reports.claims import claim_of
 from holdfast.reports.matrix import HELD, NOT_EXERCISED, VIOLATED, Matrix, Square
-from holdfast.reports.pages import percent, render
+from holdfast.reports.pages import render
 from holdfast.reports.speeds import COLUMNS
-from holdfast.reports.words import count, plain
+from holdfast.reports.words import count, percent, plain
 
 SIGNS = {HELD: "+", VIOLATED: "x", NOT_EXERCISED: "?"}
 STYLES = {HELD: "green", VIOLATED: "bold red", NOT_EXERCISED: "magenta"}
@@ -48,10 +48,11 @@ def terminal(found: Matrix, *, width: int, colour: bool) -> str:
         grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=Text(plain(system, 100)))
         grid.title_justify = "left"
         grid.add_column("property", no_wrap=True)
-        for fault in found.faults:
+        columns = found.columns(system)
+        for fault in columns:
             grid.add_column(plain(fault, 40), overflow="fold")
         for prop in found.rows(system):
-            squares = [found.squares.get((system, prop, fault)) for fault in found.faults]
+            squares = [found.squares.get((system, prop, fault)) for fault in columns]
             grid.add_row(prop, *(_text(square) for square in squares))
         console.print(grid)
     if found.speeds:
@@ -95,7 +96,8 @@ def _legend(found: Matrix) -> str:
     left = f"; {count(found.left_out, 'run')} could not be carried out" if found.left_out else ""
     return (
         f"{count(found.runs, 'run')}{left}. A column is the one kind of fault that was seen to bite"
-        " (several: more than one). Rates are those that so many runs leave possible, at 95 %."
+        " (several: more than one), or a scenario of which every kind was. Rates are those that so"
+        " many runs leave possible, at 95 %."
     )
 
 
@@ -110,12 +112,13 @@ def markdown(found: Matrix) -> str:
                 f"Commonly claimed: {claim.claim}. By: {claim.mechanism}. But: {claim.caveat}.",
                 "",
             ]
-        lines.append(f"| property | {' | '.join(map(_escaped, found.faults))} |")
-        lines.append("| --- |" + " --- |" * len(found.faults))
+        columns = found.columns(system)
+        lines.append(f"| property | {' | '.join(map(_escaped, columns))} |")
+        lines.append("| --- |" + " --- |" * len(columns))
         proofs: list[str] = []
         for prop in found.rows(system):
             cells = []
-            for fault in found.faults:
+            for fault in columns:
                 square = found.squares.get((system, prop, fault))
                 cells.append("" if square is None else _marked(square))
                 if square is not None and square.state == VIOLATED:

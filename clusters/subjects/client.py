@@ -5,7 +5,8 @@
     ERRORS                        (error, what it says of the call); what is not in it is INFO
     Subject(setup)                what a user sets up once
     .lock(name, attempt, lease_s, wait_s)   the library's own lock object; lease_s None: no lease
-    .acquire(lock, wait_s)        whether it was granted; wait_s 0: ask once, None: no bound
+    .acquire(lock, wait_s)        whether it was granted, or for how many seconds where the library
+                                  says so; wait_s 0: ask once, None: no bound
     .renew(lock, lease_s)         whether it runs on; absent where the library has none
     .release(lock)                False where the library says that it was not ours
 
@@ -55,6 +56,8 @@ class _Subject:
         if told is False or (told is None and not self._with):
             return Answer(outcome=Status.FAIL)
         ends = self._expires and not self._renews_itself
+        if isinstance(told, float):
+            ttl_ns = int(told * SECOND)
         return Answer(outcome=Status.OK, ttl_ns=ttl_ns if ends else 0)
 
     def _answer(self, error: Exception) -> Answer:

@@ -24,12 +24,14 @@ class Subject:
     def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
         return SimpleNamespace(name=name, ttl_ms=int((lease_s or 10) * 1000), held=None)
 
-    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    def acquire(self, lock: Any, wait_s: float | None) -> float | bool:
         until_s = time.monotonic() + (wait_s if wait_s is not None else 1e9)
         while True:
             lock.held = self._manager.acquire(lock.name, lock.ttl_ms)
-            if lock.held or time.monotonic() >= until_s:
-                return bool(lock.held)
+            if lock.held:
+                return float(lock.held.validity / 1000)
+            if time.monotonic() >= until_s:
+                return False
 
     def renew(self, lock: Any, lease_s: float) -> bool:
         return bool(self._manager.extend(lock.held, int(lease_s * 1000)))

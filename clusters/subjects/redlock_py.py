@@ -6,14 +6,15 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-from redlock import Redlock
+from redlock import MultipleRedlockException, Redlock
 
 from holdfast.clusters.systems.redis import PORT
 from holdfast.harness.events import Status
 from holdfast.harness.ports import ClientSetup
 
 ANSWER_WITHIN_S = 1.0
-ERRORS: tuple[tuple[type[Exception], Status], ...] = ()
+ERRORS = ((MultipleRedlockException, Status.FAIL),)
+"""Whoever gets this from an acquire was given nothing that could be used, or given back."""
 
 
 class Subject:
@@ -29,11 +30,11 @@ class Subject:
     def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
         return SimpleNamespace(name=name, ttl_ms=int((lease_s or 10) * 1000), held=None)
 
-    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    def acquire(self, lock: Any, wait_s: float | None) -> float | bool:
         until_s = time.monotonic() + (wait_s if wait_s is not None else 1e9)
         while not lock.held and (lock.held is None or time.monotonic() < until_s):
             lock.held = self._manager.lock(lock.name, lock.ttl_ms)
-        return bool(lock.held)
+        return lock.held.validity / 1000 if lock.held else False
 
     def release(self, lock: Any) -> bool:
         if not lock.held:

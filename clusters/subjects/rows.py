@@ -7,6 +7,8 @@ from dataclasses import dataclass
 _S = "holdfast.clusters.systems"
 REDIS, ETCD = f"{_S}.redis.system:SYSTEM", f"{_S}.etcd.system:SYSTEM"
 FIVE_REDIS = f"{_S}.redlock.system:SYSTEM"
+ZOOKEEPER = f"{_S}.zookeeper.system:SYSTEM"
+POSTGRES = f"{_S}.postgres_advisory.system:SYSTEM"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,6 +21,7 @@ class LibraryRow:
     built     packages that are published as source only
     bound     what ends a hold besides a release, as `Promises.bound`
     proves    whether an ok renewal, and an ok release, show that the caller owned till then
+    tells     it has a word on whether the lock is still held, on which its user may rely
     """
 
     says: str
@@ -30,9 +33,13 @@ class LibraryRow:
     built: tuple[str, ...] = ()
     bound: str = "lease"
     proves: tuple[bool, bool] = (True, True)
+    tells: bool = False
 
 
 _TIMEOUT = "async-timeout==5.0.1"
+_PSYCOPG = (
+    "psycopg==3.3.9", "psycopg-binary==3.3.9", "typing_extensions==4.16.0", "greenlet==3.5.6",
+)  # fmt: skip
 LIBRARIES: dict[str, LibraryRow] = {
     "redis": LibraryRow(
         says="redis-py's Lock, blocking and asyncio",
@@ -131,5 +138,82 @@ LIBRARIES: dict[str, LibraryRow] = {
             "wrapt==1.17.3",
         ),
         proves=(False, True),
+    ),
+    "etcd3": LibraryRow(
+        says="python-etcd3's lock by a transaction over gRPC",
+        system="etcd",
+        servers=ETCD,
+        adapters={"sync": "etcd3_grpc"},
+        version="0.12.0",
+        beside=(
+            "protobuf==3.20.3", "tenacity==6.3.1", "grpcio==1.85.1", "six==1.17.0",
+            "typing_extensions==4.16.0",
+        ),
+        built=("etcd3",),
+        proves=(False, True),
+    ),
+    "kazoo": LibraryRow(
+        says="kazoo's Lock, trusted for what its is_acquired says",
+        system="zookeeper",
+        servers=ZOOKEEPER,
+        adapters={"sync": "kazoo_lock"},
+        version="2.11.0",
+        bound="session",
+        proves=(False, False),
+        tells=True,
+    ),
+    "sqlalchemy-dlock": LibraryRow(
+        says="advisory locks by SQLAlchemy, trusted for what `locked` says",
+        system="postgres-advisory",
+        servers=POSTGRES,
+        adapters={"sync": "sqlalchemy_dlock_pg"},
+        version="0.9.0",
+        beside=(*_PSYCOPG, "SQLAlchemy==2.1.9"),
+        bound="connection",
+        proves=(False, False),
+        tells=True,
+    ),
+    "SQLAlchemy": LibraryRow(
+        says="a session's advisory lock in a connection of a pool",
+        system="postgres-advisory",
+        servers=POSTGRES,
+        adapters={"sync": "sqlalchemy_pool"},
+        version="2.1.9",
+        beside=_PSYCOPG,
+        bound="connection",
+        proves=(False, False),
+    ),
+    "tooz": LibraryRow(
+        says="one interface over several servers; here over PostgreSQL",
+        system="postgres-advisory",
+        servers=POSTGRES,
+        adapters={"sync": "tooz_pg"},
+        version="9.1.0",
+        beside=(
+            "psycopg2-binary==2.9.13", "fasteners==0.20", "futurist==3.5.0", "msgpack==1.2.4",
+            "oslo.serialization==5.11.0", "oslo.utils==10.2.0", "stevedore==5.10.0",
+            "tenacity==9.2.1", "voluptuous==0.16.0", "debtcollector==3.1.0", "iso8601==2.1.0",
+            "netaddr==1.3.0", "oslo.i18n==6.9.0", "packaging==26.3", "pbr==7.1.3",
+            "psutil==7.2.2", "pyparsing==3.3.3", "PyYAML==6.0.3", "wrapt==2.5.2",
+        ),
+        bound="connection",
+        proves=(False, False),
+        tells=True,
+    ),
+    "celery-redbeat": LibraryRow(
+        says="the lock that lets one celery beat run at a time",
+        system="redis",
+        servers=REDIS,
+        adapters={"sync": "redbeat"},
+        version="2.0.0",
+        beside=(
+            "redis==4.6.0", _TIMEOUT, "celery==5.2.7", "billiard==3.6.4.0", "click==8.1.8",
+            "click-didyoumean==0.3.1", "click-plugins==1.1.1.2", "click-repl==0.3.0",
+            "kombu==5.2.4", "vine==5.1.0", "pytz==2026.6", "python-dateutil==2.9.0.post0",
+            "six==1.17.0", "tenacity==9.2.1", "amqp==5.4.2", "prompt_toolkit==3.0.53",
+            "typing_extensions==4.16.0", "wcwidth==0.9.4", "packaging==26.3",
+        ),
+        built=("celery-redbeat",),
+        proves=(True, False),
     ),
 }  # fmt: skip

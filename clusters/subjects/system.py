@@ -20,7 +20,7 @@ from holdfast.harness.errors import UsageError
 from holdfast.harness.ports import Command, Node, Place
 from holdfast.harness.verdict import Promises
 
-CLIENT_SIDE = ("reply-loss", "reset", "delay", "black-hole", "cancel", "stall")
+CLIENT_SIDE = ("reply-loss", "reset", "delay", "black-hole", "hang-up", "cancel", "stall")
 KEPT = ("partition", "pause", *CLIENT_SIDE)
 REACHED = ("partition", "pause", "kill", *CLIENT_SIDE)
 OPTIONS = {
@@ -64,6 +64,7 @@ class LibrarySystem:
         """Those of the servers, as far as the library can keep them. Raises UsageError."""
         mine = {name: value for name, value in options.items() if name in OPTIONS}
         chosen = choose(self._package, mine, OPTIONS)
+        told = {"loss-notice": REACHED} if self._row.tells else {}
         base: Promises = self._servers.promises(self._rest(options))
         renew, release = self._row.proves
         by_call = chosen["way"] == "call"
@@ -82,6 +83,7 @@ class LibrarySystem:
                 "deadlock-freedom": REACHED,
                 "orphan-freedom": REACHED,
                 "no-hung-request": ("any",),
+                **told,
             },
             sheet={
                 "acquisition": f"{self.libraries[0]}, unmodified, by "

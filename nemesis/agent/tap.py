@@ -1,7 +1,8 @@
 """Faults on the wire between one client and its servers: a forwarder in the client's own network.
 
 The client is told an address of its own loopback for each server. What passes there can be delayed,
-swallowed, or ended with a reset; a connection that has lost bytes is never used again.
+swallowed, or ended with a reset; a connection that has lost bytes is never used again. Connections
+can be ended in good order, too, from both sides at once.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from holdfast.nemesis.agent.world import World
 
 CHUNK_BYTES = 65536
 BOUND_S = 2.0
-KINDS = ("reply-loss", "reset", "delay", "black-hole")
+KINDS = ("reply-loss", "reset", "delay", "black-hole", "hang-up")
 RESET = struct.pack("ii", 1, 0)
 
 
@@ -50,6 +51,8 @@ class Taps:
         self._faults: dict[str, _Fault] = {}
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ends: dict[str, set[asyncio.Event]] = {}
+        """by node, one for each connection that is open: set, it is to end"""
 
     def tap(self, node: str, links: Sequence[Mapping[str, Any]]) -> None:
         """Forwards listen:port to to:port in the node's network. Errors: Refused."""
@@ -77,6 +80,9 @@ class Taps:
             after=args["after"],
             over={node: asyncio.Event() for node in args["nodes"]},
         )
+        if args["what"] == "hang-up":
+            for node in args["nodes"]:
+                self._call(node, self._hang_up(node, self._faults[fault]))
         return self.observe(fault)
 
     def observe(self, fault: str) -> Evidence:
@@ -100,6 +106,13 @@ class Taps:
             asyncio.run_coroutine_threadsafe(work, self._loops[node]).result(BOUND_S)
         except OSError as error:
             raise Refused(f"tap {node}: {error.strerror}") from error
+
+    async def _hang_up(self, node: str, fault: _Fault) -> None:
+        ends = self._ends.get(node, set())
+        for end in ends:
+            end.set()
+        if ends:
+            fault.count("connections ended", len(ends))
 
     async def _serve(self, node: str, listen: str, to: str, port: int) -> None:
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -127,9 +140,13 @@ class Taps:
         except OSError:
             _reset(writer)
             return
+        end = asyncio.Event()
+        self._ends.setdefault(node, set()).add(end)
         there = asyncio.create_task(self._pump(node, reader, far_writer, reply=False))
         back = asyncio.create_task(self._pump(node, far_reader, writer, reply=True))
-        done, rest = await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
+        told = asyncio.create_task(end.wait())
+        done, rest = await asyncio.wait((there, back, told), return_when=asyncio.FIRST_COMPLETED)
+        self._ends[node].discard(end)
         for task in rest:
             task.cancel()
         if all(task.result() for task in done):
@@ -156,6 +173,8 @@ class Taps:
 
 async def _passes(fault: _Fault, node: str, size: int, reply: bool) -> bool:
     """What a fault makes of a piece; False: the connection is to be reset, the piece is lost."""
+    if fault.what == "hang-up":
+        return True
     if fault.what == "black-hole":
         fault.count("swallowed bytes", size)
         await fault.over[node].wait()

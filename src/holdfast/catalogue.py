@@ -2,57 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
-    """One entry: "module:attr", and what it is in one sentence.
-
-    `only` is the one backend that can do it, "" for all. `needs`: what a workload asks of a
-    system's client beyond the five methods, of `harness.ports.ABILITIES`.
-    """
-
-    entry: str
-    says: str
-    only: str = ""
-    needs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SystemRow:
-    """A lock service: the entry, how many servers it has by default, and at most.
-
-    `simulated` names what runs as one of its servers in the simulator, "" if nothing can.
-    """
-
-    entry: str
-    says: str
-    nodes: int
-    most: int
-    simulated: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BackendRow:
-    """A place for nodes: the entry, what says why it cannot run here, and what a run starts under.
-
-    `prefix` names a function that gives the words to put before the driver's command line, "" none;
-    `instead` is the backend to take where this one cannot run, "" for none.
-    """
-
-    entry: str
-    says: str
-    precheck: str
-    prefix: str
-    instead: str
-
+from holdfast.rows import BackendRow, Row, SystemRow
 
 _S = "holdfast.clusters.systems"
 SYSTEMS: dict[str, SystemRow] = {
     "reference": SystemRow(
         entry=f"{_S}.reference.system:SYSTEM",
         says="replicated by consensus; leases, FIFO queue, fencing tokens, loss notices",
+        nodes=3,
+        most=9,
+        simulated=f"{_S}.reference.simulated:serve",
+    ),
+    "chubby": SystemRow(
+        entry=f"{_S}.chubby.system:SYSTEM",
+        says="the same service with sessions, lock-delay and sequencers, as Chubby has them",
         nodes=3,
         most=9,
         simulated=f"{_S}.reference.simulated:serve",
@@ -155,6 +118,12 @@ SYSTEMS: dict[str, SystemRow] = {
         nodes=0,
         most=0,
     ),
+    "idempotent": SystemRow(
+        entry=f"{_S}.idempotent.system:SYSTEM",
+        says="a control: no lock, but commands that take effect once however often they come",
+        nodes=0,
+        most=0,
+    ),
 }
 
 _B = "holdfast.clusters.backends"
@@ -225,6 +194,11 @@ WORKLOADS: dict[str, Row] = {
         says="takes some of a semaphore's permits (--set permits=2)",
         needs=("permits",),
     ),
+    "hierarchy": Row(
+        entry=f"{_W}.hierarchy",
+        says="locks whole subtrees, and writes to the leaves below",
+        needs=("subtrees",),
+    ),
     "reentrant": Row(
         entry=f"{_W}.reentrant",
         says="goes in again where it holds, and out as often",
@@ -235,8 +209,33 @@ WORKLOADS: dict[str, Row] = {
         says="asks who holds and who waits before whom, and acquires if nobody held since",
         needs=("queries", "condition"),
     ),
+    "sequencers": Row(
+        entry=f"{_W}.sequencers",
+        says="asks of its own holds, while they last and afterwards, whether they are in force",
+        needs=("sequencers",),
+    ),
     "duplicate-request": Row(
         entry=f"{_W}.duplicate_request", says="sends writes twice, as after a timeout"
+    ),
+    "singleton-job": Row(
+        entry=f"{_W}.singleton_job",
+        says="one of many does each job, in turn (--set mark=1: marked as done after its effect)",
+    ),
+    "leader-election": Row(
+        entry=f"{_W}.leader_election", says="whoever holds leads, for long; tokens are its terms"
+    ),
+    "crowd": Row(entry=f"{_W}.crowd", says="many clients that all ask alike and hold for a moment"),
+    "retry-storm": Row(
+        entry=f"{_W}.retry_storm",
+        says="most try again at once (--set backoff_ms=20: by chance later), a few wait",
+    ),
+    "slow-dependency": Row(
+        entry=f"{_W}.slow_dependency",
+        says="holds across a call that takes leases at times (--set renews=1: renews meanwhile)",
+    ),
+    "shared-client-id": Row(
+        entry=f"{_W}.shared_client_id",
+        says="owners of one name that release and renew once more what another has by then",
     ),
     "many-locks": Row(
         entry=f"{_W}.many_locks",
@@ -261,6 +260,7 @@ RESOURCES: dict[str, str] = {
     "strict": "refuses besides a second attempt with an equal token",
     "unfenced": "admits everybody",
     "cas": "admits everybody, but no write that names a version which is no longer the newest",
+    "idempotent": "admits everybody; a command that its key names it carries out once",
 }
 RESOURCES_WITH_TOKENS = ("fenced", "strict")
 
@@ -280,6 +280,10 @@ NEMESES: dict[str, Row] = {
     "delay": Row(entry=f"{_N}.delay:NEMESIS", says="replies to a client take longer"),
     "black-hole": Row(
         entry=f"{_N}.black_hole:NEMESIS", says="a client's connections swallow everything"
+    ),
+    "hang-up": Row(
+        entry=f"{_N}.hang_up:NEMESIS",
+        says="a client's connections are ended from the server's side, idle or not",
     ),
     "cancel": Row(
         entry=f"{_N}.cancel:NEMESIS", says="a running call of a client is cancelled by its caller"
@@ -316,6 +320,7 @@ CHECKERS: dict[str, str] = {
     "no-expired-write": f"{_C}.expired_write:check",
     "no-lost-update": f"{_C}.lost_update:check",
     "applied-once": f"{_C}.applied_once:check",
+    "exactly-once-job": f"{_C}.exactly_once_job:check",
     "token-order": f"{_C}.token_order:check",
     "ownership": f"{_C}.ownership:check",
     "loss-notice": f"{_C}.loss_notice:check",
@@ -325,6 +330,7 @@ CHECKERS: dict[str, str] = {
     "no-multi-lock-deadlock": f"{_C}.multi_lock_deadlock:check",
     "starvation-freedom": f"{_C}.starvation_freedom:check",
     "bounded-bypass": f"{_C}.bounded_bypass:check",
+    "no-false-rejection": f"{_C}.no_false_rejection:check",
     "truthful-queries": f"{_C}.truthful_queries:check",
 }
 SIM_OPTIONS = f"{_B}.sim.options:DEFAULTS"

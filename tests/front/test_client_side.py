@@ -10,7 +10,7 @@ import pytest
 from tests import needs
 from tests.front.test_runs import run
 
-FAULTS = ("reset", "reply-loss", "delay", "black-hole", "cancel", "stall")
+FAULTS = ("reset", "reply-loss", "delay", "black-hole", "hang-up", "cancel", "stall")
 ALL = ",".join(f"{name}:every=4s,for=800ms" for name in FAULTS)
 
 

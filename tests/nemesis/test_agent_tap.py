@@ -164,6 +164,21 @@ def test_a_black_hole_answers_nothing_and_resets_what_lost_bytes(
     assert echo.heard == 0
 
 
+def test_a_connection_that_nobody_uses_is_ended_at_both_ends(
+    agent: AgentProcess, pids: list[int], echo: Echo
+) -> None:
+    with client(pids) as talk:
+        talk.sendall(b"one")
+        assert talk.recv(9) == b"one"
+        seen = disturb(agent, "hang-up")
+        assert seen == {"bit": True, "connections ended": 1}
+        assert talk.recv(9) == b""
+    with client(pids) as talk:
+        talk.sendall(b"again")
+        assert talk.recv(9) == b"again"
+    assert agent.do("heal", fault="f") == seen
+
+
 def test_only_a_tapped_wire_can_be_disturbed(agent: AgentProcess) -> None:
     error = agent.error("disturb", fault="g", nodes=["n1"], what="reset")
     assert "its wire is not tapped" in error

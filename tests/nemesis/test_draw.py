@@ -16,6 +16,7 @@ from holdfast.nemesis import (
     cancel,
     clock,
     delay,
+    hang_up,
     kill,
     partition,
     pause,
@@ -35,7 +36,7 @@ ENTRIES: dict[str, Nemesis] = {
     "kill": kill.NEMESIS,
     "clock": clock.NEMESIS,
 }
-ON_THE_WIRE = [reply_loss, reset, delay, black_hole]
+ON_THE_WIRE = [reply_loss, reset, delay, black_hole, hang_up]
 CLIENT_SIDE = [*ON_THE_WIRE, cancel, stall]
 ALL = [(name, {"lease": "2s"}) for name in ENTRIES]
 

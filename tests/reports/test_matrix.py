@@ -53,6 +53,17 @@ def test_a_run_is_filed_under_the_fault_that_bit() -> None:
     }
 
 
+def test_a_scenario_has_a_column_if_all_its_kinds_bit_and_no_system_has_columns_of_others() -> None:
+    staged = replace(run("+", "kill", "pause"), scenario="storm", nemesis="kill+pause")
+    half = replace(run("+", "kill"), scenario="storm", nemesis="kill+pause")
+    calm = replace(run("+"), scenario="concurrent", nemesis="none")
+    found = matrix([staged, half, calm, run("+", "pause", system="etcd")])
+    assert found.faults == ["pause", "kill", "scenario concurrent", "scenario storm"]
+    assert found.columns("redis") == ["kill", "scenario concurrent", "scenario storm"]
+    assert found.columns("etcd") == ["pause"]
+    assert staged.cell == "redis / sim / try-lock / scenario storm"
+
+
 def test_a_violation_amid_two_faults_accuses_neither_alone() -> None:
     found = states(run("+", "pause"), run("x", "pause", "kill"))
     assert found["pause"].startswith("held")

@@ -13,20 +13,22 @@ from holdfast.clusters.systems.postgres.server import binary
 from holdfast.harness.ports import Command, Node, Place
 
 MODULE = "holdfast.clusters.systems.postgres.server"
+POOLER = "holdfast.clusters.systems.postgres.pooler"
 READY_WITHIN_S = 0.5
 PROTOCOL = 3 << 16
 UNPRIVILEGED = ("unshare", "--user", "--ipc", "--map-user=65534", "--", "true")
 
 
-def command(node: Node, place: Place) -> Command:
-    """The server of one node; it refuses to be root."""
+def command(node: Node, place: Place, *, pooled: bool = False) -> Command:
+    """The server of one node, behind a pooler if asked for; both refuse to be root."""
+    module = POOLER if pooled else MODULE
     data = place.run_dir / "data" / node.name
     data.mkdir(parents=True, exist_ok=True)
     config = json.dumps({"data": str(data), "address": node.address})
     return Command(
-        argv=(node.python, "-S", "-m", MODULE, "--config", config),
+        argv=(node.python, "-S", "-m", module, "--config", config),
         log=place.run_dir / "logs" / node.name / "postgres.log",
-        prelude=MODULE,
+        prelude=module,
         nobody=True,
     )
 

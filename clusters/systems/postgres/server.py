@@ -1,8 +1,8 @@
 """Becomes a PostgreSQL server on a node; makes its files the first time.
 
 Run as `python -S -m holdfast.clusters.systems.postgres.server --config JSON`, where JSON is
-{"data", "address"}. The files lie in `data` where this user may write there, else in the node's own
-folder for such things. Exit code 1 with the last words of what failed.
+{"data", "address"} and may name another "port". The files lie in `data` where this user may write,
+else in the node's own folder for such things. Exit code 1 with the last words of what failed.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (OSError, subprocess.SubprocessError) as error:
         sys.stderr.write(f"cannot make the files of a server: {error}\n")
         return 1
-    settings = {**SETTINGS, "listen_addresses": config["address"]}
+    port = config.get("port", str(PORT))
+    settings = {**SETTINGS, "listen_addresses": config["address"], "port": port}
     words = [f"--{name}={value}" for name, value in settings.items()]
     return os.execv(postgres, [postgres, "-D", str(home / HERE), *words])
 

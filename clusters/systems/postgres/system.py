@@ -20,8 +20,10 @@ REACHED = ("partition", "pause", "kill")
 OPTIONS: dict[str, tuple[str, ...]] = {
     "idle": ("lease", "none"),
     "tokens": ("none", "sequence"),
+    "via": ("direct", "pgbouncer"),
 }
-"""When the server ends a silent session, and whether a grant takes a number from a sequence."""
+"""When the server ends a silent session, whether a grant takes a number from a sequence, and
+whether clients reach the server through a pooler that lends its connections by the transaction."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,7 +82,7 @@ class PostgresSystem:
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
         """The same on every node; clients use the first."""
-        return deploy.command(node, place)
+        return deploy.command(node, place, pooled=self._chosen(options)["via"] == "pgbouncer")
 
     def precheck(self) -> str | None:
         """Why this machine cannot start it outside a container; None if it can."""

@@ -1,4 +1,4 @@
-"""`holdfast campaign`: systems x workloads x nemeses x seeds, resumable."""
+"""`holdfast campaign`: systems x workloads x nemeses x seeds, or scenarios; resumable."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ from holdfast.reports.campaign import bound, headline, index
 from holdfast.reports.matrix import matrix
 from holdfast.reports.pages import write
 from holdfast.reports.words import plain
+from holdfast.scenarios import staging
 
 TELL_S = 5.0
 
 
-@click.command(short_help="Systems x workloads x nemeses x seeds, resumable.")
+@click.command(short_help="Systems x workloads x nemeses x scenarios x seeds, resumable.")
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.toml")
 @click.option("-j", "processes", type=click.IntRange(min=1), help="Processes; one per core.")
 @click.option("--scheduler", default="", help="Run on Dask: the address, as in tcp://host:8786.")
@@ -60,7 +61,7 @@ def command(
     """
     if scheduler and processes:
         raise UsageError("-j is for processes of this machine; a scheduler has workers of its own")
-    campaign = read(_toml(file), prepare.KNOWN, str(file), file.stem)
+    campaign = read(_toml(file), prepare.KNOWN, str(file), file.stem, staging.one_run)
     if each:
         campaign = lasting(campaign, each)
     check(campaign)

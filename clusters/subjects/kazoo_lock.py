@@ -1,0 +1,39 @@
+"""kazoo's Lock; a renewal asks it whether it is still acquired."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import CancelledError, LockTimeout
+
+from holdfast.clusters.systems.zookeeper import PORT
+from holdfast.harness.events import Status
+from holdfast.harness.ports import ClientSetup
+
+ERRORS = ((LockTimeout, Status.FAIL), (CancelledError, Status.FAIL))
+
+
+class Subject:
+    """One session, whose timeout is the lease."""
+
+    def __init__(self, setup: ClientSetup) -> None:
+        hosts = ",".join(f"{address}:{PORT}" for _, address in setup.servers)
+        self._client = KazooClient(hosts=hosts, timeout=setup.lease_ns / 1e9)
+        self._client.start()
+
+    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+        return self._client.Lock(f"/locks/{name}", attempt)
+
+    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+        return bool(lock.acquire(blocking=wait_s != 0, timeout=wait_s or None))
+
+    def renew(self, lock: Any, lease_s: float) -> bool:
+        return bool(lock.is_acquired)
+
+    def release(self, lock: Any) -> bool:
+        return bool(lock.release())
+
+    def close(self) -> None:
+        self._client.stop()
+        self._client.close()

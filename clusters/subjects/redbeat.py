@@ -1,0 +1,47 @@
+"""celery-redbeat: the lock that lets one beat run; celery's start-up signal takes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redbeat
+from celery import Celery, signals
+from redis.exceptions import LockNotOwnedError
+
+from holdfast.clusters.systems.redis import PORT
+from holdfast.harness.events import Status
+from holdfast.harness.ports import ClientSetup
+
+ERRORS = ((LockNotOwnedError, Status.NOT_OWNER),)
+
+
+class Beat:
+    """The sender of the signal: redbeat asks it for its scheduler."""
+
+    def __init__(self, scheduler: Any) -> None:
+        self.scheduler = scheduler
+
+
+class Subject:
+    """One application; an attempt is a beat that starts: celery sends a signal, and it ticks."""
+
+    def __init__(self, setup: ClientSetup) -> None:
+        url = f"redis://{setup.servers[0][1]}:{PORT}/0"
+        self._app = Celery("holdfast", broker=url)
+        self._app.conf.update(redbeat_redis_url=url, beat_max_loop_interval=0.02)
+
+    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+        return redbeat.RedBeatScheduler(
+            app=self._app, lazy=True, lock_key=name, lock_timeout=lease_s or 60
+        )
+
+    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+        signals.beat_init.send(sender=Beat(lock))
+        lock.tick()
+        return True
+
+    def renew(self, lock: Any, lease_s: float) -> None:
+        lock.tick()
+
+    def release(self, lock: Any) -> None:
+        lock.close()

@@ -1,0 +1,45 @@
+"""sqlalchemy-dlock on PostgreSQL; a renewal asks it whether it is still locked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import create_engine
+from sqlalchemy.exc import OperationalError
+from sqlalchemy_dlock import create_sadlock
+
+from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
+from holdfast.harness.events import Status
+from holdfast.harness.ports import ClientSetup
+
+ERRORS: tuple[tuple[type[Exception], Status], ...] = ((OperationalError, Status.INFO),)
+
+
+class Subject:
+    """An engine with its pool; each attempt takes a connection of its own, as the examples do."""
+
+    def __init__(self, setup: ClientSetup) -> None:
+        address = setup.servers[0][1]
+        self._engine = create_engine(f"postgresql+psycopg://{USER}@{address}:{PORT}/{DATABASE}")
+
+    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+        return create_sadlock(self._engine.connect(), name, contextual_timeout=wait_s)
+
+    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+        try:
+            granted = lock.acquire(block=wait_s != 0, timeout=wait_s, interval=0.2)
+        except BaseException:
+            lock.connection_or_session.close()
+            raise
+        if not granted:
+            lock.connection_or_session.close()
+        return bool(granted)
+
+    def renew(self, lock: Any, lease_s: float) -> bool:
+        return bool(lock.locked)
+
+    def release(self, lock: Any) -> None:
+        try:
+            lock.release()
+        finally:
+            lock.connection_or_session.close()

@@ -1,0 +1,40 @@
+"""SQLAlchemy's pool of connections with an advisory lock in one: whoever closes it is done."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+from sqlalchemy import create_engine, text
+
+from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
+from holdfast.harness.events import Status
+from holdfast.harness.ports import ClientSetup
+
+POLL_S = 0.05
+TRY = text("select pg_try_advisory_lock(hashtext(:name))")
+ERRORS: tuple[tuple[type[Exception], Status], ...] = ()
+
+
+class Subject:
+    """An engine as `create_engine` makes it. A hold is a connection; closing it ends the hold."""
+
+    def __init__(self, setup: ClientSetup) -> None:
+        address = setup.servers[0][1]
+        self._engine = create_engine(f"postgresql+psycopg://{USER}@{address}:{PORT}/{DATABASE}")
+
+    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+        return SimpleNamespace(name=name, connection=self._engine.connect())
+
+    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+        until_s = time.monotonic() + (wait_s if wait_s is not None else 1e9)
+        while not lock.connection.execute(TRY, {"name": lock.name}).scalar_one():
+            if time.monotonic() >= until_s:
+                lock.connection.close()
+                return False
+            time.sleep(POLL_S)
+        return True
+
+    def release(self, lock: Any) -> None:
+        lock.connection.close()

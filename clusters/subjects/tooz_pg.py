@@ -1,0 +1,44 @@
+"""tooz on PostgreSQL; a renewal asks its lock whether it is still acquired."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tooz import coordination
+
+from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
+from holdfast.harness.events import Status
+from holdfast.harness.ports import ClientSetup
+
+POLL_S = 0.05
+ERRORS: tuple[tuple[type[Exception], Status], ...] = ()
+
+
+class Subject:
+    """One coordinator; its locks open connections of their own. It waits for ever, or not."""
+
+    def __init__(self, setup: ClientSetup) -> None:
+        url = f"postgresql://{USER}@{setup.servers[0][1]}:{PORT}/{DATABASE}"
+        self._coordinator = coordination.get_coordinator(url, setup.name.encode())
+        self._coordinator.start()
+
+    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+        return self._coordinator.get_lock(name.encode())
+
+    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+        until_s = time.monotonic() + (wait_s if wait_s is not None else 1e9)
+        while not lock.acquire(blocking=False):
+            if time.monotonic() >= until_s:
+                return False
+            time.sleep(POLL_S)
+        return True
+
+    def renew(self, lock: Any, lease_s: float) -> bool:
+        return bool(lock.acquired)
+
+    def release(self, lock: Any) -> bool:
+        return bool(lock.release())
+
+    def close(self) -> None:
+        self._coordinator.stop()

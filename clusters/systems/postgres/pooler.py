@@ -1,0 +1,61 @@
+"""Becomes a pgbouncer on a node, in front of a PostgreSQL server that is its child.
+
+Run as `python -S -m holdfast.clusters.systems.postgres.pooler --config JSON`, where JSON is as for
+`server`. Clients reach it where they would reach the server, which listens one port further. A
+connection of the server is lent to a client for one transaction at a time. Exit code 1 with what
+is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
+
+SERVER = "holdfast.clusters.systems.postgres.server"
+BEHIND = PORT + 1
+HOME = Path("/var/tmp")
+
+
+def binary() -> str | None:
+    """Path of pgbouncer, None without one; its folder is often missing from PATH."""
+    return shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+
+
+def settings(address: str) -> str:
+    """The file of a pgbouncer that pools by transactions and keeps no log of its own."""
+    server = f"host={address} port={BEHIND} user={USER} dbname={DATABASE}"
+    return (
+        f"[databases]\n{DATABASE} = {server}\n[pgbouncer]\n"
+        f"listen_addr = {address}\nlisten_port = {PORT}\nunix_socket_dir =\n"
+        "auth_type = any\npool_mode = transaction\nserver_reset_query =\n"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Does not return where all is well: this process is then the pooler."""
+    parser = argparse.ArgumentParser(description="pgbouncer with a PostgreSQL server behind it")
+    parser.add_argument("--config", required=True, help="JSON, see the module's documentation")
+    text = parser.parse_args(argv).config
+    config: Mapping[str, str] = json.loads(text)
+    pooler = binary()
+    if pooler is None:
+        sys.stderr.write("pgbouncer is not installed on this node\n")
+        return 1
+    # Read by the pooler as soon as it runs; the number keeps two runs apart.
+    path = HOME / f"holdfast-pgbouncer-{os.getpid()}.ini"
+    path.write_text(settings(config["address"]))
+    behind = json.dumps({**config, "port": str(BEHIND)})
+    subprocess.Popen([sys.executable, "-S", "-m", SERVER, "--config", behind])
+    return os.execv(pooler, [pooler, str(path)])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
