@@ -1,19 +1,20 @@
 """What an exact verdict on a big lock history costs, beside one np.sort of a column of it.
 
 Run: `python benchmarks/checking.py [--ops N] [--locks N] [--unknown 0.2] [--violation] [--out F]`.
-The history is drawn from a seed; `--out` writes it as JSON lines, for another checker to read.
-CPU is the median of the rounds, all threads together; the number to compare with other machines
-is the ratio to the sort.
+The history is drawn from a seed, one with two permits for the semaphore; `--out` writes it as JSON
+lines, for another checker to read. CPU is the median of the rounds, all threads together; the
+number to compare with other machines is the ratio to the sort. Memory is what a verdict takes at
+its peak on top of the history, in a round of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
 import statistics
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -27,22 +28,38 @@ from holdfast.harness.events import NO_TOKEN
 ROUNDS = 7
 TURN = 1000
 """From one grant of a lock to the next, ns."""
+RULES = {
+    "owner-mutex": Rule(),
+    "fenced": Rule(tokens=True),
+    "lease-mutex": Rule(leases=True),
+    "rw": Rule(readers=True),
+    "semaphore:2": Rule(limit=2),
+}
 
 
 def drawn(
-    ops: int, *, clients: int, locks: int, unknown: float, violation: bool, seed: int
+    ops: int,
+    *,
+    clients: int,
+    locks: int,
+    unknown: float,
+    violation: bool,
+    seed: int,
+    permits: int = 1,
 ) -> LockColumns:
-    """A history of `ops` acquires and releases, in order of invocation, of a lock that is correct
-    but for one planted second holder.
+    """A history of `ops` acquires and releases, in order of invocation, of locks that are correct
+    but for one planted holder too many; half of the acquires are shared ones.
 
-    Every grant has a moment, a turn after the lock's last one. Its acquire was asked up to
-    `clients` turns before; its release is called within the turn and answered up to two later. A
-    share of the answers is lost.
+    Every grant has a moment, a turn after the last one of its lock and permit. Its acquire was
+    asked up to `clients` turns before; its release is called within the turn and answered up to
+    two later. A share of the answers is lost.
     """
     rng = np.random.default_rng(seed)
     attempts = ops // 2
-    lock = np.arange(attempts) % locks
-    granted = (np.arange(attempts) // locks) * TURN + lock
+    lanes = locks * permits
+    lane = np.arange(attempts) % lanes
+    lock = lane // permits
+    granted = (np.arange(attempts) // lanes) * TURN + lane
     inv = np.concatenate(
         (
             granted - rng.integers(0, clients * TURN, attempts),
@@ -54,10 +71,10 @@ def drawn(
     )
     ok = rng.random(2 * attempts) >= unknown
     if violation:
-        early = attempts // 2
-        late = early + locks
-        ok[[early, late, attempts + early, attempts + late]] = True
-        inv[attempts + early] = ret[attempts + early] = ret[late] + 50
+        late = (attempts // 2 // lanes + 1) * lanes
+        for early in range(late - lanes, late - lanes + permits):
+            ok[[early, late, attempts + early, attempts + late]] = True
+            inv[attempts + early] = ret[attempts + early] = ret[late] + 50
     attempt = np.concatenate((np.arange(attempts), np.arange(attempts)))
     token = np.where(ok, attempt, NO_TOKEN)
     token[attempts:] = NO_TOKEN
@@ -70,7 +87,7 @@ def drawn(
         attempt=attempt[order],
         lock=lock[attempt][order],
         token=token[order],
-        shared=np.zeros(2 * attempts, bool),
+        shared=(rng.random(attempts) < 0.5)[attempt][order],
         attempts=attempts,
         locks=locks,
     )
@@ -121,10 +138,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    rules = {"owner-mutex": Rule(), "fenced": Rule(tokens=True), "lease-mutex": Rule(leases=True)}
-    rules["semaphore:2"] = Rule(limit=2)
     for ops in args.ops:
-        columns = drawn(
+        make = partial(
+            drawn,
             ops,
             clients=args.clients,
             locks=args.locks,
@@ -132,21 +148,31 @@ def main() -> None:
             violation=args.violation,
             seed=args.seed,
         )
+        columns = make()
         if args.out is not None:
             write(columns, args.out)
         shuffled = np.random.default_rng(args.seed).permutation(columns.ret)
         sort = cpu_ms(partial(np.sort, shuffled))
         sys.stdout.write(f"{ops:>10} ops  np.sort of one column {sort:8.1f} ms CPU\n")
-        for name, rule in rules.items():
-            found = conflicts(columns, rule)
-            spent = cpu_ms(partial(conflicts, columns, rule))
-            said = f"VIOLATED ({len(found)})" if found else "HOLDS"
-            sys.stdout.write(
-                f"{'':>10}      {name:<21} {spent:8.1f} ms CPU, {spent / sort:4.2f} of the sort,"
-                f" {spent * 1e6 / ops:5.1f} ns an op: {said}\n"
-            )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    sys.stdout.write(f"peak memory, the history included: {peak} MiB\n")
+        for name, rule in RULES.items():
+            if rule.limit > 1:
+                columns = make(permits=rule.limit)
+            show(name, columns, rule, sort)
+
+
+def show(name: str, columns: LockColumns, rule: Rule, sort_ms: float) -> None:
+    """One line about what a verdict costs."""
+    found = conflicts(columns, rule)
+    spent = cpu_ms(partial(conflicts, columns, rule))
+    tracemalloc.start()
+    conflicts(columns, rule)
+    peak = tracemalloc.get_traced_memory()[1] >> 20
+    tracemalloc.stop()
+    said = f"VIOLATED ({len(found)})" if found else "HOLDS"
+    sys.stdout.write(
+        f"{'':>10}      {name:<21} {spent:8.1f} ms CPU, {spent / sort_ms:4.2f} of the sort,"
+        f" {spent * 1e6 / len(columns):5.1f} ns an op, {peak} MiB more: {said}\n"
+    )
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from holdfast.checkers.pace import too_slow
 from holdfast.checkers.table import Bools, Table, table
 from holdfast.harness.case import Case
 from holdfast.harness.events import NO_TOKEN, Mode, Op, Status
+from holdfast.harness.jobs import job_of
 from holdfast.harness.verdict import Finding, PropertyVerdict, Verdict
 
 Met = tuple[dict[str, int], list[str]]
@@ -38,9 +39,12 @@ EXCUSED_BY_MISSING_ROWS = frozenset(
         "double-holder",
         "expired-owner-write",
         "deadlock",
+        "livelock",
+        "spurious-refusal",
         "orphan",
         "hung-request",
         "lost-without-notice",
+        "job-never-done",
     }
 )
 """Kinds of finding that lean on something *not* being in the log: a release that was never sent, an
@@ -278,6 +282,22 @@ def _repeats(case: Case) -> Met:
     return {"writes sent again": again}, lacks
 
 
+def _jobs(case: Case) -> Met:
+    """Jobs that were done, and such that another owner than the one who did it found done."""
+    asked = case.history.rows[case.history.of(Op.READ, Op.WRITE)]
+    told = asked[(asked["status"] == Status.OK) & (asked["res"] > 0)]
+    jobs = {key for key in np.unique(told["key"]).tolist() if job_of(case.history.strings[key])}
+    told = told[np.isin(told["key"], np.array(sorted(jobs), np.int64))]
+    looked, did = told[told["f"] == Op.READ], told[told["f"] == Op.WRITE]
+    by = dict(zip(did["key"].tolist(), did["process"].tolist(), strict=True))
+    found = sum(
+        by.get(key, process) != process
+        for key, process in zip(looked["key"].tolist(), looked["process"].tolist(), strict=True)
+    )
+    lacks = [] if found else [f"nobody found a job that another had done: 0 of {len(by)} jobs"]
+    return {"jobs done": len(by), "jobs that others found done": found}, lacks
+
+
 def _losses(case: Case) -> Met:
     told = len(rows_of(case, Op.LOST))
     refused = _stale_releases(case)[0]["turned down as not the owner"]
@@ -326,6 +346,7 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
     "queries": ("answers that name a holder, and such that give a place in a queue", _queries),
     "second-locks": ("a client that held one lock and was told to wait for another", _second_locks),
     "repeats": ("an accepted write that was sent more than once", _repeats),
+    "jobs": ("a job that an owner found done which another had done", _jobs),
     "sharing": ("where a lock is shared: two who held it at once", _sharing),
     "reentry": ("where owners may come in again: one who did", _reentries),
 }

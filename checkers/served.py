@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from holdfast.checkers.columns import column, rows_of
 from holdfast.harness.case import Case
-from holdfast.harness.events import Op, Status
+from holdfast.harness.events import ONCE, Op, Status
 
 Indices = npt.NDArray[np.intp]
 MODES_WITH_TOKENS = ("fenced", "strict")
@@ -23,7 +23,8 @@ class Log:
 
     rows      indices into the merged history, of SERVED_READ and SERVED_WRITE rows
     sent      for each of them the client's own READ or WRITE row, -1 where none was recorded
-    unlogged  client rows that were answered ok although the log has no accepted request for them
+    unlogged  client rows that were answered ok although the log has no accepted request for them,
+              nor for the one command of their key, if they are that
     """
 
     rows: Indices
@@ -137,6 +138,9 @@ def _log(case: Case) -> Log:
     wanted = column(case, "op")[served]
     accepted = wanted[status[served] == Status.OK]
     answered = status[asked] == Status.OK
+    named = (column(case, "aux")[asked] == ONCE) & (column(case, "f")[asked] == Op.WRITE)
+    done = column(case, "key")[served[status[served] == Status.OK]]
+    answered &= ~(named & np.isin(column(case, "key")[asked], done))
     return Log(
         rows=served,
         sent=_look_up(names, asked, wanted),

@@ -2,7 +2,9 @@
 
 Claims
     VIOLATED: somebody who had queued was overtaken more than once per other client, whatever the
-    mode of those who went first, beyond what its order allows. A deadlock is starvation too.
+    mode of those who went first, beyond what its order allows. A deadlock is starvation too, and so
+    is a livelock: several clients tried again and again, no less often towards the end, for longer
+    than every excuse lasts, nobody could hold the lock and nobody was granted it.
 Assumes
     That tokens are in the order of grants, where that is promised under the faults of the run.
 Blind to
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 from holdfast.checkers.deadlock_freedom import deadlocks, unanswered_probes
 from holdfast.checkers.exercise import Exercise, conclude, exercise
+from holdfast.checkers.livelock import livelocks
 from holdfast.checkers.overtakes import Passed, told, waits
 from holdfast.checkers.sentences import drawn, lock_name
 from holdfast.harness.case import Case
@@ -41,10 +44,10 @@ def check(case: Case) -> PropertyVerdict:
 
 
 def starved(case: Case) -> list[Finding]:
-    """Every wait that was overtaken too often, and every deadlock."""
+    """Every wait that was overtaken too often, every deadlock and every livelock."""
     most = len(case.nodes) + max(0, case.promises.aging)
     found = [_finding(case, one) for one in waits(case).overtaken if len(one.by) > most]
-    return found + deadlocks(case)
+    return found + deadlocks(case) + list(livelocks(case))
 
 
 def _finding(case: Case, one: Passed) -> Finding:

@@ -1,7 +1,8 @@
 """What a campaign shall do, as data: a TOML file becomes the list of its runs, in order.
 
-The file names systems, workloads, nemeses and seeds; each combination is a cell, each cell has one
-run per seed. Every mistake is found before any is told.
+The file names systems, workloads, nemeses and seeds, or scenarios, each of which has a workload and
+faults of its own; each combination is a cell, each cell has one run per seed. Every mistake is
+found before any is told.
 """
 
 from __future__ import annotations
@@ -10,24 +11,30 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.harness.durations import duration_ns
 from holdfast.harness.errors import UsageError
 from holdfast.harness.plan import Known, Plan, parse, parse_nemesis, suggest, to_toml
-from holdfast.harness.results import CALM, planned
+from holdfast.harness.results import CALM, planned, staged
 
 SCHEMA = "holdfast-campaign/1"
 AXES = {"systems": "system", "workloads": "workload", "nemeses": "nemesis"}
 """A list in the file -> the key of a plan that takes each of its values."""
+SCENARIOS = "scenarios"
+"""A list in the file, each of which takes the place of a workload and a nemesis."""
 PLAN_KEYS = ("backend", "resource", "time", "lease", "nodes", "clients", "locks", "options")
-ENTRY_KEYS = (*AXES, *PLAN_KEYS, "seeds", "first_seed", "swarm", "name")
-DRAWN = ("workloads", "nemeses", *(key for key in PLAN_KEYS if key != "options"))
+ENTRY_KEYS = (*AXES, SCENARIOS, *PLAN_KEYS, "seeds", "first_seed", "swarm", "name")
+DRAWN = ("workloads", "nemeses", SCENARIOS, *(key for key in PLAN_KEYS if key != "options"))
 """What a swarm draws from the seed."""
+OWN = ("workloads", "nemeses", *(key for key in PLAN_KEYS if key not in ("backend", "options")))
+"""What a scenario has of its own, whatever stands above all entries."""
 BUDGET_KEYS = ("time", "runs")
 SWARM = "swarm"
+Stage = Callable[[str, Mapping[str, Any], Sequence[str]], Mapping[str, Any]]
+"""(scenario, keys of a plan to put over it, workloads asked for) -> table of a plan. UsageError."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,8 +65,10 @@ class Cell:
         """The combination for a person."""
         if self.swarm:
             return f"{self.plan.system} / sim / {SWARM}"
-        kinds = planned(name for name, _ in self.plan.nemeses)
-        return f"{self.plan.system} / {self.plan.backend} / {self.plan.workload} / {kinds}"
+        plan = self.plan
+        kinds = planned(name for name, _ in plan.nemeses)
+        faults = staged(plan.scenario) if plan.scenario else kinds
+        return f"{plan.system} / {plan.backend} / {plan.workload} / {faults}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +95,7 @@ class Campaign:
 
 
 def _key(plan: Plan, cell: Cell, version: str) -> str:
-    exact = f"{version}\n{cell.swarm}\n{plan.nodes}\n{to_toml(plan, exact=False)}"
+    exact = f"{version}\n{cell.swarm}\n{plan.nodes}\n{to_toml(plan, exact=False)}{plan.scenario}"
     words = cell.says.replace(" / ", "-").rpartition("/")[2]
     name = re.sub(r"[^A-Za-z0-9._+-]+", "-", words).strip("-.")[:80]
     return f"{name}-{plan.seed}-{hashlib.sha256(exact.encode()).hexdigest()[:8]}"
@@ -98,6 +107,7 @@ class _Reading:
 
     known: Known
     where: str
+    stage: Stage
     problems: list[str] = field(default_factory=list)
 
     def wrong(self, place: str, problem: str) -> None:
@@ -106,12 +116,12 @@ class _Reading:
             self.problems.append(line)
 
 
-def read(table: Mapping[str, Any], known: Known, where: str, name: str) -> Campaign:
+def read(table: Mapping[str, Any], known: Known, where: str, name: str, stage: Stage) -> Campaign:
     """A campaign out of a TOML table; UsageError with one line per mistake.
 
     name: what it is called if the file does not say.
     """
-    reading = _Reading(known=known, where=where)
+    reading = _Reading(known=known, where=where, stage=stage)
     told = table.get("schema", SCHEMA)
     if told != SCHEMA:
         reading.wrong("", f"schema {told!r} is not {SCHEMA!r}, the only one read here")
@@ -128,15 +138,20 @@ def read(table: Mapping[str, Any], known: Known, where: str, name: str) -> Campa
     cells: list[Cell] = []
     for n, row in enumerate(entries, 1):
         place = f"entry {row.get('name', n)}: " if "entry" in table else ""
-        swarm = {**common, **row}.get(SWARM) is True
-        usual = {key: value for key, value in common.items() if not (swarm and key in DRAWN)}
-        cells += _entry({**usual, **row}, place, reading)
+        cells += _entry({**_usual(common, row), **row}, place, reading)
     time_ns, runs = _budget(table.get("budget", {}), reading)
     if not cells and not reading.problems:
         reading.wrong("", "no runs; give at least one of systems")
     if reading.problems:
         raise UsageError(*reading.problems)
     return Campaign(name=str(table.get("name", name)), cells=cells, time_ns=time_ns, runs=runs)
+
+
+def _usual(common: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands above all entries and says something about this one."""
+    both = {**common, **row}
+    without: Sequence[str] = DRAWN if both.get(SWARM) is True else OWN if SCENARIOS in both else ()
+    return {key: value for key, value in common.items() if key not in without}
 
 
 def _budget(table: Any, reading: _Reading) -> tuple[int, int]:
@@ -174,6 +189,8 @@ def _entry(row: Mapping[str, Any], place: str, reading: _Reading) -> list[Cell]:
     if swarm and drawn:
         reading.wrong(place, f"swarm draws {', '.join(drawn)} from the seed; leave it out")
         return []
+    if SCENARIOS in row:
+        return _scenes(row, seeds, place, reading)
     axes = [_axis(row, axis, place, reading) for axis in AXES]
     if not axes[0] and "systems" not in row:
         reading.wrong(place, 'no systems; name some, as in systems = ["reference"]')
@@ -187,9 +204,37 @@ def _entry(row: Mapping[str, Any], place: str, reading: _Reading) -> list[Cell]:
     return cells
 
 
+def _scenes(
+    row: Mapping[str, Any], seeds: Sequence[int], place: str, reading: _Reading
+) -> list[Cell]:
+    """The cells of an entry with scenarios: each on every system, or on the one of its file."""
+    if "nemeses" in row:
+        reading.wrong(place, "a scenario has faults of its own; give nemeses an entry of their own")
+    over = {key: row[key] for key in PLAN_KEYS if key in row}
+    over["backend"] = row.get("backend", Plan(system="").backend)
+    if not isinstance(over.get("options", {}), dict) or not isinstance(over["backend"], str):
+        reading.wrong(place, "options must be a table, and backend a name")
+        return []
+    systems = _axis(row, "systems", place, reading) if "systems" in row else [""]
+    workloads = _axis(row, "workloads", place, reading) if "workloads" in row else []
+    cells = []
+    for system, name in itertools.product(systems, _axis(row, SCENARIOS, place, reading)):
+        chosen = {**over, "system": system} if system else over
+        try:
+            table = reading.stage(name, chosen, workloads)
+            plan = replace(parse(table, reading.known, "plan"), scenario=name)
+        except UsageError as error:
+            for problem in error.problems:
+                reading.wrong(place, problem.removeprefix("plan: "))
+            continue
+        plan = plan if "nodes" in table else replace(plan, nodes=0)
+        cells.append(Cell(plan=plan, swarm=False, seeds=seeds))
+    return cells
+
+
 def _axis(row: Mapping[str, Any], axis: str, place: str, reading: _Reading) -> list[str]:
-    standard = {"workloads": ["critical-section"], "nemeses": [CALM], "systems": []}
-    values = row.get(axis, standard[axis])
+    standard = {"workloads": ["critical-section"], "nemeses": [CALM]}
+    values = row.get(axis, standard.get(axis, []))
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         reading.wrong(place, f'{axis} must be a list of names, as in {axis} = ["..."]')
         return []

@@ -19,6 +19,7 @@ from typing import Any
 from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.events import (
     NO_TOKEN,
+    ONCE,
     PLAIN,
     Answer,
     Grant,
@@ -36,6 +37,7 @@ from holdfast.harness.rows import Rows, Stamps
 
 GUARD_NS = 10 * SECOND
 """A call that is so much over its own bound is given up here and judged as a hung request."""
+NOBODY: AbstractContextManager[None] = nullcontext()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -215,16 +217,18 @@ class Context:
         self._lost.discard(grant.attempt)
         return answer.outcome is Status.OK
 
-    async def read(self, grant: Grant) -> int:
-        """The resource's version, -1 if it refused or did not answer."""
-        return await self._ask(grant, Op.READ, 0)
+    async def read(self, grant: Grant, *, key: str = "") -> int:
+        """The version of the lock's own key of the resource, or of another one; -1 if it refused
+        or did not answer."""
+        return await self._ask(grant, Op.READ, 0, key=key)
 
-    async def write(self, grant: Grant, *, base: int = -1, repeats: int = 0) -> int:
+    async def write(self, grant: Grant, *, base: int = -1, repeats: int = 0, key: str = "") -> int:
         """Write to the resource, building on version `base` (-1: blind); -1 if not accepted.
 
-        It is sent so many times more under its own identity, whatever is answered.
+        It is sent so many times more under its own identity, whatever is answered. repeats ONCE:
+        it is the one command of its key, whoever sends it, where the resource knows such.
         """
-        return await self._ask(grant, Op.WRITE, base, repeats)
+        return await self._ask(grant, Op.WRITE, base, repeats, key)
 
     def lost(self, grant: Grant) -> bool:
         """Whether this client was told that it no longer holds."""
@@ -276,22 +280,29 @@ class Context:
         """Let time pass: the client thinks, works or waits between two calls."""
         await asyncio.sleep(span_ns / SECOND)
 
-    async def _ask(self, grant: Grant, op: Op, base: int, repeats: int = 0) -> int:
+    async def _ask(self, grant: Grant, op: Op, base: int, repeats: int = 0, key: str = "") -> int:
         recorder, resource = self._recorder, self._parts.resource
-        key = recorder.intern(grant.lock)
+        where = key or grant.lock
         row = recorder.invoke(
-            op, self.process, key, attempt=grant.attempt, token=grant.token, arg=base, aux=repeats
+            op,
+            self.process,
+            recorder.intern(where),
+            attempt=grant.attempt,
+            token=grant.token,
+            arg=base,
+            aux=repeats,
         )
         name = attempt_id(self.process, row)
         sent: dict[str, Any] = {"op": name, "attempt": grant.attempt, "token": grant.token}
         with self._watched(CALL) as stamped:
             if op is Op.READ:
-                reply = await resource.read(grant.lock, **sent)
+                reply = await resource.read(where, **sent)
             else:
-                replies = [
-                    await resource.write(grant.lock, base=base, **sent) for _ in range(1 + repeats)
-                ]
-                reply = next((r for r in replies if r.outcome is Status.OK), _worst(replies))
+                sent |= {"base": base, **({"once": True} if repeats == ONCE else {})}
+                reply = await resource.write(where, **sent)
+                if repeats > 0:
+                    more = [await resource.write(where, **sent) for _ in range(repeats)]
+                    reply = _best([reply, *more])
             err = recorder.intern(reply.error)
             recorder.complete(row, reply.outcome, res=reply.version, err=err, stamped=stamped)
         return reply.version if reply.outcome is Status.OK else -1
@@ -319,7 +330,7 @@ class Context:
     def _watched(self, wire: str) -> AbstractContextManager[Stamped | None]:
         """What the kernel says of the call that is made meanwhile, where somebody can ask it."""
         stamps = self._parts.stamps
-        return nullcontext() if stamps is None or not wire else stamps.watch(wire)
+        return NOBODY if stamps is None or not wire else stamps.watch(wire)
 
     async def _guarded(
         self,
@@ -378,9 +389,13 @@ class Context:
             await waiting
 
 
-def _worst(replies: Sequence[Reply]) -> Reply:
-    """Of several answers to one request, none of them ok, the one that leaves most open."""
-    return next((reply for reply in replies if reply.outcome is Status.INFO), replies[0])
+def _best(replies: Sequence[Reply]) -> Reply:
+    """Of several answers to one request one that is ok, else the one that leaves most open."""
+    for outcome in (Status.OK, Status.INFO):
+        for reply in replies:
+            if reply.outcome is outcome:
+                return reply
+    return replies[0]
 
 
 def _unforeseen(error: Exception) -> Answer:

@@ -86,7 +86,7 @@ COLUMNS: dict[Op, dict[str, str]] = {
     Op.WRITE: {
         "arg": "version it builds on (-1: blind)",
         "res": "version written, as answered",
-        "aux": "how many times more it is sent under its identity",
+        "aux": "how many times more it is sent under its identity (ONCE: it is named by its key)",
         "token": "sent with it",
     },
     Op.SERVED_READ: {
@@ -120,6 +120,9 @@ SERVED_* rows are the resource's own log, in its own order: OK = accepted, FAIL 
 """
 
 NO_TOKEN = -1
+ONCE = -1
+"""In column aux of a write: the one command of its key, which whoever sends it means to be carried
+out once."""
 
 CHANGED = "changed"
 """How the error text of a FAIL begins that says: the lock's newest token is another one."""

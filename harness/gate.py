@@ -19,7 +19,7 @@ from holdfast.harness.baseline import Baseline, Known
 from holdfast.harness.errors import UsageError
 from holdfast.harness.plan import suggest
 from holdfast.harness.rates import chance_of_greater, least_chance
-from holdfast.harness.results import MEASURES, Result, failed, worst_code
+from holdfast.harness.results import MEASURES, RATES, Result, failed, worst_code
 from holdfast.harness.verdict import Verdict
 
 SCHEMA = "holdfast-gate/1"
@@ -241,7 +241,7 @@ def _slower(results: Sequence[Result], baseline: Baseline, given: Rules) -> Iter
             )
             yield _trouble(INCONCLUSIVE, "too-few-runs", cell, says)
             continue
-        fewer = name == "grants"
+        fewer = name in RATES
         chance = chance_of_greater(old, new) if fewer else chance_of_greater(new, old)
         before, now = median(old), median(new)
         worse = (before / now if fewer else now / before) if now and before else float("inf")
@@ -263,4 +263,4 @@ def _by_cell(results: Sequence[Result]) -> dict[str, list[Result]]:
 
 
 def _shown(name: str, value: float) -> str:
-    return f"{value:.1f} per s" if name == "grants" else f"{value / 1e6:.1f} ms"
+    return f"{value:.1f} per s" if name in RATES else f"{value / 1e6:.1f} ms"

@@ -174,16 +174,22 @@ def _verdict_row(verdict: PropertyVerdict, case: Case, kinds: Sequence[str]) -> 
     return {
         "property": verdict.property,
         "verdict": str(verdict.verdict),
-        "promised": case.promises.promised(verdict.property, kinds)
-        and not (
-            case.options["resource"] == "unfenced" and verdict.property in ENFORCED_BY_RESOURCE
-        ),
+        "promised": _promised(verdict.property, case, kinds),
         "severity": str(severity),
         "reason": verdict.reason,
         "exercised": dict(verdict.exercised),
         "findings": [_finding_row(finding, case) for finding in verdict.findings],
         "notes": [_finding_row(finding, case) for finding in verdict.notes],
     }
+
+
+def _promised(prop: str, case: Case, kinds: Sequence[str]) -> bool:
+    """Whether the system, and the resource and the workload beside it, stand for the property."""
+    if prop in ENFORCED_BY_RESOURCE and case.options["resource"] == "unfenced":
+        return False
+    if prop == "exactly-once-job" and case.options.get("mark", "0") != "0":
+        return False
+    return case.promises.promised(prop, kinds)
 
 
 def _finding_row(finding: Finding, case: Case) -> dict[str, Any]:

@@ -32,6 +32,8 @@ class Plan:
     options    of the system and the workload, as given
     must       properties that the run is for: they are judged whatever the workload asks, and each
                must be put to the test; (): all that the workload asks
+    scenario   the named scenario whose plan it is, "" for none; not part of a plan file, which
+               anybody may change
     """
 
     system: str
@@ -48,6 +50,7 @@ class Plan:
     nemeses: Sequence[tuple[str, Mapping[str, str]]] = ()
     faults: Sequence[Fault] = ()
     must: Sequence[str] = ()
+    scenario: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,7 +13,9 @@ class Resource(Protocol):
 
     async def read(self, key: str, *, op: int, attempt: int, token: int) -> Reply: ...
 
-    async def write(self, key: str, *, op: int, attempt: int, token: int, base: int) -> Reply: ...
+    async def write(
+        self, key: str, *, op: int, attempt: int, token: int, base: int, once: bool = False
+    ) -> Reply: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -45,6 +45,7 @@ class Result:
     nemesis    kinds that were planned, "+" between them; "none"; "swarm": drawn from the seed
     bit        kinds that were seen to bite
     measures   of performance: see MEASURES
+    scenario   the named scenario whose plan it had, "" for none
     run        its directory, "" where only the command is kept
     exit_code  4 where it could not be carried out: then `problems` says why
     """
@@ -64,11 +65,13 @@ class Result:
     problems: tuple[str, ...] = ()
     digest: str = ""
     run: str = ""
+    scenario: str = ""
 
     @property
     def cell(self) -> str:
         """What it is one run of: everything but the seed."""
-        return f"{self.system} / {self.backend} / {self.workload} / {self.nemesis}"
+        faults = staged(self.scenario) if self.scenario else self.nemesis
+        return f"{self.system} / {self.backend} / {self.workload} / {faults}"
 
     def broken(self) -> list[tuple[str, Outcome]]:
         """The promises it broke."""
@@ -85,8 +88,10 @@ MEASURES = {
     "p99": "99 of 100 acquires were granted within",
     "failover": "the longest time without a grant after a fault on servers",
     "grants": "grants per second (fewer is worse)",
+    "ops": "calls answered ok per second (fewer is worse)",
 }
-"""What a run is measured by: spans in ns, and a rate."""
+"""What a run is measured by: spans in ns, and rates."""
+RATES = ("grants", "ops")
 
 
 def variant(system: str, options: Mapping[str, str], resource: str) -> str:
@@ -104,6 +109,11 @@ def variant(system: str, options: Mapping[str, str], resource: str) -> str:
 def planned(kinds: Iterable[str]) -> str:
     """Kinds of faults as one word."""
     return "+".join(sorted(set(kinds))) or CALM
+
+
+def staged(scenario: str) -> str:
+    """What the faults of a scenario are called together."""
+    return f"scenario {scenario}"
 
 
 def of_verdicts(
@@ -126,6 +136,7 @@ def of_verdicts(
         measures=_measures(verdicts),
         problems=tuple(verdicts["problems"]),
         run=run,
+        scenario=manifest["plan"].get("scenario", ""),
     )
 
 
@@ -152,6 +163,8 @@ def _measures(verdicts: Mapping[str, Any]) -> dict[str, float]:
     span_s = (verdicts["stop_ns"] - verdicts["start_ns"]) / SECOND
     if told and span_s > 0:
         found["grants"] = round(told["acquire"]["granted"] / span_s, 3)
+        answered = sum(spans["n"] for spans in told.get("latency_ns", {}).values())
+        found["ops"] = round(answered / span_s, 3)
     return found
 
 

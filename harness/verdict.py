@@ -36,6 +36,7 @@ PROPERTIES: dict[str, tuple[Severity, str]] = {
     ),
     "no-lost-update": (Severity.CRITICAL, "no two accepted writes build on the same version"),
     "applied-once": (Severity.CRITICAL, "a command that is sent again takes effect once"),
+    "exactly-once-job": (Severity.CRITICAL, "a job of which one is enough is done once, and done"),
     "token-order": (Severity.CRITICAL, "a later grant always carries a larger fencing token"),
     "ownership": (Severity.CRITICAL, "only the holder can release or renew"),
     "loss-notice": (Severity.HIGH, "a holder that loses its lock is told, in time"),
@@ -48,6 +49,10 @@ PROPERTIES: dict[str, tuple[Severity, str]] = {
     "no-multi-lock-deadlock": (
         Severity.HIGH,
         "clients that wait for each other's locks in a circle are found and one is turned down",
+    ),
+    "no-false-rejection": (
+        Severity.MEDIUM,
+        "whoever holds is not turned away, and neither is who asks for a free lock",
     ),
     "starvation-freedom": (Severity.MEDIUM, "nobody waits on and on while others are served"),
     "bounded-bypass": (
@@ -62,7 +67,9 @@ PROPERTIES: dict[str, tuple[Severity, str]] = {
 """Property id -> how bad a violation is, and what the property says. One row per checker."""
 
 
-ENFORCED_BY_RESOURCE = frozenset({"no-stale-write", "no-expired-write", "no-lost-update"})
+ENFORCED_BY_RESOURCE = frozenset(
+    {"no-stale-write", "no-expired-write", "no-lost-update", "exactly-once-job"}
+)
 """What no lock can keep alone: the protected resource has to refuse old tokens for it."""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from holdfast.harness.results import MEASURES
+from holdfast.harness.results import MEASURES, RATES
 from holdfast.harness.shelf import Entry
 from holdfast.harness.verdict import Verdict
 from holdfast.reports.pages import render
@@ -181,7 +181,7 @@ def _ours(report: Path) -> bool:
 def _measure(name: str, value: float | None) -> str:
     if value is None:
         return NONE
-    return f"{value:,.3g} /s" if name == "grants" else span(value)
+    return f"{value:,.3g} /s" if name in RATES else span(value)
 
 
 def _ratio(a: float | None, b: float | None) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.harness.rates import none_in
-from holdfast.reports.pages import percent, render, write
+from holdfast.reports.pages import render, write
+from holdfast.reports.words import percent
 
 RUNS_SHOWN = 2000
 

@@ -85,10 +85,20 @@ CLAIMS: Mapping[str, Claim] = {
         mechanism="conditional writes on a record version number that waiters watch for change",
         caveat="the version is random: it tells owners apart and puts them in no order",
     ),
+    "nats-kv": Claim(
+        claim="exclusive: a key is created only where there is none, decided by one log",
+        mechanism="conditional writes on a key's newest revision, in a bucket with an age limit",
+        caveat="keys age by the servers' wall clocks, all after one time; the owner is not told",
+    ),
     "cas": Claim(
         claim="no lock, and yet no update is lost where each names the version it builds on",
         mechanism="the resource takes a write only on its newest version",
         caveat="owners work side by side; what is outside the one register is not protected",
+    ),
+    "idempotent": Claim(
+        claim="no lock, and yet a command that is sent again takes effect once",
+        mechanism="the resource knows a command by its key and remembers that it carried it out",
+        caveat="only for what has such a key: two different updates still overwrite each other",
     ),
     "none": Claim(
         claim="nothing is excluded",

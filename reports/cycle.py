@@ -1,62 +1,131 @@
-"""The circle in which clients wait for each other, as a small drawing."""
+"""A circle as a small drawing: who waits for whom, or what would have to come before itself."""
 
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from collections.abc import Sequence
+from dataclasses import dataclass
+from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
-from holdfast.reports.reading import Judged, Shown
-from holdfast.reports.svg import add, markup, picture
+from holdfast.reports.svg import CHAR_PX, add, markup, picture
 from holdfast.reports.words import plain
 
-WIDE, TALL, DISC = 420.0, 250.0, 26.0
-CIRCLES = {"multi-lock-deadlock": "waits for"}
-"""Kinds whose witnesses come in pairs, each an op and the one that it stands behind."""
+WIDE, DISC, BEND = 480.0, 26.0, 30.0
+LINE_PX, LABEL = 16.0, 62
+Point = tuple[float, float]
 
 
-def cycle(finding: Shown, number: int, run: Judged) -> Markup | None:
-    """Clients around a circle with arrows that name the locks; None where there is no circle."""
-    verb = CIRCLES.get(finding.kind)
-    pairs = list(zip(finding.witnesses[::2], finding.witnesses[1::2], strict=False))
-    names = [run.client(waiter.process) for waiter, _ in pairs]
-    if verb is None or len(pairs) < 2 or len(set(names)) < len(names):
-        return None
-    last = run.client(pairs[-1][1].process)
-    whole = last == names[0]
-    shown = names if whole else [*names, last]
-    said = "; ".join(
-        f"{plain(run.client(a.process), 20)} {verb} {plain(a.lock, 30)} of"
-        f" {plain(run.client(b.process), 20)}"
-        for a, b in pairs
-    )
-    root = picture(f"cycle-{number}", TALL, "Who waits for whom", f"{said}.")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    """One of those in the circle; note: a second line, "" for none."""
+
+    name: str
+    note: str = ""
+
+    @property
+    def half(self) -> float:
+        """Half of its width in pixels."""
+        return max(DISC, CHAR_PX * len(plain(self.note, 18)) / 2 + 10)
+
+    @property
+    def said(self) -> str:
+        """The node within a sentence."""
+        note = f" ({plain(self.note, 18)})" if self.note else ""
+        return f"{plain(self.name, 20)}{note}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Edge:
+    """An arrow from the node before to the one after, by their places among the nodes.
+
+    label   what it rests on, in a few words; "" where the drawing breaks off
+    """
+
+    before: int
+    after: int
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Circle:
+    """What is drawn: nodes in the order in which they stand, and the arrows between them.
+
+    verb      what an arrow says within a sentence: "waits for", "comes before"
+    caption   what an arrow says, and what follows from all of them together
+    """
+
+    title: str
+    verb: str
+    caption: str
+    nodes: Sequence[Node]
+    edges: Sequence[Edge]
+
+
+def cycle(circle: Circle, number: int) -> Markup:
+    """The drawing, for the card of a finding; `number` is that of the card."""
+    nodes = circle.nodes
+    told = [
+        f"{nodes[edge.before].said} {circle.verb} {nodes[edge.after].said}: {plain(edge.label, 80)}"
+        for edge in circle.edges
+        if edge.label
+    ]
+    tall = 150.0 if len(nodes) == 2 else 300.0
+    said = f"{'; '.join(told)}. {circle.caption}"
+    root = picture(f"cycle-{number}", tall, circle.title, said)
     root.set("class", "picture cycle")
-    root.set("viewBox", f"0 0 {WIDE:g} {TALL:g}")
+    root.set("viewBox", f"0 0 {WIDE:g} {tall:g}")
     root.set("width", f"{WIDE:g}")
-    spots = [_spot(n, len(shown)) for n in range(len(shown))]
-    ways = [*pairwise(spots), (spots[-1], spots[0])]
-    for n, ((x1, y1), (x2, y2)) in enumerate(ways):
-        length = math.hypot(x2 - x1, y2 - y1)
-        ux, uy = (x2 - x1) / length, (y2 - y1) / length
-        bend_x, bend_y = (x1 + x2) / 2 + uy * 28, (y1 + y2) / 2 - ux * 28
-        ax, ay = x1 + ux * DISC + uy * 8, y1 + uy * DISC - ux * 8
-        bx, by = x2 - ux * (DISC + 6) + uy * 8, y2 - uy * (DISC + 6) - ux * 8
-        way = f"M{ax:.1f} {ay:.1f}Q{bend_x:.1f} {bend_y:.1f} {bx:.1f} {by:.1f}"
-        add(root, "path", d=way, class_="call" if n < len(pairs) else "call request")
-        turn = math.degrees(math.atan2(by - bend_y, bx - bend_x))
-        place = add(root, "g", transform=f"translate({bx:.1f} {by:.1f}) rotate({turn:.0f})")
-        add(place, "path", d="M-3 -5L6 0L-3 5Z", class_="tip")
-        label = plain(pairs[n][0].lock, 18) if n < len(pairs) else "…"
-        add(root, "text", label, x=bend_x, y=bend_y + 4, text_anchor="middle", class_="event")
-    for (x, y), name in zip(spots, shown, strict=True):
-        add(root, "circle", cx=x, cy=y, r=DISC, class_="hold")
-        add(root, "text", plain(name, 8), x=x, y=y + 4, text_anchor="middle", class_="hold-name")
+    middle = (tall - LINE_PX) / 2
+    spots = [_spot(n, len(nodes), middle) for n in range(len(nodes))]
+    for edge in circle.edges:
+        ends = (spots[edge.before], spots[edge.after])
+        _arrow(root, edge, ends, (nodes[edge.before].half, nodes[edge.after].half), middle)
+    for (x, y), node in zip(spots, nodes, strict=True):
+        _draw_node(root, node, x, y)
+    add(root, "text", circle.caption, x=WIDE / 2, y=tall - 4, text_anchor="middle", class_="unit")
     return markup(root)
 
 
-def _spot(n: int, of: int) -> tuple[float, float]:
-    turn = 2 * math.pi * n / of - math.pi / 2 - (math.pi / 2 if of == 2 else 0)
-    across = 120 if of == 2 else 100
-    return WIDE / 2 + across * math.cos(turn), TALL / 2 + 90 * math.sin(turn)
+def _spot(n: int, of: int, middle: float) -> Point:
+    """Two stand side by side, more around a circle whose first is at its top."""
+    if of == 2:
+        return WIDE / 2 + (150 if n else -150), middle
+    turn = 2 * math.pi * n / of - math.pi / 2
+    return WIDE / 2 + 140 * math.cos(turn), middle + 105 * math.sin(turn)
+
+
+def _arrow(
+    root: ET.Element, edge: Edge, ends: tuple[Point, Point], halves: Point, middle: float
+) -> None:
+    (x1, y1), (x2, y2) = ends
+    length = math.hypot(x2 - x1, y2 - y1) or 1.0
+    ux, uy = (x2 - x1) / length, (y2 - y1) / length
+    first, last = (1 / math.hypot(ux / half, uy / DISC) for half in halves)
+    bend_x, bend_y = (x1 + x2) / 2 + uy * BEND, (y1 + y2) / 2 - ux * BEND
+    ax, ay = x1 + ux * first + uy * 8, y1 + uy * first - ux * 8
+    bx, by = x2 - ux * (last + 6) + uy * 8, y2 - uy * (last + 6) - ux * 8
+    way = f"M{ax:.1f} {ay:.1f}Q{bend_x:.1f} {bend_y:.1f} {bx:.1f} {by:.1f}"
+    add(root, "path", d=way, class_="call" if edge.label else "call request")
+    turn = math.degrees(math.atan2(by - bend_y, bx - bend_x))
+    place = add(root, "g", transform=f"translate({bx:.1f} {by:.1f}) rotate({turn:.0f})")
+    add(place, "path", d="M-3 -5L6 0L-3 5Z", class_="tip")
+    # Between two nodes a label stands off its arrow, around a circle beside it.
+    flat = abs(uy) < 0.01 and abs(y1 - middle) < 1
+    y = bend_y + (-4 if ux > 0 else 14) if flat else bend_y + 4
+    side = "middle" if abs(uy) < 0.5 else "start" if uy > 0 else "end"
+    x = bend_x - uy * BEND / 2 if side != "middle" else bend_x
+    label = plain(edge.label, LABEL if flat else 24) or "…"
+    add(root, "text", label, x=x, y=y, text_anchor=side, class_="event")
+
+
+def _draw_node(root: ET.Element, node: Node, x: float, y: float) -> None:
+    left, wide, tall = x - node.half, 2 * node.half, 2 * DISC
+    add(root, "rect", x=left, y=y - DISC, width=wide, height=tall, rx=DISC, class_="hold")
+    line = y - 2 if node.note else y + 4
+    name = plain(node.name, 8)
+    add(root, "text", name, x=x, y=line, text_anchor="middle", class_="hold-name")
+    if node.note:
+        note = plain(node.note, 18)
+        add(root, "text", note, x=x, y=y + 15, text_anchor="middle", class_="unit")

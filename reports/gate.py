@@ -11,8 +11,7 @@ from holdfast.harness.gate import FAILED, PASSED, WORDS, Trouble, exit_code
 from holdfast.harness.rates import none_in
 from holdfast.harness.results import Result, failed
 from holdfast.harness.verdict import Verdict
-from holdfast.reports.pages import percent
-from holdfast.reports.words import count, plain, stopped
+from holdfast.reports.words import count, percent, plain, stopped
 
 ANNOTATIONS = 10
 """GitHub shows so many of a step."""

@@ -72,6 +72,7 @@ def render(
             spans=page.spans(run),
             tokens=charts.tokens(run),
             token_rows=page.token_rows(run),
+            residual=page.residual(run),
             timeline=shown,
             no_timeline=no_timeline,
             script=SCRIPT,
@@ -128,6 +129,7 @@ FILTERS = {
     "span": words.span,
     "number": words.number,
     "measured": words.evidence,
+    "percent": words.percent,
     "spaced": lambda text: words.plain(str(text).replace("-", " ").replace("_", " "), 60),
 }
 """What a template may put a value through before it is shown."""

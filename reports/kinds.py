@@ -80,6 +80,19 @@ KINDS: dict[str, Kind] = {
         means="the resource refused the valid token of the current holder",
         remedy="Compare with 'smaller than the largest seen', and persist that largest token.",
     ),
+    "job-done-twice": Kind(
+        name="Job done twice",
+        means="a job that one of many was to do had its effect two times, because its second owner"
+        " could not see what the first one had done or was still to do",
+        remedy="Let the effect itself say that the job is done, and fence it, or give it a key by"
+        " which the receiver knows it again; a mark beside it can be lost between the two.",
+    ),
+    "job-never-done": Kind(
+        name="Job never done",
+        means="a job was taken for done although it never had its effect",
+        remedy="Mark a job as done with its effect or after it, never before; take an answer that"
+        " did not come for unknown, and look again.",
+    ),
     "token-inversion": Kind(
         name="Token went backwards",
         means="a later grant carried a fencing token that is not larger than an earlier one, so a"
@@ -126,6 +139,13 @@ KINDS: dict[str, Kind] = {
         " granted it",
         remedy="Wake the next waiter in the same step that frees the lock; look for lost wake-ups"
         " and for waiters that are gone but still stand in the queue.",
+    ),
+    "livelock": Kind(
+        name="Livelock",
+        means="clients tried again and again, no less often in the end, while nobody could hold the"
+        " lock and nobody was granted it",
+        remedy="Let whoever is refused wait for a random time that grows, or queue; look for failed"
+        " tries that keep each other out.",
     ),
     "over-admission": Kind(
         name="Over-admission",

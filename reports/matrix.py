@@ -1,7 +1,8 @@
 """System x property x fault, from results: held, violated or not exercised, and how far it goes.
 
 A run is filed under the kinds of fault that were *seen to bite*: under none, under the one kind, or
-under "several", for a violation amid two kinds says nothing about either alone.
+under "several", for a violation amid two kinds says nothing about either alone. A named scenario
+means its kinds to go together, so it has a column of its own.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.harness.rates import clopper_pearson, none_in
-from holdfast.harness.results import CALM, Result, failed
+from holdfast.harness.results import CALM, Result, failed, planned, staged
 from holdfast.harness.verdict import PROPERTIES, Verdict
 from holdfast.reports.claims import claim_of
-from holdfast.reports.pages import percent
+from holdfast.reports.speeds import Speed, speeds
+from holdfast.reports.speeds import table as speed_table
+from holdfast.reports.words import percent
 
 SCHEMA = "holdfast-matrix/1"
 SEVERAL = "several"
 HELD, VIOLATED, NOT_EXERCISED = "held", "violated", "not exercised"
 FIRST = (CALM, "partition", "pause", "kill", "clock")
-"""Faults whose columns come first; others follow by name, SEVERAL is last."""
+"""Faults whose columns come first; others follow by name, then scenarios, SEVERAL is last."""
 
 
 @dataclass(slots=True)
@@ -85,6 +88,7 @@ class Matrix:
     squares: Mapping[tuple[str, str, str], Square]
     runs: int
     left_out: int
+    speeds: Sequence[Speed] = ()
 
     def rows(self, system: str) -> list[str]:
         """The properties that any run judged for a system."""
@@ -94,17 +98,25 @@ class Matrix:
             if any((system, prop, fault) in self.squares for fault in self.faults)
         ]
 
+    def columns(self, system: str) -> list[str]:
+        """The faults under which any run of a system is filed."""
+        filed = {fault for name, _, fault in self.squares if name == system}
+        return [fault for fault in self.faults if fault in filed]
+
 
 def matrix(results: Iterable[Result]) -> Matrix:
     """All results as one matrix; those that could not be carried out count for nothing."""
+    results = list(results)
     squares: dict[tuple[str, str, str], Square] = {}
+    scenes: set[str] = set()
     runs, left_out = 0, 0
     for result in results:
         if failed(result):
             left_out += 1
             continue
         runs += 1
-        fault = CALM if not result.bit else result.bit[0] if len(result.bit) == 1 else SEVERAL
+        fault = _column(result)
+        scenes |= {staged(result.scenario)} if result.scenario else set()
         for prop, one in result.properties.items():
             square = squares.setdefault((result.system, prop, fault), Square())
             # A violation stands; of an incomplete history the rest is not known.
@@ -113,7 +125,7 @@ def matrix(results: Iterable[Result]) -> Matrix:
                 verdict = Verdict.UNKNOWN
             square.add(result, verdict, one.promised)
     found = {fault for _, _, fault in squares}
-    middle = sorted(found - {*FIRST, SEVERAL})
+    middle = sorted(found - {*FIRST, SEVERAL}, key=lambda fault: (fault in scenes, fault))
     return Matrix(
         systems=sorted({system for system, _, _ in squares}),
         properties=[prop for prop in PROPERTIES if any(p == prop for _, p, _ in squares)],
@@ -121,7 +133,15 @@ def matrix(results: Iterable[Result]) -> Matrix:
         squares=squares,
         runs=runs,
         left_out=left_out,
+        speeds=speeds(results),
     )
+
+
+def _column(result: Result) -> str:
+    """A scenario of which a kind of fault never bit was not that scenario."""
+    if result.scenario and planned(result.bit) == result.nemesis:
+        return staged(result.scenario)
+    return planned(result.bit) if len(result.bit) < 2 else SEVERAL
 
 
 def table(found: Matrix) -> dict[str, Any]:
@@ -138,6 +158,7 @@ def table(found: Matrix) -> dict[str, Any]:
             for fault in found.faults
             if (system, prop, fault) in found.squares
         ],
+        "speeds": speed_table(found.speeds),
         "claims": {
             system: {"claim": told.claim, "mechanism": told.mechanism, "caveat": told.caveat}
             for system in found.systems

@@ -16,13 +16,19 @@ from holdfast.harness.rates import none_in
 from holdfast.harness.results import Result
 from holdfast.reports.claims import claim_of
 from holdfast.reports.matrix import HELD, NOT_EXERCISED, VIOLATED, Matrix, Square
-from holdfast.reports.pages import percent, render
-from holdfast.reports.words import count, plain
+from holdfast.reports.pages import render
+from holdfast.reports.speeds import COLUMNS
+from holdfast.reports.words import count, percent, plain
 
 SIGNS = {HELD: "+", VIOLATED: "x", NOT_EXERCISED: "?"}
 STYLES = {HELD: "green", VIOLATED: "bold red", NOT_EXERCISED: "magenta"}
 LIMIT_STYLE = "yellow"
 LINKS = 5
+SPEED_OF = ("system", "workload", "backend", "faults", "runs")
+SPEED_SAYS = (
+    "Medians over the runs of a row, on the machine that made them, and as busy as it was; the"
+    " longest gap is without a grant after a fault on servers. Simulated runs are left out."
+)
 
 
 def terminal(found: Matrix, *, width: int, colour: bool) -> str:
@@ -42,15 +48,29 @@ def terminal(found: Matrix, *, width: int, colour: bool) -> str:
         grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=Text(plain(system, 100)))
         grid.title_justify = "left"
         grid.add_column("property", no_wrap=True)
-        for fault in found.faults:
+        columns = found.columns(system)
+        for fault in columns:
             grid.add_column(plain(fault, 40), overflow="fold")
         for prop in found.rows(system):
-            squares = [found.squares.get((system, prop, fault)) for fault in found.faults]
+            squares = [found.squares.get((system, prop, fault)) for fault in columns]
             grid.add_row(prop, *(_text(square) for square in squares))
         console.print(grid)
+    if found.speeds:
+        console.print(_speeds(found))
     console.print(Text(_legend(found)))
     console.print(Text(SIGNS_SAY))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _speeds(found: Matrix) -> Table:
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=Text("speed"))
+    grid.title_justify = "left"
+    for name in (*SPEED_OF, *COLUMNS.values()):
+        grid.add_column(name, overflow="fold")
+    for row in found.speeds:
+        of = (row.system, row.workload, row.backend, row.faults, str(row.runs))
+        grid.add_row(*(Text(plain(cell, 80)) for cell in (*of, *row.cells())))
+    return grid
 
 
 def _text(square: Square | None) -> Text:
@@ -76,7 +96,8 @@ def _legend(found: Matrix) -> str:
     left = f"; {count(found.left_out, 'run')} could not be carried out" if found.left_out else ""
     return (
         f"{count(found.runs, 'run')}{left}. A column is the one kind of fault that was seen to bite"
-        " (several: more than one). Rates are those that so many runs leave possible, at 95 %."
+        " (several: more than one), or a scenario of which every kind was. Rates are those that so"
+        " many runs leave possible, at 95 %."
     )
 
 
@@ -91,18 +112,26 @@ def markdown(found: Matrix) -> str:
                 f"Commonly claimed: {claim.claim}. By: {claim.mechanism}. But: {claim.caveat}.",
                 "",
             ]
-        lines.append(f"| property | {' | '.join(map(_escaped, found.faults))} |")
-        lines.append("| --- |" + " --- |" * len(found.faults))
+        columns = found.columns(system)
+        lines.append(f"| property | {' | '.join(map(_escaped, columns))} |")
+        lines.append("| --- |" + " --- |" * len(columns))
         proofs: list[str] = []
         for prop in found.rows(system):
             cells = []
-            for fault in found.faults:
+            for fault in columns:
                 square = found.squares.get((system, prop, fault))
                 cells.append("" if square is None else _marked(square))
                 if square is not None and square.state == VIOLATED:
                     proofs.append(_proof(prop, fault, square.evidence[0]))
             lines.append(f"| {prop} | {' | '.join(cells)} |")
         lines += ["", *proofs] if proofs else []
+    if found.speeds:
+        lines += ["", "## Speed", "", SPEED_SAYS, ""]
+        lines.append(f"| {' | '.join((*SPEED_OF, *COLUMNS.values()))} |")
+        lines.append("|" + " --- |" * len(SPEED_OF) + " ---: |" * len(COLUMNS))
+        for row in found.speeds:
+            of = (row.system, row.workload, row.backend, row.faults, str(row.runs))
+            lines.append(f"| {' | '.join([*map(_escaped, of), *row.cells()])} |")
     return "\n".join(lines) + "\n"
 
 
@@ -148,6 +177,9 @@ def page(found: Matrix, beside: Path) -> str:
             "found": found,
             "legend": _legend(found),
             "claim_of": claim_of,
+            "speed_of": SPEED_OF,
+            "speed_columns": COLUMNS,
+            "speed_says": SPEED_SAYS,
             "drawn": _drawn,
             "link": link,
             "links": LINKS,

@@ -8,9 +8,11 @@ from typing import Any
 
 from markupsafe import Markup
 
+from holdfast.harness.rates import clopper_pearson
 from holdfast.harness.verdict import Severity, Verdict
 from holdfast.reports import charts
 from holdfast.reports.around import Beside
+from holdfast.reports.circles import circle
 from holdfast.reports.cycle import cycle
 from holdfast.reports.drawing import draw
 from holdfast.reports.kinds import Kind, kind
@@ -132,7 +134,7 @@ def _group(
             tone=name,
             words=kind(finding.kind),
             drawing=draw(finding, number, run, name),
-            cycle=cycle(finding, number, run),
+            cycle=cycle(whole, number) if (whole := circle(finding, run)) else None,
             around=tuple(around(finding)) if around else (),
         )
         for number, (one, finding) in enumerate(shown, taken + 1)
@@ -161,6 +163,12 @@ def _mark(run: Judged, card: Card) -> dict[str, Any]:
         "lanes": [plain(lane, 24) for lane in shown.lanes],
         "clashes": [[run.at(low) / US, run.at(high) / US] for low, high in shown.clashes],
     }
+
+
+def residual(run: Judged) -> tuple[float, float]:
+    """Between which shares of expired owners' writes are accepted, at 95 %; (0, 1) if none came."""
+    owner = run.evidence.expired_owner
+    return clopper_pearson(owner.accepted, owner.sent)
 
 
 def spans(run: Judged) -> list[Chart]:

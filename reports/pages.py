@@ -42,8 +42,3 @@ def render(template: str, values: Mapping[str, Any]) -> str:
     environment.filters |= FILTERS
     environment.globals |= {"count": words.count, "states": STATES, "state": lambda _: "unknown"}
     return environment.get_template(template).render(values)
-
-
-def percent(rate: float) -> str:
-    """A rate with two digits that count: "1.5 %", "0.00098 %"."""
-    return f"{100 * rate:.2g} %" if rate < 0.995 else f"{100 * rate:.0f} %"

@@ -218,6 +218,59 @@ class Narrowed:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Availability:
+    """How much of a service was there, in shares from 0 to 1; None: nothing to divide by.
+
+    down_share           of the servers' time in which a fault had stopped them
+    quorum_failure       the chance that no majority is up, if servers fail apart at that share
+    majority_down_share  of the run's time in which half of the servers or more were stopped
+    unanswered_share     of the requests to the lock service
+    """
+
+    servers: int = 0
+    down_share: float | None = None
+    quorum_failure: float | None = None
+    majority_down_share: float | None = None
+    unanswered_share: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Side:
+    """The clients that reached so many servers during a cut, and what became of their acquires."""
+
+    servers: int
+    clients: int
+    asked: int
+    granted: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cut:
+    """One partition, side by side."""
+
+    fault: str
+    sides: tuple[Side, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Partitions:
+    """What the system chose where it was cut: "safety", "liveness", None if that was not seen."""
+
+    choice: str | None = None
+    reason: str = ""
+    cuts: tuple[Cut, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waits:
+    """How often clients were told that they still wait, in all, per grant and per release."""
+
+    told: int = 0
+    per_grant: float | None = None
+    per_release: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Evidence:
     """The numbers that every report shows. `grants` (all of them, binned by time) is optional."""
 
@@ -239,6 +292,9 @@ class Evidence:
     grants: Histogram | None = None
     narrowed: Narrowed = Narrowed()
     pace: Pace = Pace()
+    availability: Availability = Availability()
+    partitions: Partitions = Partitions()
+    waits: Waits = Waits()
 
 
 class Outcome(StrEnum):

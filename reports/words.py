@@ -52,6 +52,11 @@ def seconds(ns: float, digits: int = 3) -> str:
     return f"{ns / NS:,.{digits}f} s".replace("-", MINUS)
 
 
+def percent(rate: float) -> str:
+    """A rate with two digits that count: "1.5 %", "0.00098 %"."""
+    return f"{100 * rate:.2g} %" if rate < 0.995 else f"{100 * rate:.0f} %"
+
+
 def span(ns: float | None) -> str:
     """A length of time in the unit that fits it: "512 ms", "38 µs", "2.40 s"; a dash for none."""
     if ns is None:

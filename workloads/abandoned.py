@@ -8,10 +8,10 @@ Checkers: exclusion, fencing and liveness
 from __future__ import annotations
 
 from holdfast.harness.client import Context
+from holdfast.workloads.paced import ASKS as PACED_ASKS
 from holdfast.workloads.shape import Shape
-from holdfast.workloads.try_lock import ASKS as TRY_LOCK_ASKS
 
-ASKS = TRY_LOCK_ASKS
+ASKS = PACED_ASKS
 ONE_IN = 40
 """How many holds there are, on average, to one whose owner dies."""
 

@@ -33,7 +33,8 @@ async def client(ctx: Context) -> None:
             asked_ns = ctx.now_ns()
             renewed = await ctx.renew(grant)
             for _ in range(shape.writes):
-                await ctx.sleep(shape.gap_ns)
+                if shape.gap_ns:
+                    await ctx.sleep(shape.gap_ns)
                 if shape.gives_up(renewed, ctx.now_ns() - asked_ns, ctx.lease_ns):
                     break
                 await ctx.write(grant)

@@ -46,10 +46,31 @@ class ForgetfulStore(Store):
         return None
 
 
+class JealousTokens(Store):
+    """Takes each token once, as if its owner had nothing more to ask for."""
+
+    def admit(self, key: str, attempt: int, token: int) -> tuple[bool, Register]:
+        register = self.registers.setdefault(key, Register())
+        if token == register.highest:
+            return False, register
+        return super().admit(key, attempt, token)
+
+
+class ForgottenJobs(Store):
+    """Knows no version and no command any more after a restart, only the tokens."""
+
+    def restarted(self) -> None:
+        self.done.clear()
+        for register in self.registers.values():
+            register.version = 0
+
+
 STORES: dict[str, type[Store]] = {
     "unchecked-tokens": UncheckedTokens,
     "tolerant-tokens": TolerantTokens,
     "forgotten-commands": ForgetfulStore,
     "short-memory": ShortMemory,
+    "forgotten-jobs": ForgottenJobs,
+    "jealous-tokens": JealousTokens,
 }
 """name -> the store with that bug"""

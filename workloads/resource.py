@@ -1,10 +1,11 @@
 """The protected resource: a process of its own with its own ordered log of every request.
 
 `python -S -m holdfast.workloads.resource CONFIG.json`. It keeps one versioned register per key, in
-one of four ways: `fenced` admits a token that is not smaller than the highest it has admitted,
+one of five ways: `fenced` admits a token that is not smaller than the highest it has admitted,
 `strict` refuses besides a second *attempt* with an equal token, `unfenced` admits everybody, `cas`
-everybody but a write that names a version which is no longer the newest. Every accepted write makes
-the next version, once: a write that comes again under the identity it had is answered as before.
+everybody but a write that names a version which is no longer the newest, `idempotent` everybody,
+but carries out a command that its key names once, whoever sends it. Every accepted write makes the
+next version, once: a write that comes again under the identity it had is answered as before.
 What it decided is a row before it is an answer, and after a
 restart it reads its own rows again, so its highest token survives the death of its process (not
 that of the host: rows are memory-mapped, not synced).
@@ -30,8 +31,8 @@ from holdfast.harness.waiting import until
 
 PORT = 7300
 LIMIT = 1 << 16
-MODES = ("fenced", "strict", "unfenced", "cas")
-WITHOUT_TOKENS = ("unfenced", "cas")
+MODES = ("fenced", "strict", "unfenced", "cas", "idempotent")
+WITHOUT_TOKENS = ("unfenced", "cas", "idempotent")
 REMEMBERED = 1 << 16
 """writes that the resource knows again when they come twice"""
 
@@ -77,6 +78,14 @@ class Store:
         """The version that a write made when it came before, None for a new one."""
         return self.done.get(name)
 
+    def repeated(self, key: str, once: bool) -> int | None:
+        """The version that the one command of a key made, None where it has to be carried out."""
+        register = self.registers.get(key, Register())
+        return register.version or None if once and self.mode == "idempotent" else None
+
+    def restarted(self) -> None:
+        """A new process has read the rows of the one before; what it knows then is all there is."""
+
     def note(self, name: int, version: int) -> None:
         """Remember a write, so that it takes effect once."""
         self.done[name] = version
@@ -97,6 +106,8 @@ class Server:
         token, base, name = int(request["token"]), int(request["base"]), int(request["op"])
         write = request["do"] == "write"
         known = self._store.applied(name) if write else None
+        if write and known is None:
+            known = self._store.repeated(key, bool(request.get("once", 0)))
         if known is not None:
             return {"ok": True, "version": known, "error": ""}
         before = self._store.registers.get(key, Register()).highest
@@ -189,6 +200,8 @@ def main(argv: list[str]) -> int:
     directory = Path(config["history"])
     for earlier in config["earlier"]:
         replay(directory, earlier, store)
+    if config["earlier"]:
+        store.restarted()
     meta = {"node": config["node"], "processes": [], "pid": os.getpid(), "role": "resource"}
     with segments.Recorder(directory, config["writer"], meta) as recorder:
         asyncio.run(_serve(config, store, recorder))

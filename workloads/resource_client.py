@@ -31,11 +31,15 @@ class ResourceClient:
             {"do": "read", "key": key, "op": op, "attempt": attempt, "token": token, "base": -1}
         )
 
-    async def write(self, key: str, *, op: int, attempt: int, token: int, base: int) -> Reply:
-        """Ask for a write that builds on version `base` (-1: on whatever is there)."""
-        return await self._ask(
-            {"do": "write", "key": key, "op": op, "attempt": attempt, "token": token, "base": base}
-        )
+    async def write(
+        self, key: str, *, op: int, attempt: int, token: int, base: int, once: bool = False
+    ) -> Reply:
+        """Ask for a write that builds on version `base` (-1: on whatever is there).
+
+        once: it is the one command of its key, whoever sends it."""
+        asked: dict[str, Any] = {"do": "write", "key": key, "op": op, "attempt": attempt}
+        asked |= {"token": token, "base": base}
+        return await self._ask({**asked, "once": 1} if once else asked)
 
     async def _ask(self, request: dict[str, Any]) -> Reply:
         async with self._turn:

@@ -16,6 +16,9 @@ DEFAULTS = {
     "permits": 2,
     "look": 0,
     "ordered": 0,
+    "mark": 0,
+    "renews": 0,
+    "backoff_ms": 0,
     "renew_pct": 33,
     "rate": 0,
 }
@@ -28,6 +31,8 @@ class Shape:
     order (1), after how many percent of its lease a long hold is renewed, how many acquires are due
     a second, of all clients together (0: as they come).
 
+    mark   when a job is marked as done: with its effect (0), after it (1), before it (2)
+    renews   whether an owner renews during a slow call; backoff_ns   after a refused try, at most
     look   whether an owner looks at its lease right before it writes, and gives up if it is over
     """
 
@@ -39,6 +44,9 @@ class Shape:
     permits: int
     look: bool
     ordered: int
+    mark: int
+    renews: bool
+    backoff_ns: int
     renew_pct: int
     rate: int
 
@@ -55,6 +63,9 @@ class Shape:
             permits=max(1, value["permits"]),
             look=bool(value["look"]),
             ordered=value["ordered"],
+            mark=value["mark"],
+            renews=bool(value["renews"]),
+            backoff_ns=value["backoff_ms"] * MILLISECOND,
             renew_pct=max(1, value["renew_pct"]),
             rate=value["rate"],
         )

@@ -1,8 +1,8 @@
 """Never waits: asks, works if it got the lock, goes away if not.
 
-Asks: exclusion, token order, orphans, stale writes, liveness
+Asks: that nobody is refused a free lock, exclusion, token order, stale writes, liveness
 Catches: double grants among tries, a lock that refuses though nobody can hold it
-Checkers: exclusion, fencing and liveness
+Checkers: no-false-rejection and those of exclusion, fencing and liveness
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ ASKS = (
     "deadlock-freedom",
     "orphan-freedom",
     "no-hung-request",
+    "no-false-rejection",
 )
 
 

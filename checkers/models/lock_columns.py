@@ -15,6 +15,7 @@ from holdfast.harness.foreign.ops import ForeignOp
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int32]
 
 FS = ("acquire", "release")
 

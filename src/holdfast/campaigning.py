@@ -131,13 +131,19 @@ def _failed(job: Job, plan: Plan, again: str, reason: str) -> Result:
         system=results.variant(plan.system, options, "" if job.swarm else plan.resource),
         backend=plan.backend,
         workload=SWARM if job.swarm else plan.workload,
-        nemesis=SWARM if job.swarm else results.planned(name for name, _ in plan.nemeses),
+        nemesis=SWARM if job.swarm else _kinds(plan),
         seed=plan.seed,
         verdict="UNKNOWN",
         exit_code=EnvironmentFailed.exit_code,
         command=again,
         problems=(reason,),
+        scenario=plan.scenario,
     )
+
+
+def _kinds(plan: Plan) -> str:
+    drawn = [name for name, _ in plan.nemeses]
+    return results.planned([*drawn, *(fault.do for fault in plan.faults)])
 
 
 def _appear(made: Path, kept: Path) -> None:

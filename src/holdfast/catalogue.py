@@ -125,6 +125,12 @@ SYSTEMS: dict[str, SystemRow] = {
         nodes=1,
         most=1,
     ),
+    "nats-kv": SystemRow(
+        entry=f"{_S}.nats_kv.system:SYSTEM",
+        says="a key of a NATS JetStream bucket that ages with it, through unmodified nats-py",
+        nodes=1,
+        most=5,
+    ),
     "program": SystemRow(
         entry=f"{_S}.program.system:SYSTEM",
         says="a client program of yours, in any language, over JSON lines (--client)",
@@ -140,6 +146,12 @@ SYSTEMS: dict[str, SystemRow] = {
     "cas": SystemRow(
         entry=f"{_S}.cas.system:SYSTEM",
         says="a control: no lock, but a resource that compares and swaps",
+        nodes=0,
+        most=0,
+    ),
+    "idempotent": SystemRow(
+        entry=f"{_S}.idempotent.system:SYSTEM",
+        says="a control: no lock, but commands that take effect once however often they come",
         nodes=0,
         most=0,
     ),
@@ -226,6 +238,26 @@ WORKLOADS: dict[str, Row] = {
     "duplicate-request": Row(
         entry=f"{_W}.duplicate_request", says="sends writes twice, as after a timeout"
     ),
+    "singleton-job": Row(
+        entry=f"{_W}.singleton_job",
+        says="one of many does each job, in turn (--set mark=1: marked as done after its effect)",
+    ),
+    "leader-election": Row(
+        entry=f"{_W}.leader_election", says="whoever holds leads, for long; tokens are its terms"
+    ),
+    "crowd": Row(entry=f"{_W}.crowd", says="many clients that all ask alike and hold for a moment"),
+    "retry-storm": Row(
+        entry=f"{_W}.retry_storm",
+        says="most try again at once (--set backoff_ms=20: by chance later), a few wait",
+    ),
+    "slow-dependency": Row(
+        entry=f"{_W}.slow_dependency",
+        says="holds across a call that takes leases at times (--set renews=1: renews meanwhile)",
+    ),
+    "shared-client-id": Row(
+        entry=f"{_W}.shared_client_id",
+        says="owners of one name that release and renew once more what another has by then",
+    ),
     "many-locks": Row(
         entry=f"{_W}.many_locks",
         says="holds one lock and asks for another, in any order (--set ordered=1: in one)",
@@ -249,6 +281,7 @@ RESOURCES: dict[str, str] = {
     "strict": "refuses besides a second attempt with an equal token",
     "unfenced": "admits everybody",
     "cas": "admits everybody, but no write that names a version which is no longer the newest",
+    "idempotent": "admits everybody; a command that its key names it carries out once",
 }
 RESOURCES_WITH_TOKENS = ("fenced", "strict")
 
@@ -308,6 +341,7 @@ CHECKERS: dict[str, str] = {
     "no-expired-write": f"{_C}.expired_write:check",
     "no-lost-update": f"{_C}.lost_update:check",
     "applied-once": f"{_C}.applied_once:check",
+    "exactly-once-job": f"{_C}.exactly_once_job:check",
     "token-order": f"{_C}.token_order:check",
     "ownership": f"{_C}.ownership:check",
     "loss-notice": f"{_C}.loss_notice:check",
@@ -317,6 +351,7 @@ CHECKERS: dict[str, str] = {
     "no-multi-lock-deadlock": f"{_C}.multi_lock_deadlock:check",
     "starvation-freedom": f"{_C}.starvation_freedom:check",
     "bounded-bypass": f"{_C}.bounded_bypass:check",
+    "no-false-rejection": f"{_C}.no_false_rejection:check",
     "truthful-queries": f"{_C}.truthful_queries:check",
 }
 SIM_OPTIONS = f"{_B}.sim.options:DEFAULTS"

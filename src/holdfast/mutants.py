@@ -24,6 +24,7 @@ class Mutant:
     says    what is wrong, in one sentence
     breaks  the property whose checker must find it, or ASSERTION
     seeds   the simulator finds it within so many seeds of its swarm
+    scenario  whose faults show it, with so many seeds, where the swarm's do not; "": the swarm's do
     """
 
     part: str
@@ -31,6 +32,7 @@ class Mutant:
     says: str
     breaks: str
     seeds: int
+    scenario: str = ""
 
     @property
     def system(self) -> str:
@@ -288,6 +290,43 @@ MUTANTS: dict[str, Mutant] = {
         says="a client waits for word of its turn, and neither asks nor looks at the time",
         breaks="no-hung-request",
         seeds=500,
+    ),
+    "unread-answer": Mutant(
+        part="reference",
+        area="client",
+        says="a client goes to work when it has an answer, whatever the answer is",
+        breaks="mutual-exclusion",
+        seeds=200,
+    ),
+    "forgotten-jobs": Mutant(
+        part="resource",
+        area="resource",
+        says="after a restart the resource no longer knows what was written",
+        breaks="exactly-once-job",
+        seeds=5,
+        scenario="singleton-job",
+    ),
+    "jealous-tokens": Mutant(
+        part="resource",
+        area="resource",
+        says="the resource takes each token once: the holder's second write is refused",
+        breaks="no-false-rejection",
+        seeds=400,
+    ),
+    "former-state": Mutant(
+        part="reference",
+        area="queue",
+        says="a try is answered at times from what was before the lock was given back",
+        breaks="no-false-rejection",
+        seeds=400,
+    ),
+    "release-by-name": Mutant(
+        part="reference",
+        area="terms",
+        says="a release or renewal counts for the holder of the same name, another process too",
+        breaks="ownership",
+        seeds=3,
+        scenario="shared-client-id",
     ),
     "leaky-round": Mutant(
         part="majority",

@@ -29,10 +29,17 @@ from holdfast.harness.plan import OWN
 from holdfast.harness.results import Result
 from holdfast.reports.gate import headline
 from holdfast.reports.story import story
+from holdfast.scenarios import staging
 
 PROFILES = {"quick": (2, "5s"), "standard": (5, "10s"), "thorough": (20, "30s")}
 """Runs per cell, and how long each."""
-SINGULAR = {"system": "systems", "workload": "workloads", "nemesis": "nemeses", "runs": "seeds"}
+SINGULAR = {
+    "system": "systems",
+    "workload": "workloads",
+    "nemesis": "nemeses",
+    "scenario": campaigns.SCENARIOS,
+    "runs": "seeds",
+}
 TOLD = 3
 
 
@@ -74,9 +81,8 @@ class LockCampaign:
         reports = self._here / str(self._config.getoption("--holdfast-report-dir"))
         folder = reports / re.sub(r"[^A-Za-z0-9_.-]+", "-", self._request.node.nodeid).strip("-")
         try:
-            campaign = campaigns.read(
-                self._table(plan), prepare.KNOWN, self._request.node.name, folder.name
-            )
+            table, where = self._table(plan), self._request.node.name
+            campaign = campaigns.read(table, prepare.KNOWN, where, folder.name, staging.one_run)
             self._need_engine(campaign)
             check(campaign)
         except UsageError as error:
@@ -90,13 +96,15 @@ class LockCampaign:
         """The plan as the table of a campaign file."""
         runs, time = PROFILES[self._config.getoption("--holdfast-profile")]
         table: dict[str, Any] = {"seeds": runs, "time": time}
-        if plan.get("swarm"):
+        if plan.get("swarm") or {"scenario", "scenarios"} & plan.keys():
+            # A swarm draws how long it runs, and the plan of a scenario says it.
             del table["time"]
         for name, value in plan.items():
             key = SINGULAR.get(name, name)
-            listed = key in campaigns.AXES and isinstance(value, str)
+            listed = key in (*campaigns.AXES, campaigns.SCENARIOS) and isinstance(value, str)
             table[key] = [value] if listed else value
-        table["systems"] = [self._placed(name) for name in table.get("systems", [])]
+        if "systems" in table:
+            table["systems"] = [self._placed(name) for name in table["systems"]]
         if self._config.getoption("--holdfast-runs"):
             table["seeds"] = self._config.getoption("--holdfast-runs")
         if not isinstance(table["seeds"], list):

@@ -9,6 +9,7 @@ import contextlib
 import hmac
 import re
 import shutil
+import socket
 import tempfile
 import time
 import zipfile
@@ -61,12 +62,25 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], shelf: Shelf, token: str = "") -> None:
         self.shelf, self.token = shelf, token
-        super().__init__(address, Handler)
+        host, port = address
+        if ":" in host:
+            # An address of IPv6 may name its interface too: fe80::1%eth0.
+            self.address_family = socket.AF_INET6
+            found = socket.getaddrinfo(host, port, socket.AF_INET6, socket.SOCK_STREAM)
+            super().__init__(found[0][4], Handler)  # type: ignore[arg-type]
+        else:
+            super().__init__(address, Handler)
+
+    @property
+    def place(self) -> str:
+        """Host and port as they stand in an address of the web."""
+        host, port = self.server_address[:2]
+        return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
 
     def known_host(self, told: str) -> bool:
         """A page elsewhere may have its own name lead here: without a token names are checked."""
-        host, port = self.server_address[:2]
-        return bool(self.token) or told in {f"{name}:{port}" for name in (*LOCAL, str(host))}
+        port = self.server_address[1]
+        return bool(self.token) or told in {*(f"{name}:{port}" for name in LOCAL), self.place}
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -44,15 +44,15 @@ def of(version: str) -> dict[str, Any]:
     return {"Item": {"version": {"S": version}, "lease_ns": {"N": str(LEASE_NS)}}}
 
 
-def over(table: Table) -> dynamodb.HeartbeatLock:
-    told: list[Op] = []
+def over(table: Table, told: list[Op] | None = None) -> dynamodb.HeartbeatLock:
+    heard: list[Op] = [] if told is None else told
     setup = ClientSetup(
         process=1,
         name="c1",
         servers=[("n1", "127.0.0.1")],
         lease_ns=LEASE_NS,
         options={},
-        tell=lambda op, **rest: told.append(op),
+        tell=lambda op, **rest: heard.append(op),
     )
     return dynamodb.HeartbeatLock(setup, table)  # type: ignore[arg-type]
 
@@ -99,6 +99,13 @@ def test_a_record_of_somebody_else_is_neither_renewed_nor_deleted() -> None:
     acquired(lock)
     assert lock.renew(GRANT, ttl_ns=LEASE_NS).outcome is Status.NOT_OWNER
     assert lock.release(GRANT).outcome is Status.NOT_OWNER
+
+
+def test_only_a_record_that_was_read_says_that_the_lock_is_held() -> None:
+    told: list[Op] = []
+    table = Table(GetItem=[SILENT, Failed("ResourceNotFoundException", "no table"), of("a"), {}])
+    assert acquired(over(table, told), wait_ns=10 * LEASE_NS).outcome is Status.OK
+    assert told == [Op.WAITING]
 
 
 def test_a_lost_table_is_made_again() -> None:

@@ -48,15 +48,14 @@ def wait_for(condition: Callable[[], bool], within_s: float = WITHIN_S) -> None:
 
 def kill_after(folder: Path, journal: Path, enough: int, *words: object) -> int:
     """Start a campaign and SIGKILL it when its journal has so many lines; how many it had."""
-    process = subprocess.Popen(
-        argv("campaign", *words),
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    said = folder / "said.txt"
+    with said.open("wb") as out:
+        process = subprocess.Popen(
+            argv("campaign", *words), cwd=folder, stdout=out, stderr=subprocess.STDOUT
+        )
     try:
         wait_for(lambda: len(lines(journal)) >= enough or process.poll() is not None)
-        assert process.poll() is None, "it was over before it could be killed"
+        assert process.poll() is None, f"over before it could be killed: {said.read_text()[-2000:]}"
         children = children_of(process.pid)
     finally:
         process.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,67 @@ def test_the_first_failure_is_made_small_on_demand(
     assert again.code == 1 and "token-order" in again.out
 
 
+STAGED = """
+backend = "sim"
+time = "3s"
+[[entry]]
+scenarios = ["redlock-restart"]
+seeds = [7]
+[[entry]]
+systems = ["majority"]
+scenarios = ["owner-crash"]
+clients = 5
+locks = 2
+options = {quorum = 2}
+"""
+
+
+def test_scenarios_run_their_own_plans_and_their_command_shows_the_same_again(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "staged.toml"
+    file.write_text(STAGED)
+    found = in_process(capsys, tmp_path, monkeypatch, file, "--out", "out")
+    rows = found["results"]
+    assert isinstance(rows, list)
+    first, second = (row["command"] for row in rows)
+    assert first == "holdfast scenario redlock-restart --backend sim --seed 7"
+    assert second == (
+        "holdfast scenario owner-crash --backend sim --system majority --clients 5 --locks 2"
+        " --set quorum=2 --seed 1"
+    )
+    for row in rows:
+        plan = (tmp_path / "out" / row["run"] / "plan.toml").read_text()
+        again = holdfast(capsys, *shlex.split(row["command"])[1:], "--dry-run")
+        assert again.out == plan
+        assert "must = " in plan and plan.count("[[fault]]") >= 2
+        assert row["scenario"] in row["key"]
+    matrix = holdfast(capsys, "matrix", "out", "--json")
+    faults = json.loads(matrix.out)["faults"]
+    assert faults == ["scenario owner-crash", "scenario redlock-restart"]
+
+
+def test_a_scenario_is_not_run_where_its_file_is_contradicted(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "bad.toml"
+    file.write_text(
+        'backend = "sim"\nsystems = ["reference"]\nworkloads = ["try-lock"]\n'
+        'scenarios = ["owner-paus", "owner-pause", "redlock-restart", "sweep-pause"]'
+    )
+    said = holdfast(capsys, "campaign", file)
+    assert said.code == 2
+    for part in (
+        "scenario 'owner-paus' is not in the catalogue; did you mean 'owner-pause'?",
+        "scenario owner-pause runs workload critical-section, which its file fixes, not try-lock",
+        "scenario redlock-restart is about majority on backend sim, which its file fixes",
+        "scenario sweep-pause is many runs along one value",
+    ):
+        assert part in said.err
+    assert not (tmp_path / ".holdfast").exists()
+
+
 def test_what_cannot_be_prepared_is_told_before_anything_is_run(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,3 +212,18 @@ def test_a_scheduler_that_does_not_answer_is_an_environment_that_failed(
     said = holdfast(capsys, "campaign", written(tmp_path), "--scheduler", "nowhere://1")
     assert said.code == 4
     assert "cannot be reached" in said.err and "Traceback" not in said.err
+
+
+def test_every_run_can_be_told_to_last_longer_than_the_file_says(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "two.toml"
+    file.write_text(
+        'systems = ["single"]\nbackend = "sim"\ntime = "2s"\nnemeses = ["none", "kill"]'
+    )
+    found = in_process(capsys, tmp_path, monkeypatch, file, "--time", "9s")
+    assert str(found["results"]).count("--time 9s") == found["runs"] == 2
+    refused = holdfast(capsys, "campaign", file, "--time", "soon")
+    assert refused.code == 2 and "'soon' is not a span of time" in refused.err
+    swarm = holdfast(capsys, "campaign", written(tmp_path), "--time", "9s")
+    assert swarm.code == 2 and "a swarm draws the length" in swarm.err

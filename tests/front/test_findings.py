@@ -22,6 +22,7 @@ SERVERS = {
     "etcd": "etcd",
     "zookeeper": "java",
     "postgres-advisory": "postgres",
+    "nats-kv": "nats-server",
 }
 TRIES_OF = {"etcd-15247": 20}
 """Where five would be too few for how rarely it shows."""

@@ -9,6 +9,7 @@ import pytest
 from tests import needs
 from tests.front.test_runs import HOLDER_PAUSES, nothing_promised_is_violated, run
 
+ROOT = Path(__file__).resolve().parents[2]
 FAULTS = ("--nemesis", "partition,pause,kill", "--time", "12s", "--lease", "1s")
 
 
@@ -51,6 +52,20 @@ def test_who_is_late_frees_the_lock_of_the_next_owner(tmp_path: Path, variant: s
     words = ("--system", "redis", "--set", f"variant={variant}", "--lease", "1s", "--time", "9s")
     ran = run(tmp_path, *words, "--nemesis", "pause:target=holder,every=2s,for=1500ms")
     assert ran.verdict("mutual-exclusion") == "VIOLATED"
+
+
+@pytest.mark.power
+@pytest.mark.real_server
+def test_owners_that_die_before_they_give_a_key_its_end_leave_an_orphan(tmp_path: Path) -> None:
+    needs.namespaces()
+    needs.binary("redis-server")
+    plan = str(ROOT / "examples" / "expire-apart.toml")
+    for seed in range(1, 6):
+        ran = run(tmp_path, plan, "--seed", str(seed), codes=(0, 3))
+        if ran.verdict("orphan-freedom") == "VIOLATED":
+            break
+    assert ran.verdict("orphan-freedom") == "VIOLATED"
+    assert ran.verdict("mutual-exclusion") != "VIOLATED"
 
 
 @pytest.mark.real_server

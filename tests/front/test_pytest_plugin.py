@@ -22,6 +22,12 @@ def test_single_holds(lock_campaign):
     assert [result.bit for result in checked.results] == [("pause",)]
 
 
+@pytest.mark.holdfast(scenario="concurrent-acquisition", backend="sim", runs=1)
+def test_a_scenario_runs_its_own_plan(lock_campaign):
+    checked = lock_campaign.check()
+    assert [result.scenario for result in checked.results] == ["concurrent-acquisition"]
+
+
 @pytest.mark.holdfast("majority", nemesis="kill:every=1s,for=200ms", **PLAN)
 def test_majority_breaks(lock_campaign):
     lock_campaign.check()
@@ -48,8 +54,8 @@ def repository(tmp_path: Path) -> Repository:
 def test_each_outcome_is_told_in_its_own_words(repository: Repository) -> None:
     ran = repository.run("pytest -p no:cacheprovider --holdfast-seed 3")
     assert ran.code == 1, ran.said
-    assert "holdfast: 4 campaigns from seed 3, profile standard" in ran.said
-    assert "3 failed, 1 passed" in ran.said
+    assert "holdfast: 5 campaigns from seed 3, profile standard" in ran.said
+    assert "3 failed, 2 passed" in ran.said
     assert "gate FAILED: 1 run" in ran.said
     assert "VIOLATED: majority broke its promise" in ran.said
     assert "again: holdfast run --system majority --backend sim" in ran.said

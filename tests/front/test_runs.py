@@ -52,8 +52,8 @@ def holdfast(folder: Path, *words: str) -> tuple[int, str, str]:
 
 
 def run(folder: Path, *words: str, codes: Sequence[int] = (0,)) -> Ran:
-    """One run with `--json`, judged once more by `check`, which must agree."""
-    code, out, err = holdfast(folder, "run", *words, "--seed", "7", "--out", "runs", "--json")
+    """One run with `--json`, judged once more by `check`, which must agree; seed 7 by default."""
+    code, out, err = holdfast(folder, "run", "--seed", "7", *words, "--out", "runs", "--json")
     assert code in codes, f"exit {code}: {out[-3000:]}{err}"
     verdicts = json.loads(out)
     run_dir = (folder / "runs" / "latest").resolve()

@@ -25,7 +25,7 @@ BROKEN = {"split-vote", "redlock-two-down", "redlock-clock-step", "redlock-resta
 
 
 def simulated(name: str) -> simulating.Ran:
-    plan = plan_of(name, SCENARIOS[name], path_of(name), {"backend": "sim"}, ())
+    plan = plan_of(name, {"backend": "sim"})
     return simulating.in_memory(prepare.manifest(prepare.complete(plan), name, ""))
 
 
@@ -56,7 +56,7 @@ def test_every_plan_file_of_the_folder_is_in_the_table() -> None:
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("backend", ["local", "docker"])
 def test_a_scenario_can_be_planned_on_every_backend(name: str, backend: str) -> None:
-    plan = plan_of(name, SCENARIOS[name], path_of(name), {"backend": backend}, ())
+    plan = plan_of(name, {"backend": backend})
     assert prepare.complete(plan).system in catalogue.SYSTEMS
 
 
@@ -92,6 +92,15 @@ def test_a_planted_bug_is_found_by_a_scenario(capsys: Capture, tmp_path: Path) -
     said = holdfast(capsys, "scenario", "owner-pause", *bug)
     assert said.code == 1
     assert "scenario owner-pause: VIOLATED" in said.out
+
+
+def test_a_storm_of_tries_on_a_lock_that_never_comes_free_is_a_livelock() -> None:
+    over = {"backend": "sim", "time": "22s", "options": {"mutant": "endless-lease"}}
+    plan = plan_of("retry-storm", over)
+    ran = simulating.in_memory(prepare.manifest(prepare.complete(plan), "storm", ""))
+    rows = {row["property"]: row for row in ran.verdicts["verdicts"]}
+    assert "livelock" in [f["kind"] for f in rows["starvation-freedom"]["findings"]]
+    assert ran.verdicts["exit_code"] == 1
 
 
 def test_the_plan_file_is_shown_and_the_exact_plan_can_be_run(

@@ -6,6 +6,7 @@ import http.client
 import io
 import json
 import shutil
+import socket
 import sys
 import threading
 import zipfile
@@ -64,9 +65,11 @@ def _with_foe(root: Path, pattern: Path) -> Path:
 
 
 @contextmanager
-def served(root: Path, token: str = "", judge: str = "print('{}')") -> Iterator[Server]:
+def served(
+    root: Path, token: str = "", judge: str = "print('{}')", host: str = "127.0.0.1"
+) -> Iterator[Server]:
     """A server at a free port of loopback, ended on every way out."""
-    server = Server(("127.0.0.1", 0), Shelf(root, [sys.executable, "-c", judge]), token)
+    server = Server((host, 0), Shelf(root, [sys.executable, "-c", judge]), token)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     try:
@@ -81,8 +84,8 @@ def ask(
     server: Server, path: str, method: str = "GET", **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
     """Status, headers in lower case, body; the path is sent as it is."""
-    port = server.server_address[1]
-    line = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    host, port = server.server_address[:2]
+    line = http.client.HTTPConnection(str(host), port, timeout=20)
     try:
         line.putrequest(method, path, skip_host="Host" in headers)
         for name, value in headers.items():
@@ -210,6 +213,22 @@ def test_another_name_for_this_host_is_refused(runs: Path, host: str) -> None:
         assert ask(server, "/", Host=host)[0] == 421
 
 
+def test_it_listens_at_an_address_of_ipv6_under_its_own_names_only(runs: Path) -> None:
+    if not socket.has_ipv6:
+        pytest.skip("this Python knows no IPv6")
+    with served(runs, host="::1") as server:
+        port = server.server_address[1]
+        assert server.place == f"[::1]:{port}"
+        assert ask(server, "/")[0] == 200
+        for host in (f"[::1]:{port}", f"localhost:{port}"):
+            assert ask(server, "/", Host=host)[0] == 200
+        for host in ("[::1]", f"::1:{port}", f"[::2]:{port}", f"evil.example:{port}"):
+            assert ask(server, "/", Host=host)[0] == 421
+    with served(runs, TOKEN, host="::1") as server:
+        assert ask(server, "/", Host="anybody")[0] == 401
+        assert ask(server, "/", Authorization=f"Bearer {TOKEN}")[0] == 200
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE"])
 def test_it_only_reads(runs: Path, method: str) -> None:
     with served(runs) as server:
@@ -236,6 +255,8 @@ def test_a_stranger_needs_the_token_and_keeps_it_in_a_cookie(runs: Path) -> None
     [
         (("--host", "0.0.0.0"), "add --allow-remote"),
         (("--host", "192.0.2.1"), "add --allow-remote"),
+        (("--host", "::"), "add --allow-remote"),
+        (("--host", "[2001:db8::1]"), "--host 2001:db8::1: other machines could reach it"),
         (("--host", "example.org"), "add --allow-remote"),
         (("--runs", "nowhere"), "no such folder"),
         (("--token-file", "short"), "only with --allow-remote"),

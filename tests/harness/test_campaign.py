@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,8 +26,17 @@ KNOWN = Known(
 )
 
 
+def stage(name: str, over: Mapping[str, Any], workloads: Sequence[str]) -> Mapping[str, Any]:
+    """One scenario, of redis with two clients for 8 s, that may run nothing but try-lock."""
+    if name != "crash" or workloads not in ([], ["try-lock"]):
+        raise UsageError(f"scenario {name!r} with {workloads}")
+    file = {"system": "redis", "workload": "try-lock", "time": "8s", "clients": 2}
+    fault = {"id": "f1", "do": "pause", "at": "1s", "for": "1s"}
+    return {**file, **over, "fault": [fault], "must": ["ownership"]}
+
+
 def campaign(text: str) -> Campaign:
-    return read(tomllib.loads(text), KNOWN, "night.toml", "night")
+    return read(tomllib.loads(text), KNOWN, "night.toml", "night", stage)
 
 
 def refused(text: str) -> list[str]:
@@ -58,6 +69,36 @@ def test_an_entry_says_otherwise_than_the_file() -> None:
     assert (first.plan.backend, list(first.seeds), first.swarm) == ("docker", [4, 9], False)
     assert (many.plan.backend, list(many.seeds), many.swarm) == ("sim", [7, 8], True)
     assert (found.time_ns, found.runs) == (120 * SECOND, 3)
+
+
+def test_a_scenario_brings_its_own_plan_and_an_entry_puts_its_values_over_it() -> None:
+    found = campaign(
+        'time = "3s"\nclients = 9\nworkloads = ["critical-section"]\nnemeses = ["pause"]\n'
+        '[[entry]]\nscenarios = ["crash"]\nseeds = 2\n'
+        '[[entry]]\nsystems = ["reference", "majority"]\nscenarios = ["crash"]\nclients = 4'
+    )
+    plans = [cell.plan for cell in found.cells]
+    assert [plan.system for plan in plans] == ["redis", "reference", "majority"]
+    assert [plan.clients for plan in plans] == [2, 4, 4]
+    assert {plan.time_ns for plan in plans} == {8 * SECOND}, "not that of above"
+    assert {plan.nemeses for plan in plans} == {()}
+    assert {plan.faults[0].do for plan in plans} == {"pause"}
+    assert {tuple(plan.must) for plan in plans} == {("ownership",)}
+    assert found.cells[0].says == "redis / local / try-lock / scenario crash"
+    assert next(found.jobs("1")).key.startswith("redis-local-try-lock-scenario-crash-1-")
+    assert found.size == 4
+
+
+def test_a_scenario_that_the_file_contradicts_is_told() -> None:
+    entry = 'scenarios = ["crash", "crsh"]\n'
+    (problem,) = refused(entry)
+    assert problem == "night.toml: scenario 'crsh' with []"
+    text = "\n".join(refused(entry + 'workloads = ["critical-section"]\nnemeses = ["pause"]'))
+    assert "faults of its own" in text
+    assert "scenario 'crash' with ['critical-section']" in text
+    assert "options must be a table" in refused(entry + "options = 3")[0]
+    assert "swarm draws scenarios" in refused(entry + 'systems = ["redis"]\nswarm = true')[0]
+    assert "scenarios must be a list" in refused("scenarios = 7")[0]
 
 
 def test_all_mistakes_are_told_at_once_with_suggestions() -> None:

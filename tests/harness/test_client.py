@@ -82,7 +82,9 @@ class Register:
         self.names.append(op)
         return self.reply
 
-    async def write(self, key: str, *, op: int, attempt: int, token: int, base: int) -> Reply:
+    async def write(
+        self, key: str, *, op: int, attempt: int, token: int, base: int, once: bool = False
+    ) -> Reply:
         self.names.append(op)
         return self.reply
 

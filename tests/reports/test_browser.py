@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
 
-from holdfast.reports import html
+from holdfast.harness.tally import summary
+from holdfast.reports import campaign, html, matrix_pages
+from holdfast.reports.matrix import matrix
 from tests.reports import specimens
 from tests.reports.browser import chromium
 from tests.reports.pieces import MANIFEST, PLAN
+from tests.reports.specimens import HOSTILE
+from tests.reports.test_matrix import run
 
 pytestmark = pytest.mark.browser
 
@@ -135,3 +140,36 @@ def test_the_keyboard_reaches_links_details_and_scroll_boxes(
         seen.add(name.lower())
     assert {"a", "summary", "div", "code"} <= seen
     page.close()
+
+
+SPILLED = """() => [...document.querySelectorAll("th, td")]
+  .filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent.slice(0, 60))"""
+
+
+@pytest.mark.parametrize("width", [1280, 700])
+def test_long_and_hostile_names_stay_in_their_cells_of_the_pages_about_many_runs(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    long = run("x", "kill", system="reference option=" + "x" * 50, exit_code=1)
+    long = replace(
+        long, key="-".join(["critical-section"] * 7), scenario="redlock-clock-step", nemesis="kill"
+    )
+    foe = run("x", HOSTILE, system=HOSTILE, text=HOSTILE, problems=(HOSTILE,), exit_code=1)
+    foe = replace(foe, scenario=HOSTILE, key=HOSTILE)
+    results = [long, foe]
+    pages = {
+        "index": campaign.page(summary("night<b>", 9, results, (HOSTILE,))),
+        "matrix": matrix_pages.page(matrix(results), tmp_path),
+    }
+    said: list[str] = []
+    for name, text in pages.items():
+        path = tmp_path / f"{name}.html"
+        path.write_text(text, "utf-8", "backslashreplace")
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.on("console", lambda message: said.append(message.text))
+        page.on("dialog", lambda dialog: said.append(dialog.message))
+        page.goto(path.as_uri())
+        assert page.evaluate(SPILLED) == []
+        assert page.evaluate(OVERFLOW) == 0
+        assert said == []
+        page.close()

@@ -174,6 +174,33 @@ def test_all_evidence_stands_on_the_page(what: str) -> None:
     assert what in parsed("clean").text
 
 
+def test_what_was_there_what_it_chose_and_how_much_is_left_stand_in_numbers() -> None:
+    run = specimens.limit()
+    sides = [{"servers": n, "clients": 2, "asked": 40 * n, "granted": 31 * n} for n in (2, 1)]
+    run["evidence"] |= {
+        "availability": {
+            "servers": 5, "down_share": 0.01, "quorum_failure": 9.85e-6,
+            "majority_down_share": 0.25, "unanswered_share": 0.004,
+        },
+        "partitions": {
+            "choice": "liveness", "reason": "31 grants on a minority",
+            "cuts": [{"fault": "f<9>", "sides": sides}],
+        },
+        "waits": {"told": 1238, "per_grant": 1.2, "per_release": 2.66},
+        "expired_owner": {"sent": 14, "refused": 0, "accepted": 14, "sentence": ""},
+    }  # fmt: skip
+    text = re.sub(r"<[^>]+>|\s+", " ", html.render(run, MANIFEST, PLAN))
+    text = re.sub(" +", " ", text)
+    for part in (
+        "Time of the 5 servers in which a fault had stopped them, p 1 %",
+        "0.00098 %", "half of them or more were stopped 25 %", "learned their outcome 0.4 %",
+        "Cut apart, it chose liveness : 31 grants on a minority", "f&lt;9&gt; 2 2 80 62",
+        "Told to wait, per release 2.66 1,238 in all",
+        "accepted lies between 81 % and 100 %, at 95 %",
+    ):  # fmt: skip
+        assert part in text, part
+
+
 def test_the_plan_can_be_read_and_taken_along() -> None:
     page = parsed("clean")
     assert 'persistence = "stock"' in page.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,17 @@ def test_a_run_is_filed_under_the_fault_that_bit() -> None:
         "pause": "held 0 in 2: below 78 %",
         "clock": "not exercised 1 run said nothing",
     }
+
+
+def test_a_scenario_has_a_column_if_all_its_kinds_bit_and_no_system_has_columns_of_others() -> None:
+    staged = replace(run("+", "kill", "pause"), scenario="storm", nemesis="kill+pause")
+    half = replace(run("+", "kill"), scenario="storm", nemesis="kill+pause")
+    calm = replace(run("+"), scenario="concurrent", nemesis="none")
+    found = matrix([staged, half, calm, run("+", "pause", system="etcd")])
+    assert found.faults == ["pause", "kill", "scenario concurrent", "scenario storm"]
+    assert found.columns("redis") == ["kill", "scenario concurrent", "scenario storm"]
+    assert found.columns("etcd") == ["pause"]
+    assert staged.cell == "redis / sim / try-lock / scenario storm"
 
 
 def test_a_violation_amid_two_faults_accuses_neither_alone() -> None:
@@ -101,6 +113,24 @@ def test_the_page_links_reports_that_exist_and_runs_nothing_hostile(tmp_path: Pa
     assert "<script" not in text and "<img" not in text
     assert "<script" not in re.sub(r"(`+).*?\1", "", markdown(found))
     assert "redis" in text and CLAIMS["redis"].caveat.split(";")[0] in text
+
+
+def test_speed_has_a_row_for_what_was_seen_to_bite_and_none_for_virtual_time() -> None:
+    def timed(grants: float, *bit: str, backend: str = "docker") -> Result:
+        measures = {"ops": 3 * grants, "grants": grants, "p50": 2_000_000.0, "p99": 1.5e9}
+        return replace(run("+", *bit), backend=backend, measures=measures)
+
+    found = matrix([timed(10), timed(30), timed(4, "pause", "kill"), timed(9, backend="sim")])
+    assert [(row["faults"], row["runs"], row["grants"]) for row in table(found)["speeds"]] == [
+        ("none", 2, 20.0),
+        ("kill+pause", 1, 4.0),
+    ]
+    row = "| redis | try-lock | docker | none | 2 | 60.0 | 20.0 | 2.00 ms | 1.50 s |"
+    assert row in markdown(found)
+    for text in (terminal(found, width=160, colour=False), page(found, Path())):
+        assert "60.0" in text and "1.50 s" in text
+    silent = matrix([run("+"), timed(9, backend="sim")])
+    assert "## Speed" not in markdown(silent) and "acquire p50" not in page(silent, Path())
 
 
 @pytest.mark.parametrize("system", list(catalogue.SYSTEMS))

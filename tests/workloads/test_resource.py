@@ -77,6 +77,21 @@ def test_compare_and_swap_refuses_a_write_on_an_old_version(tmp_path: Path) -> N
         assert write(0, 1) == {"ok": True, "version": 1, "error": ""}, "the first, sent again"
 
 
+def test_a_command_that_its_key_names_is_carried_out_once(tmp_path: Path) -> None:
+    with Recorder(tmp_path, "resource", META) as recorder:
+        server = Server(Store("idempotent"), recorder)
+
+        def write(key: str, op: int, *, once: int) -> dict[str, Any]:
+            request = {"do": "write", "key": key, "op": op, "attempt": op, "token": -1, "base": -1}
+            return server.decide({**request, "once": once})
+
+        first = write("job", 1, once=1)
+        assert write("job", 2, once=1) == first == {"ok": True, "version": 1, "error": ""}
+        assert write("db", 3, once=0)["version"] == 1
+        assert write("db", 4, once=0)["version"] == 2, "two updates are two commands"
+    assert history.load(tmp_path).history.rows["op"].tolist() == [1, 3, 4]
+
+
 def test_a_restarted_resource_still_refuses_the_old_token(tmp_path: Path) -> None:
     with Recorder(tmp_path, "resource", META) as recorder:
         server = Server(Store("fenced"), recorder)

@@ -245,6 +245,8 @@ class SimCluster:
         if host.kept is None:
             kind = load(self.entries["resource_store"])(self.options["resource"].get("mutant", ""))
             host.kept = kind(self.plan.resource)
+        else:
+            host.kept.restarted()
         server = load(self.entries["resource_server"])(host.kept, host.recorder)
         return serve_resource(server.decide, host.node.address)
 

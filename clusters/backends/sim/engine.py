@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.harness.errors import EnvironmentFailed
 
 if TYPE_CHECKING:
+    from holdfast.clusters.backends.sim.connection import End
     from holdfast.clusters.backends.sim.loop import NodeLoop
 
 START_NS = 1_000_000_000_000
@@ -82,6 +83,9 @@ class Engine:
     now_ns   true time, the clock of the run
     events   callbacks that ran
     ready    what is ready, in order; whoever makes something ready appends to it
+    heap     what is due: (true time, number, what, None), or with the end that sent it in place of
+             "what" and a frame that arrives: most of what is due, and too much for a Handle each
+    number   the next number: what is due together comes in the order of asking
     crowded  several things arrive in the callback that runs now
     over     set by `end`: the run stops after this instant
     """
@@ -93,8 +97,8 @@ class Engine:
         self.ready: deque[Handle] = deque()
         self.crowded = False
         self.over = False
-        self._serial = itertools.count(1).__next__
-        self._heap: list[tuple[int, int, Handle]] = []
+        self.number = itertools.count(1).__next__
+        self.heap: list[tuple[int, int, Any, Any]] = []
 
     def now(self) -> int:
         """True time, ns: the clock of the run."""
@@ -106,7 +110,7 @@ class Engine:
 
     def at(self, t_ns: int, handle: Handle) -> None:
         """Run it at a time, or now if that has passed; together means in the order of asking."""
-        heappush(self._heap, (t_ns, self._serial(), handle))
+        heappush(self.heap, (t_ns, self.number(), handle, None))
 
     def later(self, wait_ns: int, act: Callable[[], None]) -> None:
         """Do something to a node after a while, whatever state it is in."""
@@ -133,46 +137,62 @@ class Engine:
 
     def _advance(self, until_ns: int) -> bool:
         """Jump to the next instant at which something living is due."""
-        heap = self._heap
+        heap = self.heap
         while heap and heap[0][2].dead:
             heappop(heap)
         if not heap or heap[0][0] > until_ns:
             self.now_ns = max(self.now_ns, until_ns)
             return False
-        t_ns = heap[0][0]
-        self.now_ns = max(self.now_ns, t_ns)
-        while heap and heap[0][0] <= t_ns:
-            self.ready.append(heappop(heap)[2])
+        self.now_ns = max(self.now_ns, heap[0][0])
+        self._gather(heap[0][0])
         return True
+
+    def _gather(self, t_ns: int) -> None:
+        """All that is due by then is ready, in order."""
+        heap = self.heap
+        while heap and heap[0][0] <= t_ns:
+            _, _, what, frame = heappop(heap)
+            self.ready.append(what if frame is None else _arrival(what, frame))
 
     def _drain(self, until_ns: int) -> None:
         """Runs what is ready, and goes on to later instants for a while: the loop of all loops."""
-        ready, heap, ran = self.ready, self._heap, 0
-        running = None
+        ready, heap, running = self.ready, self.heap, None
+        what: Any
         set_running: Callable[[Any], None] = events._set_running_loop
-        while ran < DRAIN:
-            if not ready:
-                # As `_advance`, for the usual case: one handle is due, and nothing beside it.
-                if self.over or not heap or heap[0][0] > until_ns:
-                    break
-                t_ns, _, handle = heappop(heap)
-                if handle.dead:
+        for _ in range(DRAIN):
+            if ready:
+                what, frame = ready.popleft(), None
+                if what.dead:
+                    continue
+            elif heap and not self.over:
+                # As `_advance`, for the usual case: one thing is due, and nothing beside it.
+                t_ns, number, what, frame = heappop(heap)
+                if what.dead:
                     continue
                 if t_ns > self.now_ns:
+                    if t_ns > until_ns:
+                        heappush(heap, (t_ns, number, what, frame))
+                        break
                     self.now_ns = t_ns
-                while heap and heap[0][0] <= t_ns:
-                    ready.append(heappop(heap)[2])
+                if heap and heap[0][0] <= t_ns:
+                    self._gather(t_ns)
             else:
-                handle = ready.popleft()
-            loop = handle.loop
-            if handle.dead or loop.dead:
-                continue
+                break
+            loop = what.loop if frame is None else what.target
             if loop.stopped:
-                loop.park(handle)
+                if not loop.dead:
+                    loop.park(what if frame is None else _arrival(what, frame))
                 continue
             if loop is not running:
                 running = loop
                 set_running(loop)
-            ran += 1
-            handle.callback(*handle.args)
-        self.events += ran
+            self.events += 1
+            if frame is None:
+                what.callback(*what.args)
+            else:
+                what.arrive(frame)
+
+
+def _arrival(end: End, frame: Any) -> Handle:
+    """A frame that cannot be taken in where it comes out of the heap."""
+    return Handle(end.target, end.arrive, (frame,))

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from holdfast.clusters.backends.sim.connection import End
 
 T = TypeVar("T")
+DEAD = 1 << 30
 
 
 class NodeLoop:
     """What tasks, futures, timeouts and connections need of asyncio's AbstractEventLoop.
 
     node     whose loop it is
-    stopped  by how many faults it stands still
+    stopped  by how many faults it stands still; a dead one by more than can ever end
     frozen   whether one of them stopped it in the middle of a send
     held     None, or what it has sent since it was to stop in the middle of a send
     failed   what was raised where nobody could catch it, one line each
@@ -35,7 +36,6 @@ class NodeLoop:
     def __init__(self, node: str, engine: Engine, clock: NodeClock, network: Network) -> None:
         self.node = node
         self.clock = clock
-        self.dead = False
         self.stopped = 0
         self.frozen = False
         self._parked: deque[Handle] = deque()
@@ -46,6 +46,16 @@ class NodeLoop:
         self._engine = engine
         self._ready = engine.ready.append
         self._network = network
+
+    @property
+    def dead(self) -> bool:
+        """Whether it will never run again."""
+        return self.stopped >= DEAD
+
+    @dead.setter
+    def dead(self, dead: bool) -> None:
+        assert dead, "nothing comes back to life"
+        self.stopped |= DEAD
 
     # Time and callbacks
 

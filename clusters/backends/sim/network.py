@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from holdfast.clusters.backends.sim.connection import End, pair
+from holdfast.clusters.backends.sim.connection import SPIKE, End, pair
 from holdfast.clusters.backends.sim.engine import Engine, Handle
 from holdfast.harness.clock import MILLISECOND, SECOND
 from holdfast.harness.seeds import stream
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from holdfast.clusters.backends.sim.loop import NodeLoop
 
 SYN_RETRY_NS = SECOND
-SPIKE_ONE_IN = 200
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,7 +30,7 @@ class Weather:
     """What a network is like when no fault is active.
 
     fast_ns, slow_ns   a frame takes between these, mostly near the first
-    spike_ns           one frame in SPIKE_ONE_IN takes up to so much longer
+    spike_ns           a share SPIKE of the frames takes up to so much longer
     loose              links between servers lose, double and reorder frames
     loss, double       how often, 0 to 1, where they are loose
     marshal            frames go through JSON, which must change nothing
@@ -49,20 +48,21 @@ class Weather:
 class Link:
     """One direction between two nodes.
 
+    fast_ns, span_ns   the least that a frame takes, and how much more it usually takes at most
     cuts, dropped      how many faults cut it, and frames that they stopped
     slow_ns, slowed    how much longer a frame takes by faults, and frames that took it
     """
 
     __slots__ = (
-        "_fast_ns",
-        "_span_ns",
-        "_spike_ns",
         "cuts",
         "dropped",
+        "fast_ns",
         "loose",
         "random",
         "slow_ns",
         "slowed",
+        "span_ns",
+        "spike_ns",
     )
 
     def __init__(self, rng: random.Random, weather: Weather, loose: bool) -> None:
@@ -72,16 +72,21 @@ class Link:
         self.dropped = 0
         self.slow_ns = 0
         self.slowed = 0
-        self._fast_ns = weather.fast_ns
-        self._span_ns = weather.slow_ns - weather.fast_ns
-        self._spike_ns = weather.spike_ns
+        self.fast_ns = weather.fast_ns
+        self.span_ns = weather.slow_ns - weather.fast_ns
+        self.spike_ns = weather.spike_ns
 
     def delay_ns(self) -> int:
         """How long the next frame takes: near the least mostly, seldom much longer."""
         u = self.random()
-        delay_ns = self._fast_ns + int(self._span_ns * u * u * u)
-        if u * SPIKE_ONE_IN < 1.0:
-            delay_ns += int(self._spike_ns * self.random())
+        delay_ns = self.fast_ns + int(self.span_ns * u * u * u)
+        if u < SPIKE or self.slow_ns:
+            delay_ns += self.more_ns(u)
+        return delay_ns
+
+    def more_ns(self, u: float) -> int:
+        """How much longer it takes than usual, by bad luck or by a fault."""
+        delay_ns = int(self.spike_ns * self.random()) if u < SPIKE else 0
         if self.slow_ns:
             self.slowed += 1
             delay_ns += self.slow_ns

@@ -11,8 +11,9 @@ from holdfast.harness.events import NO_TOKEN, ROW_FORMAT, Op, Stamped, Status
 from holdfast.harness.holding import LOOK_S, Hold
 
 _ROW = struct.Struct(ROW_FORMAT)
-_GRANTS = (Op.ACQUIRE, Op.TRY)
-_ENDS = (Op.RELEASE, Op.LOST, Op.FORCE_UNLOCK)
+_GRANTS = (int(Op.ACQUIRE), int(Op.TRY))
+_ENDS = (int(Op.RELEASE), int(Op.LOST), int(Op.FORCE_UNLOCK))
+_CLOSED = int(Op.CLOSED)
 T_RET, ATTEMPT, TOKEN, RES, PROCESS, ERR, KIND, STATUS = 1, 2, 3, 5, 10, 12, 14, 17
 
 
@@ -96,15 +97,35 @@ class MemoryRecorder:
         """The call edge; the row number is its identity."""
         if self.dead:
             return -1
-        t_ns = self._now()
-        row = [t_ns, 0, attempt, token, arg, 0, aux, op, 0, 0, process, key, 0, late]
-        row += [int(f), 0, mode, 1]
-        self.rows.append(row)
-        if f in _ENDS:
+        rows, t_ns, kind = self.rows, self._now(), int(f)
+        # One literal, though it is not easy to read: see `events.COLUMNS`.
+        rows.append(
+            [
+                t_ns,
+                0,
+                attempt,
+                token,
+                arg,
+                0,
+                aux,
+                op,
+                0,
+                0,
+                process,
+                key,
+                0,
+                late,
+                kind,
+                0,
+                mode,
+                1,
+            ]
+        )
+        if kind in _ENDS:
             self._holding.end(attempt)
-        elif f is Op.CLOSED:
+        elif kind == _CLOSED:
             self._holding.close(process)
-        return len(self.rows) - 1
+        return len(rows) - 1
 
     def complete(
         self,

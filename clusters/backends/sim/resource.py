@@ -36,14 +36,18 @@ class ResourceLink:
 
     async def read(self, key: str, *, op: int, attempt: int, token: int) -> Reply:
         """Ask for the version of a key."""
-        return await self._ask("read", key, op, attempt, token, -1)
+        asked = {"do": "read", "key": key, "op": op, "attempt": attempt, "token": token}
+        return await self._ask({**asked, "base": -1})
 
-    async def write(self, key: str, *, op: int, attempt: int, token: int, base: int) -> Reply:
-        """Ask for a write that builds on version `base` (-1: on whatever is there)."""
-        return await self._ask("write", key, op, attempt, token, base)
+    async def write(
+        self, key: str, *, op: int, attempt: int, token: int, base: int, once: bool = False
+    ) -> Reply:
+        """As `workloads.resource_client`."""
+        asked: dict[str, Any] = {"do": "write", "key": key, "op": op, "attempt": attempt}
+        asked |= {"token": token, "base": base}
+        return await self._ask({**asked, "once": 1} if once else asked)
 
-    async def _ask(self, do: str, key: str, op: int, attempt: int, token: int, base: int) -> Reply:
-        asked = {"do": do, "key": key, "op": op, "attempt": attempt, "token": token, "base": base}
+    async def _ask(self, asked: dict[str, Any]) -> Reply:
         async with self._turn:
             try:
                 if not self._link.open:

@@ -1,6 +1,6 @@
 """Compare-and-swap as the driver sees it: no server; the resource itself keeps updates apart.
 
-Promises: no lost update, under every fault
+Promises: no lost update and jobs done once, under every fault
 Does not promise: that anybody works alone; work that is refused was done in vain
 Tested with: nothing but the harness
 """
@@ -29,8 +29,8 @@ class CompareAndSwap(NoSystem):
     resource = "cas"
 
     def promises(self, options: Mapping[str, str]) -> Promises:
-        """No lost update. Raises UsageError: it has no options."""
-        keeps = {"no-lost-update": ("any",)}
+        """No lost update, and no job done twice. Raises UsageError: it has no options."""
+        keeps = {"no-lost-update": ("any",), "exactly-once-job": ("any",)}
         nothing = super().promises(options)
         return replace(nothing, purpose="correctness", keeps=keeps, sheet=SHEET)
 

@@ -61,7 +61,8 @@ class HeartbeatLock:
             pause = self._rng.randrange(*POLL_NS)
             if wait_ns >= 0 and now_ns() + pause >= deadline:
                 return Answer(outcome=Status.FAIL, error=error)
-            self._tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
+            if not error:
+                self._tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
             time.sleep(pause / SECOND)
 
     def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:

@@ -37,6 +37,7 @@ KEPT = (
     "mutual-exclusion",
     "no-stale-write",
     "no-lost-update",
+    "exactly-once-job",
     "token-order",
     "ownership",
     "deadlock-freedom",

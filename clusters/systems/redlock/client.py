@@ -66,7 +66,7 @@ class Redlock:
     async def acquire(
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
     ) -> Answer:
-        """Rounds until one is won or the wait is over; each lost round is told as waiting."""
+        """Rounds until one is won or the wait is over; a round surely lost is told as waiting."""
         if mode is not Mode.EXCLUSIVE:
             return Answer(outcome=Status.FAIL, error="Redlock has no shared locks")
         loop = asyncio.get_running_loop()
@@ -88,7 +88,8 @@ class Redlock:
             over = wait_ns >= 0 and loop.time() + pause_s >= until_s
             if over or value == (attempt + 1) * ROUNDS:
                 return Answer(outcome=outcome, error=answer.error)
-            self._tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
+            if answer.outcome is Status.FAIL:
+                self._tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
             await asyncio.sleep(pause_s)
 
     async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:

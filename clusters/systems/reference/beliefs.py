@@ -10,7 +10,11 @@ from holdfast.clusters.systems.reference.wire import Frame
 
 @dataclass(kw_only=True, slots=True)
 class Wait:
-    """One acquire that is not decided yet."""
+    """One acquire that is not decided yet.
+
+    asked_s   when the client last asked about it and was told that it still waits
+    heard_s   when the service last said how it stands
+    """
 
     lock: str
     attempt: int
@@ -18,6 +22,7 @@ class Wait:
     wait_ns: int
     terms: Frame
     decided: asyncio.Future[Frame]
+    asked_s: float
     heard_s: float
 
 

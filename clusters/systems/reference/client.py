@@ -3,8 +3,9 @@
 A call keeps its request number however often it is asked again, so a retry never acts twice. A
 renewal or a release, and every single try, has a deadline of its own: a second, or a third of the
 lease where that is longer. A wait that reaches its end is cancelled at the service; only where
-even that stays unanswered is the outcome unknown. A queued grant is renewed once before it is
-handed on, so that the lease which the caller counts on began after anything it was told before.
+even that stays unanswered is the outcome unknown. A queued grant is handed on with what is surely
+left of its lease, counted from when the client last asked how its wait stands; where that is less
+than half of it, it is renewed first.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ MEANING: dict[str, Status] = {
 }
 """What the service says -> what it means. All else ("unanswered", "stale" ...) is INFO."""
 
-ASK_S = 0.3
+ASK_S = 0.6
 """A hold or a wait that was not heard of for so long is asked about."""
 CANCEL_S = 0.5
 """A wait at its end may take so much longer to be cancelled."""
@@ -62,7 +63,8 @@ class ReferenceClient:
         self._holds: dict[int, Held] = {}
         self._waits: dict[int, Wait] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self._busy = asyncio.Event()
+        self._looking: asyncio.TimerHandle | None = None
+        self._asking = False
         self._talk = Talk(
             servers=setup.servers,
             rng=self._rng,
@@ -73,7 +75,6 @@ class ReferenceClient:
 
     async def open(self) -> None:
         """Starts to look for the leader; a cluster that is away is found later."""
-        self._background(self._keep())
         if self._session_ns:
             self._background(self._beat())
         await self._talk.session(self._until(1.0))
@@ -99,6 +100,7 @@ class ReferenceClient:
             wait_ns=min(wait_ns, MAX_NS - 1),
             terms=_said(terms),
             decided=asyncio.get_running_loop().create_future(),
+            asked_s=self._until(0.0),
             heard_s=self._until(0.0),
         )
         self._waits[seq] = wait
@@ -146,7 +148,9 @@ class ReferenceClient:
         )
 
     async def close(self) -> None:
-        """Lets the connection go; leases run on, a session with heartbeats is ended."""
+        """Lets the connections go; leases run on, a session with heartbeats is ended."""
+        if self._looking is not None:
+            self._looking.cancel()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -176,20 +180,24 @@ class ReferenceClient:
             answer = await self._cancel(seq)
         if answer["is"] != "granted":
             return self._meant(answer)
-        token = answer["token"]
-        if not at_once:
+        token, ttl_ns = answer["token"], self._session_ns or wait.ttl_ns
+        passed_ns = 0 if at_once else round((self._until(0.0) - wait.asked_s) * SECOND)
+        if 2 * passed_ns > ttl_ns:
             answer = await self._call(
                 "renew", lock=wait.lock, attempt=wait.attempt, token=token, ttl_ns=wait.ttl_ns
             )
             if answer["is"] != "renewed":
                 error = f"granted as {token}, then {answer['is']} before it was known"
                 return Answer(outcome=Status.INFO, token=token, error=error)
+            passed_ns = 0
         self._holds[wait.attempt] = Held(lock=wait.lock, token=token, heard_s=self._until(0.0))
-        self._busy.set()
-        return Answer(outcome=Status.OK, token=token, ttl_ns=self._session_ns or wait.ttl_ns)
+        self._look_later(ASK_S)
+        left_ns = ttl_ns if self._session_ns else ttl_ns - passed_ns
+        return Answer(outcome=Status.OK, token=token, ttl_ns=left_ns)
 
     async def _claim(self, seq: int, wait: Wait, until_s: float) -> Frame:
         """Asks for the lock, or again for one that is waited for: the same request either way."""
+        asked_s = self._until(0.0)
         answer = await self._talk.once(
             "acquire",
             seq=seq,
@@ -202,17 +210,15 @@ class ReferenceClient:
             **wait.terms,
         )
         if answer["is"] == "queued":
-            wait.heard_s = self._until(0.0)
-            self._busy.set()
+            wait.asked_s, wait.heard_s = asked_s, self._until(0.0)
+            self._look_later(ASK_S)
         return answer
 
     async def _cancel(self, target: int) -> Frame:
         seq = self._talk.begin()
         try:
-            until_s = self._until(CANCEL_S)
-            answer = await self._talk.once(
-                "cancel", seq=seq, until_s=until_s, target=target, drop=False
-            )
+            within = {"until_s": self._until(CANCEL_S)}
+            answer = await self._talk.once("cancel", seq=seq, **within, target=target, drop=False)
         finally:
             self._talk.finish(seq)
         # That this request never left says nothing about the one that it was to cancel.
@@ -271,20 +277,29 @@ class ReferenceClient:
             place = int(answer["place"])
             self._setup.tell(Op.WAITING, attempt=wait.attempt, lock=wait.lock, res=place)
 
-    async def _keep(self) -> None:
+    def _look_later(self, wait_s: float) -> None:
+        """Sees to it that what it believes in is looked at then, at the latest."""
+        if self._looking is None and not self._asking:
+            self._looking = asyncio.get_running_loop().call_later(wait_s, self._look)
+
+    def _look(self) -> None:
+        """Asks about its holds and waits where it has not heard of one of them for long."""
+        self._looking = None
+        known: list[Held | Wait] = [*self._holds.values(), *self._waits.values()]
+        if not known:
+            return
+        left_s = min([one.heard_s for one in known]) + ASK_S - self._until(0.0)
+        if left_s > 0:
+            self._look_later(left_s)
+        else:
+            self._asking = True
+            self._background(self._ask_state(known))
+
+    async def _ask_state(self, known: list[Held | Wait]) -> None:
         """Asks how its holds and waits stand: after a break it learns what it was not told."""
-        while True:
-            if not self._busy.is_set():
-                await self._busy.wait()
-            known: list[Held | Wait] = [*self._holds.values(), *self._waits.values()]
-            if not known:
-                self._busy.clear()
-                continue
-            left_s = min([one.heard_s for one in known]) + ASK_S - self._until(0.0)
-            if left_s > 0:
-                await asyncio.sleep(left_s)
-                continue
+        try:
             holds, waits = list(self._holds.items()), list(self._waits)
+            asked_s = self._until(0.0)
             answer = await self._talk.plain(
                 "ask",
                 until_s=self._until(self._call_s),
@@ -297,17 +312,21 @@ class ReferenceClient:
                     if fate != "held":
                         self._lost(attempt, fate)
                 for seq, state in zip(waits, answer["waits"], strict=True):
-                    self._on_wait_state(seq, state)
+                    self._on_wait_state(seq, state, asked_s)
             for one in known:
                 one.heard_s = self._until(0.0)
+        finally:
+            self._asking = False
+        self._look_later(ASK_S)
 
-    def _on_wait_state(self, seq: int, state: Frame) -> None:
+    def _on_wait_state(self, seq: int, state: Frame, asked_s: float) -> None:
         wait = self._waits.get(seq)
         if wait is None or state["is"] == "unknown":
             return
         if state["is"] != "queued":
             self._decide(seq, state)
             return
+        wait.asked_s = asked_s
         self._tell_waiting(wait, state)
         if state["free"]:
             self._claim_again(seq)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from holdfast.clusters.systems.reference.client import ReferenceClient
 from holdfast.clusters.systems.reference.talk import UNANSWERED
 from holdfast.clusters.systems.reference.wire import Frame
-from holdfast.harness.events import Answer, Grant, Status
+from holdfast.harness.events import Answer, Grant, Status, Terms
 from holdfast.harness.ports import ClientSetup
 
 
@@ -34,12 +34,28 @@ class DeafWaiter(ReferenceClient):
         if answer is not UNANSWERED:
             super()._decide(seq, answer)
 
-    def _on_wait_state(self, seq: int, state: Frame) -> None:
+    def _on_wait_state(self, seq: int, state: Frame, asked_s: float) -> None:
         """Does not ask, so it learns nothing."""
+
+
+class UnreadAnswer(ReferenceClient):
+    """Waits for an answer, and takes every one for a yes."""
+
+    async def acquire_on(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, terms: Terms
+    ) -> Answer:
+        """As `TermsLockClient`."""
+        answer = await super().acquire_on(
+            lock, attempt=attempt, ttl_ns=ttl_ns, wait_ns=wait_ns, terms=terms
+        )
+        if answer.outcome is not Status.FAIL:
+            return answer
+        return Answer(outcome=Status.OK, token=answer.token, ttl_ns=ttl_ns)
 
 
 CLIENTS: dict[str, type[ReferenceClient]] = {
     "silent-renewal": SilentRenewal,
     "deaf-waiter": DeafWaiter,
+    "unread-answer": UnreadAnswer,
 }
 """name -> the client with that bug"""

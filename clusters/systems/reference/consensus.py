@@ -262,9 +262,9 @@ class Consensus:
             self._follow(self.term, None, now_ns)
 
     def _advance(self) -> None:
-        held = [self.log.last, *self._match.values()]
-        held.sort(reverse=True)
-        index = held[self.quorum - 1]
+        # The leader holds all: a quorum has what one less than that of the others have.
+        others = self.quorum - 1
+        index = sorted(self._match.values())[-others] if others else self.log.last
         if index > self.commit and self.log.term(index) == self.term:
             self.commit = index
 
@@ -273,34 +273,46 @@ class Consensus:
         beat, sent = now_ns >= self._beat_ns, 0
         log, following = self.log, self._next
         last, base = log.last, log.base
+        append: Append | None = None
         for peer in self.peers:
-            if following[peer] > last and not beat:
+            first = following[peer]
+            if first > last and not beat:
                 continue
-            if following[peer] <= base and now_ns >= self._install_ns[peer]:
-                install = Install(sender=self.name, term=self.term, snapshot=self.snapshot)
-                self._sends.append((peer, install))
-                following[peer] = base + 1
-                self._install_ns[peer] = now_ns + self._timing.election_ns
-            first = max(following[peer], base + 1)
-            room = min(BATCH, self._match[peer] + WINDOW - first + 1)
+            if first <= base:
+                self._send_snapshot(peer, now_ns)
             waiting_for_snapshot = following[peer] <= base
-            entries = () if waiting_for_snapshot else log.slice(first, room)
-            if not entries and not beat:
+            first = max(first, base + 1)
+            room = self._match[peer] + WINDOW - first + 1
+            count = 0 if waiting_for_snapshot else max(0, min(BATCH, room, last - first + 1))
+            if not count and not beat:
                 continue
-            append = Append(
-                sender=self.name,
-                term=self.term,
-                prev_index=first - 1,
-                prev_term=log.term(first - 1),
-                entries=entries,
-                commit=self.commit,
-            )
+            # What followers that are equally far get is one message.
+            if append is None or append.prev_index != first - 1 or len(append.entries) != count:
+                append = self._append(first, count)
             self._sends.append((peer, append))
             sent += 1
-            if not waiting_for_snapshot:
-                following[peer] = first + len(entries)
+            if count:
+                following[peer] = first + count
         if beat or sent == len(self.peers):
             self._beat_ns = now_ns + self._timing.heartbeat_ns
+
+    def _send_snapshot(self, peer: str, now_ns: int) -> None:
+        """Sends what stands for the entries that are no longer kept, unless it did so of late."""
+        if now_ns >= self._install_ns[peer]:
+            install = Install(sender=self.name, term=self.term, snapshot=self.snapshot)
+            self._sends.append((peer, install))
+            self._next[peer] = self.log.base + 1
+            self._install_ns[peer] = now_ns + self._timing.election_ns
+
+    def _append(self, first: int, count: int) -> Append:
+        return Append(
+            sender=self.name,
+            term=self.term,
+            prev_index=first - 1,
+            prev_term=self.log.term(first - 1),
+            entries=self.log.slice(first, count) if count else (),
+            commit=self.commit,
+        )
 
     def _on_appended(self, now_ns: int, reply: Appended) -> None:
         if reply.term > self.term:

@@ -49,12 +49,10 @@ class Link:
 
     async def ask(self, question: dict[str, Any], within_s: float) -> Frame:
         """The answer to a question, within so many seconds. Raises NotSent, NoAnswer."""
-        self._number += 1
-        number = self._number
-        if self._wire is None or not self._wire.send({"id": number, **question}):
+        number = self._number = self._number + 1
+        wire, loop = self._wire, self._loop
+        if wire is None or loop is None or not wire.send({"id": number, **question}):
             raise NotSent("the connection is closed")
-        loop = self._loop
-        assert loop is not None, "who connects has a loop"
         answer: asyncio.Future[Frame] = loop.create_future()
         until_s = loop.time() + within_s
         self._waiting[number] = (answer, until_s, within_s)
@@ -107,7 +105,7 @@ class Link:
             self._on_event(frame)
             return
         number = frame.get("id")
-        waiting = self._waiting.get(number) if isinstance(number, int) else None
+        waiting = self._waiting.get(number) if type(number) is int else None
         if waiting is not None and not waiting[0].done():
             waiting[0].set_result(frame)
 

@@ -248,8 +248,8 @@ class Locks:
             session.answers[waiter.seq] = answer
         else:
             answer = self._grant(index, waiter)
-            queue = self.locks[waiter.lock].queue
-            queue[:] = [other.passed_over() for other in queue]
+            if self.order == "priority" and (queue := self.locks[waiter.lock].queue):
+                queue[:] = [other.passed_over() for other in queue]
         self._events.append(Settled(waiter=waiter, answer=answer))
 
     def _unqueue(self, index: int, session: Session, seqs: list[int], answer: str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.clusters.systems.reference.api_mutants import LOCKS
+from holdfast.clusters.systems.reference.asking_mutants import ASKING
 from holdfast.clusters.systems.reference.consensus import Consensus, Effects
 from holdfast.clusters.systems.reference.locks import Locks
 from holdfast.clusters.systems.reference.messages import AskVote, Save, Tail
@@ -187,7 +188,7 @@ NODES: dict[str, type[LockNode]] = {
     "blind-vote": _agreeing(BlindVote),
     "small-quorum": _agreeing(SmallQuorum),
     "late-disk": _agreeing(LateDisk),
-    **{name: _locks(kind) for name, kind in (LOCKS | ENDINGS).items()},
+    **{name: _locks(kind) for name, kind in (LOCKS | ASKING | ENDINGS).items()},
     **CLOCKS,
 }
 """name -> the node with that bug"""

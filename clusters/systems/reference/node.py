@@ -145,8 +145,9 @@ class LockNode:
             consensus.compact(self.locks.dump())
         for item in inputs:
             if isinstance(item, Heard):
-                if item.message.sender in consensus.peers:
-                    consensus.step(now_ns, item.message)
+                message = item.message
+                if message.sender in consensus.peers:
+                    consensus.step(now_ns, message)
             elif isinstance(item, Asked):
                 self._on_asked(now_ns, item.connection, item.frame)
             else:
@@ -159,19 +160,16 @@ class LockNode:
         effects = consensus.take(now_ns)
         for ready in effects.ready:
             self._apply(now_ns, ready)
-        if consensus.role is not _LEADER and (self.serving or self._pending):
+        if (self.serving or self._pending) and consensus.role is not _LEADER:
             self._depose()
-        replies = self._replies
-        if replies:
-            self._replies = []
-        timer_ns = timers.next_ns()
-        due_ns = consensus.due_ns
-        return Effects(
-            saves=effects.saves,
-            sends=effects.sends,
-            replies=tuple(replies),
-            due_ns=due_ns if timer_ns is None else min(due_ns, timer_ns),
-        )
+        replies: tuple[tuple[int, Mapping[str, Any]], ...] = ()
+        if self._replies:
+            replies = tuple(self._replies)
+            self._replies.clear()
+        timer_ns, due_ns = timers.next_ns(), consensus.due_ns
+        if timer_ns is not None and timer_ns < due_ns:
+            due_ns = timer_ns
+        return Effects(saves=effects.saves, sends=effects.sends, replies=replies, due_ns=due_ns)
 
     # Clients
 

@@ -102,6 +102,6 @@ def command(
         value = frame.get(name)
         if not fits(value):
             return {}, f"{op}: {name} is {value!r:.80}"
-        if name in frame:
+        if value is not None or name in frame:
             asked[name] = value
     return asked, ""

@@ -238,9 +238,10 @@ class Server:
         inputs, self._inbox = self._inbox, []
         try:
             effects = self._node.step(self._now(), inputs)
-            for save in effects.saves:
-                self._storage.write(save)
-            self._storage.sync()
+            if effects.saves:
+                for save in effects.saves:
+                    self._storage.write(save)
+                self._storage.sync()
         except Exception as error:
             # A node that cannot keep what it says, or does not understand itself, says no more.
             self._failed.set_exception(error)

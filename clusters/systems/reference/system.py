@@ -38,6 +38,8 @@ KEPT = (
     "truthful-queries",
     "no-multi-lock-deadlock",
     "applied-once",
+    "exactly-once-job",
+    "no-false-rejection",
 )
 KEPT_IN_ORDER = ("starvation-freedom", "bounded-bypass")
 """kept besides where nobody races for a freed lock"""

@@ -20,9 +20,12 @@ Answer = Mapping[str, Any]
 """What a request came to: "is" says what, the rest the particulars. Replaced, never changed."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Hold:
-    """One grant in force. granted, renewal: log index of the grant and of its last renewal."""
+    """One grant in force. granted, renewal: log index of the grant and of its last renewal.
+
+    Lists of holds are searched for this very object, and so for waiters.
+    """
 
     lock: str
     session: int
@@ -74,7 +77,7 @@ class Hold:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Waiter:
     """One acquire in a queue, known by its session and request number. wait_ns -1: no bound.
 
@@ -82,7 +85,7 @@ class Waiter:
     reenter          it is let in beside holds of its own session
     newest           it is granted only while this is the newest token of the lock; -1: always
     priority         the larger one goes first, where the queue goes by priority
-    passed           how many grants went to others while it waited: it ages by each
+    passed           how many grants went to others while it waited, where it ages by each
     """
 
     session: int

@@ -47,7 +47,8 @@ class Talk:
         self._servers = list(servers)
         self._rng = rng
         self._session_ns = session_ns
-        self._link = Link(on_event)
+        # Who is sent from one server to another comes back before long: ways stay open.
+        self._links = [Link(on_event) for _ in servers]
         self._connecting = asyncio.Lock()
         self._opening = asyncio.Lock()
         self._at = rng.randrange(len(self._servers))
@@ -119,7 +120,8 @@ class Talk:
     async def post(self, op: str, *, seq: int, **fields: Any) -> None:
         """Says a numbered request once, if there is a connection, and does not wait for more."""
         try:
-            await self._link.ask(self._numbered(op, self._session, seq, fields), within_s=TRY_S)
+            question = self._numbered(op, self._session, seq, fields)
+            await self._links[self._at].ask(question, within_s=TRY_S)
         except (NotSent, NoAnswer):
             return
 
@@ -138,8 +140,9 @@ class Talk:
         self._forget(session)
 
     def close(self) -> None:
-        """Ends the connection."""
-        self._link.close("closed")
+        """Ends the connections."""
+        for link in self._links:
+            link.close("closed")
 
     def _numbered(self, op: str, session: int, seq: int, fields: dict[str, Any]) -> dict[str, Any]:
         done = min(self._open_seqs, default=self._seq + 1)
@@ -167,39 +170,40 @@ class Talk:
             self._on_lost()
 
     async def _ask(self, question: dict[str, Any], until_s: float) -> Frame:
-        if not self._link.open:
+        if not self._links[self._at].open:
             await self._connect(until_s)
         at = self._at
         try:
             left_s = until_s - self.time()
-            answer = await self._link.ask(question, max(0.001, min(TRY_S, left_s)))
+            answer = await self._links[at].ask(question, max(0.001, min(TRY_S, left_s)))
         except (NotSent, NoAnswer) as error:
             # A caller in a hurry does not blame the server.
             if self._at == at and (isinstance(error, NotSent) or left_s >= BLAME * TRY_S):
-                self._leave(str(error), None)
+                self._links[at].close(str(error))
+                self._leave(None)
             raise
         if answer["is"] == "not-leader" and self._at == at:
-            self._leave("it does not lead", answer.get("leader"))
+            self._leave(answer.get("leader"))
         return answer
 
     async def _connect(self, until_s: float) -> None:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout_at(until_s), self._connecting:
-                if self._link.open:
+                at = self._at
+                if self._links[at].open:
                     return
-                address = self._servers[self._at][1]
                 try:
-                    await self._link.connect(address, until_s - loop.time())
+                    await self._links[at].connect(self._servers[at][1], until_s - loop.time())
                 except NotSent:
-                    self._leave("unreachable", None)
+                    if self._at == at:
+                        self._leave(None)
                     raise
         except TimeoutError:
             raise NotSent("no connection in time") from None
 
-    def _leave(self, why: str, leader: str | None) -> None:
+    def _leave(self, leader: str | None) -> None:
         """Goes on to the leader that was named, else to the next server."""
-        self._link.close(why)
         names = [name for name, _ in self._servers]
         if leader in names:
             self._at = names.index(leader)

@@ -41,9 +41,11 @@ class Timers:
 
     def next_ns(self) -> int | None:
         """The next deadline, None where there is none."""
-        while self._heap:
-            due_ns, serial, name = self._heap[0]
-            if name in self._live and self._live[name][0] == serial:
+        heap = self._heap
+        while heap:
+            due_ns, serial, name = heap[0]
+            live = self._live.get(name)
+            if live is not None and live[0] == serial:
                 return due_ns
-            heapq.heappop(self._heap)
+            heapq.heappop(heap)
         return None

@@ -46,6 +46,7 @@ KEPT = (
     "mutual-exclusion",
     "no-stale-write",
     "no-lost-update",
+    "exactly-once-job",
     "token-order",
     "ownership",
     "loss-notice",

@@ -1,4 +1,4 @@
-"""`holdfast campaign`: systems x workloads x nemeses x seeds, resumable."""
+"""`holdfast campaign`: systems x workloads x nemeses x seeds, or scenarios; resumable."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +28,19 @@ from holdfast.reports.campaign import bound, headline, index
 from holdfast.reports.matrix import matrix
 from holdfast.reports.pages import write
 from holdfast.reports.words import plain
+from holdfast.scenarios import staging
 
 TELL_S = 5.0
 
 
-@click.command(short_help="Systems x workloads x nemeses x seeds, resumable.")
+@click.command(short_help="Systems x workloads x nemeses x scenarios x seeds, resumable.")
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.toml")
 @click.option("-j", "processes", type=click.IntRange(min=1), help="Processes; one per core.")
 @click.option("--scheduler", default="", help="Run on Dask: the address, as in tcp://host:8786.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the campaign.")
 @click.option("--fresh", is_flag=True, help="Begin again; what is there is put aside.")
 @click.option("--shrink", help="Then make the first failure small, for at most so long: 60s.")
+@click.option("--time", "each", help="Let every run last so long, whatever the file says: 10m.")
 @click.option("--dry-run", is_flag=True, help="Print the runs and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 def command(
@@ -47,6 +50,7 @@ def command(
     out: Path | None,
     fresh: bool,
     shrink: str | None,
+    each: str | None,
     dry_run: bool,
     as_json: bool,
 ) -> int:
@@ -57,7 +61,9 @@ def command(
     """
     if scheduler and processes:
         raise UsageError("-j is for processes of this machine; a scheduler has workers of its own")
-    campaign = read(_toml(file), prepare.KNOWN, str(file), file.stem)
+    campaign = read(_toml(file), prepare.KNOWN, str(file), file.stem, staging.one_run)
+    if each:
+        campaign = lasting(campaign, each)
     check(campaign)
     jobs = list(campaign.jobs(version(campaign)))
     shrink_ns = duration_ns(shrink) if shrink else 0
@@ -98,6 +104,17 @@ def _toml(file: Path) -> dict[str, Any]:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise UsageError(f"{file}: not TOML: {error}") from error
+
+
+def lasting(campaign: Campaign, each: str) -> Campaign:
+    """The same with runs of another length. UsageError where it is none, or a swarm draws it."""
+    time_ns = duration_ns(each)
+    if time_ns <= 0:
+        raise UsageError(f"--time {each}: a run must last for some time, as in --time 10m")
+    if any(cell.swarm for cell in campaign.cells):
+        raise UsageError("--time: a swarm draws the length of its runs from the seed")
+    cells = [replace(cell, plan=replace(cell.plan, time_ns=time_ns)) for cell in campaign.cells]
+    return replace(campaign, cells=cells)
 
 
 def check(campaign: Campaign) -> None:

@@ -37,7 +37,8 @@ KINDS: dict[str, Callable[[], Table]] = {
         for name, row in FINDINGS.items()
     },
     "mutants": lambda: {
-        name: f"{row.says} ({row.area}, in {row.part}; breaks {row.breaks}, in {row.seeds} seeds)"
+        name: f"{row.says} ({row.area}, in {row.part}; breaks {row.breaks}, in {row.seeds} seeds"
+        + (f" of scenario {row.scenario})" if row.scenario else ")")
         for name, row in MUTANTS.items()
     },
 }

@@ -30,6 +30,7 @@ from holdfast.harness.store import RunDir
 from holdfast.harness.verdict import Promises
 from holdfast.mutants import MUTANTS
 from holdfast.nemesis.compose import draw_all
+from holdfast.scenarios import staging
 from holdfast.workloads.shape import DEFAULTS as WORKLOAD_OPTIONS
 
 KNOWN = Known(
@@ -325,6 +326,8 @@ def _plain(promises: Promises) -> dict[str, Any]:
 
 def command(plan: Plan) -> str:
     """The command line that shows this run again."""
+    if plan.scenario:
+        return staging.command(plan)
     words = ["holdfast", "run", "--system", plan.system, "--backend", plan.backend]
     words += ["--workload", plan.workload]
     words += ["--resource", plan.resource] if plan.resource else []

@@ -12,14 +12,14 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from holdfast import catalogue, sweeping
-from holdfast.commands import plans, prepare, run_command, sweeps
+from holdfast import sweeping
+from holdfast.commands import prepare, run_command, sweeps
 from holdfast.commands.run_command import carry_out
 from holdfast.commands.settings import DEFAULTS
 from holdfast.findings import FINDINGS
 from holdfast.harness.errors import UsageError
 from holdfast.harness.plan import Plan, parse, suggest, to_toml
-from holdfast.scenarios import SCENARIOS, Scenario, path_of
+from holdfast.scenarios import SCENARIOS, path_of, staging
 
 FINDING = "finding:"
 """Before the name of a row of the track record, which is then run as a scenario is."""
@@ -32,6 +32,7 @@ FINDING = "finding:"
 @click.option("--resource", help="The protected resource: fenced, strict or unfenced.")
 @click.option("--nodes", type=int, help="Servers; as in the file if not given.")
 @click.option("--clients", type=int, help="Client processes.")
+@click.option("--locks", type=int, help="How many locks there are.")
 @click.option("--time", help="How long the workload runs, e.g. 30s.")
 @click.option("--lease", help="The lease that acquires ask for, e.g. 2s.")
 @click.option("--seed", type=int, help="Where all chance comes from.")
@@ -70,7 +71,7 @@ def command(
     given = {key: value for key, value in over.items() if value is not None}
     values, seeds = given.pop("values", None), given.pop("seeds", None)
     if scenario.sweep:
-        table = table_of(name, scenario, path, given, options)
+        table = staging.table_of(name, _over(given, options))
         sweep = sweeping.read(table, str(path))
         chosen = tuple(filter(None, values.split(","))) if values else sweep.values
         sweep = replace(sweep, values=chosen, seeds=seeds or sweep.seeds)
@@ -80,7 +81,7 @@ def command(
         return sweeps.carry_out(name, table, sweep, line, Path(out), as_json=as_json)
     if values or seeds:
         raise UsageError(f"scenario {name} is no sweep; --values and --seeds are for those")
-    plan = plan_of(name, scenario, path, given, options)
+    plan = plan_of(name, _over(given, options))
     full = prepare.complete(plan)
     if dry_run:
         click.echo(to_toml(full, exact=True), nl=False)
@@ -124,28 +125,16 @@ def _planned(table: Mapping[str, Any], sweep: sweeping.Sweep) -> int:
     return 0
 
 
-def plan_of(
-    name: str, scenario: Scenario, path: Path, given: Mapping[str, Any], options: tuple[str, ...]
-) -> Plan:
+def plan_of(name: str, over: Mapping[str, Any]) -> Plan:
     """The scenario's plan with what the command line says put over it. UsageError."""
-    table = table_of(name, scenario, path, given, options)
-    plan = parse(table, prepare.KNOWN, f"scenario {name}")
+    table = staging.table_of(name, over)
+    plan = replace(parse(table, prepare.KNOWN, f"scenario {name}"), scenario=name)
     return plan if "nodes" in table else replace(plan, nodes=0)
 
 
-def table_of(
-    name: str, scenario: Scenario, path: Path, given: Mapping[str, Any], options: tuple[str, ...]
-) -> dict[str, Any]:
-    """The table of that plan, not yet read. UsageError."""
-    table = plans.read_table(path)
-    backend = given["backend"]
-    if backend not in catalogue.BACKENDS:
-        raise UsageError(suggest(backend, list(catalogue.BACKENDS), "backend"))
-    if scenario.only not in ("", backend):
-        raise UsageError(f"scenario {name} runs on --backend {scenario.only} only, not {backend}")
-    if backend == "sim" and scenario.in_sim:
-        table["system"] = scenario.in_sim
-    chosen = dict(table.get("options", {}))
+def _over(given: Mapping[str, Any], options: tuple[str, ...]) -> dict[str, Any]:
+    """What the command line says, as keys of a plan. UsageError."""
+    chosen: dict[str, str] = {}
     for option in options:
         key, equals, text = option.partition("=")
         if not equals:
@@ -154,9 +143,7 @@ def table_of(
     if given.get("mutant"):
         chosen["mutant"] = given["mutant"]
     over = {key: value for key, value in given.items() if key != "mutant"}
-    if "system" in over and over["system"] != table["system"] and "nodes" not in over:
-        table.pop("nodes", None)
-    return {**table, **over, "options": chosen}
+    return {**over, "options": chosen}
 
 
 def again(name: str, given: Mapping[str, Any], options: tuple[str, ...]) -> str:

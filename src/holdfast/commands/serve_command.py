@@ -35,6 +35,7 @@ def command(
     from holdfast.harness.shelf import Shelf
     from holdfast.serving import Server
 
+    host = host.removeprefix("[").removesuffix("]") if ":" in host else host
     root = runs or Path(str(settings.resolve({})["out"].value))
     if not root.is_dir():
         raise UsageError(f"{root}: no such folder; name one with --runs, or make a run first")
@@ -47,7 +48,7 @@ def command(
             f"cannot listen at {host} port {port}: {error.strerror}; try another --port"
         ) from error
     with server:
-        place = f"http://{host}:{server.server_address[1]}/"
+        place = f"http://{server.place}/"
         made = f"?token={token}" if token and token_file is None else ""
         click.echo(f"serving {root} at {place}{made} (^C ends it)")
         server.serve_forever(poll_interval=0.2)

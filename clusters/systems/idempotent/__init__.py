@@ -1,0 +1,1 @@
+"""A control: no lock, but a resource whose commands take effect once however often they come."""

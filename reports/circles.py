@@ -1,0 +1,108 @@
+"""What goes in a circle in a finding: read from the ops that prove it, for the drawing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from holdfast.reports.cycle import Circle, Edge, Node
+from holdfast.reports.reading import Event, Judged, Shown
+from holdfast.reports.words import plain, seconds
+
+NO_ORDER = "An arrow: came first, or must have. Both at once: no order fits."
+
+
+def circle(finding: Shown, run: Judged) -> Circle | None:
+    """The circle of a finding; None for a kind that has none, or without the ops that show it."""
+    found = CIRCLES.get(finding.kind)
+    return found(finding.witnesses, run) if found else None
+
+
+def _waits(witnesses: Sequence[Event], run: Judged) -> Circle | None:
+    """Witnesses come in pairs, each an op and the one that it stands behind."""
+    pairs = list(zip(witnesses[::2], witnesses[1::2], strict=False))
+    names = [run.client(waiter.process) for waiter, _ in pairs]
+    if len(pairs) < 2 or len(set(names)) < len(names):
+        return None
+    last = run.client(pairs[-1][1].process)
+    whole = last == names[0]
+    shown = names if whole else [*names, last]
+    edges = [
+        Edge(before=n, after=(n + 1) % len(shown), label=plain(waiter.lock, 24))
+        for n, (waiter, _) in enumerate(pairs)
+    ]
+    open_end = [] if whole else [Edge(before=len(shown) - 1, after=0, label="")]
+    return Circle(
+        title="Who waits for whom",
+        verb="waits for",
+        caption="An arrow: waits for the lock named, which the other holds.",
+        nodes=[Node(name=name) for name in shown],
+        edges=[*edges, *open_end],
+    )
+
+
+def _lost_update(witnesses: Sequence[Event], run: Judged) -> Circle | None:
+    """The last two are the resource's own: the lost write and the one that passed over it."""
+    if len(witnesses) < 2 or not all(one.op.startswith("served") for one in witnesses[-2:]):
+        return None
+    lost, over = witnesses[-2:]
+    if int(over.res) <= int(lost.res):
+        rests = f"accepted at {_at(run, lost.t_inv_ns)}, before {_at(run, over.t_inv_ns)}"
+        back = f"took version {over.res} again, as if it had not been"
+    else:
+        rests = f"accepted as version {lost.res}, before version {over.res}"
+        built = f"built on version {over.arg}" if int(over.arg) >= 0 else "wrote blindly"
+        back = f"{built}, as if version {lost.res} had not been"
+    notes = [f"version {one.res}" for one in (lost, over)]
+    return _orders([_sender(lost, run), _sender(over, run)], notes, rests, back)
+
+
+def _stale_write(witnesses: Sequence[Event], run: Judged) -> Circle | None:
+    """Both grants, then what the resource admitted of the newer, and last the older's write."""
+    if len(witnesses) < 4 or not witnesses[2].op.startswith("served"):
+        return None
+    old, new, admitted, write = *witnesses[:3], witnesses[-1]
+    if 0 <= old.token < new.token:
+        rests = f"its token {old.token} was granted before token {new.token}"
+    else:
+        rests = f"granted at {_at(run, old.t_ret_ns)}, before {_at(run, new.t_ret_ns)}"
+    back = f"admitted at {_at(run, admitted.t_inv_ns)}, before {_at(run, write.t_inv_ns)}"
+    return _orders([run.client(one.process) for one in (old, new)], ["older", "newer"], rests, back)
+
+
+def _inversion(witnesses: Sequence[Event], run: Judged) -> Circle | None:
+    """The earlier grant with the larger token, then the later one with the smaller."""
+    grants = [one for one in witnesses if one.op in ("acquire", "try", "probe")]
+    if len(grants) < 2:
+        return None
+    first, second = grants[:2]
+    if second.t_inv_ns > first.t_ret_ns:
+        rests = f"granted by {_at(run, first.t_ret_ns)}, before {_at(run, second.t_inv_ns)}"
+    else:
+        rests = "granted first: the other proves that it held later"
+    back = f"token {second.token} must have been given before {first.token}"
+    notes = [f"token {one.token}" for one in (first, second)]
+    return _orders([run.client(one.process) for one in (first, second)], notes, rests, back)
+
+
+def _orders(names: Sequence[str], notes: Sequence[str], rests: str, back: str) -> Circle:
+    """Two that would each have to come before the other."""
+    nodes = [Node(name=name, note=note) for name, note in zip(names, notes, strict=True)]
+    edges = [Edge(before=0, after=1, label=rests), Edge(before=1, after=0, label=back)]
+    title = "What would have to come before itself"
+    return Circle(title=title, verb="comes before", caption=NO_ORDER, nodes=nodes, edges=edges)
+
+
+def _sender(event: Event, run: Judged) -> str:
+    return run.client(event.attempt >> 32 if event.attempt > 0 else event.process)
+
+
+def _at(run: Judged, t_ns: int) -> str:
+    return seconds(run.at(t_ns))
+
+
+CIRCLES: dict[str, Callable[[Sequence[Event], Judged], Circle | None]] = {
+    "multi-lock-deadlock": _waits,
+    "lost-update": _lost_update,
+    "stale-accepted-write": _stale_write,
+    "token-inversion": _inversion,
+}

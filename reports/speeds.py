@@ -1,0 +1,86 @@
+"""How fast each lock was, undisturbed and under the faults that bit: one row per combination.
+
+Medians over the runs of a row. Simulated runs are left out, for their time is made up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from holdfast.harness.results import CALM, RATES, Result, failed
+from holdfast.reports.words import NONE, span
+
+COLUMNS = {
+    "ops": "calls ok/s",
+    "grants": "grants/s",
+    "p50": "acquire p50",
+    "p99": "acquire p99",
+    "failover": "longest gap",
+}
+"""Measures of a run that have a column here, with its heading."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Speed:
+    """One row. faults: kinds that bit, "+" between them; measures as in `harness.results`."""
+
+    system: str
+    workload: str
+    backend: str
+    faults: str
+    runs: int
+    measures: dict[str, float]
+
+    def cells(self) -> list[str]:
+        """The measures as text, in the order of COLUMNS."""
+        return [_said(name, self.measures.get(name)) for name in COLUMNS]
+
+
+def speeds(results: Iterable[Result]) -> list[Speed]:
+    """Rows by system, workload, backend; the undisturbed one first."""
+    rows: dict[tuple[str, str, str, str], list[Result]] = {}
+    for result in results:
+        if result.backend == "sim" or failed(result) or not result.measures:
+            continue
+        key = (result.system, result.workload, result.backend, "+".join(result.bit))
+        rows.setdefault(key, []).append(result)
+    return [
+        Speed(
+            system=system,
+            workload=workload,
+            backend=backend,
+            faults=faults or CALM,
+            runs=len(rows[system, workload, backend, faults]),
+            measures=_medians(rows[system, workload, backend, faults]),
+        )
+        for system, workload, backend, faults in sorted(rows)
+    ]
+
+
+def _medians(results: Sequence[Result]) -> dict[str, float]:
+    told = {name: [r.measures[name] for r in results if name in r.measures] for name in COLUMNS}
+    return {name: median(values) for name, values in told.items() if values}
+
+
+def _said(name: str, value: float | None) -> str:
+    if value is None:
+        return NONE
+    return f"{value:,.1f}" if name in RATES else span(value)
+
+
+def table(rows: Sequence[Speed]) -> list[dict[str, Any]]:
+    """The rows as plain values, for JSON; spans in ns, rates per second."""
+    return [
+        {
+            "system": row.system,
+            "workload": row.workload,
+            "backend": row.backend,
+            "faults": row.faults,
+            "runs": row.runs,
+            **row.measures,
+        }
+        for row in rows
+    ]

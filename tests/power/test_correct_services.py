@@ -1,0 +1,59 @@
+"""A million operations of correct services, over all scenarios: nobody is accused.
+
+Three scenarios are about a vote without consensus, which is no correct service: the same faults
+befall the reference service here. A sweep is run at each of its values in turn.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from holdfast import sweeping
+from holdfast.commands import prepare
+from holdfast.commands.scenario_command import plan_of
+from holdfast.harness.plan import Plan
+from holdfast.scenarios import SCENARIOS, path_of
+from holdfast.scenarios.staging import table_of
+from holdfast.simulating import one_plan
+
+OPS = 1_000_000
+FIRST_SEED = 50_000
+INCORRECT = {"majority", "redlock"}
+"""Systems of plan files whose own promises do not hold in the simulator."""
+
+
+def plans(seed: int) -> Iterator[tuple[str, Plan]]:
+    """Every scenario once, on a correct service; a sweep at the value whose turn it is."""
+    for name, scenario in SCENARIOS.items():
+        over = {"backend": "sim", "seed": seed}
+        if table_of(name, over)["system"] in INCORRECT:
+            over["system"] = "reference"
+        if scenario.sweep:
+            table = table_of(name, over)
+            sweep = sweeping.read(table, str(path_of(name)))
+            value = sweep.values[seed % len(sweep.values)]
+            yield name, prepare.complete(sweeping.plan_at(table, sweep, value))
+        else:
+            yield name, prepare.complete(plan_of(name, over))
+
+
+@pytest.mark.power
+def test_a_million_operations_of_correct_services_accuse_nobody(
+    record_property: Callable[[str, object], None],
+) -> None:
+    ops: Counter[str] = Counter()
+    seed = FIRST_SEED
+    while sum(ops.values()) < OPS:
+        for name, plan in plans(seed):
+            ran = one_plan(plan, f"scenario {name} --seed {seed}")
+            assert not ran.alarms, (name, seed, ran.alarms)
+            assert not ran.problems, (name, seed, ran.problems)
+            ops[name] += ran.ops
+        seed += 1
+        gc.collect()
+    assert set(ops) == set(SCENARIOS)
+    record_property("operations", dict(ops))

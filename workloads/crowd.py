@@ -1,0 +1,25 @@
+"""A crowd before one door: many clients that all ask alike, hold for a moment and come again.
+
+Asks: that nobody starves or is overtaken more than the order allows, exclusion, liveness
+Catches: queues that are not served from their head, waits that grow without bound
+Checkers: starvation-freedom, bounded-bypass and those of exclusion and liveness
+"""
+
+from __future__ import annotations
+
+from holdfast.harness.client import Context
+from holdfast.workloads.priority_flood import ASKS as FLOOD_ASKS
+from holdfast.workloads.shape import Shape
+
+ASKS = FLOOD_ASKS
+
+
+async def client(ctx: Context) -> None:
+    """One write per hold; whoever was served stands at the end of the queue again."""
+    shape = Shape.of(ctx.options)
+    while ctx.running:
+        grant = await ctx.acquire(ctx.locks[0], wait_ns=shape.wait_ns)
+        if grant is not None:
+            await ctx.write(grant)
+            await ctx.release(grant)
+        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))

@@ -1,0 +1,35 @@
+"""Leader election: whoever holds leads, for long, and its token is the number of its term.
+
+A new leader reads first, which fences off the leaders before it, then writes on and on while its
+hold is renewed. It steps down when it is told that it lost, or when it has led long enough
+(`--set hold_leases=30`), and lets the others go first.
+
+Asks: one leader at a time, terms that grow, loss notice, stale and expired writes, liveness
+Catches: two leaders, terms that go back, leaders that do not know that they are none any more
+Checkers: every one but lost updates
+"""
+
+from __future__ import annotations
+
+from holdfast.harness.client import Context
+from holdfast.workloads.critical_section import ASKS as CRITICAL_SECTION_ASKS
+from holdfast.workloads.shape import Shape
+
+ASKS = CRITICAL_SECTION_ASKS
+
+
+async def client(ctx: Context) -> None:
+    """All are candidates all the time; there is one office per lock."""
+    shape = Shape.of(ctx.options)
+    while ctx.running:
+        grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)
+        if grant is not None:
+            over = ctx.now_ns() + shape.hold_leases * ctx.lease_ns
+            async with ctx.renewing(grant, every_ns=ctx.lease_ns * shape.renew_pct // 100):
+                await ctx.read(grant)
+                while ctx.now_ns() < over and ctx.running and not ctx.lost(grant):
+                    await ctx.sleep(max(shape.gap_ns, ctx.lease_ns // 20))
+                    await ctx.write(grant)
+            await ctx.release(grant)
+            await ctx.sleep(ctx.lease_ns)
+        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))

@@ -1,0 +1,47 @@
+"""A retry storm: most clients never queue but try again at once, and a few wait in the queue.
+
+`--set backoff_ms=20` is the longest pause after a refusal (0 by default): with it the storm abates.
+
+Asks: that nobody is turned away without a reason, that grants go on and who waits is served
+Catches: grants that stop while everybody asks, refusals of a free lock, waits that tries pass by
+Checkers: no-false-rejection, starvation-freedom (livelock) and those of exclusion and liveness
+"""
+
+from __future__ import annotations
+
+from holdfast.harness.client import Context
+from holdfast.workloads.shape import Shape
+
+ASKS = (
+    "no-false-rejection",
+    "starvation-freedom",
+    "mutual-exclusion",
+    "no-stale-write",
+    "token-order",
+    "deadlock-freedom",
+    "orphan-freedom",
+    "no-hung-request",
+)
+PATIENT_IN = 4
+"""One client in so many waits for its turn."""
+
+
+async def client(ctx: Context) -> None:
+    """Tries until it gets the lock; works, gives it back, thinks, and begins again."""
+    shape = Shape.of(ctx.options)
+    patient = ctx.process % PATIENT_IN == 0
+    while ctx.running:
+        lock = ctx.rng.choice(ctx.locks)
+        if patient:
+            grant = await ctx.acquire(lock, wait_ns=shape.wait_ns)
+        else:
+            grant = await ctx.try_acquire(lock)
+        if grant is None:
+            await ctx.sleep(ctx.rng.randrange(shape.backoff_ns) if shape.backoff_ns else 0)
+            continue
+        await ctx.renew(grant)
+        for _ in range(shape.writes):
+            await ctx.sleep(shape.gap_ns)
+            await ctx.write(grant)
+        await ctx.release(grant)
+        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))

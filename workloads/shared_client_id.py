@@ -1,0 +1,43 @@
+"""Processes that share one client id, and are told apart (on `reference`: `--set owner=everybody`).
+
+Each gives back and renews once more what it had, when the lock is another's by then: as a second
+process of the same name would, or the first one after a retry.
+
+Asks: that only the holder releases and renews, exclusion, token order, stale writes, liveness
+Catches: services that know an owner by its name and not by its attempt
+Checkers: ownership and those of exclusion, fencing and liveness
+"""
+
+from __future__ import annotations
+
+from holdfast.harness.client import Context
+from holdfast.harness.events import Grant
+from holdfast.workloads.shape import Shape
+
+ASKS = (
+    "ownership",
+    "mutual-exclusion",
+    "no-stale-write",
+    "token-order",
+    "deadlock-freedom",
+    "orphan-freedom",
+    "no-hung-request",
+)
+
+
+async def client(ctx: Context) -> None:
+    """Comes back to its latest hold a while after it has ended."""
+    shape = Shape.of(ctx.options)
+    before: Grant | None = None
+    while ctx.running:
+        if before is not None:
+            await ctx.renew(before)
+            await ctx.release(before)
+        before = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)
+        if before is not None:
+            await ctx.renew(before)
+            for _ in range(shape.writes):
+                await ctx.sleep(shape.gap_ns)
+                await ctx.write(before)
+            await ctx.release(before)
+        await ctx.sleep(ctx.rng.randrange(1, 4 * shape.writes * shape.gap_ns + shape.think_ns))

@@ -1,0 +1,52 @@
+"""A lock held across a call to something slow, which answers at once mostly, and now and then late.
+
+One call in five lasts as long as `--set hold_leases=3` leases. The owner does not renew meanwhile;
+with `--set renews=1` it does.
+
+Asks: stale, expired and lost writes of owners that were away too long, exclusion, liveness
+Catches: results that are written after the lease they were computed under
+Checkers: no-lost-update and those of exclusion, fencing and liveness
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from holdfast.harness.client import Context
+from holdfast.harness.events import Grant
+from holdfast.workloads.shape import Shape
+
+ASKS = (
+    "no-lost-update",
+    "no-stale-write",
+    "no-expired-write",
+    "mutual-exclusion",
+    "token-order",
+    "ownership",
+    "deadlock-freedom",
+    "orphan-freedom",
+    "no-hung-request",
+)
+SLOW_IN = 5
+"""One call in so many is slow."""
+
+
+async def client(ctx: Context) -> None:
+    """Reads, asks the other side, writes what came of it."""
+    shape = Shape.of(ctx.options)
+    while ctx.running:
+        grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)
+        if grant is not None:
+            keeps = ctx.renewing(grant) if shape.renews else contextlib.nullcontext()
+            async with keeps:
+                await _work(ctx, shape, grant)
+            await ctx.release(grant)
+        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))
+
+
+async def _work(ctx: Context, shape: Shape, grant: Grant) -> None:
+    version = await ctx.read(grant)
+    slow = ctx.rng.randrange(SLOW_IN) == 0
+    await ctx.sleep(shape.hold_leases * ctx.lease_ns if slow else shape.gap_ns)
+    if version >= 0:
+        await ctx.write(grant, base=version)
