@@ -71,6 +71,15 @@ ELSEWHERE: dict[str, Finding] = {
         seen=(2, 3),
         cited="kazoo#732",
     ),
+    "nats-4320": Finding(
+        package="nats-server 2.9.10 (three servers)",
+        breaks="mutual-exclusion",
+        says="two writes on the condition of one and the same revision are both accepted while they"
+        " are on their way to the other servers: a key is created twice",
+        command="--system nats-kv --nodes 3 --clients 4 --time 12s",
+        seen=(3, 3),
+        cited="nats-server#4320",
+    ),
     "etcd3-with": Finding(
         package="etcd3==0.12.0",
         breaks="mutual-exclusion",
@@ -125,14 +134,5 @@ ELSEWHERE: dict[str, Finding] = {
         command="--system postgres-advisory --set via=pgbouncer --set idle=none --time 6s",
         seen=(3, 3),
         cited="pgbouncer#102",
-    ),
-    "nats-4320": Finding(
-        package="nats-server 2.9.10 (three servers)",
-        breaks="mutual-exclusion",
-        says="two writes on the condition of one and the same revision are both accepted while they"
-        " are on their way to the other servers: a key is created twice",
-        command="--system nats-kv --nodes 3 --clients 4 --time 12s",
-        seen=(3, 3),
-        cited="nats-server#4320",
     ),
 }

@@ -21,8 +21,8 @@ SERVERS = {
     "redlock": "redis-server",
     "etcd": "etcd",
     "zookeeper": "java",
-    "postgres-advisory": "postgres",
     "nats-kv": "nats-server",
+    "postgres-advisory": "postgres",
 }
 TRIES_OF = {"etcd-15247": 20}
 """Where five would be too few for how rarely it shows."""
