@@ -103,6 +103,9 @@ def _about_holder(case: Case, query: Query, story: LockStory) -> Wrong | None:
     if newer is not None:
         return f"token {newer.token} had been granted before", (newer.row,)
     named = [a for a in story.attempts if a.token == query.token]
+    older = story.older_beyond(named[0], query.ret_ns) if named else None
+    if older is not None:
+        return f"{name(case, older.process)} still held it, with token {older.token}", (older.row,)
     if any(a.inv_ns <= query.ret_ns and not story.over(a, query.inv_ns) for a in named):
         return _about_renewals(case, query, named)
     if story.unknown_before(query.ret_ns):

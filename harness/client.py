@@ -229,8 +229,7 @@ class Context:
         return answer.outcome is Status.OK
 
     async def read(self, grant: Grant, *, key: str = "") -> int:
-        """The version of the lock's own key of the resource, or of another one; -1 if it refused
-        or did not answer."""
+        """The version of a key of the resource, the lock's own usually; -1: refused, no answer."""
         return await self._ask(grant, Op.READ, 0, key=key)
 
     async def write(self, grant: Grant, *, base: int = -1, repeats: int = 0, key: str = "") -> int:
@@ -294,17 +293,10 @@ class Context:
     async def _ask(self, grant: Grant, op: Op, base: int, repeats: int = 0, key: str = "") -> int:
         recorder, resource = self._recorder, self._parts.resource
         where = key or grant.lock
-        row = recorder.invoke(
-            op,
-            self.process,
-            recorder.intern(where),
-            attempt=grant.attempt,
-            token=grant.token,
-            arg=base,
-            aux=repeats,
-        )
-        name = attempt_id(self.process, row)
-        sent: dict[str, Any] = {"op": name, "attempt": grant.attempt, "token": grant.token}
+        who: dict[str, Any] = {"attempt": grant.attempt, "token": grant.token}
+        at = recorder.intern(where)
+        row = recorder.invoke(op, self.process, at, **who, arg=base, aux=repeats)
+        sent: dict[str, Any] = {"op": attempt_id(self.process, row), **who}
         with self._watched(CALL) as stamped:
             if op is Op.READ:
                 reply = await resource.read(where, **sent)

@@ -90,6 +90,11 @@ CLAIMS: Mapping[str, Claim] = {
         mechanism="conditional writes on a record version number that waiters watch for change",
         caveat="the version is random: it tells owners apart and puts them in no order",
     ),
+    "cockroachdb": Claim(
+        claim="exclusive for the length of a transaction, on a database that survives its nodes",
+        mechanism="SELECT ... FOR UPDATE over the wire of PostgreSQL, on a replicated store",
+        caveat="such a lock may be lost when another node serves the row; no token",
+    ),
     "nats-kv": Claim(
         claim="exclusive: a key is created only where there is none, decided by one log",
         mechanism="conditional writes on a key's newest revision, in a bucket with an age limit",

@@ -140,19 +140,19 @@ KINDS: dict[str, Kind] = {
         remedy="Wake the next waiter in the same step that frees the lock; look for lost wake-ups"
         " and for waiters that are gone but still stand in the queue.",
     ),
-    "early-grant": Kind(
-        name="Early grant",
-        means="a lock was granted within the time for which it was to be closed, because the"
-        " session of its holder had died",
-        remedy="Close the lock in the same step that ends the session, and count the delay from"
-        " there; a new leader counts it anew.",
-    ),
     "livelock": Kind(
         name="Livelock",
         means="clients tried again and again, no less often in the end, while nobody could hold the"
         " lock and nobody was granted it",
         remedy="Let whoever is refused wait for a random time that grows, or queue; look for failed"
         " tries that keep each other out.",
+    ),
+    "early-grant": Kind(
+        name="Early grant",
+        means="a lock was granted within the time for which it was to be closed, because the"
+        " session of its holder had died",
+        remedy="Close the lock in the same step that ends the session, and count the delay from"
+        " there; a new leader counts it anew.",
     ),
     "over-admission": Kind(
         name="Over-admission",

@@ -16,7 +16,7 @@ from typing import Any
 
 from holdfast.clusters.systems.reference import sequencers
 from holdfast.clusters.systems.reference.beliefs import Held, Wait
-from holdfast.clusters.systems.reference.meaning import MEANING, said
+from holdfast.clusters.systems.reference.meaning import meant, said
 from holdfast.clusters.systems.reference.options import read
 from holdfast.clusters.systems.reference.requests import MAX_NS
 from holdfast.clusters.systems.reference.talk import UNANSWERED, Talk
@@ -108,7 +108,7 @@ class ReferenceClient:
             self._lost(grant.attempt, str(answer["reason"]))
         elif answer["is"] == "renewed" and grant.attempt in self._holds:
             self._holds[grant.attempt].heard_s = self._until(0.0)
-        return self._meant(answer)
+        return meant(answer)
 
     async def release(self, grant: Grant) -> Answer:
         """As `LockClient`. From here on the client no longer thinks that it holds."""
@@ -116,7 +116,7 @@ class ReferenceClient:
         answer = await self._call(
             "release", lock=grant.lock, attempt=grant.attempt, token=grant.token
         )
-        return self._meant(answer)
+        return meant(answer)
 
     async def query(self, lock: str, *, attempt: int) -> Queried:
         """As `QueryLockClient`; asked of the log, not of what a leader remembers."""
@@ -135,12 +135,12 @@ class ReferenceClient:
         """As `SequencerLockClient`; what is shown is the sequencer of the hold."""
         shown = sequencers.written(grant.lock, grant.token)
         until_s = self._until(self._call_s)
-        return self._meant(await self._talk.plain("check", until_s=until_s, sequencer=shown))
+        return meant(await self._talk.plain("check", until_s=until_s, sequencer=shown))
 
     async def force(self, lock: str, *, token: int) -> Answer:
         """As `OperatorLockClient`; a hold that is not there may have ended by this very request."""
         until_s = self._until(self._call_s)
-        return self._meant(await self._talk.plain("force", until_s=until_s, lock=lock, token=token))
+        return meant(await self._talk.plain("force", until_s=until_s, lock=lock, token=token))
 
     async def close(self) -> None:
         """Lets the connections go; leases run on, a session with heartbeats is ended."""
@@ -174,7 +174,7 @@ class ReferenceClient:
         if answer["is"] == "unanswered":
             answer = await self._cancel(seq)
         if answer["is"] != "granted":
-            return self._meant(answer)
+            return meant(answer)
         token, ttl_ns = answer["token"], self._session_ns or wait.ttl_ns
         passed_ns = 0 if at_once else round((self._until(0.0) - wait.asked_s) * SECOND)
         if 2 * passed_ns > ttl_ns:
@@ -354,17 +354,6 @@ class ReferenceClient:
             return await self._talk.once(op, seq=seq, until_s=self._until(self._call_s), **fields)
         finally:
             self._talk.finish(seq)
-
-    def _meant(self, answer: Frame) -> Answer:
-        word = str(answer["is"])
-        outcome = MEANING.get(word, Status.INFO)
-        detail = answer.get("reason") or answer.get("why") or answer.get("newest")
-        return Answer(
-            outcome=outcome,
-            token=answer.get("token", NO_TOKEN) if outcome is Status.OK else NO_TOKEN,
-            ttl_ns=answer.get("ttl_ns", 0) if outcome is Status.OK else 0,
-            error="" if outcome is Status.OK else f"{word}: {detail}" if detail else word,
-        )
 
     def _until(self, seconds: float) -> float:
         return self._talk.time() + seconds

@@ -1,9 +1,9 @@
-"""What the service's answers mean to a caller, and how a caller's terms are put to it."""
+"""What the words of the service and of the harness mean to each other, for the client."""
 
 from __future__ import annotations
 
 from holdfast.clusters.systems.reference.wire import Frame
-from holdfast.harness.events import PLAIN, Status, Terms
+from holdfast.harness.events import NO_TOKEN, PLAIN, Answer, Status, Terms
 
 MEANING: dict[str, Status] = {
     "granted": Status.OK,
@@ -25,6 +25,19 @@ MEANING: dict[str, Status] = {
     "not-holder": Status.NOT_OWNER,
 }
 """What the service says -> what it means. All else ("unanswered", "stale" ...) is INFO."""
+
+
+def meant(answer: Frame) -> Answer:
+    """The answer of the service as the harness knows answers."""
+    word = str(answer["is"])
+    outcome = MEANING.get(word, Status.INFO)
+    detail = answer.get("reason") or answer.get("why") or answer.get("newest")
+    return Answer(
+        outcome=outcome,
+        token=answer.get("token", NO_TOKEN) if outcome is Status.OK else NO_TOKEN,
+        ttl_ns=answer.get("ttl_ns", 0) if outcome is Status.OK else 0,
+        error="" if outcome is Status.OK else f"{word}: {detail}" if detail else word,
+    )
 
 
 def said(terms: Terms) -> Frame:
