@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from holdfast.harness.events import (
 from holdfast.harness.guard import CANCELLED, Guard
 from holdfast.harness.phase import GO
 from holdfast.harness.ports import CALL, BlockingLockClient, LockClient, Queried
-from holdfast.harness.replies import Reply, Resource
+from holdfast.harness.replies import Resource, best
 from holdfast.harness.rows import Rows, Stamps
 
 GUARD_NS = 10 * SECOND
@@ -181,6 +181,13 @@ class Context:
         said = await self._query(Op.PLACE, lock, attempt_id(self.process, self._attempts))
         return said.place if said.outcome is Status.OK else None
 
+    async def check(self, grant: Grant) -> bool | None:
+        """Whether a hold, past or present, is in force; None: no answer."""
+        client: Any = self._parts.lock_client
+        edges = {"attempt": grant.attempt, "token": grant.token}
+        said = await self._call(Op.CHECK, grant.lock, edges, lambda: client.check(grant))
+        return {Status.OK: True, Status.FAIL: False}.get(said.outcome)
+
     async def _query(self, op: Op, lock: str, attempt: int) -> Queried:
         key = self._recorder.intern(lock)
         row = self._recorder.invoke(op, self.process, key, attempt=attempt)
@@ -218,8 +225,7 @@ class Context:
         return answer.outcome is Status.OK
 
     async def read(self, grant: Grant, *, key: str = "") -> int:
-        """The version of the lock's own key of the resource, or of another one; -1 if it refused
-        or did not answer."""
+        """The version of a key of the resource, the lock's own usually; -1: refused, no answer."""
         return await self._ask(grant, Op.READ, 0, key=key)
 
     async def write(self, grant: Grant, *, base: int = -1, repeats: int = 0, key: str = "") -> int:
@@ -302,7 +308,7 @@ class Context:
                 reply = await resource.write(where, **sent)
                 if repeats > 0:
                     more = [await resource.write(where, **sent) for _ in range(repeats)]
-                    reply = _best([reply, *more])
+                    reply = best([reply, *more])
             err = recorder.intern(reply.error)
             recorder.complete(row, reply.outcome, res=reply.version, err=err, stamped=stamped)
         return reply.version if reply.outcome is Status.OK else -1
@@ -389,15 +395,6 @@ class Context:
             await waiting
 
 
-def _best(replies: Sequence[Reply]) -> Reply:
-    """Of several answers to one request one that is ok, else the one that leaves most open."""
-    for outcome in (Status.OK, Status.INFO):
-        for reply in replies:
-            if reply.outcome is outcome:
-                return reply
-    return replies[0]
-
-
 def _unforeseen(error: Exception) -> Answer:
-    """An error that no table of the adapter lists says nothing about what took effect."""
+    """An error that no table of the adapter lists says nothing of what took effect."""
     return Answer(outcome=Status.INFO, error=f"{type(error).__name__}: {error}")

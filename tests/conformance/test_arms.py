@@ -83,6 +83,24 @@ PLANS = {
         never=frozenset({"renew not-owner", "release not-owner", "lost ok"}),
         verdicts={"mutual-exclusion": "HOLDS"},
     ),
+    "a tree of locks": Told(
+        plan=small("reference", 1500, workload="hierarchy", clients=4, nodes=3),
+        answers=frozenset({"acquire ok", "waiting ok", "renew ok", "release ok"}),
+        never=frozenset({"acquire info", "release not-owner", "served-write fail", "lost ok"}),
+        verdicts={"mutual-exclusion": "HOLDS", "token-order": "HOLDS", "bounded-bypass": "HOLDS"},
+    ),
+    "a hold shown as one word": Told(
+        plan=small("chubby", 1500, workload="sequencers", nodes=3),
+        answers=frozenset({"acquire ok", "check ok", "check fail", "release ok", "heartbeat ok"}),
+        never=frozenset({"check info", "release not-owner", "closed ok"}),
+        verdicts={"mutual-exclusion": "HOLDS", "truthful-queries": "HOLDS"},
+    ),
+    "a session that dies": Told(
+        plan=small("chubby", 6000, fault("pause", "holder", 500, 3000), nodes=3, session_ms="600"),
+        answers=frozenset({"acquire ok", "closed ok"}),
+        verdicts={"mutual-exclusion": "HOLDS"},
+        bites=frozenset({"pause"}),
+    ),
     "expiry": Told(
         plan=small("reference", 2500, HOLDER_PAUSED),
         answers=frozenset({"acquire ok", "lost ok"}),
