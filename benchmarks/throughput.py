@@ -8,9 +8,12 @@ redis-benchmark and the CPU an op; uvloop is used where it is installed.
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import importlib.util
 import json
+import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -20,6 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +39,21 @@ from holdfast.harness.steady import KernelStamps
 CONNECTIONS = (10, 50, 200)
 ROUNDS = 5
 OPS = {
-    "redis-benchmark": 15_000,
-    "own": 15_000,
-    "own, uvloop": 15_000,
-    "redis-py": 3_000,
-    "redis-py, stamped": 3_000,
+    "redis-benchmark": 20_000,
+    "own": 20_000,
+    "own, uvloop": 20_000,
+    "redis-py, bare": 4_000,
+    "redis-py": 4_000,
+    "redis-py, stamped": 4_000,
+    "redis-py, any core": 4_000,
+    "hiredis, bare": 4_000,
+    "hiredis": 4_000,
+    "hiredis, stamped": 4_000,
+    "hiredis, asyncio, bare": 4_000,
 }
+"""Ops of a round. "hiredis" is redis-py with its parser in C, as `pip install redis[hiredis]` has
+it; "bare" is the library alone: nothing is recorded."""
+HIREDIS = "hiredis==3.5.0"
 PORT = 17_379
 WORDS = ("SET", "lock", "owner", "NX", "PX", 10_000)
 
@@ -65,6 +78,7 @@ def server(folder: Path) -> Iterator[None]:
 def reference(connections: int, ops: int) -> dict[str, float]:
     """What redis-benchmark makes of the same command."""
     argv = ["redis-benchmark", "-p", str(PORT), "-c", str(connections), "-n", str(ops), "--csv"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [*argv, *map(str, WORDS)],
         stdin=subprocess.DEVNULL,
@@ -73,8 +87,26 @@ def reference(connections: int, ops: int) -> dict[str, float]:
         check=True,
         timeout=120,
     )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     rate = float(done.stdout.strip().splitlines()[-1].rsplit('",', 1)[0].split('","')[1])
-    return {"rate": rate, "cpu_us": 0.0}
+    return {"rate": rate, "cpu_us": spent / ops * 1e6}
+
+
+@dataclass(slots=True)
+class Meter:
+    """Seconds and CPU seconds of this process, of what runs inside it."""
+
+    took: float = 0.0
+    spent: float = 0.0
+
+    def __enter__(self) -> Meter:
+        self.took, self.spent = -time.perf_counter(), -time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.took += time.perf_counter()
+        self.spent += time.process_time()
 
 
 class Asker:
@@ -104,32 +136,38 @@ class Asker:
             self.over.set_result(None)
 
 
-async def own(recorder: Recorder, connections: int, ops: int) -> float:
-    """Seconds that the own protocol took for `ops`."""
+async def own(recorder: Recorder, connections: int, ops: int) -> Meter:
+    """`ops` by the own protocol."""
     todo = iter(range(ops))
-    loop = asyncio.get_running_loop()
     askers = [Asker(recorder, n, lambda: next(todo, None) is not None) for n in range(connections)]
     for asker in askers:
-        await loop.create_connection(lambda asker=asker: asker.line, "127.0.0.1", PORT)
-    begun = time.perf_counter()
-    for asker in askers:
-        asker.next()
-    await asyncio.gather(*(asker.over for asker in askers))
-    return time.perf_counter() - begun
+        await asker.line.connect("127.0.0.1", PORT)
+    with Meter() as meter:
+        for asker in askers:
+            asker.next()
+        await asyncio.gather(*(asker.over for asker in askers))
+    return meter
 
 
-def library(recorder: Recorder, connections: int, ops: int, *, stamping: bool) -> float:
-    """The same with unmodified redis-py, a thread and a connection per client."""
-    sys.path.insert(0, str(fetch(LIBRARIES)))
+def threaded(recorder: Recorder, connections: int, ops: int, kind: str) -> Meter:
+    """The same with unmodified redis-py, a thread and a connection per client, on one core: of the
+    threads of an interpreter one runs at a time, and handing over to another core costs more."""
     import redis
 
-    stamps = KernelStamps(recorder, alone=False) if stamping else None
+    if "any core" not in kind:
+        one_core()
+    stamps = KernelStamps(recorder, alone=False) if "stamped" in kind else None
     todo = iter(range(ops))
     plugs = [redis.Redis(port=PORT) for _ in range(connections)]
     for plug in plugs:
         plug.ping()
 
-    def run(process: int) -> None:
+    def bare(process: int) -> None:
+        plug = plugs[process]
+        while next(todo, None) is not None:
+            plug.set("lock", "owner", nx=True, px=10_000)
+
+    def recorded(process: int) -> None:
         plug = plugs[process]
         while next(todo, None) is not None:
             row = recorder.invoke(Op.TRY, process, 0)
@@ -137,33 +175,64 @@ def library(recorder: Recorder, connections: int, ops: int, *, stamping: bool) -
                 ok = plug.set("lock", "owner", nx=True, px=10_000)
             recorder.complete(row, Status.OK if ok else Status.FAIL, stamped=stamped)
 
+    run = bare if "bare" in kind else recorded
     threads = [threading.Thread(target=run, args=(n,)) for n in range(connections)]
-    begun = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    took = time.perf_counter() - begun
+    with Meter() as meter:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     if stamps is not None:
         stamps.close()
-    return took
+    return meter
+
+
+async def coroutines(connections: int, ops: int) -> Meter:
+    """The same with redis-py's asyncio side, nothing recorded."""
+    import redis.asyncio
+
+    todo = iter(range(ops))
+    plugs = [redis.asyncio.Redis(port=PORT) for _ in range(connections)]
+    for plug in plugs:
+        await plug.ping()
+
+    async def run(plug: Any) -> None:
+        while next(todo, None) is not None:
+            await plug.set("lock", "owner", nx=True, px=10_000)
+
+    with Meter() as meter:
+        await asyncio.gather(*(run(plug) for plug in plugs))
+    for plug in plugs:
+        await plug.aclose()
+    return meter
+
+
+def one_core() -> None:
+    """Keep this process on the last core that it may use."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 def client(kind: str, connections: int, ops: int) -> None:
     """The process under measurement: prints its rate, and its CPU an op, starting left out."""
+    if "redis" in kind:
+        pins = (*LIBRARIES, HIREDIS) if kind.startswith("hiredis") else LIBRARIES
+        sys.path.insert(0, str(fetch(pins)))
     with (
         tempfile.TemporaryDirectory() as folder,
         Recorder(Path(folder), "w", {"node": "c1", "processes": list(range(connections))}) as rows,
     ):
-        begun = time.process_time()
-        if kind.startswith("redis-py"):
-            took = library(rows, connections, ops, stamping="stamped" in kind)
-        elif kind == "own":
-            took = asyncio.run(own(rows, connections, ops))
+        gc.freeze()
+        gc.disable()
+        if kind == "own":
+            meter = asyncio.run(own(rows, connections, ops))
+        elif kind == "own, uvloop":
+            meter = importlib.import_module("uvloop").run(own(rows, connections, ops))
+        elif "asyncio" in kind:
+            meter = asyncio.run(coroutines(connections, ops))
         else:
-            took = importlib.import_module("uvloop").run(own(rows, connections, ops))
-        cpu_us = (time.process_time() - begun) / ops * 1e6
-        sys.stdout.write(json.dumps({"rate": ops / took, "cpu_us": cpu_us}))
+            meter = threaded(rows, connections, ops, kind)
+    found = {"rate": ops / meter.took, "cpu_us": meter.spent / ops * 1e6}
+    sys.stdout.write(json.dumps(found))
 
 
 def measured(kind: str, connections: int) -> dict[str, float]:
@@ -192,10 +261,9 @@ def main() -> None:
                 rate = statistics.median(one[kind]["rate"] for one in rounds)
                 cpu = statistics.median(one[kind]["cpu_us"] for one in rounds)
                 ratios = [one[kind]["rate"] / one["redis-benchmark"]["rate"] for one in rounds]
-                spent = f", {cpu:5.1f} us CPU an op" if kind != "redis-benchmark" else ""
                 sys.stdout.write(
-                    f"{connections:4} connections  {kind:16} {rate:8.0f} ops/s,"
-                    f" ratio {statistics.median(ratios):.2f}{spent}\n"
+                    f"{connections:4} connections  {kind:22} {rate:8.0f} ops/s,"
+                    f" ratio {statistics.median(ratios):.2f}, {cpu:5.1f} us CPU an op\n"
                 )
             sys.stdout.flush()
 

@@ -16,7 +16,7 @@ from holdfast.harness.agent_link import AgentLink
 from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.errors import EnvironmentFailed
 from holdfast.harness.orders import Orders
-from holdfast.harness.plan import Plan
+from holdfast.harness.plan import Plan, lock_names
 from holdfast.harness.ports import Command, Distant, Fabric, Hosting, Node, Place, System
 from holdfast.harness.store import RunDir, write_json
 from holdfast.harness.waiting import until_answer
@@ -76,7 +76,7 @@ class Cluster:
         wanted = [
             *(Node(name=f"n{n}", role="server") for n in range(1, self.plan.nodes + 1)),
             Node(name="resource", role="resource"),
-            *(Node(name=f"c{n}", role="client") for n in range(1, self.plan.clients + 1)),
+            *(Node(name=f"c{n}", role="client") for n in range(1, self._workers() + 1)),
             Node(name="probe", role="probe"),
         ]
         self.nodes = tuple(await self.backend.open(wanted))
@@ -191,6 +191,10 @@ class Cluster:
         running = self.running[name]
         return self.run.log(name, running.name)
 
+    def _workers(self) -> int:
+        """How many processes the clients share, each on a node of its own."""
+        return int(self.options["workload"].get("workers", "0")) or self.plan.clients
+
     def _place_of(self, name: str) -> Place:
         """The run as a node's processes see it."""
         return self.backend.place_of(name) if isinstance(self.backend, Distant) else self.place
@@ -257,10 +261,13 @@ class Cluster:
             taps = _tap_addresses(len(servers))
             servers = [(name, tap) for (name, _), tap in zip(servers, taps, strict=True)]
         orders = str(self.run.path / "workers" / f"{writer}.order")
-        number = self.plan.clients + 1 if probe else int(node.name[1:])
+        clients = self.plan.clients
+        numbers = (
+            [clients + 1] if probe else range(int(node.name[1:]), clients + 1, self._workers())
+        )
         return {
             **common,
-            "processes": [number + GENERATION * generation],
+            "processes": [number + GENERATION * generation for number in numbers],
             "servers": servers,
             "orders": orders if self.ordered and not probe else "",
             "client": self.system.client,
@@ -270,7 +277,7 @@ class Cluster:
             "workload_options": dict(self.options["workload"]),
             "lease_ns": self.plan.lease_ns,
             "seed": self.plan.seed,
-            "locks": [f"lock-{n}" for n in range(1, self.plan.locks + 1)],
+            "locks": lock_names(self.plan),
         }
 
 

@@ -7,7 +7,8 @@ import numpy as np
 from holdfast.harness.case import Rows
 from holdfast.harness.events import CAME, LEFT, Op, Status
 
-CALLS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE, Op.READ, Op.WRITE)
+LOCK_CALLS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
+CALLS = (*LOCK_CALLS, Op.READ, Op.WRITE)
 
 
 def narrowed(rows: Rows, until_ns: int) -> Rows:
@@ -28,9 +29,28 @@ def narrowed(rows: Rows, until_ns: int) -> Rows:
     return rows
 
 
-def share(rows: Rows) -> dict[str, int]:
-    """How many calls were answered, and how many of those the kernel stamped at both edges."""
+def share(rows: Rows) -> dict[str, int | str]:
+    """How many calls were answered, how many of those the kernel stamped at both edges, the same of
+    the calls to the lock alone, and why not all of these were."""
     calls = rows[(rows["status"] == Status.OK) | (rows["status"] == Status.NOT_OWNER)]
     calls = calls[np.isin(calls["f"], CALLS)]
-    both = int((calls["flags"] == LEFT | CAME).sum())
-    return {"calls": len(calls), "narrowed": both}
+    stamped = (calls["flags"] & (LEFT | CAME)) == LEFT | CAME
+    lock = np.isin(calls["f"], LOCK_CALLS)
+    of_lock, both_of_lock = int(lock.sum()), int((stamped & lock).sum())
+    why = ""
+    if of_lock and not calls["flags"].any():
+        why = "no call of this run has a stamp: where its clients ran the kernel gives none"
+    elif of_lock and not calls["flags"][lock].any():
+        why = (
+            "the lock's client hides its sockets, as libpq, gRPC, TLS and programs do, or its"
+            " adapter declares no `wire`; the edges of its calls stand"
+        )
+    elif both_of_lock < of_lock:
+        why = f"of {of_lock} answers of the lock {of_lock - both_of_lock} came without a stamp"
+    return {
+        "calls": len(calls),
+        "narrowed": int(stamped.sum()),
+        "lock_calls": of_lock,
+        "lock_narrowed": both_of_lock,
+        "why": why,
+    }

@@ -15,7 +15,7 @@ import contextvars
 import socket
 import struct
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from holdfast.harness.ports import CLIENT
@@ -46,14 +46,21 @@ NO_EDGES = Edges(0, 0)
 
 
 class Span:
-    """What the sockets saw of one op."""
+    """What the sockets saw of one op: of what its thread or task sent while its block ran."""
 
-    __slots__ = ("begun", "sent", "sockets")
+    __slots__ = ("_before", "begun", "sent", "sockets")
 
     def __init__(self) -> None:
         self.begun = False
         self.sent = 0
         self.sockets: list[StampedSocket] = []
+
+    def __enter__(self) -> Span:
+        self._before = _current.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _current.reset(self._before)
 
     def edges(self) -> Edges:
         """The op's own edges; none where a socket was used that cannot be trusted for it."""
@@ -70,6 +77,13 @@ class WideSpan(Span):
 
     __slots__ = ()
 
+    def __enter__(self) -> Span:
+        _wide.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _wide.remove(self)
+
     def edges(self) -> Edges:
         self.sockets = list(_plugs)
         return super().edges()
@@ -80,23 +94,9 @@ _wide: list[Span] = []
 _plugs: weakref.WeakSet[StampedSocket] = weakref.WeakSet()
 
 
-@contextlib.contextmanager
-def span(wire: str) -> Iterator[Span]:
-    """The op during which this runs, of a client that speaks so (`ports.WiredLockClient`)."""
-    if wire == CLIENT:
-        wide = WideSpan()
-        _wide.append(wide)
-        try:
-            yield wide
-        finally:
-            _wide.remove(wide)
-        return
-    mine = Span()
-    before = _current.set(mine)
-    try:
-        yield mine
-    finally:
-        _current.reset(before)
+def span(wire: str) -> Span:
+    """The op of a client that speaks so (`ports.WiredLockClient`), while its block runs."""
+    return WideSpan() if wire == CLIENT else Span()
 
 
 class StampedSocket(socket.socket):
@@ -136,7 +136,7 @@ class StampedSocket(socket.socket):
             self._arm()
         if self._errors is None:
             return super().send(data, flags)
-        return self._stamped(lambda: super(StampedSocket, self).send(data, flags), len(data))
+        return self._stamped(_socket.socket.send, data, flags)
 
     def sendall(self, data: Any, flags: int = 0, /) -> None:
         if not self._armed:
@@ -144,23 +144,19 @@ class StampedSocket(socket.socket):
         if self._errors is None:
             super().sendall(data, flags)
             return
-        size = len(data)
+        self._stamped(_socket.socket.sendall, data, flags)
 
-        def sent() -> int:
-            super(StampedSocket, self).sendall(data, flags)
-            return size
-
-        self._stamped(sent, size)
-
-    def _stamped(self, send: Callable[[], int], size: int) -> int:
+    def _stamped(self, send: Callable[..., int | None], data: Any, flags: int) -> int:
         """Send, and fetch the stamp, which on a local network is there when the call is back."""
+        size = len(data)
         if self._sending:
             self.spoilt = True
         self._sending = True
         mine = self._joining(size)
         sent = 0
         try:
-            sent = send()
+            told = send(self, data, flags)
+            sent = size if told is None else told
         finally:
             self._sending = False
             self._sent += sent
@@ -175,6 +171,8 @@ class StampedSocket(socket.socket):
     def _joining(self, size: int) -> list[Span]:
         """The ops that this send begins."""
         current = _current.get()
+        if not _wide and (current is None or (current.begun and self in current.sockets)):
+            return []
         if current is not None and self not in current.sockets:
             current.sockets.append(self)
         mine = [one for one in (current, *_wide) if one is not None and not one.begun]

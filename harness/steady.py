@@ -10,14 +10,14 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 from holdfast.harness.clock import now_ns
 from holdfast.harness.events import Stamped
 from holdfast.harness.ports import CALL
 from holdfast.harness.segments import Recorder
-from holdfast.harness.stamping import SO_TIMESTAMPING, WANTED, Edges, install, span
+from holdfast.harness.stamping import SO_TIMESTAMPING, WANTED, Edges, Span, install, span
 
 SO_TIMESTAMPNS = 35
 FIRST, AGAIN = 300, 20
@@ -128,6 +128,26 @@ class Steady:
         self.check()
 
 
+class _Watch:
+    """One op under way; a class, for as a generator it would cost each op some microseconds."""
+
+    __slots__ = ("_begun", "_seen", "_steady")
+
+    def __init__(self, steady: Steady, seen: Span) -> None:
+        self._steady, self._seen = steady, seen
+
+    def __enter__(self) -> Stamped:
+        self._begun = self._steady.steps
+        self._seen.__enter__()
+        return self._edges
+
+    def __exit__(self, *_: object) -> None:
+        self._seen.__exit__()
+
+    def _edges(self, inv_ns: int, ret_ns: int) -> tuple[int, int]:
+        return self._steady.edges(self._seen.edges(), inv_ns, ret_ns, self._begun)
+
+
 class KernelStamps:
     """The stamps of one worker: asked for by `watch` around each call, watched over by `Steady`."""
 
@@ -142,15 +162,11 @@ class KernelStamps:
         install()
         self._steady.start()
 
-    @contextmanager
-    def watch(self, wire: str) -> Iterator[Stamped | None]:
-        """As `client.Stamps`; nothing where a client's sockets cannot be told from another's."""
+    def watch(self, wire: str) -> AbstractContextManager[Stamped | None]:
+        """As `rows.Stamps`; nothing where a client's sockets cannot be told from another's."""
         if wire != CALL and not self._alone:
-            yield None
-            return
-        steady, begun = self._steady, self._steady.steps
-        with span(wire) as seen:
-            yield lambda inv_ns, ret_ns: steady.edges(seen.edges(), inv_ns, ret_ns, begun)
+            return nullcontext()
+        return _Watch(self._steady, span(wire))
 
     def close(self) -> None:
         """The stamps up to now count, if the clock has not been set."""

@@ -59,6 +59,8 @@ async def _work(
     config: Config, phase: Phase, recorder: segments.Recorder, stamps: KernelStamps | None
 ) -> None:
     contexts = [_context(config, n, phase, recorder, stamps) for n in config["processes"]]
+    if len(contexts) > 1 and any(ctx.thread is not None for ctx in contexts):
+        _keep_to_one_core(config["processes"][0])
     await asyncio.gather(*(ctx.open() for ctx in contexts))
     if config.get("orders"):
         Obeys(Path(config["orders"]), contexts)
@@ -72,6 +74,13 @@ async def _work(
     await until(lambda: phase.get() == END, within_ns=over)
     await asyncio.gather(*(ctx.close() for ctx in contexts))
     recorder.tell(segments.DONE)
+
+
+def _keep_to_one_core(number: int) -> None:
+    """For clients in threads: of those one runs at a time, and handing the interpreter over to
+    another core costs more than the work."""
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[-number % len(cores)]})
 
 
 def _context(

@@ -211,10 +211,14 @@ class Pace:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Narrowed:
-    """Answered calls, and those whose interval is as the kernel stamped it, at both edges."""
+    """Answered calls, and those whose interval is as the kernel stamped it, at both edges; the same
+    of calls to the lock; why not all of these."""
 
     calls: int = 0
     narrowed: int = 0
+    lock_calls: int = 0
+    lock_narrowed: int = 0
+    why: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

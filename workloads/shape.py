@@ -21,7 +21,9 @@ DEFAULTS = {
     "backoff_ms": 0,
     "renew_pct": 33,
     "rate": 0,
+    "workers": 0,
 }
+"""`workers` is for the driver: so many processes share the clients, 0: each has its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,7 +19,7 @@ from holdfast.clusters.image import build
 CAPABILITIES = ("SYS_ADMIN", "NET_ADMIN", "NET_RAW", "SYS_PTRACE", "KILL")
 LABEL = "holdfast.test-bed"
 USER = "tester"
-UP_S = 20.0
+UP_S = 120.0
 BEGIN = """
 set -eu
 useradd --create-home --shell /bin/bash tester
@@ -192,7 +192,7 @@ class Bed:
     def _until_up(self) -> None:
         deadline = time.monotonic() + UP_S
         for name, address in self.addresses.items():
-            while not run("ssh-keyscan", "-T", "1", address, check=False):
+            while not run("ssh-keyscan", "-T", "15", address, check=False):
                 assert time.monotonic() < deadline, run(
                     "docker", "logs", self.container(name), check=False
                 )

@@ -6,19 +6,19 @@ import json
 import os
 import signal
 import subprocess
-import sys
+import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from holdfast.harness.clock import SECOND
-from holdfast.harness.store import read_lines
 from tests import needs
+from tests.clusters import distant
 from tests.clusters.bed import Bed
+from tests.clusters.distant import Ran
 from tests.front import aborted
 
 pytestmark = pytest.mark.docker
@@ -38,34 +38,9 @@ def bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
         yield made
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ran:
-    """How `holdfast run --backend ssh` ended."""
-
-    code: int
-    err: str
-    runs: Path
-
-    def faults(self) -> list[dict[str, Any]]:
-        return list(read_lines(self.runs / "latest" / "faults.jsonl"))
-
-    def verdicts(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.runs / "latest" / "verdicts.json").read_text())
-        return found
-
-
 def run(folder: Path, hosts: Path, *words: str, **env: str) -> Ran:
     """One run over these hosts, to its end."""
-    argv = [sys.executable, "-m", "holdfast", "run", "--backend", "ssh", "--hosts", str(hosts)]
-    done = subprocess.run(
-        [*argv, "--out", str(folder / "runs"), *words],
-        capture_output=True,
-        text=True,
-        timeout=WITHIN_S,
-        env={**os.environ, **env, "XDG_STATE_HOME": str(folder / "state"), "NO_COLOR": "1"},
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return Ran(code=done.returncode, err=done.stderr, runs=folder / "runs")
+    return distant.run(folder, ["--backend", "ssh", "--hosts", str(hosts), *words], **env)
 
 
 def refused(ran: Ran, *parts: str) -> None:
@@ -209,6 +184,36 @@ def test_the_way_may_lead_through_another_machine(tmp_path: Path, bed: Bed) -> N
     ran = run(tmp_path, hosts, "--time", "1s", "--clients", "2", "--nodes", "1")
     assert ran.code in (0, 3), ran.err
     clean(bed)
+
+
+@contextmanager
+def key_agent(folder: Path, key: Path) -> Iterator[str]:
+    """An ssh-agent that has this key; the path of its socket."""
+    plug = folder / "agent"
+    argv = [needs.binary("ssh-agent"), "-D", "-a", str(plug)]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as running:
+        try:
+            aborted.wait_for(plug.exists, 10, "the agent does not listen")
+            env = {**os.environ, "SSH_AUTH_SOCK": str(plug)}
+            subprocess.run(["ssh-add", "-q", str(key)], check=True, env=env, timeout=30)
+            yield str(plug)
+        finally:
+            running.terminate()
+
+
+@pytest.mark.power
+def test_keys_may_be_those_of_an_agent_also_on_the_way(tmp_path: Path, bed: Bed) -> None:
+    hosts = bed.hosts_file(names=("h1", "h2"), key='""')
+    jump = f'address = "{bed.addresses["h1"]}"\nuser = "tester"'
+    hosts.write_text(f"{hosts.read_text()}[host.jump]\n{jump}\n")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        key_agent(Path(folder), bed.folder / "login") as plug,
+    ):
+        ran = run(tmp_path, hosts, "--time", "1s", "--clients", "2", SSH_AUTH_SOCK=plug)
+    assert ran.code in (0, 3), ran.err
+    clean(bed)
+    refused(run(tmp_path, hosts, SSH_AUTH_SOCK=""), "ssh: h1:", "there is no key", "ssh-add")
 
 
 @pytest.mark.power

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from holdfast.harness import history, segments, stamping
@@ -244,7 +245,29 @@ def test_a_history_is_narrowed_and_says_where(tmp_path: Path) -> None:
         (3000, 0),
     ]
     assert all(row["t_ret"] + row["rx"] - row["t_inv"] + row["tx"] >= 100_000 for row in rows)
-    assert share(rows) == {"calls": 2, "narrowed": 2}
+    told = share(rows)
+    assert (told["calls"], told["narrowed"], told["lock_calls"]) == (2, 2, 2)
+    assert told["why"] == ""
+
+
+@pytest.mark.parametrize(
+    ("of_lock", "of_resource", "why"),
+    [
+        ((0, 0), 0, "the kernel gives none"),
+        ((0, 0), LEFT | CAME, "the lock's client hides its sockets"),
+        ((LEFT, LEFT | CAME), LEFT | CAME, "of 2 answers of the lock 1 came without a stamp"),
+        ((LEFT | CAME, LEFT | CAME), 0, ""),
+    ],
+)
+def test_why_calls_keep_their_edges_is_told(
+    of_lock: tuple[int, int], of_resource: int, why: str
+) -> None:
+    rows = np.zeros(3, dtype=history.ROW_DTYPE)
+    rows["f"], rows["status"] = (Op.TRY, Op.RELEASE, Op.WRITE), Status.OK
+    rows["flags"] = (*of_lock, of_resource)
+    said = str(share(rows)["why"])
+    assert why in said
+    assert bool(why) is bool(said)
 
 
 def test_stamps_that_no_measurement_confirmed_do_not_count(tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ from holdfast import sweeping
 from holdfast.commands import prepare
 from holdfast.commands.scenario_command import plan_of
 from holdfast.harness.plan import Plan
-from holdfast.scenarios import SCENARIOS
-from holdfast.scenarios.staging import table_of
+from holdfast.scenarios import SCENARIOS, path_of, staging
 from holdfast.simulating import one_plan
 
 OPS = 1_000_000
@@ -29,12 +28,13 @@ INCORRECT = {"majority", "redlock"}
 def plans(seed: int) -> Iterator[tuple[str, Plan]]:
     """Every scenario once, on a correct service; a sweep at the value whose turn it is."""
     for name, scenario in SCENARIOS.items():
+        path = path_of(name)
         given = {"backend": "sim", "seed": seed}
-        if table_of(name, given)["system"] in INCORRECT:
+        if staging.table_of(name, given)["system"] in INCORRECT:
             given["system"] = "reference"
         if scenario.sweep:
-            table = table_of(name, given)
-            sweep = sweeping.read(table, name)
+            table = staging.table_of(name, given)
+            sweep = sweeping.read(table, str(path))
             value = sweep.values[seed % len(sweep.values)]
             yield name, prepare.complete(sweeping.plan_at(table, sweep, value))
         else:

@@ -27,7 +27,7 @@ from holdfast.harness.entry import load
 from holdfast.harness.events import NO_TOKEN, Op
 from holdfast.harness.guard import Guard
 from holdfast.harness.phase import END, GO, PREPARE, PROBE
-from holdfast.harness.plan import Plan
+from holdfast.harness.plan import Plan, lock_names
 from holdfast.harness.ports import ClientSetup, Node, Place, System
 from holdfast.harness.seeds import stream
 from holdfast.harness.segments import DIED_ON_PURPOSE, DONE, IDLE, OPENED, READY
@@ -309,7 +309,7 @@ class SimCluster:
             die=partial(self._die, host),
             now=self.engine.now,
         )
-        told.append(Context(parts, tuple(f"lock-{n}" for n in range(1, self.plan.locks + 1))))
+        told.append(Context(parts, tuple(lock_names(self.plan))))
         return told[0]
 
     def _die(self, host: Host) -> None:

@@ -20,6 +20,8 @@ from holdfast.harness.errors import EnvironmentFailed
 
 CONNECT_S = 10.0
 KEEPALIVE_S = 2
+NOTHING_TO_SHOW = "No authentication methods available"
+"""What paramiko says without a key file and without an agent."""
 
 
 class Unknown(Exception):
@@ -152,6 +154,10 @@ class Connection:
         except FileNotFoundError as error:
             raise self._failed(to, f"there is no key file {key}") from error
         except (paramiko.SSHException, OSError, EOFError) as error:
+            if str(error) == NOTHING_TO_SHOW:
+                raise self._failed(
+                    to, "there is no key to show: give a `key`, or load one into an agent (ssh-add)"
+                ) from error
             reason = str(error) or type(error).__name__
             raise self._failed(to, f"cannot be reached: {reason}") from error
         client.get_transport().set_keepalive(KEEPALIVE_S)

@@ -104,9 +104,8 @@ class OwnRedisLock:
         return Answer(outcome=Status.FAIL if said.startswith(b"-") else Status.INFO, error=text)
 
     async def _connect(self) -> Lean:
-        loop = asyncio.get_running_loop()
         line = Lean(lambda said: self._answered(line, said), lambda: self._ended(line))
-        await loop.create_connection(lambda: line, self._address, PORT)
+        await line.connect(self._address, PORT)
         self._line = line
         return line
 

@@ -18,6 +18,7 @@ from holdfast import __version__, catalogue, own
 from holdfast.clusters import libraries
 from holdfast.clusters.subjects.system import entry as entry_of_library
 from holdfast.clusters.systems.program.words import FOLDER
+from holdfast.commands import driving
 from holdfast.harness import store
 from holdfast.harness.clock import SECOND
 from holdfast.harness.durations import duration_text
@@ -69,8 +70,7 @@ def complete(plan: Plan) -> Plan:
     for name, value in (workload_options(plan) | backend_options(plan)).items():
         if not value.isdigit():
             problems.append(f"option {name}={value} must be a whole number")
-    if plan.options.get("rate", "0") != "0" and plan.workload != "paced":
-        problems.append(f"a rate goes with --workload paced, not with {plan.workload}")
+    problems += driving.problems(plan)
     problems += wrong_mutant(plan)
     problems += unable(plan)
     problems += own.missing_files(plan.system, system_options(plan))
@@ -88,7 +88,11 @@ def complete(plan: Plan) -> Plan:
         raise UsageError(*problems)
     backend = usable_backend(plan.backend)
     return replace(
-        plan, backend=backend, nodes=nodes, resource=resource, faults=(*plan.faults, *drawn)
+        driving.shared(plan),
+        backend=backend,
+        nodes=nodes,
+        resource=resource,
+        faults=(*plan.faults, *drawn),
     )
 
 

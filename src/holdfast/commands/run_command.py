@@ -34,6 +34,7 @@ from holdfast.harness.plan import Plan, parse, parse_nemesis, to_toml
 @click.option("--time", help="How long the workload runs, e.g. 30s.")
 @click.option("--lease", help="The lease that acquires ask for, e.g. 2s.")
 @click.option("--rate", type=int, help="Acquires due a second, with --workload paced.")
+@click.option("--workers", type=int, help="Processes that share the clients of --workload paced.")
 @click.option("--seed", type=int, help="Where all chance comes from; a new one if not given.")
 @click.option("--set", "options", multiple=True, help="An option of the system or workload: k=v.")
 @click.option("--library", help="The library to lock with, unmodified: redis==4.5.1.")
@@ -47,6 +48,7 @@ def command(
     library: str | None,
     mutant: str | None,
     rate: int | None,
+    workers: int | None,
     client: str | None,
     dry_run: bool,
     as_json: bool,
@@ -64,6 +66,8 @@ def command(
         plan = _replaced(plan, options={**plan.options, "mutant": mutant})
     if rate is not None:
         plan = _replaced(plan, options={**plan.options, "rate": str(rate)})
+    if workers is not None:
+        plan = _replaced(plan, options={**plan.options, "workers": str(workers)})
     if client is not None:
         plan = _replaced(plan, options={**plan.options, "client": client})
     if plan.seed < 0:
