@@ -17,6 +17,7 @@ from holdfast.checkers.exercise import contended
 from holdfast.checkers.formulas import lease_margin, utilisation
 from holdfast.checkers.leases import INF
 from holdfast.checkers.pace import pace
+from holdfast.checkers.serial import serialisability
 from holdfast.checkers.stale_belief import stale_beliefs
 from holdfast.checkers.table import Bools, table
 from holdfast.checkers.token_log import token_log
@@ -64,6 +65,7 @@ def evidence(case: Case) -> dict[str, object]:
         "tokens": token_log(case),
         "rejected": _rejected(case),
         "expired_owner": _expired_owner(case),
+        "serialisability": serialisability(case),
         "failovers": _failovers(case),
         "lease_margin": _lease_margin(case, hold_ns["p99"]),
         "utilisation": _utilisation(case, hold_ns["mean"]),

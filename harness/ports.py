@@ -291,6 +291,12 @@ class SequencerLockClient(Protocol):
     async def check(self, grant: Grant) -> Answer: ...
 
 
+class OperatorLockClient(Protocol):
+    """The ability to end the hold that has a token, whoever has it. FAIL: surely nothing ended."""
+
+    async def force(self, lock: str, *, token: int) -> Answer: ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Queried:
     """What a service said of a lock. outcome OK, or INFO where it did not answer.
@@ -313,6 +319,7 @@ ABILITIES: dict[str, str] = {
     "condition": "granted only if nobody held since",
     "queries": "who holds, and who waits before whom",
     "priorities": "the more urgent goes first",
+    "force-unlock": "an operator ends whatever hold it names",
     "sequencers": "whether a hold, shown as one word, is in force",
     "subtrees": "a lock called /a/b stands for all paths below it",
 }

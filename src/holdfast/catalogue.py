@@ -190,19 +190,13 @@ WORKLOADS: dict[str, Row] = {
         needs=("shared",),
     ),
     "semaphore": Row(
-        entry=f"{_W}.semaphore",
-        says="takes some of a semaphore's permits (--set permits=2)",
-        needs=("permits",),
+        entry=f"{_W}.semaphore", says="takes permits (--set permits=2)", needs=("permits",)
     ),
     "hierarchy": Row(
-        entry=f"{_W}.hierarchy",
-        says="locks whole subtrees, and writes to the leaves below",
-        needs=("subtrees",),
+        entry=f"{_W}.hierarchy", says="locks subtrees, writes to leaves below", needs=("subtrees",)
     ),
     "reentrant": Row(
-        entry=f"{_W}.reentrant",
-        says="goes in again where it holds, and out as often",
-        needs=("reentry",),
+        entry=f"{_W}.reentrant", says="goes in again where it holds", needs=("reentry",)
     ),
     "queries": Row(
         entry=f"{_W}.queries",
@@ -210,9 +204,7 @@ WORKLOADS: dict[str, Row] = {
         needs=("queries", "condition"),
     ),
     "sequencers": Row(
-        entry=f"{_W}.sequencers",
-        says="asks of its own holds, while they last and afterwards, whether they are in force",
-        needs=("sequencers",),
+        entry=f"{_W}.sequencers", says="asks whether its holds are in force", needs=("sequencers",)
     ),
     "duplicate-request": Row(
         entry=f"{_W}.duplicate_request", says="sends writes twice, as after a timeout"
@@ -245,6 +237,11 @@ WORKLOADS: dict[str, Row] = {
         entry=f"{_W}.priority_flood",
         says="urgent requests without end, and a few patient ones (--set queue=priority)",
         needs=("priorities",),
+    ),
+    "manual-recovery": Row(
+        entry=f"{_W}.manual_recovery",
+        says="an owner that hangs and is renewed for ever, and an operator who frees the lock",
+        needs=("queries", "force-unlock"),
     ),
     "abandoned": Row(entry=f"{_W}.abandoned", says="owners that die holding"),
 }

@@ -89,6 +89,12 @@ PLANS = {
         never=frozenset({"acquire info", "release not-owner", "served-write fail", "lost ok"}),
         verdicts={"mutual-exclusion": "HOLDS", "token-order": "HOLDS", "bounded-bypass": "HOLDS"},
     ),
+    "an operator frees a lock": Told(
+        plan=small("reference", 4000, workload="manual-recovery", clients=4, gap_ms="40"),
+        answers=frozenset({"force-unlock ok", "lost ok", "served-write fail", "holder ok"}),
+        never=frozenset({"force-unlock fail"}),
+        verdicts={"mutual-exclusion": "HOLDS", "no-stale-write": "HOLDS"},
+    ),
     "a hold shown as one word": Told(
         plan=small("chubby", 1500, workload="sequencers", nodes=3),
         answers=frozenset({"acquire ok", "check ok", "check fail", "release ok", "heartbeat ok"}),
@@ -201,6 +207,12 @@ def judged(told: Told, verdicts: dict[str, Any], seen: History) -> None:
 def test_the_simulated_arm_answers_as_it_must(name: str) -> None:
     told = PLANS[name]
     judged(told, *simulated(replace(told.plan, backend="sim")))
+
+
+def test_a_hold_that_an_operator_ended_is_told_as_revoked() -> None:
+    _, seen = simulated(replace(PLANS["an operator frees a lock"].plan, backend="sim"))
+    told = seen.rows["res"][seen.of(Op.LOST)]
+    assert {seen.strings[reason] for reason in told} == {"revoked"}
 
 
 @pytest.mark.parametrize("name", AT_ONCE)

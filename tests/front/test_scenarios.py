@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import catalogue, simulating, sweeping
-from holdfast.commands import plans, prepare, sweeps
+from holdfast import catalogue, simulating
+from holdfast.commands import plans, prepare
 from holdfast.commands.scenario_command import plan_of
 from holdfast.harness.plan import parse
 from holdfast.scenarios import SCENARIOS, path_of
@@ -95,8 +95,8 @@ def test_a_planted_bug_is_found_by_a_scenario(capsys: Capture, tmp_path: Path) -
 
 
 def test_a_storm_of_tries_on_a_lock_that_never_comes_free_is_a_livelock() -> None:
-    given = {"backend": "sim", "time": "22s", "options": {"mutant": "endless-lease"}}
-    plan = plan_of("retry-storm", given)
+    over = {"backend": "sim", "time": "22s", "options": {"mutant": "endless-lease"}}
+    plan = plan_of("retry-storm", over)
     ran = simulating.in_memory(prepare.manifest(prepare.complete(plan), "storm", ""))
     rows = {row["property"]: row for row in ran.verdicts["verdicts"]}
     assert "livelock" in [f["kind"] for f in rows["starvation-freedom"]["findings"]]
@@ -167,23 +167,6 @@ def test_a_short_lease_ends_too_soon_and_without_one_nobody_recovers(capsys: Cap
     assert short["recovery_ns"]["n"] > 0 == short["never"]
     assert none["never"] > 0 == none["recovery_ns"]["n"]
     assert 0.9 < found["section_p99_ns"] / 1e9 < 4
-
-
-def step(value: str, early: int, p99_s: float) -> sweeping.Step:
-    section = {"n": 90, "p99": round(p99_s * 1e9)}
-    measured = {"false_expiries": early, "section_ns": section}
-    return sweeping.Step(value=value, shown=((),), codes=(0,), untested=((),), measured=(measured,))
-
-
-def test_the_advice_is_five_to_ten_times_the_section_where_no_lease_was_too_short() -> None:
-    curve = [step("1s", 7, 0.9), step("5s", 0, 2.0), step("15s", 0, 1.8)]
-    shortest, lease, warning = sweeps.advice(curve)
-    assert shortest == "the shortest lease that ended under nobody: 5s"
-    assert "at most 2.00 s; 5 to 10 times that is a lease of 10.0 to 20.0 s" in lease
-    assert "only fencing tokens" in warning
-    assert sweeps.advice(curve[:1]) == [
-        "every lease ended too soon under some owner: try longer ones"
-    ]
 
 
 def test_a_sweep_says_so_where_it_cannot_be_run(capsys: Capture) -> None:

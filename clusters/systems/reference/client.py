@@ -137,6 +137,11 @@ class ReferenceClient:
         until_s = self._until(self._call_s)
         return meant(await self._talk.plain("check", until_s=until_s, sequencer=shown))
 
+    async def force(self, lock: str, *, token: int) -> Answer:
+        """As `OperatorLockClient`; a hold that is not there may have ended by this very request."""
+        until_s = self._until(self._call_s)
+        return meant(await self._talk.plain("force", until_s=until_s, lock=lock, token=token))
+
     async def close(self) -> None:
         """Lets the connections go; leases run on, a session with heartbeats is ended."""
         if self._looking is not None:

@@ -10,6 +10,7 @@ MEANING: dict[str, Status] = {
     "renewed": Status.OK,
     "released": Status.OK,
     "in-force": Status.OK,
+    "forced": Status.OK,
     "not-in-force": Status.FAIL,
     "held": Status.FAIL,
     "changed": Status.FAIL,

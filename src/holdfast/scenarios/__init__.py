@@ -52,6 +52,9 @@ SCENARIOS: dict[str, Scenario] = {
     "leader-isolated": Scenario(says="the leader is cut off, and clients still reach it"),
     "asymmetric-partition": Scenario(says="the leader hears but is not heard, then the reverse"),
     "abandoned-lock": Scenario(says="owners that stop dead with the lock in their hand"),
+    "manual-recovery": Scenario(
+        says="an owner hangs and is renewed for ever, until an operator frees the lock"
+    ),
     "priority-flood": Scenario(says="urgent requests without end, and a few that are not"),
     "leader-election": Scenario(says="whoever holds leads, for long; tokens are its terms"),
     "split-vote": Scenario(says="many ask five independent servers at once, nobody has three"),
