@@ -1,7 +1,8 @@
 """How fast the simulator is, per second of CPU: three loads, and what each of them spends it on.
 
 A row of numbers is the best of a few rounds, for other work on the machine only ever adds; the
-yardstick beside it is a bare Python loop in the same minute, to compare machines by.
+yardstick beside it is a bare Python loop in the same minute, to compare machines by. The run is
+counted, from its first event to its last; the judging of its history is not.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def _successor(case: Case, a: Attempt) -> Attempt | None:
     if a.status is not Status.OK:
         return None
     found = table(case)
-    group = found.by_lock()[a.key]
+    group = found.beside(a.key)
     first: Attempt | None = None
     at = int(np.searchsorted(found.inv[group], a.ret_ns + case.error_ns))
     for entry in group[at:]:

@@ -17,6 +17,7 @@ from holdfast.checkers.exercise import contended
 from holdfast.checkers.formulas import lease_margin, utilisation
 from holdfast.checkers.leases import INF
 from holdfast.checkers.pace import pace
+from holdfast.checkers.serial import serialisability
 from holdfast.checkers.stale_belief import stale_beliefs
 from holdfast.checkers.table import Bools, table
 from holdfast.checkers.token_log import token_log
@@ -64,6 +65,7 @@ def evidence(case: Case) -> dict[str, object]:
         "tokens": token_log(case),
         "rejected": _rejected(case),
         "expired_owner": _expired_owner(case),
+        "serialisability": serialisability(case),
         "failovers": _failovers(case),
         "lease_margin": _lease_margin(case, hold_ns["p99"]),
         "utilisation": _utilisation(case, hold_ns["mean"]),
@@ -126,17 +128,17 @@ def _queue_depth(case: Case, waited: Bools) -> dict[str, float | None]:
     """Waiting acquires per lock: the mean over the run's time and locks, and the most at once."""
     span_ns = case.end_ns - case.start_ns
     found = table(case)
-    if span_ns <= 0 or not found.by_lock():
+    if span_ns <= 0 or not found.by_family():
         return {"mean": None, "max": None}
     most, total_ns = 0, 0
-    for entries in found.by_lock().values():
+    for entries in found.by_family().values():
         mine = entries[waited[entries]]
         begun = np.sort(found.inv[mine])
         over = np.sort(np.minimum(found.ret[mine], case.end_ns))
         depth = np.arange(1, len(mine) + 1) - np.searchsorted(over, begun, "right")
         most = max(most, int(depth.max(initial=0)))
         total_ns += int((over - begun).sum())
-    return {"mean": round(total_ns / span_ns / len(found.by_lock()), 3), "max": most}
+    return {"mean": round(total_ns / span_ns / len(found.by_family()), 3), "max": most}
 
 
 def _timeouts(case: Case) -> int:
@@ -265,7 +267,7 @@ def _utilisation(case: Case, hold_mean_ns: object) -> dict[str, float | None]:
     span_ns = case.stop_ns - case.start_ns
     if span_ns <= 0 or not isinstance(hold_mean_ns, int) or not offered:
         return {"arrivals_per_s": None, "hold_mean_ns": None, "rho": None}
-    rate = offered / (span_ns / SECOND) / len(found.by_lock())
+    rate = offered / (span_ns / SECOND) / len(found.by_family())
     return {
         "arrivals_per_s": round(rate, 3),
         "hold_mean_ns": hold_mean_ns,

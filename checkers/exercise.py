@@ -10,6 +10,7 @@ import numpy as np
 from holdfast.checkers import served
 from holdfast.checkers.columns import Indices, column, rows_of
 from holdfast.checkers.coverage import coverage
+from holdfast.checkers.lines import below, paths
 from holdfast.checkers.pace import too_slow
 from holdfast.checkers.table import Bools, Table, table
 from holdfast.harness.case import Case
@@ -198,7 +199,10 @@ def _probes(case: Case) -> Met:
     found = table(case)
     asked = set(np.unique(found.key[found.op != Op.PROBE]).tolist())
     probed = set(np.unique(found.key[found.op == Op.PROBE]).tolist())
-    names = sorted(case.history.strings[key] for key in asked - probed)
+    known = paths(case)
+    tops = [known[key] for key in probed if key in known]
+    met = {key for key in asked if key in known and any(below(known[key], top) for top in tops)}
+    names = sorted(case.history.strings[key] for key in asked - probed - met)
     lacks = [f"never probed after the run: {', '.join(names)}"] if names else []
     if not asked and not probed:
         lacks.append("no lock was ever asked for")
@@ -250,12 +254,29 @@ def _queries(case: Case) -> Met:
     answered = rows[asked[rows["status"][asked] == Status.OK]]
     holders = int(((answered["f"] == Op.HOLDER) & (answered["token"] != NO_TOKEN)).sum())
     places = int(((answered["f"] == Op.PLACE) & (answered["res"] >= 0)).sum())
-    lacks = []
+    lacks, checks = [], _checks(case)
+    if checks and not asked.size:
+        return checks, [] if checks["over when asked about"] else ["no hold was asked about late"]
     if not holders:
         lacks.append(f"no answer named a holder: 0 of {len(asked)} queries")
     if not places:
         lacks.append(f"no answer gave a place in the queue: 0 of {len(asked)} queries")
-    return {"queries": len(asked), "holders named": holders, "places given": places}, lacks
+    return checks | {"queries": len(asked), "holders named": holders, "places given": places}, lacks
+
+
+def _checks(case: Case) -> dict[str, int]:
+    """Questions whether a hold is in force, where there are any."""
+    rows = case.history.of(Op.CHECK)
+    status = column(case, "status")[rows]
+    answered = rows[(status == Status.OK) | (status == Status.FAIL)]
+    entry = table(case).of_id(column(case, "attempt")[answered])
+    known = entry >= 0
+    late = table(case).end[entry[known]] < column(case, "t_inv")[answered[known]]
+    return (
+        {"holds asked about": len(answered), "over when asked about": int(late.sum())}
+        if len(rows)
+        else {}
+    )
 
 
 def _second_locks(case: Case) -> Met:

@@ -23,6 +23,7 @@ from holdfast.checkers.leases import (
     possible_end,
     shortest,
 )
+from holdfast.checkers.lines import on_line, paths
 from holdfast.harness.case import Case
 from holdfast.harness.events import NO_TOKEN, Mode, Op, Status
 
@@ -50,6 +51,7 @@ class Attempt:
     proof_row    the renewal or release that proves it, -1: none
     bound_ns     until then, the end of the claim at most, the service had bound itself; -1: never
     lease_row    the renewal or heartbeat that this counts from, -1: the grant itself
+    path         the lock's name where it stands for a subtree, else ""
     possible, certain, proved, contract   as in the glossary; None: no such hold
     """
 
@@ -77,6 +79,7 @@ class Attempt:
     proof_row: int = -1
     bound_ns: int = -1
     lease_row: int = -1
+    path: str = ""
     possible: Span | None = None
     certain: Span | None = None
     proved: Span | None = None
@@ -111,14 +114,15 @@ def by_id(case: Case) -> dict[int, Attempt]:
 
 
 def conflict(a: Attempt, b: Attempt) -> bool:
-    """Whether a and b may never hold at once: one lock, two owners, not both sharing it.
+    """Whether a and b may never hold at once: one lock or line, two owners, not both sharing it.
 
     Of a semaphore no two holds conflict; too many of them do (`checkers.over_admission`).
 
     Two attempts of one process are one owner, for a service may let an owner in again.
     """
     shared = a.mode == b.mode != Mode.EXCLUSIVE
-    return a.key == b.key and a.process != b.process and not shared
+    met = a.key == b.key or (bool(a.path) and bool(b.path) and on_line(a.path, b.path))
+    return met and a.process != b.process and not shared
 
 
 def ordered_tokens(case: Case) -> bool:
@@ -263,6 +267,7 @@ def _attempt(log: Log, row: int, fate: _Fate) -> Attempt:
         proof_row=fate.proof_row,
         bound_ns=bound_ns,
         lease_row=lease_row,
+        path=paths(log.case).get(log.key[row], ""),
         possible=_possible(log, row, renewals, fate),
         certain=certain,
         proved=proved,

@@ -65,7 +65,7 @@ def losses(case: Case) -> tuple[Loss, ...]:
     """All holds that were certainly lost while their clients still acted as owners."""
     far, slack_ns, seen_ns, every = reach(case), slack(case), _last_seen(case), table(case)
     seen = np.minimum(every.end, _by_process(seen_ns, every.process))
-    found = []
+    found: dict[int, Loss] = {}
     for key, entries in every.by_lock().items():
         succession = Succession(case, key)
         claims = entries[every.certain[entries]]
@@ -76,10 +76,10 @@ def losses(case: Case) -> tuple[Loss, ...]:
             if others:
                 other = others[-1]
                 lost_ns = max(other.known_ns, far(attempt)) + slack_ns
-                found.append(
-                    Loss(attempt=attempt, other=other, lost_ns=lost_ns, claimed_ns=claimed_ns)
-                )
-    return tuple(loss for loss in found if loss.lost_ns < loss.claimed_ns)
+                loss = Loss(attempt=attempt, other=other, lost_ns=lost_ns, claimed_ns=claimed_ns)
+                known = found.setdefault(attempt.id, loss)
+                found[attempt.id] = min(known, loss, key=lambda one: one.lost_ns)
+    return tuple(loss for loss in found.values() if loss.lost_ns < loss.claimed_ns)
 
 
 def _by_process(seen_ns: dict[int, int], process: Ints) -> Ints:

@@ -64,7 +64,7 @@ def _edges(case: Case) -> Mapping[int, Sequence[Edge]]:
     found: defaultdict[int, list[Edge]] = defaultdict(list)
     long = until - np.minimum(since, until) > FOUND_WITHIN_NS + 2 * slack_ns
     for n in np.flatnonzero(long & (every.mode != Mode.PERMITS)).tolist():
-        beside = every.by_lock()[int(every.key[n])]
+        beside = every.beside(int(every.key[n]))
         from_ns = np.maximum(since[n], every.known[beside])
         to_ns = np.minimum(until[n], far[beside])
         met = np.flatnonzero(to_ns - from_ns > FOUND_WITHIN_NS + 2 * slack_ns)

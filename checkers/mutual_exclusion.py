@@ -3,7 +3,8 @@
 Claims: a double grant (the service's own answers show two holds at once), a broken lease (it
 granted inside a lease that it had promised), a double holder (two claims at once where nothing but
 a release frees the lock), a dead grant (to an attempt whose loss it had told before), an
-over-admission (more permits of a semaphore held at once than there are)
+over-admission (more permits of a semaphore held at once than there are), an early grant (within
+the time for which a lock was to be closed because its holder had died)
 Assumes: what the promises say of the service's clock and of what its ok answers prove; that what
 is declared an ordered token is one, unless the tokens of that lock contradict the order of grants
 Blind to: a client that acts on a lease that ran out, which no lock can stop. Such stale beliefs
@@ -22,6 +23,7 @@ import numpy as np
 from holdfast.checkers.columns import Indices
 from holdfast.checkers.exercise import conclude, exercise
 from holdfast.checkers.holds import Attempt, conflict, ordered_tokens
+from holdfast.checkers.lock_delay import early_grants
 from holdfast.checkers.over_admission import over_admissions
 from holdfast.checkers.overlaps import (
     Overlap,
@@ -53,6 +55,7 @@ def check(case: Case) -> PropertyVerdict:
     findings = [_finding(case, overlap) for overlap in _overlaps(case)]
     findings += over_admissions(case)
     findings += _dead_grants(case)
+    findings += early_grants(case)
     findings.sort(key=lambda finding: finding.t_ns)
     notes = [belief.told(case) for belief in stale_beliefs(case)[:MOST_NOTES]]
     return conclude(case, PROPERTY, findings, notes, exercise(case, needs=NEEDS))

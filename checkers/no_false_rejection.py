@@ -6,7 +6,8 @@ Claims
     lock at any moment between its call and its answer, and nobody stood in the queue for it.
 Assumes
     A try is answered as of some instant between its call and its return. A hold that nobody gave
-    back may be ended late, by as much as a free lock may take to be noticed.
+    back may be ended late, by as much as a free lock may take to be noticed, and its lock stays
+    closed for the delay that is promised.
 Blind to
     Refusals of locks that several hold at once; tries during faults and until the service has
     recovered from them; refusals that leave open why; a strict resource's refusal of an equal
@@ -144,7 +145,7 @@ def _spans(case: Case, entries: Indices) -> tuple[Ints, Ints]:
     given_back = (found.why[holds] == RELEASED) & (status[ended] == Status.OK)
     given_back &= ret[ended] == found.over[holds]
     longest = np.iinfo(np.int64).max // 4
-    late = np.where(given_back, 0, SLACK_NS)
+    late = np.where(given_back, 0, SLACK_NS + case.promises.delay_ns)
     waits = entries[(found.op[entries] != Op.TRY) & (found.over[entries] < 0)]
     calm_ns = case.promises.recovery_ns + longest_ns(case)
     faults: Sequence[tuple[int, int]] = [(w.from_ns, w.to_ns + calm_ns) for w in case.windows]

@@ -7,8 +7,8 @@ nothing of now; only tokens, where they are promised to be ordered, tell which g
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -48,8 +48,8 @@ def waits(case: Case) -> Waits:
     if "waits" not in case.memo:
         parts = list(_of_locks(case)) if ordered_tokens(case) else []
         case.memo["waits"] = Waits(
-            judged=sum(judged for judged, _ in parts),
-            overtaken=tuple(one for _, found in parts for one in found),
+            judged=len(np.unique(np.concatenate([[], *(judged for judged, _ in parts)]))),
+            overtaken=_together(one for _, found in parts for one in found),
         )
     found: Waits = case.memo["waits"]
     return found
@@ -66,7 +66,20 @@ def told(case: Case, one: Passed) -> str:
     )
 
 
-def _of_locks(case: Case) -> Iterator[tuple[int, list[Passed]]]:
+def _together(found: Iterable[Passed]) -> tuple[Passed, ...]:
+    """One per attempt: who waits for a subtree may be overtaken on several lines."""
+    every: dict[int, Passed] = {}
+    for one in found:
+        other = every.setdefault(one.attempt.id, one)
+        by = {a.id: a for a in (*other.by, *one.by)}
+        if len(by) > len(other.by):
+            every[one.attempt.id] = replace(
+                other, by=tuple(sorted(by.values(), key=lambda a: a.inv_ns))
+            )
+    return tuple(every.values())
+
+
+def _of_locks(case: Case) -> Iterator[tuple[Indices, list[Passed]]]:
     """Per lock whose tokens do not contradict its grants: (judged waits, overtaken ones)."""
     every, since = table(case), first_told(case)
     wrong = inversions(case)
@@ -75,7 +88,7 @@ def _of_locks(case: Case) -> Iterator[tuple[int, list[Passed]]]:
             continue
         known = entries[every.ok[entries] & (every.token[entries] != NO_TOKEN)]
         waited = known[since[known] < INF]
-        yield len(waited), list(_overtaken(case, waited, _first_entries(case, known), since))
+        yield waited, list(_overtaken(case, waited, _first_entries(case, known), since))
 
 
 def _overtaken(case: Case, waited: Indices, later: Indices, since: Ints) -> Iterator[Passed]:

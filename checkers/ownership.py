@@ -32,12 +32,13 @@ NEEDS = ("stale-releases", "faults")
 
 def check(case: Case) -> PropertyVerdict:
     """The verdict, with at most one finding per attempt: its first ok that cannot be right."""
-    findings, answers = [], _Answers(case)
+    findings, answers, told = [], _Answers(case), set[int]()
     for key, entries in table(case).by_lock().items():
         succession = Succession(case, key)
         for attempt in table(case).pick(_suspects(answers, entries, succession)):
             finding = next(_findings(case, answers, attempt, succession), None)
-            if finding is not None:
+            if finding is not None and attempt.id not in told:
+                told.add(attempt.id)
                 findings.append(finding)
     findings.sort(key=lambda finding: finding.t_ns)
     return conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))

@@ -9,7 +9,7 @@ import numpy as np
 
 from holdfast.checkers.columns import column
 from holdfast.checkers.holds import INF, Attempt, by_lock, conflict, ordered_tokens
-from holdfast.checkers.overlaps import inversions, reach, slack
+from holdfast.checkers.overlaps import inversions, proof_reach, reach, slack
 from holdfast.checkers.table import table
 from holdfast.harness.case import Case
 from holdfast.harness.events import CHANGED, NO_TOKEN, Mode, Op, Status
@@ -46,6 +46,16 @@ class LockStory:
             return None
         for a in self.attempts:
             if a.token > token and a.known_ns + self.slack_ns < by_ns and a.mode != Mode.PERMITS:
+                return a
+        return None
+
+    def older_beyond(self, named: Attempt, to_ns: int) -> Attempt | None:
+        """A conflicting grant with a smaller token that was proved to hold beyond a moment."""
+        if not self.ordered:
+            return None
+        for a in self.attempts:
+            proved = a.known_ns < INF and proof_reach(a) > to_ns + self.slack_ns
+            if NO_TOKEN < a.token < named.token and proved and conflict(a, named):
                 return a
         return None
 

@@ -59,7 +59,7 @@ def stalls(
     dead_let_go  whether a dead owner's hold that nothing else would end counts as ended
     """
     found = table(case)
-    for key, entries in found.by_lock().items():
+    for key, entries in found.by_family().items():
         free = _free(case, entries, dead_let_go)
         if not free:
             continue
@@ -118,7 +118,8 @@ def _of_lock(
         for run in _runs(from_ns, to_ns, within):
             first_ns, last_ns = run[0][0], max(e for _, e, _ in run)
             burning = int(np.searchsorted(unknown, last_ns))
-            excused_ns = SLACK_NS + burning * (SLACK_NS + longest_ns(case))
+            delay_ns = case.promises.delay_ns
+            excused_ns = SLACK_NS + delay_ns + burning * (SLACK_NS + delay_ns + longest_ns(case))
             if last_ns - first_ns < excused_ns:
                 continue
             before = entries[found.ok[entries] & (found.ret[entries] <= first_ns)]

@@ -6,7 +6,7 @@ doubt on the side of looking, and judge them one by one as `holds.Attempt`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,12 @@ import numpy.typing as npt
 
 from holdfast.checkers.columns import Indices, Ints, Log, column, rows_of
 from holdfast.checkers.holds import ASKS, INF, Attempt, attempts, derived
+from holdfast.checkers.lines import families, lines, on_line, paths
 from holdfast.harness.case import Case
 from holdfast.harness.events import NO_TOKEN, Op, Status
 
 Bools = npt.NDArray[np.bool_]
+Grouping = Callable[[Case, Sequence[int]], Mapping[int, Sequence[int]]]
 
 FEW = 4000
 """Histories of so many rows are derived attempt by attempt: columns would cost more than it."""
@@ -114,7 +116,38 @@ class Table:
         return found
 
     def by_lock(self) -> Mapping[int, Indices]:
-        """Entries per lock (index into history.strings), each in order of their asking."""
+        """Entries per lock (index into history.strings), each in order of their asking.
+
+        Of a hierarchy per line, under the last lock of it: an entry may be on several.
+        """
+        return self._grouped("by line", lines)
+
+    def by_family(self) -> Mapping[int, Indices]:
+        """Entries per lock, and of a hierarchy all together, under any lock of it."""
+        return self._grouped("by family", families)
+
+    def beside(self, key: int) -> Indices:
+        """The entries of all locks that a lock is not held beside, in order of their asking."""
+        known = paths(self.case)
+        if key not in known:
+            return self._by_key()[key]
+        keys = [k for k in self._by_key() if k in known and on_line(known[k], known[key])]
+        return np.sort(np.concatenate([self._by_key()[k] for k in keys]))
+
+    def _grouped(self, name: str, kind: Grouping) -> Mapping[int, Indices]:
+        by_key = self._by_key()
+        if not paths(self.case):
+            return by_key
+        if name not in self.case.memo:
+            groups = kind(self.case, list(by_key))
+            self.case.memo[name] = {
+                key: np.sort(np.concatenate([by_key[k] for k in keys]))
+                for key, keys in groups.items()
+            }
+        found: dict[int, Indices] = self.case.memo[name]
+        return found
+
+    def _by_key(self) -> Mapping[int, Indices]:
         if "entries" not in self.case.memo:
             order = np.argsort(self.key, kind="stable")
             keys, first = np.unique(self.key[order], return_index=True)

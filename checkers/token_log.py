@@ -22,7 +22,7 @@ def token_log(case: Case) -> dict[str, object]:
     has at most 200 rows, evenly spaced, with both sides of the steps down.
     """
     found = table(case)
-    kept = [entries[_with_token(found, entries)] for entries in found.by_lock().values()]
+    kept = [entries[_with_token(found, entries)] for entries in found.by_family().values()]
     timed = [_in_order(found, entries) for entries in kept]
     which = np.concatenate([at for _, at in timed]) if timed else np.zeros(0, np.intp)
     t_ns = np.concatenate([times for times, _ in timed]) if timed else np.zeros(0, np.int64)

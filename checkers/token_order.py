@@ -47,16 +47,17 @@ def check(case: Case) -> PropertyVerdict:
         reason = "this system has no fencing tokens"
         met = Exercise(counts=met.counts, missing=(reason, *met.missing))
         return conclude(case, PROPERTY, (), (), met)
-    findings = [
-        _inversion(case, first, second)
+    inverted = {
+        (first.id, second.id): _inversion(case, first, second)
         for key, entries in granted(case).items()
         for first, second in inversions(case)[key] or _against_proofs(case, key, entries)
-    ]
-    findings += [
-        _repetition(case, first, second)
+    }
+    repeated = {
+        (first.id, second.id): _repetition(case, first, second)
         for entries in granted(case).values()
         for first, second in _repeated(case, entries)
-    ]
+    }
+    findings = [*inverted.values(), *repeated.values()]
     findings.sort(key=lambda finding: finding.t_ns)
     return conclude(case, PROPERTY, findings, (), met)
 

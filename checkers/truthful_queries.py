@@ -23,9 +23,11 @@ from dataclasses import dataclass
 
 from holdfast.checkers import queried
 from holdfast.checkers.exercise import conclude, exercise
-from holdfast.checkers.holds import Attempt, by_id
+from holdfast.checkers.holds import Attempt, by_id, by_lock
+from holdfast.checkers.lines import paths
+from holdfast.checkers.overlaps import slack
 from holdfast.checkers.queried import LockStory
-from holdfast.checkers.sentences import name, seconds
+from holdfast.checkers.sentences import lock_name, name, seconds
 from holdfast.harness.case import Case
 from holdfast.harness.events import NO_TOKEN, Mode, Op, Status
 from holdfast.harness.verdict import Finding, PropertyVerdict
@@ -53,6 +55,7 @@ def check(case: Case) -> PropertyVerdict:
     findings = [
         *_answers(case, Op.HOLDER, _about_holder),
         *_answers(case, Op.PLACE, _about_place),
+        *_checks(case),
         *_growing(case),
         *_conditions(case),
     ]
@@ -69,7 +72,7 @@ def _queries(case: Case, op: Op) -> Iterator[Query]:
     rows = case.history.rows
     for row in case.history.of(op).tolist():
         one = rows[row]
-        if one["status"] == Status.OK:
+        if one["status"] == Status.OK and int(one["key"]) not in paths(case):
             yield Query(
                 row=row,
                 key=int(one["key"]),
@@ -100,6 +103,9 @@ def _about_holder(case: Case, query: Query, story: LockStory) -> Wrong | None:
     if newer is not None:
         return f"token {newer.token} had been granted before", (newer.row,)
     named = [a for a in story.attempts if a.token == query.token]
+    older = story.older_beyond(named[0], query.ret_ns) if named else None
+    if older is not None:
+        return f"{name(case, older.process)} still held it, with token {older.token}", (older.row,)
     if any(a.inv_ns <= query.ret_ns and not story.over(a, query.inv_ns) for a in named):
         return _about_renewals(case, query, named)
     if story.unknown_before(query.ret_ns):
@@ -137,6 +143,40 @@ def _about_place(case: Case, query: Query, story: LockStory) -> Wrong | None:
     if query.res <= most:
         return None
     return f"at most {most} can have stood before it, not {query.res}", (a.row,)
+
+
+def _checks(case: Case) -> Iterator[Finding]:
+    """Holds that were said to be in force after their end, or not to be while they were proved."""
+    known = by_id(case)
+    for row in case.history.of(Op.CHECK).tolist():
+        a = known.get(int(case.history.rows["attempt"][row]))
+        wrong = None if a is None else _wrong_check(case, a, row)
+        if a is not None and wrong is not None:
+            asked_ns = int(case.history.rows["t_inv"][row])
+            yield Finding(
+                kind="false-answer",
+                sentence=(
+                    f"{name(case, a.process)} asked at {seconds(case, asked_ns)} about its hold of"
+                    f" '{lock_name(case, a)}' (token {a.token}) and was told that it is {wrong}"
+                ),
+                witnesses=tuple(r for r in (a.row, a.end_row, a.proof_row, row) if r >= 0),
+                lock=lock_name(case, a),
+                t_ns=asked_ns,
+            )
+
+
+def _wrong_check(case: Case, a: Attempt, row: int) -> str | None:
+    """Why an answer about a hold cannot be right; several entries may share a token."""
+    one, slack_ns = case.history.rows[row], slack(case)
+    inv_ns, ret_ns = int(one["t_inv"]), int(one["t_ret"])
+    alone = all(b.token != a.token or b.id == a.id for b in by_lock(case)[a.key])
+    over = alone and queried.story(case, a.key).over(a, inv_ns)
+    if one["status"] == Status.OK and over:
+        return "in force, but that hold was over"
+    from_ns, to_ns = a.proved or (inv_ns, inv_ns)
+    if one["status"] == Status.FAIL and from_ns + slack_ns < inv_ns <= ret_ns + slack_ns < to_ns:
+        return f"not in force, but it held without a break since {seconds(case, a.known_ns)}"
+    return None
 
 
 def _growing(case: Case) -> Iterator[Finding]:

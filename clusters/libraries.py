@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,14 +27,36 @@ def cache() -> Path:
     return Path(base) / "holdfast" / "libraries"
 
 
+def folder(pins: Sequence[str]) -> Path:
+    """Where exactly these pins are kept, whether they are there or not."""
+    return cache() / hashlib.sha256("\n".join(sorted(pins)).encode()).hexdigest()[:16]
+
+
+def problem(pins: Sequence[str]) -> str | None:
+    """Why the folder of these pins cannot be used as it is, and what helps; None if it can."""
+    target = folder(pins)
+    if not target.is_dir():
+        return "not fetched yet; the first run with it does that, with pip"
+    there = {_alike(path.name.removesuffix(".dist-info")) for path in target.glob("*.dist-info")}
+    lost = [pin for pin in pins if _alike(pin.replace("==", "-")) not in there]
+    if not lost:
+        return None
+    return f"broken: no {', '.join(lost)} in {target}; remove that folder, a run fetches it again"
+
+
+def _alike(name: str) -> str:
+    """A name and version as pip may write them, made comparable."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 def fetch(pins: Sequence[str], built: Sequence[str] = ()) -> Path:
     """The folder that holds exactly these pins; fetched with pip on first use.
 
     `built`: packages among them that are published as source only, so that pip has to build them.
     EnvironmentFailed with pip's last words if it cannot. A half-fetched folder is never seen.
     """
-    name = hashlib.sha256("\n".join(sorted(pins)).encode()).hexdigest()[:16]
-    target = cache() / name
+    target = folder(pins)
+    name = target.name
     if target.is_dir():
         return target
     cache().mkdir(parents=True, exist_ok=True)

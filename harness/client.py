@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ from holdfast.harness.events import (
     Terms,
     attempt_id,
 )
-from holdfast.harness.guard import CANCELLED, Guard
+from holdfast.harness.guard import CANCELLED, Guard, unforeseen
 from holdfast.harness.phase import GO
 from holdfast.harness.ports import CALL, BlockingLockClient, LockClient, Queried
-from holdfast.harness.replies import Reply, Resource
+from holdfast.harness.replies import Resource, best
 from holdfast.harness.rows import Rows, Stamps
 
 GUARD_NS = 10 * SECOND
@@ -77,6 +77,7 @@ class Context:
         self.process = parts.process
         self.now_ns = parts.now
         self._parts = parts
+        self._able: Any = parts.lock_client
         self._recorder = parts.recorder
         self._attempts = 0
         self._held: dict[int, str] = {}
@@ -135,15 +136,14 @@ class Context:
             "late": max(0, self.now_ns() - due_ns) // 1000 if due_ns else 0,
         }
         asked = {"attempt": attempt, "ttl_ns": ttl, "wait_ns": wait_ns}
-        client: Any = self._parts.lock_client
         answer = await self._call(
             op,
             lock,
             edges,
             lambda: (
-                client.acquire(lock, **asked, mode=terms.mode)
+                self._able.acquire(lock, **asked, mode=terms.mode)
                 if terms is PLAIN or terms == PLAIN
-                else client.acquire_on(lock, **asked, terms=terms)
+                else self._able.acquire_on(lock, **asked, terms=terms)
             ),
             guard_ns=max(wait_ns, 0) + GUARD_NS,
         )
@@ -181,11 +181,22 @@ class Context:
         said = await self._query(Op.PLACE, lock, attempt_id(self.process, self._attempts))
         return said.place if said.outcome is Status.OK else None
 
+    async def check(self, grant: Grant) -> bool | None:
+        """Whether a hold, past or present, is in force; None: no answer."""
+        edges = {"attempt": grant.attempt, "token": grant.token}
+        said = await self._call(Op.CHECK, grant.lock, edges, partial(self._able.check, grant))
+        return {Status.OK: True, Status.FAIL: False}.get(said.outcome)
+
+    async def force_unlock(self, lock: str, *, token: int) -> bool:
+        """As an operator, end the hold that has a token. False: not ended, or not known to be."""
+        call = partial(self._able.force, lock, token=token)
+        said = await self._call(Op.FORCE_UNLOCK, lock, {"token": token}, call)
+        return said.outcome is Status.OK
+
     async def _query(self, op: Op, lock: str, attempt: int) -> Queried:
         key = self._recorder.intern(lock)
         row = self._recorder.invoke(op, self.process, key, attempt=attempt)
-        client: Any = self._parts.lock_client
-        said: Queried = await client.query(lock, attempt=attempt)
+        said: Queried = await self._able.query(lock, attempt=attempt)
         res = said.renewals if op is Op.HOLDER else said.place
         token = said.token if op is Op.HOLDER else None
         err = self._recorder.intern(said.error)
@@ -218,8 +229,7 @@ class Context:
         return answer.outcome is Status.OK
 
     async def read(self, grant: Grant, *, key: str = "") -> int:
-        """The version of the lock's own key of the resource, or of another one; -1 if it refused
-        or did not answer."""
+        """The version of a key of the resource, the lock's own usually; -1: refused, no answer."""
         return await self._ask(grant, Op.READ, 0, key=key)
 
     async def write(self, grant: Grant, *, base: int = -1, repeats: int = 0, key: str = "") -> int:
@@ -283,17 +293,10 @@ class Context:
     async def _ask(self, grant: Grant, op: Op, base: int, repeats: int = 0, key: str = "") -> int:
         recorder, resource = self._recorder, self._parts.resource
         where = key or grant.lock
-        row = recorder.invoke(
-            op,
-            self.process,
-            recorder.intern(where),
-            attempt=grant.attempt,
-            token=grant.token,
-            arg=base,
-            aux=repeats,
-        )
-        name = attempt_id(self.process, row)
-        sent: dict[str, Any] = {"op": name, "attempt": grant.attempt, "token": grant.token}
+        who: dict[str, Any] = {"attempt": grant.attempt, "token": grant.token}
+        at = recorder.intern(where)
+        row = recorder.invoke(op, self.process, at, **who, arg=base, aux=repeats)
+        sent: dict[str, Any] = {"op": attempt_id(self.process, row), **who}
         with self._watched(CALL) as stamped:
             if op is Op.READ:
                 reply = await resource.read(where, **sent)
@@ -302,7 +305,7 @@ class Context:
                 reply = await resource.write(where, **sent)
                 if repeats > 0:
                     more = [await resource.write(where, **sent) for _ in range(repeats)]
-                    reply = _best([reply, *more])
+                    reply = best([reply, *more])
             err = recorder.intern(reply.error)
             recorder.complete(row, reply.outcome, res=reply.version, err=err, stamped=stamped)
         return reply.version if reply.outcome is Status.OK else -1
@@ -352,7 +355,7 @@ class Context:
                 raise
             answer = Answer(outcome=Status.INFO, error=watch.why)
         except Exception as error:
-            answer = _unforeseen(error)
+            answer = unforeseen(error)
         finally:
             self.guard.leave(watch)
         if row is not None:
@@ -368,7 +371,7 @@ class Context:
                 answer = call()
                 assert isinstance(answer, Answer), "a blocking adapter answers without await"
             except Exception as error:
-                answer = _unforeseen(error)
+                answer = unforeseen(error)
             self._complete(row, answer, stamped)
         return answer
 
@@ -387,17 +390,3 @@ class Context:
         waiting = call()
         if waiting is not None:
             await waiting
-
-
-def _best(replies: Sequence[Reply]) -> Reply:
-    """Of several answers to one request one that is ok, else the one that leaves most open."""
-    for outcome in (Status.OK, Status.INFO):
-        for reply in replies:
-            if reply.outcome is outcome:
-                return reply
-    return replies[0]
-
-
-def _unforeseen(error: Exception) -> Answer:
-    """An error that no table of the adapter lists says nothing about what took effect."""
-    return Answer(outcome=Status.INFO, error=f"{type(error).__name__}: {error}")

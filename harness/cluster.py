@@ -16,7 +16,7 @@ from holdfast.harness.agent_link import AgentLink
 from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.errors import EnvironmentFailed
 from holdfast.harness.orders import Orders
-from holdfast.harness.plan import Plan
+from holdfast.harness.plan import Plan, lock_names
 from holdfast.harness.ports import Command, Distant, Fabric, Hosting, Node, Place, System
 from holdfast.harness.store import RunDir, write_json
 from holdfast.harness.waiting import until_answer
@@ -277,7 +277,7 @@ class Cluster:
             "workload_options": dict(self.options["workload"]),
             "lease_ns": self.plan.lease_ns,
             "seed": self.plan.seed,
-            "locks": [f"lock-{n}" for n in range(1, self.plan.locks + 1)],
+            "locks": lock_names(self.plan),
         }
 
 

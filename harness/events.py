@@ -40,6 +40,7 @@ class Op(IntEnum):
     PROBE = 14
     HOLDER = 15
     PLACE = 16
+    CHECK = 17
 
 
 COLUMNS: dict[Op, dict[str, str]] = {
@@ -82,6 +83,7 @@ COLUMNS: dict[Op, dict[str, str]] = {
         "res": "renewals that it was said to have had",
     },
     Op.PLACE: {"res": "how many wait before this attempt, as answered (-1: it does not wait)"},
+    Op.CHECK: {"token": "of the hold that was asked about; ok: it is in force, fail: it is not"},
     Op.READ: {"res": "version read", "token": "sent with it"},
     Op.WRITE: {
         "arg": "version it builds on (-1: blind)",

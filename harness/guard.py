@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from holdfast.harness.events import Answer, Status
+
 GIVEN_UP = "no answer: given up by the harness"
 CANCELLED = "cancelled by a fault"
 
@@ -109,3 +111,8 @@ class Guard:
         later = [watch.until_s for watch in self._watches if watch.until_s > now_s]
         if later:
             self._set_timer(loop, min(later))
+
+
+def unforeseen(error: Exception) -> Answer:
+    """An error that no table of the adapter lists says nothing about what took effect."""
+    return Answer(outcome=Status.INFO, error=f"{type(error).__name__}: {error}")

@@ -23,6 +23,9 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 OWN = re.compile(r".+\.py:[A-Za-z_][A-Za-z0-9_]*|.+\.toml")
 """A system of the user's: a class in a file, mylock.py:MyLock, or a [system] table, mylock.toml."""
 
+OF_PATHS = ("hierarchy",)
+"""Workloads whose locks are the tops of trees."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
@@ -51,6 +54,12 @@ class Plan:
     faults: Sequence[Fault] = ()
     must: Sequence[str] = ()
     scenario: str = ""
+
+
+def lock_names(plan: Plan) -> list[str]:
+    """What the locks of a run are called; where whole trees of them are asked for, their tops."""
+    top = "/" if plan.workload in OF_PATHS else ""
+    return [f"{top}lock-{n}" for n in range(1, plan.locks + 1)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -285,6 +285,18 @@ class QueryLockClient(Protocol):
     async def query(self, lock: str, *, attempt: int) -> Queried: ...
 
 
+class SequencerLockClient(Protocol):
+    """The ability to ask whether a hold is in force. OK: it is. FAIL: it is not. INFO: unknown."""
+
+    async def check(self, grant: Grant) -> Answer: ...
+
+
+class OperatorLockClient(Protocol):
+    """The ability to end the hold that has a token, whoever has it. FAIL: surely nothing ended."""
+
+    async def force(self, lock: str, *, token: int) -> Answer: ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Queried:
     """What a service said of a lock. outcome OK, or INFO where it did not answer.
@@ -307,6 +319,9 @@ ABILITIES: dict[str, str] = {
     "condition": "granted only if nobody held since",
     "queries": "who holds, and who waits before whom",
     "priorities": "the more urgent goes first",
+    "force-unlock": "an operator ends whatever hold it names",
+    "sequencers": "whether a hold, shown as one word, is in force",
+    "subtrees": "a lock called /a/b stands for all paths below it",
 }
 """What a system may be able to do beyond the five methods of a LockClient."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,3 +26,12 @@ class Reply:
     outcome: Status
     version: int = -1
     error: str = ""
+
+
+def best(replies: Sequence[Reply]) -> Reply:
+    """Of several answers to one request one that is ok, else the one that leaves most open."""
+    for outcome in (Status.OK, Status.INFO):
+        for reply in replies:
+            if reply.outcome is outcome:
+                return reply
+    return replies[0]

@@ -135,6 +135,8 @@ class Promises:
     recovery_ns      after the last heal the service answers again within this time
     aging            by priority: after so many grants to others nobody who comes later goes before
                      one who waits; -1: it is not bounded
+    subtrees         a lock whose name begins with "/" stands for all paths below it
+    delay_ns         a lock whose holder's session ended by itself is granted to nobody for so long
     keeps            property id -> fault kinds under which it is promised; "any" for all of them;
                      a property that is absent is not promised
     sheet            the design sheet in words: owner identity, acquisition, lease, renewal,
@@ -156,6 +158,8 @@ class Promises:
     keeps: Mapping[str, tuple[str, ...]]
     sheet: Mapping[str, str]
     aging: int = -1
+    subtrees: bool = False
+    delay_ns: int = 0
 
     def promised(self, prop: str, faults: Iterable[str]) -> bool:
         """Whether the property is promised under all the fault kinds that bit in a run."""

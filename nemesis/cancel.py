@@ -15,4 +15,4 @@ from __future__ import annotations
 
 from holdfast.nemesis.client_side import InTheProcess
 
-NEMESIS = InTheProcess(name="cancel")
+NEMESIS = InTheProcess(name="cancel", simulated=True)

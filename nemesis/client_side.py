@@ -45,10 +45,14 @@ def draw(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OnTheWire:
-    """Implements the port `Nemesis`. Options: target, every, for, count, by, after."""
+    """Implements the port `Nemesis`. Options: target, every, for, count, by, after.
+
+    simulated   the simulator has it too
+    """
 
     name: str
     taps: bool = True
+    simulated: bool = False
     known: Mapping[str, Callable[[str], object]] = field(
         default_factory=lambda: {"count": whole, "by": duration_ns, "after": whole}
     )
@@ -74,11 +78,12 @@ class OnTheWire:
 class InTheProcess:
     """Implements the port `Nemesis`, for what a client does to itself when it is told to.
 
-    Options: target, every, for, count, after.
+    Options: target, every, for, count, after. simulated: the simulator has it too.
     """
 
     name: str
     orders: bool = True
+    simulated: bool = False
     known: Mapping[str, Callable[[str], object]] = field(
         default_factory=lambda: {"count": whole, "after": duration_ns}
     )

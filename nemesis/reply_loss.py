@@ -5,7 +5,8 @@ Models
     and the client sees a reset, once in a fault (count=N for more). Whoever asks again asks twice.
     That client alone is disturbed; its server and the other clients are not.
 Needs
-    disturb: a client with a network of its own, in which the fault agent forwards what it sends.
+    disturb: a client with a network of its own, in which the fault agent forwards what it sends; in
+    the simulator frames between a client and a lock server can be lost like that.
 Heals
     What comes later passes.
 """
@@ -14,4 +15,4 @@ from __future__ import annotations
 
 from holdfast.nemesis.client_side import OnTheWire
 
-NEMESIS = OnTheWire(name="reply-loss")
+NEMESIS = OnTheWire(name="reply-loss", simulated=True)

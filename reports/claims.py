@@ -25,6 +25,11 @@ CLAIMS: Mapping[str, Claim] = {
         mechanism="every grant is an entry of a replicated log; tokens are its positions",
         caveat="a paused owner goes on believing; only a resource that checks tokens stops it",
     ),
+    "chubby": Claim(
+        claim="exclusive while a majority lives; a dead client's lock is closed for a while",
+        mechanism="sessions with heartbeats, a lock-delay, sequencers that the resource compares",
+        caveat="what a dead client sent may take longer than the delay; then only sequencers help",
+    ),
     "single": Claim(
         claim="exclusive while its one server runs",
         mechanism="a table of leases in memory and a counter for tokens",
@@ -84,6 +89,11 @@ CLAIMS: Mapping[str, Claim] = {
         claim="exclusive while owners send heartbeats",
         mechanism="conditional writes on a record version number that waiters watch for change",
         caveat="the version is random: it tells owners apart and puts them in no order",
+    ),
+    "cockroachdb": Claim(
+        claim="exclusive for the length of a transaction, on a database that survives its nodes",
+        mechanism="SELECT ... FOR UPDATE over the wire of PostgreSQL, on a replicated store",
+        caveat="such a lock may be lost when another node serves the row; no token",
     ),
     "nats-kv": Claim(
         claim="exclusive: a key is created only where there is none, decided by one log",

@@ -147,6 +147,13 @@ KINDS: dict[str, Kind] = {
         remedy="Let whoever is refused wait for a random time that grows, or queue; look for failed"
         " tries that keep each other out.",
     ),
+    "early-grant": Kind(
+        name="Early grant",
+        means="a lock was granted within the time for which it was to be closed, because the"
+        " session of its holder had died",
+        remedy="Close the lock in the same step that ends the session, and count the delay from"
+        " there; a new leader counts it anew.",
+    ),
     "over-admission": Kind(
         name="Over-admission",
         means="more permits of a semaphore were held at once than there are",

@@ -275,6 +275,14 @@ class Waits:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Serial:
+    """Whether the critical sections could have happened one after the other, in a sentence."""
+
+    sections: int = 0
+    sentence: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Evidence:
     """The numbers that every report shows. `grants` (all of them, binned by time) is optional."""
 
@@ -289,6 +297,7 @@ class Evidence:
     tokens: Tokens = Tokens()
     rejected: Rejected = Rejected()
     expired_owner: ExpiredOwner = ExpiredOwner()
+    serialisability: Serial = Serial()
     failovers: tuple[Failover, ...] = ()
     lease_margin: LeaseMargin = LeaseMargin()
     utilisation: Utilisation = Utilisation()

@@ -48,14 +48,14 @@ async def client(ctx: Context) -> None:
 
 
 async def _do(ctx: Context, shape: Shape, grant: Grant, number: int) -> None:
-    """The job takes its time; then its effect is there, all at once."""
+    """The job takes its time, never twice the same; then its effect is there, all at once."""
     effect, mark = job_key(grant.lock, number), mark_key(grant.lock, number)
     if shape.mark == BEFORE_IT and await ctx.write(grant, base=0, key=mark) < 0:
         return
-    await ctx.sleep(shape.writes * shape.gap_ns)
+    await ctx.sleep(ctx.rng.randrange(1, 2 * shape.writes * shape.gap_ns))
     done = await ctx.write(grant, base=0, key=effect, repeats=ONCE) >= 0
     if done and shape.mark == AFTER_IT:
-        await ctx.sleep(shape.gap_ns)
+        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.gap_ns))
         await ctx.write(grant, base=0, key=mark)
 
 

@@ -53,7 +53,7 @@ LIBRARIES: dict[str, LibraryRow] = {
         says="valkey-py's Lock, which began as redis-py's",
         system="redis",
         servers=REDIS,
-        adapters={"sync": "valkey_py"},
+        adapters={"sync": "valkey_py", "asyncio": "valkey_asyncio"},
         version="6.2.0",
         beside=(_TIMEOUT,),
     ),
@@ -65,6 +65,17 @@ LIBRARIES: dict[str, LibraryRow] = {
         version="1.0.0",
         beside=("grpcio==1.85.1", "protobuf==7.36.2", "typing_extensions==4.16.0"),
         proves=(False, True),
+    ),
+    "coredis": LibraryRow(
+        says="an asyncio lock over a client of its own kind",
+        system="redis",
+        servers=REDIS,
+        adapters={"asyncio": "coredis_lock"},
+        version="6.9.0",
+        beside=(
+            "anyio==4.16.0", "beartype==0.23.1", "Deprecated==1.3.1", "exceptiongroup==1.3.1",
+            "packaging==26.3", "typing_extensions==4.16.0", "idna==3.20", "wrapt==2.5.2",
+        ),
     ),
     "python-redis-lock": LibraryRow(
         says="a Redis lock that renews itself in a thread",
@@ -111,6 +122,7 @@ LIBRARIES: dict[str, LibraryRow] = {
             "annotated-types==0.8.0", "PyJWT==2.15.1", "typing_extensions==4.16.0",
             "typing-inspection==0.4.5",
         ),
+        proves=(True, False),
     ),
     "etcd3-py": LibraryRow(
         says="a lock by a transaction over etcd's JSON gateway",

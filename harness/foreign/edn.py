@@ -1,9 +1,10 @@
 """A reader of EDN, as much of it as histories use: one top-level form after the other.
 
-Keywords become text with their colon, vectors and lists tuples, sets frozensets; tags are dropped
-and what they tag is kept. The outermost vector or list is transparent, so that a history printed
-as one vector streams like one printed a line per operation. Nothing here recurses: a file of a
-million brackets is refused like any other nonsense.
+Keywords become text with their colon, vectors and lists tuples, sets frozensets; tags and the
+namespaces of maps are dropped and what they tag is kept; ##Inf and ##NaN are words. The outermost
+vector or list is transparent, so that a history printed as one vector streams like one printed a
+line per operation. Nothing here recurses: a file of a million brackets is refused like any other
+nonsense.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ _TOKEN = re.compile(
     | (?P<open> \#\{ | [(\[{] )
     | (?P<close> [)\]}] )
     | (?P<drop> \#_ )
-    | (?P<tag> \#[A-Za-z][^\s,()\[\]{}"]* )
+    | (?P<tag> \#:{0,2}[A-Za-z][^\s,()\[\]{}"]* )
     | (?P<char> \\(?:[A-Za-z0-9]+|.) )
-    | (?P<atom> [^\s,()\[\]{}"\\;\#][^\s,()\[\]{}";]* )
+    | (?P<atom> (?: \#\#(?=[A-Za-z-]) | [^\s,()\[\]{}"\\;\#] ) [^\s,()\[\]{}";]* )
     """,
     re.VERBOSE | re.DOTALL,
 )

@@ -19,6 +19,8 @@ def event_of(fields: Mapping[str, Hashable], line: int) -> Event | None:
     `fields` has names without colons. Known: process, type, f; key or lock, value, time, token,
     attempt, mode, error. Others are left alone.
     """
+    if _bare(fields.get("process")) == "nemesis":
+        return None
     for name in ("process", "type", "f"):
         if fields.get(name) is None:
             raise Malformed(line, f"no {name} in this event")
@@ -26,8 +28,6 @@ def event_of(fields: Mapping[str, Hashable], line: int) -> Event | None:
     kind = _word(fields["type"], "type", line)
     if kind not in KINDS:
         raise Malformed(line, f"type is {kind!r}, not one of {', '.join(KINDS)}")
-    if process == "nemesis":
-        return None
     keyed = "key" in fields or "lock" in fields
     return Event(
         line=line,

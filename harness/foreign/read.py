@@ -1,7 +1,8 @@
 """One call from a file to a foreign history, whatever wrote the file.
 
 Formats: `edn` (Jepsen, Knossos, porcupine's kv files), `jsonl` (one event per line, the same
-fields), `porcupine` (porcupine's copies of Jepsen's etcd logs). Each is read as a stream.
+fields), `porcupine` (porcupine's copies of Jepsen's etcd logs), each read as a stream; `csv` and
+`parquet` (the tables that holdfast exports).
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from holdfast.harness.errors import UsageError
 from holdfast.harness.foreign.edn import forms
 from holdfast.harness.foreign.fields import event_of
 from holdfast.harness.foreign.ops import Event, ForeignHistory, Malformed, Pairing
+from holdfast.harness.foreign.table import csv_events, parquet_events
 
 LONGEST_LINE = 16 << 20
 HEAD = 4096
+BOM = b"\xef\xbb\xbf"
 
 
 def read_history(path: Path, form: str = "auto") -> ForeignHistory:
@@ -52,9 +55,13 @@ def read_from(file: BinaryIO, name: str, form: str = "auto") -> ForeignHistory:
 
 def _look(head: bytes) -> str:
     """The format that a file's first bytes speak of."""
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    text = head.removeprefix(BOM).lstrip()
     if text.startswith(b"INFO"):
         return "porcupine"
+    if text.startswith(b"PAR1"):
+        return "parquet"
+    if b"t_inv" in text.partition(b"\n")[0].split(b","):
+        return "csv"
     if text[:1] == b"{" and text[1:].lstrip()[:1] == b'"':
         return "jsonl"
     if text[:1] in (b"{", b"[", b"(", b";", b"#"):
@@ -115,6 +122,8 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         number += 1
         if len(raw) > LONGEST_LINE:
             raise Malformed(number, f"a line of more than {LONGEST_LINE} bytes")
+        if number == 1:
+            raw = raw.removeprefix(BOM)
         if raw.strip():
             yield number, raw
 
@@ -149,4 +158,6 @@ FORMATS: dict[str, Callable[[BinaryIO], Iterator[Event]]] = {
     "jsonl": _jsonl,
     "edn": _edn,
     "porcupine": _porcupine,
+    "csv": csv_events,
+    "parquet": parquet_events,
 }

@@ -2,57 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
-    """One entry: "module:attr", and what it is in one sentence.
-
-    `only` is the one backend that can do it, "" for all. `needs`: what a workload asks of a
-    system's client beyond the five methods, of `harness.ports.ABILITIES`.
-    """
-
-    entry: str
-    says: str
-    only: str = ""
-    needs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SystemRow:
-    """A lock service: the entry, how many servers it has by default, and at most.
-
-    `simulated` names what runs as one of its servers in the simulator, "" if nothing can.
-    """
-
-    entry: str
-    says: str
-    nodes: int
-    most: int
-    simulated: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BackendRow:
-    """A place for nodes: the entry, what says why it cannot run here, and what a run starts under.
-
-    `prefix` names a function that gives the words to put before the driver's command line, "" none;
-    `instead` is the backend to take where this one cannot run, "" for none.
-    """
-
-    entry: str
-    says: str
-    precheck: str
-    prefix: str
-    instead: str
-
+from holdfast.rows import BackendRow, Row, SystemRow
 
 _S = "holdfast.clusters.systems"
 SYSTEMS: dict[str, SystemRow] = {
     "reference": SystemRow(
         entry=f"{_S}.reference.system:SYSTEM",
         says="replicated by consensus; leases, FIFO queue, fencing tokens, loss notices",
+        nodes=3,
+        most=9,
+        simulated=f"{_S}.reference.simulated:serve",
+    ),
+    "chubby": SystemRow(
+        entry=f"{_S}.chubby.system:SYSTEM",
+        says="the same service with sessions, lock-delay and sequencers, as Chubby has them",
         nodes=3,
         most=9,
         simulated=f"{_S}.reference.simulated:serve",
@@ -124,6 +87,12 @@ SYSTEMS: dict[str, SystemRow] = {
         says="conditional puts and heartbeats on a record version, against an emulator",
         nodes=1,
         most=1,
+    ),
+    "cockroachdb": SystemRow(
+        entry=f"{_S}.cockroachdb.system:SYSTEM",
+        says="SELECT ... FOR UPDATE on a CockroachDB that you deployed (--set at=HOST:PORT)",
+        nodes=0,
+        most=0,
     ),
     "nats-kv": SystemRow(
         entry=f"{_S}.nats_kv.system:SYSTEM",
@@ -221,19 +190,21 @@ WORKLOADS: dict[str, Row] = {
         needs=("shared",),
     ),
     "semaphore": Row(
-        entry=f"{_W}.semaphore",
-        says="takes some of a semaphore's permits (--set permits=2)",
-        needs=("permits",),
+        entry=f"{_W}.semaphore", says="takes permits (--set permits=2)", needs=("permits",)
+    ),
+    "hierarchy": Row(
+        entry=f"{_W}.hierarchy", says="locks subtrees, writes to leaves below", needs=("subtrees",)
     ),
     "reentrant": Row(
-        entry=f"{_W}.reentrant",
-        says="goes in again where it holds, and out as often",
-        needs=("reentry",),
+        entry=f"{_W}.reentrant", says="goes in again where it holds", needs=("reentry",)
     ),
     "queries": Row(
         entry=f"{_W}.queries",
         says="asks who holds and who waits before whom, and acquires if nobody held since",
         needs=("queries", "condition"),
+    ),
+    "sequencers": Row(
+        entry=f"{_W}.sequencers", says="asks whether its holds are in force", needs=("sequencers",)
     ),
     "duplicate-request": Row(
         entry=f"{_W}.duplicate_request", says="sends writes twice, as after a timeout"
@@ -266,6 +237,11 @@ WORKLOADS: dict[str, Row] = {
         entry=f"{_W}.priority_flood",
         says="urgent requests without end, and a few patient ones (--set queue=priority)",
         needs=("priorities",),
+    ),
+    "manual-recovery": Row(
+        entry=f"{_W}.manual_recovery",
+        says="an owner that hangs and is renewed for ever, and an operator who frees the lock",
+        needs=("queries", "force-unlock"),
     ),
     "abandoned": Row(entry=f"{_W}.abandoned", says="owners that die holding"),
 }

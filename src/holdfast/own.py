@@ -14,13 +14,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from holdfast.catalogue import SYSTEMS, SystemRow
+from holdfast.catalogue import SYSTEMS
 from holdfast.clusters.systems.own import PREFIX
 from holdfast.clusters.systems.program import words
 from holdfast.clusters.systems.program.system import ProgramSystem, checked
 from holdfast.harness.entry import load, load_file
 from holdfast.harness.errors import UsageError
 from holdfast.harness.plan import OWN
+from holdfast.rows import SystemRow
 
 MOST = 9
 

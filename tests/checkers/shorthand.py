@@ -5,14 +5,14 @@ Words stand for moments, one second apart unless `@4.5` says when (seconds). A w
     0a?      process 0 calls: acquire. Its next `a` word is the answer
     0a+7     + ok (with token 7), - fail, ~ unknown, ! not the owner
     1.2r?    the attempt is process 1's second; else it is its latest
-    0a?:x    the lock is x; else it is db
+    0a?:x    the lock is x, or a path like /x/y; else it is db
     0n+/3    a lease of 3 s is asked for or granted; else the history's
     2w?=4    a write that builds on version 4; `2w+=5`: answered with version 5
     2S+=5    the resource accepts 2's last write and makes version 5; `2S-` refuses it; D: a read
 
     calls    a acquire  t try  p probe  n renew  r release  h heartbeat  f force-unlock
              w write  d read  q who holds (`0q+7=2`: token 7, renewed twice; `0q+`: nobody)
-             k how many wait before me (`0k+=1`)
+             k how many wait before me (`0k+=1`)  c is my hold in force (`0c-`: it is not)
     moments  L lost  C closed (all that the process holds)  Q still in the queue  S D served
 
 A call without an answer never returned. The resource numbers versions and keeps the highest token
@@ -36,7 +36,7 @@ from holdfast.harness.verdict import Promises
 CALLS = {
     "a": Op.ACQUIRE, "t": Op.TRY, "p": Op.PROBE, "n": Op.RENEW, "r": Op.RELEASE,
     "h": Op.HEARTBEAT, "f": Op.FORCE_UNLOCK, "w": Op.WRITE, "d": Op.READ,
-    "q": Op.HOLDER, "k": Op.PLACE,
+    "q": Op.HOLDER, "k": Op.PLACE, "c": Op.CHECK,
 }  # fmt: skip
 MOMENTS = {
     "L": Op.LOST, "C": Op.CLOSED, "Q": Op.WAITING, "S": Op.SERVED_WRITE, "D": Op.SERVED_READ,
@@ -45,7 +45,7 @@ EDGES = {"+": Status.OK, "-": Status.FAIL, "~": Status.INFO, "!": Status.NOT_OWN
 ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE)
 WORD = re.compile(
     r"(?P<process>\d+)(\.(?P<n>\d+))?(?P<what>[a-zA-Z])(?P<edge>[?+~!-])?(?P<token>\d+)?"
-    r"(:(?P<lock>[\w#]+))?(/(?P<lease>[\d.]+))?(=(?P<version>-?\d+))?(@(?P<at>[\d.]+))?"
+    r"(:(?P<lock>[\w#]+|(/[a-z]+)+))?(/(?P<lease>[\d.]+))?(=(?P<version>-?\d+))?(@(?P<at>[\d.]+))?"
 )
 LEASE = 10.0
 

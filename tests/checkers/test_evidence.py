@@ -25,6 +25,7 @@ KEYS = [
     "tokens",
     "rejected",
     "expired_owner",
+    "serialisability",
     "failovers",
     "lease_margin",
     "utilisation",

@@ -36,6 +36,11 @@ HELD = "0a? 0a+7 0n? 0n+ "
         HELD + "1q?@30 1q+",
         HELD + "0r? 0r+ 2a? 2a~ 1q? 1q+9=0",
         HELD + "1q? 1q~",
+        HELD + "0c? 0c+ 0r? 0r+",
+        HELD + "0r? 0r+ 0c? 0c-",
+        HELD + "0c? 0r? 0r+ 0c+",
+        HELD + "0c? 0c-",
+        HELD + "0c? 0c~ 0r? 0r+ 0c? 0c~",
     ],
 )
 def test_an_answer_that_can_be_right_is_let_pass(text: str) -> None:
@@ -53,6 +58,9 @@ def test_an_answer_that_can_be_right_is_let_pass(text: str) -> None:
         HELD + "1q? 1q+7=4 0r? 0r+",
         HELD + "0L 1q? 1q+7=1",
         "1q? 1q+7=0 0a? 0a+7",
+        HELD + "0r? 0r+ 0c? 0c+",
+        HELD + "0c? 0c- 0n? 0n+",
+        HELD + "0L 0c? 0c+",
     ],
 )
 def test_an_answer_that_cannot_be_right_is_false(text: str) -> None:

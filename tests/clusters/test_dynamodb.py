@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from holdfast.clusters.systems.dynamodb import client as dynamodb
+from holdfast.clusters.systems.dynamodb import emulator
 from holdfast.clusters.systems.dynamodb.system import SYSTEM
 from holdfast.clusters.systems.dynamodb.table import Failed
 from holdfast.harness.events import Answer, Grant, Mode, Op, Status
@@ -112,6 +116,28 @@ def test_a_lost_table_is_made_again() -> None:
     table = Table(GetItem=[Failed("ResourceNotFoundException", "no table"), {}])
     assert acquired(over(table), wait_ns=10 * LEASE_NS).outcome is Status.OK
     assert ("CreateTable", {}) in table.asked
+
+
+def test_the_emulator_carries_out_one_request_at_a_time() -> None:
+    inside, most = [0], [0]
+
+    def application(environ: dict[str, Any], start: Any) -> Iterator[bytes]:
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        time.sleep(0.01)
+        yield b"done"
+        inside[0] -= 1
+
+    served = emulator.one_by_one(application)
+    said: list[list[bytes]] = []
+    threads = [
+        threading.Thread(target=lambda: said.append(list(served({}, print)))) for _ in range(5)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert said == [[b"done"]] * 5 and most == [1]
 
 
 def test_an_emulator_in_memory_promises_nothing_across_a_restart() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import json
 import sys
@@ -170,6 +171,29 @@ def test_only_a_key_that_is_there_says_that_the_lock_is_held() -> None:
 
     asyncio.run(talk())
     assert told == [Op.WAITING]
+
+
+def test_a_cancellation_that_comes_with_the_answer_is_not_lost() -> None:
+    async def talk() -> None:
+        bucket = Bucket()
+        mine = lock(bucket)
+        await taken(mine)
+        asked = asyncio.Event()
+
+        async def update(key: str, value: bytes, last: int) -> int:
+            asked.set()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(10)
+            return 2
+
+        bucket.update = update  # type: ignore[method-assign]
+        renewal = asyncio.ensure_future(mine.renew(GRANT, ttl_ns=LEASE_NS))
+        await asked.wait()
+        renewal.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await renewal
+
+    asyncio.run(talk())
 
 
 def test_a_server_is_told_its_peers_only_where_it_has_some(tmp_path: Path) -> None:

@@ -83,6 +83,30 @@ PLANS = {
         never=frozenset({"renew not-owner", "release not-owner", "lost ok"}),
         verdicts={"mutual-exclusion": "HOLDS"},
     ),
+    "a tree of locks": Told(
+        plan=small("reference", 1500, workload="hierarchy", clients=4, nodes=3),
+        answers=frozenset({"acquire ok", "waiting ok", "renew ok", "release ok"}),
+        never=frozenset({"acquire info", "release not-owner", "served-write fail", "lost ok"}),
+        verdicts={"mutual-exclusion": "HOLDS", "token-order": "HOLDS", "bounded-bypass": "HOLDS"},
+    ),
+    "an operator frees a lock": Told(
+        plan=small("reference", 4000, workload="manual-recovery", clients=4, gap_ms="40"),
+        answers=frozenset({"force-unlock ok", "lost ok", "served-write fail", "holder ok"}),
+        never=frozenset({"force-unlock fail"}),
+        verdicts={"mutual-exclusion": "HOLDS", "no-stale-write": "HOLDS"},
+    ),
+    "a hold shown as one word": Told(
+        plan=small("chubby", 1500, workload="sequencers", nodes=3),
+        answers=frozenset({"acquire ok", "check ok", "check fail", "release ok", "heartbeat ok"}),
+        never=frozenset({"check info", "release not-owner", "closed ok"}),
+        verdicts={"mutual-exclusion": "HOLDS", "truthful-queries": "HOLDS"},
+    ),
+    "a session that dies": Told(
+        plan=small("chubby", 6000, fault("pause", "holder", 500, 3000), nodes=3, session_ms="600"),
+        answers=frozenset({"acquire ok", "closed ok"}),
+        verdicts={"mutual-exclusion": "HOLDS"},
+        bites=frozenset({"pause"}),
+    ),
     "expiry": Told(
         plan=small("reference", 2500, HOLDER_PAUSED),
         answers=frozenset({"acquire ok", "lost ok"}),
@@ -183,6 +207,12 @@ def judged(told: Told, verdicts: dict[str, Any], seen: History) -> None:
 def test_the_simulated_arm_answers_as_it_must(name: str) -> None:
     told = PLANS[name]
     judged(told, *simulated(replace(told.plan, backend="sim")))
+
+
+def test_a_hold_that_an_operator_ended_is_told_as_revoked() -> None:
+    _, seen = simulated(replace(PLANS["an operator frees a lock"].plan, backend="sim"))
+    told = seen.rows["res"][seen.of(Op.LOST)]
+    assert {seen.strings[reason] for reason in told} == {"revoked"}
 
 
 @pytest.mark.parametrize("name", AT_ONCE)

@@ -22,6 +22,7 @@ SERVERS = {
     "etcd": "etcd",
     "zookeeper": "java",
     "nats-kv": "nats-server",
+    "postgres-advisory": "postgres",
 }
 TRIES_OF = {"etcd-15247": 20}
 """Where five would be too few for how rarely it shows."""
@@ -45,6 +46,44 @@ def test_a_finding_was_seen_and_its_command_can_be_run(
     assert "server" in found.package or "kazoo" in found.package or found.package in command(found)
     said = holdfast(capsys, *shlex.split(command(found))[1:], "--dry-run")
     assert said.code == 0, said.err
+
+
+def test_a_finding_is_a_scenario_too(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("--dry-run", "--seed", "5", "--set", "gap_ms=9")
+    long = holdfast(capsys, *shlex.split(command(FINDINGS["redis-py-4279"]))[1:], *asked)
+    short = holdfast(capsys, "scenario", "finding:redis-py-4279", *asked)
+    assert short.code == 0, short.err
+    assert short.out == long.out
+    assert "gap_ms" in short.out
+    shown = holdfast(capsys, "scenario", "finding:redis-py-4279", "--show")
+    assert shown.out.strip() == command(FINDINGS["redis-py-4279"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("finding:redis-py-427",), "did you mean 'redis-py-4279'"),
+        (("finding:redis-py-4279", "--seeds", "3"), "is no sweep"),
+        (("finding:redis-py-4279", "--backend", "moon"), "moon"),
+    ],
+)
+def test_a_finding_that_cannot_be_run_so_is_told(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = holdfast(capsys, "scenario", *words)
+    assert refused.code == 2
+    assert said in refused.err
+
+
+def test_the_list_says_what_breaks_how_often_who_reported_it_and_how_to_see_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    listed = holdfast(capsys, "list", "findings").out
+    for name, found in FINDINGS.items():
+        (line,) = [line for line in listed.splitlines() if line.startswith(f"{name} ")]
+        seen = f"{found.seen[0]} of {found.seen[1]}"
+        for told in (found.package, found.says, found.breaks, seen, found.cited, f"finding:{name}"):
+            assert told in line
 
 
 def shows(name: str, words: str, tmp_path: Path, tries: int) -> int:

@@ -104,7 +104,7 @@ def recorded(folder: Path) -> store.RunDir:
     return run
 
 
-@pytest.mark.parametrize("form", ["jsonl", "edn"])
+@pytest.mark.parametrize("form", ["jsonl", "edn", "csv", "parquet"])
 def test_an_exported_run_is_read_back_and_judged(
     capsys: Capture, tmp_path: Path, form: str
 ) -> None:

@@ -42,7 +42,7 @@ def test_a_mark_before_the_effect_is_at_most_once() -> None:
 
 
 def test_a_mark_after_the_effect_is_at_least_once() -> None:
-    found = [simulated("reference", "mark=1", seed=seed) for seed in range(1, 9)]
+    found = [simulated("reference", "mark=1", "writes=1", seed=seed) for seed in range(1, 9)]
     assert {"job-done-twice"} in [kinds for _, _, kinds in found]
     assert not any(promised or "job-never-done" in kinds for _, promised, kinds in found)
 

@@ -95,8 +95,8 @@ def test_a_planted_bug_is_found_by_a_scenario(capsys: Capture, tmp_path: Path) -
 
 
 def test_a_storm_of_tries_on_a_lock_that_never_comes_free_is_a_livelock() -> None:
-    given = {"backend": "sim", "mutant": "endless-lease", "time": "22s"}
-    plan = plan_of("retry-storm", SCENARIOS["retry-storm"], path_of("retry-storm"), given, ())
+    over = {"backend": "sim", "time": "22s", "options": {"mutant": "endless-lease"}}
+    plan = plan_of("retry-storm", over)
     ran = simulating.in_memory(prepare.manifest(prepare.complete(plan), "storm", ""))
     rows = {row["property"]: row for row in ran.verdicts["verdicts"]}
     assert "livelock" in [f["kind"] for f in rows["starvation-freedom"]["findings"]]

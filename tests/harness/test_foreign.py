@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,39 @@ def test_one_history_may_be_printed_in_many_ways(tmp_path: Path, before: str, af
     kept = [(op.process, op.f, op.begin, op.end, op.status) for op in ops_of(tmp_path, text)]
     first = [(op.process, op.f, op.begin, op.end, op.status) for op in ops_of(tmp_path, EDN)]
     assert kept == first
+
+
+ODD: dict[str, Callable[[str], str]] = {
+    "a byte order mark and lines of Windows": lambda text: "\ufeff" + text.replace("\n", "\r\n"),
+    "maps with a namespace": lambda text: text.replace("{:process", "#:op{:process"),
+    "records of Knossos": lambda text: text.replace("{:process", "#knossos.op.Op {:process"),
+    "a comment at the end": lambda text: text + "; no more",
+    "fields that nobody knows": lambda text: text.replace(
+        ":time", ":index 3, :x/y {:a #{##Inf}}, :time"
+    ),
+    "a discarded value": lambda text: text.replace(":type", '#_ #inst "2020" #_ [1 {}] :type'),
+    "a nemesis without words": lambda text: "{:process :nemesis, :type :sleep, :f nil}" + text,
+    "one list": lambda text: f"({text})",
+}
+
+
+@pytest.mark.parametrize("oddity", ODD)
+def test_oddities_of_edn_change_nothing(tmp_path: Path, oddity: str) -> None:
+    plain = EDN.strip()[1:-1]
+    kept = [(op.process, op.f, op.status, op.token) for op in ops_of(tmp_path, ODD[oddity](plain))]
+    assert kept == [(op.process, op.f, op.status, op.token) for op in ops_of(tmp_path, plain)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"process": 0, "type": "invoke", "f": "read"}\n{"process": "nemesis"}\n',
+        "INFO  jepsen.util - 0 :invoke :read nil\nINFO  jepsen.util - :nemesis :info nil nil\n",
+    ],
+)
+def test_lines_may_begin_with_a_byte_order_mark(tmp_path: Path, text: str) -> None:
+    (op,) = ops_of(tmp_path, "\ufeff" + text.replace("\n", "\r\n"))
+    assert (op.process, op.f) == (0, "read")
 
 
 def test_values_keep_their_shape(tmp_path: Path) -> None:

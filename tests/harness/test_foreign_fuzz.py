@@ -56,6 +56,15 @@ INFO  jepsen.util - 2\t:info\t:write\t:timed-out
 {"process": 1, "type": "ok", "f": "release", "key": "db", "time": 4, "error": ["\\u00e9", {}]}
 """,
     ),
+    "owner-mutex": (
+        "csv",
+        b"""f,mode,status,process,key,t_inv,t_ret,attempt,token,err
+acquire,exclusive,ok,1,"db ""1"" x",10,20,65537,7,
+renew,exclusive,invoked,1,"db ""1"" x",21,0,65537,-1,
+release,exclusive,not_owner,1,"db ""1"" x",30,31,65537,-1,lost
+acquire,shared,info,2,db,12,40,131073,-1,timeout
+""",
+    ),
 }
 PIECES = (
     b"[", b"]", b"{", b"}", b"(", b")", b'"', b"\\", b"#{", b"#_", b"#tag ", b";", b"##Inf",

@@ -9,14 +9,15 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from holdfast import sweeping
 from holdfast.commands import prepare
-from holdfast.commands.scenario_command import plan_of, table_of
+from holdfast.commands.scenario_command import plan_of
 from holdfast.harness.plan import Plan
-from holdfast.scenarios import SCENARIOS, path_of
+from holdfast.scenarios import SCENARIOS, staging
 from holdfast.simulating import one_plan
 
 OPS = 1_000_000
@@ -28,17 +29,16 @@ INCORRECT = {"majority", "redlock"}
 def plans(seed: int) -> Iterator[tuple[str, Plan]]:
     """Every scenario once, on a correct service; a sweep at the value whose turn it is."""
     for name, scenario in SCENARIOS.items():
-        path = path_of(name)
-        given = {"backend": "sim", "seed": seed}
-        if table_of(name, scenario, path, given, ())["system"] in INCORRECT:
-            given["system"] = "reference"
+        over: dict[str, Any] = {"backend": "sim", "seed": seed}
+        if staging.table_of(name, over)["system"] in INCORRECT:
+            over["system"] = "reference"
         if scenario.sweep:
-            table = table_of(name, scenario, path, given, ())
-            sweep = sweeping.read(table, str(path))
+            table = staging.table_of(name, over)
+            sweep = sweeping.read(table, name)
             value = sweep.values[seed % len(sweep.values)]
             yield name, prepare.complete(sweeping.plan_at(table, sweep, value))
         else:
-            yield name, prepare.complete(plan_of(name, scenario, path, given, ()))
+            yield name, prepare.complete(plan_of(name, over))
 
 
 @pytest.mark.power

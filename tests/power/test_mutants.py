@@ -56,7 +56,8 @@ def search(name: str, seeds: int) -> int:
 
 def test_every_planted_bug_is_described_and_every_description_planted() -> None:
     parts = {
-        "reference": [*NODES, *CLIENTS],
+        "reference": [name for name in (*NODES, *CLIENTS) if name != "no-lock-delay"],
+        "chubby": ["no-lock-delay"],
         "resource": list(STORES),
         "majority": list(VOTERS),
     }

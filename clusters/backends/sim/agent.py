@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from holdfast.clusters.backends.sim.client_faults import Disturb, Order
 from holdfast.clusters.backends.sim.clock import Skew
 from holdfast.clusters.backends.sim.disk_faults import FreezeWrite, TornWrite, wanted_dead
 from holdfast.clusters.backends.sim.loop import NodeLoop
@@ -224,7 +225,7 @@ class Clock:
         return evidence
 
 
-Active = Cut | Slow | Pause | Freeze | FreezeWrite | Kill | TornWrite | Clock
+Active = Cut | Slow | Pause | Freeze | FreezeWrite | Kill | TornWrite | Clock | Disturb | Order
 KINDS: dict[str, type[Active]] = {
     "cut": Cut,
     "slow": Slow,
@@ -234,4 +235,6 @@ KINDS: dict[str, type[Active]] = {
     "kill": Kill,
     "torn-write": TornWrite,
     "set_clock": Clock,
+    "disturb": Disturb,
+    "order": Order,
 }

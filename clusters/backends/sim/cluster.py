@@ -25,8 +25,9 @@ from holdfast.harness.client import Context, Parts
 from holdfast.harness.clock import MILLISECOND
 from holdfast.harness.entry import load
 from holdfast.harness.events import NO_TOKEN, Op
+from holdfast.harness.guard import Guard
 from holdfast.harness.phase import END, GO, PREPARE, PROBE
-from holdfast.harness.plan import Plan
+from holdfast.harness.plan import Plan, lock_names
 from holdfast.harness.ports import ClientSetup, Node, Place, System
 from holdfast.harness.seeds import stream
 from holdfast.harness.segments import DIED_ON_PURPOSE, DONE, IDLE, OPENED, READY
@@ -55,6 +56,8 @@ class Host:
     kept: Any = None
     last_words: str = ""
     recorder: MemoryRecorder | None = None
+    guard: Guard | None = None
+    """of the calls under way, where the node is a client"""
     trap: Callable[[Callable[[], None], Callable[[float], None]], None] | None = None
     """what a fault does to the next write to this node's disk, instead of what it does itself"""
     go: asyncio.Event = field(default_factory=asyncio.Event)
@@ -256,6 +259,7 @@ class SimCluster:
         process = number + GENERATION * (host.boots - 1)
         recorder = host.recorder = self._recorder(host, [process])
         ctx = self._context(host, process, recorder)
+        host.guard = ctx.guard
         await ctx.open()
         host.state = READY
         if self.phase < (PROBE if probe else GO):
@@ -305,7 +309,7 @@ class SimCluster:
             die=partial(self._die, host),
             now=self.engine.now,
         )
-        told.append(Context(parts, tuple(f"lock-{n}" for n in range(1, self.plan.locks + 1))))
+        told.append(Context(parts, tuple(lock_names(self.plan))))
         return told[0]
 
     def _die(self, host: Host) -> None:

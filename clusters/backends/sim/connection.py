@@ -171,6 +171,11 @@ class End:
         elif self._waiting:
             self._waiting.append(frame)
         elif not peer._closed:
+            network = self._network
+            if network.disturbances and network.disturbed(self.loop.node, peer.loop.node, frame):
+                peer._end(ConnectionResetError("reset on the way"))
+                peer._tell_peer()
+                return
             peer.receive(frame)
             if self._back.cuts:
                 self._back.dropped += 1

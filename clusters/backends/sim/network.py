@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.clusters.backends.sim.connection import SPIKE, End, pair
 from holdfast.clusters.backends.sim.engine import Engine, Handle
@@ -93,6 +93,12 @@ class Link:
         return delay_ns
 
 
+class Disturbance(Protocol):
+    """A fault that loses frames of single connections."""
+
+    def swallows(self, source: str, target: str, frame: Any) -> bool: ...
+
+
 class Listener:
     """An open port of a node."""
 
@@ -119,6 +125,8 @@ class Network:
         self._links: dict[tuple[str, str], Link] = {}
         self._listening: dict[tuple[str, int], tuple[Listener, Callable[[], Any]]] = {}
         self.ends: dict[str, dict[End, None]] = {}
+        self.disturbances: list[Disturbance] = []
+        """what swallows frames between a client and its servers, while it lasts"""
 
     def place(self, node: str, address: str, *, server: bool) -> None:
         """A node has an address."""
@@ -126,6 +134,14 @@ class Network:
         self.ends[node] = {}
         if server:
             self._servers[node] = None
+
+    def serves(self, node: str) -> bool:
+        """Whether the node is a lock server."""
+        return node in self._servers
+
+    def disturbed(self, source: str, target: str, frame: Any) -> bool:
+        """Whether a fault swallows this frame, after which its connection is reset."""
+        return any(fault.swallows(source, target, frame) for fault in self.disturbances)
 
     def name(self, address: str) -> str:
         """Whose address it is."""

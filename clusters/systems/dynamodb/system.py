@@ -20,6 +20,7 @@ from holdfast.harness.verdict import Promises
 KEPT = ("partition", "pause", "clock")
 REACHED = ("partition", "pause", "kill")
 READY_WITHIN_S = 0.5
+EMULATOR = "holdfast.clusters.systems.dynamodb.emulator"
 LISTING = {**HEADERS, "X-Amz-Target": f"{NAMESPACE}.ListTables", "Content-Length": "2"}
 SHEET = {
     "owner identity": "a record version unique to one write of one attempt",
@@ -81,7 +82,7 @@ class DynamoDb:
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
         """The emulator on every node; clients use the first."""
-        words = ("-m", "moto.server", "-H", node.address, "-p", str(PORT))
+        words = ("-m", EMULATOR, node.address, str(PORT))
         log = place.run_dir / "logs" / node.name / "moto.log"
         return Command(argv=(node.python, "-S", *words), log=log)
 

@@ -8,6 +8,7 @@ write in the bucket's log, so that of the creation is the token.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 import nats
@@ -100,7 +101,7 @@ class NatsLock:
 
     async def _create(self, lock: str, attempt: int) -> Answer:
         try:
-            revision = await self._bucket.create(lock, str(attempt).encode())
+            revision = await _heard(self._bucket.create(lock, str(attempt).encode()))
         except nats.js.errors.KeyWrongLastSequenceError:
             return Answer(outcome=Status.FAIL)
         except (nats.errors.Error, OSError) as error:
@@ -113,7 +114,8 @@ class NatsLock:
         value = str(grant.attempt).encode()
 
         async def write(revision: int) -> None:
-            self._newest[grant.attempt] = await self._bucket.update(grant.lock, value, revision)
+            written = self._bucket.update(grant.lock, value, revision)
+            self._newest[grant.attempt] = await _heard(written)
 
         answer = await self._if_ours(grant, write)
         if answer.outcome is not Status.OK:
@@ -124,7 +126,7 @@ class NatsLock:
         """Deletes the key on the same condition."""
 
         async def delete(revision: int) -> None:
-            await self._bucket.delete(grant.lock, last=revision)
+            await _heard(self._bucket.delete(grant.lock, last=revision))
 
         answer = await self._if_ours(grant, delete)
         self._newest.pop(grant.attempt, None)
@@ -149,7 +151,7 @@ class NatsLock:
             except (nats.errors.Error, OSError) as error:
                 return _answer(error)
             try:
-                entry = await self._bucket.get(grant.lock)
+                entry = await _heard(self._bucket.get(grant.lock))
             except (nats.js.errors.KeyNotFoundError, nats.js.errors.KeyDeletedError):
                 break
             except (nats.errors.Error, OSError) as error:
@@ -162,6 +164,20 @@ class NatsLock:
         """Lets the connection go; keys age by themselves."""
         if self._nats is not None:
             await self._nats.close()
+
+
+async def _heard(asked: Awaitable[Any]) -> Any:
+    """What the library answers. CancelledError if the caller was cancelled meanwhile.
+
+    The library waits by `asyncio.wait_for`, which before Python 3.12 drops a cancellation that
+    comes together with the answer.
+    """
+    try:
+        return await asked
+    finally:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError
 
 
 async def _quiet(error: Exception) -> None:

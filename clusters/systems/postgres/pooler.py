@@ -21,7 +21,8 @@ from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
 
 SERVER = "holdfast.clusters.systems.postgres.server"
 BEHIND = PORT + 1
-HOME = Path("/var/tmp")
+ELSEWHERE = Path("/var/tmp/holdfast-pgbouncer")
+"""In a container that goes with its run: the file lies with the server's own wherever it can."""
 
 
 def binary() -> str | None:
@@ -36,6 +37,7 @@ def settings(address: str) -> str:
         f"[databases]\n{DATABASE} = {server}\n[pgbouncer]\n"
         f"listen_addr = {address}\nlisten_port = {PORT}\nunix_socket_dir =\n"
         "auth_type = any\npool_mode = transaction\nserver_reset_query =\n"
+        "server_login_retry = 1\n"
     )
 
 
@@ -49,8 +51,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if pooler is None:
         sys.stderr.write("pgbouncer is not installed on this node\n")
         return 1
-    # Read by the pooler as soon as it runs; the number keeps two runs apart.
-    path = HOME / f"holdfast-pgbouncer-{os.getpid()}.ini"
+    wanted = Path(config["data"])
+    home = wanted if os.access(wanted, os.W_OK) else ELSEWHERE
+    home.mkdir(exist_ok=True)
+    path = home / "pgbouncer.ini"
     path.write_text(settings(config["address"]))
     behind = json.dumps({**config, "port": str(BEHIND)})
     subprocess.Popen([sys.executable, "-S", "-m", SERVER, "--config", behind])

@@ -98,13 +98,15 @@ class PostgresSession:
         await self._connection.close()
 
 
-async def connect(address: str, idle_ms: int) -> PostgresSession:
+async def connect(
+    address: str, idle_ms: int, *, port: int = PORT, user: str = USER, database: str = DATABASE
+) -> PostgresSession:
     """A new session, which the server ends after so long a silence (0: never). Raises NoSession."""
     opening = psycopg.AsyncConnection.connect(
         host=address,
-        port=PORT,
-        user=USER,
-        dbname=DATABASE,
+        port=port,
+        user=user,
+        dbname=database,
         sslmode="disable",
         gssencmode="disable",
         autocommit=True,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from holdfast.clusters.systems.reference import sequencers
 from holdfast.clusters.systems.reference.locks import Locks
 from holdfast.clusters.systems.reference.tables import (
     EXCLUSIVE,
@@ -59,12 +60,12 @@ class OnePermitMore(Locks):
 class OuterRelease(Locks):
     """Frees the lock with the first release, however often its owner has come in."""
 
-    def _end(self, index: int, hold: Hold, reason: str) -> None:
+    def end(self, index: int, hold: Hold, reason: str) -> None:
         entries = self.locks[hold.lock].holds
         for other in [h for h in entries if h != hold and h.token == hold.token]:
             if reason == "released":
-                super()._end(index, other, reason)
-        super()._end(index, hold, reason)
+                super().end(index, other, reason)
+        super().end(index, hold, reason)
 
 
 class ReentryByName(Locks):
@@ -106,8 +107,8 @@ class PlaceFromTheEnd(Locks):
 class FormerHolder(Locks):
     """Names the holder before, as a cache that is filled too late would."""
 
-    def __init__(self, *, order: str = "fifo") -> None:
-        super().__init__(order=order)
+    def __init__(self, *, order: str = "fifo", delays: bool = False) -> None:
+        super().__init__(order=order, delays=delays)
         self._seen: dict[str, Answer] = {}
 
     def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
@@ -115,6 +116,24 @@ class FormerHolder(Locks):
         before = self._seen.get(command["lock"], answer)
         self._seen[command["lock"]] = answer
         return {**before, "place": answer["place"], "length": answer["length"]}
+
+
+class EverySequencer(Locks):
+    """Takes a sequencer for in force if its generation was ever given out."""
+
+    def _check(self, index: int, command: Mapping[str, Any]) -> Answer:
+        lock, generation = sequencers.read(command["sequencer"]) or ("", -1)
+        given = 0 < generation <= self.tokens.newest.get(lock, 0)
+        return {"is": "in-force" if given else "not-in-force"}
+
+
+class NoLockDelay(Locks):
+    """Opens a lock as soon as the session of its holder has died."""
+
+    def end(self, index: int, hold: Hold, reason: str) -> None:
+        delays, self.delays = self.delays, False
+        super().end(index, hold, reason)
+        self.delays = delays
 
 
 # Order
@@ -134,6 +153,31 @@ class NoAging(Locks):
         super()._settle(waiter, index)
         lock = self.locks.get(waiter.lock, Lock())
         lock.queue[:] = [replace(other, passed=0) for other in lock.queue]
+
+
+# Subtrees
+
+
+class ParentOnly(Locks):
+    """Looks one step up and one step down a path, and no further."""
+
+    def line(self, name: str) -> Lock:
+        whole = super().line(name)
+        near = [hold for hold in whole.holds if abs(_depth(hold.lock) - _depth(name)) <= 1]
+        return replace(whole, holds=near) if near != whole.holds else whole
+
+
+class ForgottenDescendants(Locks):
+    """Looks up a path, and never at what lies below it."""
+
+    def line(self, name: str) -> Lock:
+        whole = super().line(name)
+        above = [hold for hold in whole.holds if len(hold.lock) <= len(name)]
+        return replace(whole, holds=above) if above != whole.holds else whole
+
+
+def _depth(path: str) -> int:
+    return path.count("/")
 
 
 # Several locks at once
@@ -158,6 +202,10 @@ LOCKS: dict[str, type[Locks]] = {
     "former-holder": FormerHolder,
     "last-come-first": LastComeFirst,
     "no-aging": NoAging,
+    "every-sequencer": EverySequencer,
+    "no-lock-delay": NoLockDelay,
+    "parent-only": ParentOnly,
+    "forgotten-descendants": ForgottenDescendants,
     "blind-to-circles": BlindToCircles,
 }
 """name -> the locks with that bug"""

@@ -15,18 +15,18 @@ from holdfast.clusters.systems.reference.tables import Answer, Hold
 class ReleaseByName(Locks):
     """Knows a holder by its name, whichever attempt a request comes with."""
 
-    def __init__(self, *, order: str = "fifo") -> None:
-        super().__init__(order=order)
+    def __init__(self, *, order: str = "fifo", delays: bool = False) -> None:
+        super().__init__(order=order, delays=delays)
         self._names: dict[int, str] = {}
 
     def _acquire(self, index: int, command: Mapping[str, Any]) -> Answer:
         self._names[command["session"]] = command["owner"]
         return super()._acquire(index, command)
 
-    def _held(self, command: Mapping[str, Any]) -> Hold | None:
+    def held(self, command: Mapping[str, Any]) -> Hold | None:
         lock, name = self.locks.get(command["lock"]), self._names.get(command.get("session", -1))
         named = (hold for hold in (lock.holds if lock else ()) if hold.owner == name)
-        return super()._held(command) or next(named, None)
+        return super().held(command) or next(named, None)
 
 
 class FormerState(Locks):

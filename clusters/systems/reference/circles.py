@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from holdfast.clusters.systems.reference import admission
+from holdfast.clusters.systems.reference import admission, trees
 from holdfast.clusters.systems.reference.tables import EXCLUSIVE, PERMITS, Answer, Lock, Waiter
 
 
@@ -19,7 +19,7 @@ def closed_by(locks: Mapping[str, Lock], waiter: Waiter, order: str) -> Answer |
 
     A search over the sessions that it would wait for, each of them once.
     """
-    if any(hold.session == waiter.session for hold in locks[waiter.lock].holds):
+    if any(hold.session == waiter.session for hold in trees.line(locks, waiter.lock).holds):
         return None
     waiting: dict[int, list[Waiter]] = {}
     for lock in locks.values():
@@ -30,7 +30,7 @@ def closed_by(locks: Mapping[str, Lock], waiter: Waiter, order: str) -> Answer |
     left = [(waiter, "")]
     while left:
         asking, way = left.pop()
-        for session, owner in _blockers(locks[asking.lock], asking, order):
+        for session, owner in _blockers(trees.line(locks, asking.lock), asking, order):
             step = f"{asking.owner} waits for {owner} because of {asking.lock}"
             told = f"{way}, {step}" if way else step
             if session == waiter.session:

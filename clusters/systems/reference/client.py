@@ -14,7 +14,9 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+from holdfast.clusters.systems.reference import sequencers
 from holdfast.clusters.systems.reference.beliefs import Held, Wait
+from holdfast.clusters.systems.reference.meaning import meant, said
 from holdfast.clusters.systems.reference.options import read
 from holdfast.clusters.systems.reference.requests import MAX_NS
 from holdfast.clusters.systems.reference.talk import UNANSWERED, Talk
@@ -23,24 +25,6 @@ from holdfast.harness.clock import SECOND
 from holdfast.harness.events import NO_TOKEN, PLAIN, Answer, Grant, Mode, Op, Status, Terms
 from holdfast.harness.ports import CLIENT, ClientSetup, Queried
 from holdfast.harness.seeds import stream
-
-MEANING: dict[str, Status] = {
-    "granted": Status.OK,
-    "renewed": Status.OK,
-    "released": Status.OK,
-    "held": Status.FAIL,
-    "changed": Status.FAIL,
-    "deadlock": Status.FAIL,
-    "timed-out": Status.FAIL,
-    "cancelled": Status.FAIL,
-    "dropped": Status.FAIL,
-    "session-ended": Status.FAIL,
-    "never-sent": Status.FAIL,
-    "bad-request": Status.FAIL,
-    "too-many-requests": Status.FAIL,
-    "not-holder": Status.NOT_OWNER,
-}
-"""What the service says -> what it means. All else ("unanswered", "stale" ...) is INFO."""
 
 ASK_S = 0.6
 """A hold or a wait that was not heard of for so long is asked about."""
@@ -98,7 +82,7 @@ class ReferenceClient:
             attempt=attempt,
             ttl_ns=MAX_NS - 1 if self._session_ns else ttl_ns,
             wait_ns=min(wait_ns, MAX_NS - 1),
-            terms=_said(terms),
+            terms=said(terms),
             decided=asyncio.get_running_loop().create_future(),
             asked_s=self._until(0.0),
             heard_s=self._until(0.0),
@@ -124,7 +108,7 @@ class ReferenceClient:
             self._lost(grant.attempt, str(answer["reason"]))
         elif answer["is"] == "renewed" and grant.attempt in self._holds:
             self._holds[grant.attempt].heard_s = self._until(0.0)
-        return self._meant(answer)
+        return meant(answer)
 
     async def release(self, grant: Grant) -> Answer:
         """As `LockClient`. From here on the client no longer thinks that it holds."""
@@ -132,7 +116,7 @@ class ReferenceClient:
         answer = await self._call(
             "release", lock=grant.lock, attempt=grant.attempt, token=grant.token
         )
-        return self._meant(answer)
+        return meant(answer)
 
     async def query(self, lock: str, *, attempt: int) -> Queried:
         """As `QueryLockClient`; asked of the log, not of what a leader remembers."""
@@ -146,6 +130,17 @@ class ReferenceClient:
             renewals=answer.get("renewals", 0),
             place=answer["place"],
         )
+
+    async def check(self, grant: Grant) -> Answer:
+        """As `SequencerLockClient`; what is shown is the sequencer of the hold."""
+        shown = sequencers.written(grant.lock, grant.token)
+        until_s = self._until(self._call_s)
+        return meant(await self._talk.plain("check", until_s=until_s, sequencer=shown))
+
+    async def force(self, lock: str, *, token: int) -> Answer:
+        """As `OperatorLockClient`; a hold that is not there may have ended by this very request."""
+        until_s = self._until(self._call_s)
+        return meant(await self._talk.plain("force", until_s=until_s, lock=lock, token=token))
 
     async def close(self) -> None:
         """Lets the connections go; leases run on, a session with heartbeats is ended."""
@@ -179,7 +174,7 @@ class ReferenceClient:
         if answer["is"] == "unanswered":
             answer = await self._cancel(seq)
         if answer["is"] != "granted":
-            return self._meant(answer)
+            return meant(answer)
         token, ttl_ns = answer["token"], self._session_ns or wait.ttl_ns
         passed_ns = 0 if at_once else round((self._until(0.0) - wait.asked_s) * SECOND)
         if 2 * passed_ns > ttl_ns:
@@ -360,17 +355,6 @@ class ReferenceClient:
         finally:
             self._talk.finish(seq)
 
-    def _meant(self, answer: Frame) -> Answer:
-        word = str(answer["is"])
-        outcome = MEANING.get(word, Status.INFO)
-        detail = answer.get("reason") or answer.get("why") or answer.get("newest")
-        return Answer(
-            outcome=outcome,
-            token=answer.get("token", NO_TOKEN) if outcome is Status.OK else NO_TOKEN,
-            ttl_ns=answer.get("ttl_ns", 0) if outcome is Status.OK else 0,
-            error="" if outcome is Status.OK else f"{word}: {detail}" if detail else word,
-        )
-
     def _until(self, seconds: float) -> float:
         return self._talk.time() + seconds
 
@@ -378,16 +362,6 @@ class ReferenceClient:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
-
-
-def _said(terms: Terms) -> Frame:
-    """The part of an acquire that says on what terms: what is not plain, nothing if all is."""
-    if terms is PLAIN:
-        return {}
-    names = Terms.__dataclass_fields__
-    given = {name: getattr(terms, name) for name in names}
-    unlike = {n: int(v) if n == "mode" else v for n, v in given.items() if v != getattr(PLAIN, n)}
-    return {"terms": unlike} if unlike else {}
 
 
 def client(setup: ClientSetup) -> ReferenceClient:

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.clusters.systems.reference import admission, circles
+from holdfast.clusters.systems.reference import admission, circles, decided, sequencers, trees
+from holdfast.clusters.systems.reference.endings import Endings
 from holdfast.clusters.systems.reference.tables import (
-    MAX_ENDED,
     MAX_OPEN,
     MAX_SESSIONS,
     PERMITS,
     Answer,
     Beat,
+    Closed,
     Ended,
     Event,
     Freed,
@@ -36,15 +37,19 @@ Handler = Callable[[int, Mapping[str, Any]], Answer]
 
 
 class Locks:
-    """Locks, queues, sessions, tokens. order: one of `admission.ORDERS`."""
+    """Locks, queues, sessions, tokens. order: one of `admission.ORDERS`.
 
-    def __init__(self, *, order: str = "fifo") -> None:
+    delays   whether a lock whose holder died stays closed until the leader opens it again
+    """
+
+    def __init__(self, *, order: str = "fifo", delays: bool = False) -> None:
         self.order = order
+        self.delays = delays
         self.index = 0
         self.tokens = Tokens()
         self.locks: dict[str, Lock] = {}
         self.sessions: dict[int, Session] = {}
-        self.ended: dict[tuple[str, int, int], str] = {}
+        self.endings = Endings()
         self._events: list[Event] = []
 
     def apply(self, index: int, command: Mapping[str, Any] | None) -> tuple[Answer, list[Event]]:
@@ -55,6 +60,8 @@ class Locks:
         if command is None:
             return {"is": "noop"}, []
         op = str(command["op"])
+        if op in decided.COMMANDS:
+            return decided.COMMANDS[op](self, index, command), self._events
         handler: Handler = getattr(self, _HANDLERS[op])
         once = op in _ONCE
         answer = self._once(index, command, handler) if once else handler(index, command)
@@ -68,7 +75,7 @@ class Locks:
             return {"is": "no-session"}
         self._use(session)
         if given_up := session.finish(command["done"]):
-            self._unqueue(index, session, given_up, "given-up")
+            self.unqueue(index, session, given_up, "given-up")
         seq = command["seq"]
         if seq < session.done:
             return {"is": "stale"}
@@ -86,21 +93,33 @@ class Locks:
         lock = self.locks[str(known["lock"])]
         wanted = (command["session"], command["seq"])
         waiter = next(w for w in lock.queue if (w.session, w.seq) == wanted)
-        if self.order == "racing" and lock.admits(waiter):
+        if self.free_to(waiter):
             lock.queue.remove(waiter)
             self._settle(waiter, index)
             if not lock.holds:
-                self._serve(index, waiter.lock)
+                self.serve(index, waiter.lock)
             return self.sessions[waiter.session].answers[waiter.seq]
-        return self._queued(lock, waiter)
+        return self._queued(waiter)
 
-    def _queued(self, lock: Lock, waiter: Waiter) -> Answer:
-        place = admission.place(lock, waiter, self.order)
+    def free_to(self, waiter: Waiter) -> bool:
+        """Whether clients race, and this one would be granted the lock if it asked again now."""
+        return self.order == "racing" and self.line(waiter.lock).admits(waiter)
+
+    def place(self, waiter: Waiter) -> int:
+        """How many are before a waiter."""
+        return admission.place(self.line(waiter.lock), waiter, self.order)
+
+    def line(self, name: str) -> Lock:
+        """The lock as those meet it who want it: a path with all that is on its line."""
+        return trees.line(self.locks, name)
+
+    def _queued(self, waiter: Waiter) -> Answer:
+        place = self.place(waiter)
         return {"is": "queued", "lock": waiter.lock, "attempt": waiter.attempt, "place": place}
 
     def _acquire(self, index: int, command: Mapping[str, Any]) -> Answer:
         name = command["lock"]
-        lock = self.locks.get(name) or Lock()
+        lock = self.line(name)
         waiter = Waiter(
             session=command["session"],
             seq=command["seq"],
@@ -109,6 +128,7 @@ class Locks:
             ttl_ns=command["ttl_ns"],
             wait_ns=command["wait_ns"],
             owner=command["owner"],
+            came=index,
             **(command.get("terms") or {}),
         )
         if changed := self.tokens.changed(waiter):
@@ -117,14 +137,14 @@ class Locks:
             self.sessions[waiter.session].busy += 1
             return self._grant(index, waiter)
         if waiter.wait_ns == 0:
-            other = (lock.holds or lock.queue)[0]
-            return {"is": "held", "owner": other.owner}
+            owners = [*(h.owner for h in lock.holds), *(w.owner for w in lock.queue)]
+            return {"is": "held", "owner": next(iter(owners), "nobody until the delay is over")}
         if self.sessions[waiter.session].busy and (circle := self.circle(waiter)):
             return circle
-        lock.queue.append(waiter)
+        self.locks.setdefault(name, Lock()).queue.append(waiter)
         self.sessions[waiter.session].busy += 1
         self._events.append(Queued(waiter=waiter))
-        return self._queued(lock, waiter)
+        return self._queued(waiter)
 
     def lets_in(self, lock: Lock, waiter: Waiter) -> bool:
         """Whether somebody who just comes is granted the lock at once."""
@@ -139,7 +159,7 @@ class Locks:
         return admission.following(lock, self.order)
 
     def _renew(self, index: int, command: Mapping[str, Any]) -> Answer:
-        hold = self._held(command)
+        hold = self.held(command)
         if hold is None:
             return self._not_holder(command)
         holds = self.locks[hold.lock].holds
@@ -150,10 +170,10 @@ class Locks:
         return {"is": "renewed", "token": hold.token, "ttl_ns": hold.ttl_ns}
 
     def _release(self, index: int, command: Mapping[str, Any]) -> Answer:
-        hold = self._held(command)
+        hold = self.held(command)
         if hold is None:
             return self._not_holder(command)
-        self._end(index, hold, "released")
+        self.end(index, hold, "released")
         return {"is": "released", "token": hold.token}
 
     def _cancel(self, index: int, command: Mapping[str, Any]) -> Answer:
@@ -168,18 +188,18 @@ class Locks:
         known = session.answers.get(target)
         if known is None or known["is"] == "queued":
             if known is not None:
-                self._unqueue(index, session, [target], "cancelled")
+                self.unqueue(index, session, [target], "cancelled")
             session.answers[target] = {"is": "cancelled"}
             return session.answers[target]
         if known["is"] == "granted" and command["drop"]:
-            hold = self._held(known)
+            hold = self.held(known)
             if hold is not None:
-                self._end(index, hold, "abandoned")
+                self.end(index, hold, "abandoned")
         return known
 
     # Who owns
 
-    def _held(self, command: Mapping[str, Any]) -> Hold | None:
+    def held(self, command: Mapping[str, Any]) -> Hold | None:
         lock = self.locks.get(command["lock"])
         attempt, token = command["attempt"], command["token"]
         for hold in lock.holds if lock else ():
@@ -193,13 +213,13 @@ class Locks:
 
     def fate(self, lock: str, token: int, attempt: int) -> str:
         """ "held", or why that hold ended, or "unknown" if it is too long ago or never was."""
-        if self._held({"lock": lock, "token": token, "attempt": attempt}):
+        if self.held({"lock": lock, "token": token, "attempt": attempt}):
             return "held"
-        return self.ended.get((lock, token, attempt), "unknown")
+        return self.endings.why(lock, token, attempt)
 
     def _grant(self, index: int, waiter: Waiter) -> Answer:
         lock = self.locks.setdefault(waiter.lock, Lock())
-        hold = Hold.of(waiter, token=self._token(lock, waiter), index=index)
+        hold = Hold.of(waiter, token=self._token(waiter), index=index)
         lock.holds.append(hold)
         self._events.append(Started(hold=hold))
         answer: Answer = {
@@ -212,32 +232,37 @@ class Locks:
         self.sessions[waiter.session].answers[waiter.seq] = answer
         return answer
 
-    def _token(self, lock: Lock, waiter: Waiter) -> int:
+    def _token(self, waiter: Waiter) -> int:
         """A new one, or that of the holds it joins: for who comes in again, and for readers, none
         of whom is newer than another."""
-        if lock.holds and waiter.mode != PERMITS:
-            return lock.holds[0].token
+        holds = self.line(waiter.lock).holds
+        if holds and waiter.mode != PERMITS:
+            return holds[0].token
         return self.tokens.next(waiter.lock)
 
-    def _end(self, index: int, hold: Hold, reason: str) -> None:
+    def end(self, index: int, hold: Hold, reason: str) -> None:
         self.locks[hold.lock].holds.remove(hold)
         self.sessions[hold.session].busy -= 1
-        self.ended[hold.lock, hold.token, hold.attempt] = reason
-        if len(self.ended) > MAX_ENDED:
-            del self.ended[next(iter(self.ended))]
+        self.endings.note(hold, reason)
         self._events.append(Ended(hold=hold, reason=reason))
-        self._serve(index, hold.lock)
+        if self.delays and reason in _DEATHS:
+            self.locks[hold.lock].closed = index
+            self._events.append(Closed(lock=hold.lock, since=index))
+        self.serve(index, hold.lock)
 
-    def _serve(self, index: int, name: str) -> None:
+    def serve(self, index: int, name: str) -> None:
         """Lets in whom there is room for now, in the order of the queue; in a race, tells them."""
-        lock = self.locks[name]
-        if self.order == "racing":
-            self._events += [Freed(waiter=w) for w in lock.queue if lock.admits(w)]
-        while (waiter := self.following(lock)) is not None:
-            lock.queue.remove(waiter)
-            self._settle(waiter, index)
-        if not lock.holds and not lock.queue:
-            del self.locks[name]
+        for one in trees.beside(self.locks, name):
+            lock = self.locks.get(one)
+            if lock is None:
+                continue
+            self._events += [Freed(waiter=w) for w in lock.queue if self.free_to(w)]
+            while (waiter := self.following(self.line(one))) in lock.queue:
+                assert waiter is not None, "no queue has nobody in it"
+                lock.queue.remove(waiter)
+                self._settle(waiter, index)
+            if lock.idle:
+                del self.locks[one]
 
     def _settle(self, waiter: Waiter, index: int) -> None:
         """Grants a lock to one who waited for it, or turns it down if that came too late."""
@@ -248,11 +273,12 @@ class Locks:
             session.answers[waiter.seq] = answer
         else:
             answer = self._grant(index, waiter)
-            if self.order == "priority" and (queue := self.locks[waiter.lock].queue):
+            for one in trees.beside(self.locks, waiter.lock) if self.order == "priority" else ():
+                queue = self.locks[one].queue
                 queue[:] = [other.passed_over() for other in queue]
         self._events.append(Settled(waiter=waiter, answer=answer))
 
-    def _unqueue(self, index: int, session: Session, seqs: list[int], answer: str) -> None:
+    def unqueue(self, index: int, session: Session, seqs: list[int], answer: str) -> None:
         """Takes waiters of one session out of their queues: all, before another is let in."""
         left = [w for w in self.waiters(session.number) if w.seq in seqs]
         for waiter in left:
@@ -263,7 +289,7 @@ class Locks:
                 session.answers[waiter.seq] = settled
             self._events.append(Settled(waiter=waiter, answer=settled))
         for name in dict.fromkeys(waiter.lock for waiter in left):
-            self._serve(index, name)
+            self.serve(index, name)
 
     # Sessions
 
@@ -291,15 +317,15 @@ class Locks:
         session = self.sessions.get(command["session"])
         if session is None:
             return {"is": "no-session"}
-        self._end_session(index, session)
+        self.end_session(index, session, "closed")
         return {"is": "closed"}
 
-    def _end_session(self, index: int, session: Session) -> None:
+    def end_session(self, index: int, session: Session, why: str) -> None:
         waiting = [waiter.seq for waiter in self.waiters(session.number)]
-        self._unqueue(index, session, waiting, "session-ended")
+        self.unqueue(index, session, waiting, "session-ended")
         for hold in [hold for lock in self.locks.values() for hold in lock.holds]:
             if hold.session == session.number:
-                self._end(index, hold, "session")
+                self.end(index, hold, why)
         self._gone(session)
 
     def _gone(self, session: Session) -> None:
@@ -320,46 +346,17 @@ class Locks:
         """What a session waits for, lock by lock."""
         return [w for lock in self.locks.values() for w in lock.queue if w.session == session]
 
-    # What the leader decides, each conditional on what it saw
-
-    def _expire(self, index: int, command: Mapping[str, Any]) -> Answer:
-        """Ends a lease, unless it was renewed since the leader saw it run out."""
-        hold = self._held(command)
-        if hold is None or hold.renewal != command["renewal"]:
-            return {"is": "overtaken"}
-        self._end(index, hold, "expired")
-        return {"is": "expired"}
-
-    def _drop(self, index: int, command: Mapping[str, Any]) -> Answer:
-        """Ends a wait that has lasted its time, or whose client has gone."""
-        session = self.sessions.get(command["session"])
-        known = session.answers.get(command["seq"]) if session else None
-        if session is None or known is None or known["is"] != "queued":
-            return {"is": "overtaken"}
-        self._unqueue(index, session, [command["seq"]], command["why"])
-        return {"is": "dropped"}
-
-    def _expire_session(self, index: int, command: Mapping[str, Any]) -> Answer:
-        session = self.sessions.get(command["session"])
-        if session is None or session.beat != command["beat"]:
-            return {"is": "overtaken"}
-        self._end_session(index, session)
-        return {"is": "expired"}
-
-    # Operator and queries
-
-    def _force(self, index: int, command: Mapping[str, Any]) -> Answer:
-        lock = self.locks.get(command["lock"])
-        holds = [h for h in (lock.holds if lock else []) if command["token"] in (-1, h.token)]
-        if not holds:
-            return {"is": "not-held"}
-        for hold in holds:
-            self._end(index, hold, "revoked")
-        return {"is": "forced", "token": holds[0].token, "owner": holds[0].owner}
+    # Queries
 
     def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
-        lock = self.locks.get(command["lock"]) or Lock()
-        return admission.described(lock, command["attempt"], self.order)
+        return admission.described(self.line(command["lock"]), command["attempt"], self.order)
+
+    def _check(self, index: int, command: Mapping[str, Any]) -> Answer:
+        """Whether the hold that a sequencer names is in force."""
+        lock, generation = sequencers.read(command["sequencer"]) or ("", -1)
+        holds = self.locks[lock].holds if lock in self.locks else []
+        in_force = any(hold.token == generation for hold in holds)
+        return {"is": "in-force" if in_force else "not-in-force"}
 
     # Snapshots
 
@@ -367,34 +364,34 @@ class Locks:
         """All of it as JSON; equal machines give equal dumps, orders included."""
         return {
             "order": self.order,
+            "delays": self.delays,
             "index": self.index,
             "tokens": self.tokens.dump(),
             "locks": [[name, lock.dump()] for name, lock in self.locks.items()],
             "sessions": [session.dump() for session in self.sessions.values()],
-            "ended": [[*hold, why] for hold, why in self.ended.items()],
+            "ended": self.endings.dump(),
         }
 
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> Locks:
         """The machine of a dump."""
-        locks = cls(order=state["order"])
+        locks = cls(order=state["order"], delays=state["delays"])
         locks.index, locks.tokens = state["index"], Tokens.load(state["tokens"])
         locks.locks = {name: Lock.load(lock) for name, lock in state["locks"]}
         sessions = [Session.load(session) for session in state["sessions"]]
         locks.sessions = {session.number: session for session in sessions}
-        locks.ended = {(lock, token, n): why for lock, token, n, why in state["ended"]}
+        locks.endings = Endings.load(state["ended"])
         return locks
 
 
+_DEATHS = ("session", "expired")
+"""Ends of a hold by which nobody says that the holder has stopped."""
 _ONCE = ("acquire", "renew", "release", "cancel")
 _HANDLERS = {
     **{op: f"_{op}" for op in _ONCE},
     "open": "_open",
     "beat": "_beat",
     "close": "_close",
-    "expire": "_expire",
-    "drop": "_drop",
-    "expire-session": "_expire_session",
-    "force": "_force",
     "holder": "_holder",
+    "check": "_check",
 }

@@ -26,7 +26,7 @@ from holdfast.clusters.systems.reference.tokens import Tokens
 class ReleaseByLock(Locks):
     """Asks only for the name of the lock."""
 
-    def _held(self, command: Mapping[str, Any]) -> Hold | None:
+    def held(self, command: Mapping[str, Any]) -> Hold | None:
         lock = self.locks.get(command["lock"])
         return lock.holds[0] if lock and lock.holds else None
 
@@ -34,13 +34,13 @@ class ReleaseByLock(Locks):
 class LostWakeUp(Locks):
     """Grants to the next in the queue after a release only."""
 
-    def _end(self, index: int, hold: Hold, reason: str) -> None:
+    def end(self, index: int, hold: Hold, reason: str) -> None:
         if reason != "expired":
-            super()._end(index, hold, reason)
+            super().end(index, hold, reason)
             return
         lock = self.locks[hold.lock]
         queue, lock.queue = lock.queue, []
-        super()._end(index, hold, reason)
+        super().end(index, hold, reason)
         if queue:
             self.locks[hold.lock] = Lock(queue=queue)
 

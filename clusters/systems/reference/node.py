@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.clusters.systems.reference import admission
 from holdfast.clusters.systems.reference.consensus import Consensus, Role, Timing
 from holdfast.clusters.systems.reference.locks import Locks
 from holdfast.clusters.systems.reference.messages import Durable, Entry, Message, Save, Snapshot
@@ -21,6 +20,7 @@ from holdfast.clusters.systems.reference.options import Options
 from holdfast.clusters.systems.reference.requests import UNLOGGED, command
 from holdfast.clusters.systems.reference.tables import (
     Beat,
+    Closed,
     Ended,
     Event,
     Freed,
@@ -102,12 +102,13 @@ class LockNode:
         self.consensus = self.consensus_type(
             name=name, peers=peers, timing=timing, rng=rng, durable=durable, now_ns=now_ns
         )
-        self._locks = self.locks_type(order=options.queue)
+        self._locks = self.locks_type(order=options.queue, delays=bool(options.delay_ns))
         if durable.snapshot.index:
             self._locks = self.locks_type.load(durable.snapshot.state)
         self._behind: list[tuple[int, Entry]] = []
         self.serving = False
         self._every = options.snapshot_every
+        self._delay_ns = options.delay_ns
         self._pending: dict[int, tuple[int, int, Any]] = {}
         self._connections: dict[int, int] = {}
         self._timers = Timers()
@@ -216,11 +217,9 @@ class LockNode:
             return {"is": "unknown"}
         if known["is"] != "queued":
             return known
-        lock = self.locks.locks[known["lock"]]
-        waiter = next(w for w in lock.queue if w.attempt == known["attempt"])
-        free = self.locks.order == "racing" and lock.admits(waiter)
-        place = admission.place(lock, waiter, self.locks.order)
-        return {**known, "place": place, "free": free}
+        queue = self.locks.locks[known["lock"]].queue
+        waiter = next(w for w in queue if w.attempt == known["attempt"])
+        return {**known, "place": self.locks.place(waiter), "free": self.locks.free_to(waiter)}
 
     def _status(self) -> dict[str, Any]:
         """What this node is, and what it has taken in so far; `behind` commands are left aside."""
@@ -282,7 +281,9 @@ class LockNode:
             return
         self.serving = True
         self._timers.clear()
-        for lock in self.locks.locks.values():
+        for name, lock in self.locks.locks.items():
+            if lock.closed:
+                self._on_event(now_ns, Closed(lock=name, since=lock.closed))
             for hold in lock.holds:
                 self._on_event(now_ns, Started(hold=hold))
             for waiter in lock.queue:
@@ -322,6 +323,9 @@ class LockNode:
                 self._tell(waiter.session, {"event": "settled", "seq": waiter.seq, **answer})
             case Freed(waiter=waiter):
                 self._tell(waiter.session, {"event": "freed", "seq": waiter.seq})
+            case Closed(lock=lock, since=since):
+                reopen = {"op": "reopen", "lock": lock, "since": since}
+                self._timers.set(("closed", lock), now_ns + self._delay_ns, reopen)
             case Beat(session=session, ttl_ns=ttl_ns, beat=beat):
                 seen = {"op": "expire-session", "session": session, "beat": beat}
                 self._timers.set(("session", session), now_ns + ttl_ns, seen)

@@ -15,6 +15,8 @@ KNOWN: dict[str, str] = {
     "election_ms": "50 to 10000, default 400: a follower waits for its leader so long, up to twice",
     "session_ms": "0 (default): pure leases; else clients keep a session alive by heartbeats and"
     " lose all their locks when it has been silent for so long",
+    "delay_ms": "0 (default): a lock whose holder died is free at once; else nobody is let in for"
+    " so long after the end of its session or lease",
     "snapshot_every": "10 to 1000000, default 4000: log entries between two snapshots",
     "owner": "a name that all clients give themselves, as if they shared one id; by default each"
     " has its own",
@@ -25,6 +27,7 @@ KNOWN: dict[str, str] = {
 _RANGES = {
     "election_ms": (50, 10_000),
     "session_ms": (0, 3_600_000),
+    "delay_ms": (0, 3_600_000),
     "snapshot_every": (10, 1_000_000),
 }
 
@@ -36,6 +39,7 @@ class Options:
     queue: str = "fifo"
     election_ns: int = 400 * MILLISECOND
     session_ns: int = 0
+    delay_ns: int = 0
     snapshot_every: int = 4000
     mutant: str = ""
 
@@ -65,6 +69,7 @@ def read(given: Mapping[str, str]) -> tuple[Options, list[str]]:
         queue=queue,
         election_ns=numbers.get("election_ms", default.election_ns // MILLISECOND) * MILLISECOND,
         session_ns=numbers.get("session_ms", 0) * MILLISECOND,
+        delay_ns=numbers.get("delay_ms", 0) * MILLISECOND,
         snapshot_every=numbers.get("snapshot_every", default.snapshot_every),
         mutant=given.get("mutant", ""),
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from holdfast.clusters.systems.reference import trees
 from holdfast.clusters.systems.reference.admission import PRIORITIES
 from holdfast.clusters.systems.reference.tables import EXCLUSIVE, PERMITS
 
-MAX_TEXT = 256
+MAX_TEXT = 512
 MAX_NS = 24 * 3600 * 1_000_000_000
 """the longest lease and the longest wait: a day"""
 MAX_PERMITS = 1 << 16
@@ -79,6 +80,7 @@ REQUESTS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "cancel": {**_NUMBERED, "target": _COUNT, "drop": lambda value: type(value) is bool},
     "force": {"lock": text, "token": whole(-1, _BIG)},
     "holder": {"lock": text, "attempt": whole(-_BIG, _BIG)},
+    "check": {"sequencer": text},
     "ask": {"session": _COUNT, "holds": list_of(_hold), "waits": list_of(_COUNT)},
     "status": {},
 }
@@ -104,4 +106,7 @@ def command(
             return {}, f"{op}: {name} is {value!r:.80}"
         if value is not None or name in frame:
             asked[name] = value
+    terms = asked.get("terms") or {}
+    if trees.is_path(asked.get("lock", "")) and terms.get("mode", EXCLUSIVE) != EXCLUSIVE:
+        return {}, f"{op}: {asked['lock']!r:.80} is a path, and a path is held alone"
     return asked, ""

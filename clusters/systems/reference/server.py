@@ -167,6 +167,7 @@ class Server:
         if options.mutant:
             self._node.clocks = clocks
         self._presses = self._node.presses
+        self._over = False
         self._links = {
             peer: PeerLink(
                 me=self._name,
@@ -228,12 +229,12 @@ class Server:
     def put(self, item: Input) -> None:
         """Something for the next step, which is taken at once unless the item can wait."""
         self._inbox.append(item)
-        if self._turn_due is None and self._presses(item) and not self._failed.done():
+        if self._turn_due is None and self._presses(item) and not self._over:
             self._turn_due = self._soon(self._turn)
 
     def _turn(self) -> None:
         self._turn_due = None
-        if self._failed.done():
+        if self._over:
             return
         inputs, self._inbox = self._inbox, []
         try:
@@ -244,6 +245,7 @@ class Server:
                 self._storage.sync()
         except Exception as error:
             # A node that cannot keep what it says, or does not understand itself, says no more.
+            self._over = True
             self._failed.set_exception(error)
             return
         self._emit(effects)
@@ -263,7 +265,7 @@ class Server:
 
     def _on_timer(self) -> None:
         self._timer = None
-        if self._inbox or self._failed.done() or not self._node.rests(self._now()):
+        if self._inbox or self._over or not self._node.rests(self._now()):
             self._turn()
         else:
             self._wake(self._due_ns)

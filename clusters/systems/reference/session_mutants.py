@@ -27,14 +27,14 @@ from holdfast.clusters.systems.reference.tables import (
 class Revive(Locks):
     """Puts a hold that has run out back in force when its renewal comes, whoever holds by now."""
 
-    def __init__(self, *, order: str = "fifo") -> None:
-        super().__init__(order=order)
+    def __init__(self, *, order: str = "fifo", delays: bool = False) -> None:
+        super().__init__(order=order, delays=delays)
         self._expired: dict[tuple[str, int, int], Hold] = {}
 
-    def _end(self, index: int, hold: Hold, reason: str) -> None:
+    def end(self, index: int, hold: Hold, reason: str) -> None:
         if reason == "expired":
             self._expired[hold.lock, hold.token, hold.attempt] = hold
-        super()._end(index, hold, reason)
+        super().end(index, hold, reason)
 
     def _renew(self, index: int, command: Mapping[str, Any]) -> Answer:
         named = (command["lock"], command["token"], command["attempt"])
@@ -70,10 +70,10 @@ class TakenTwice(Locks):
 class DeadPredecessor(Locks):
     """Who waited behind one that left the queue takes the lock for free."""
 
-    def _unqueue(self, index: int, session: Session, seqs: list[int], answer: str) -> None:
+    def unqueue(self, index: int, session: Session, seqs: list[int], answer: str) -> None:
         left = [w for w in self.waiters(session.number) if w.seq in seqs]
         behind = [w for gone in left if (w := self._behind(gone)) is not None and w not in left]
-        super()._unqueue(index, session, seqs, answer)
+        super().unqueue(index, session, seqs, answer)
         for waiter in behind:
             lock = self.locks.get(waiter.lock, Lock())
             if waiter in lock.queue:
@@ -92,30 +92,30 @@ class DeadPredecessor(Locks):
 class ZombieWaiter(Locks):
     """Leaves who waits in the queue when its session ends, and grants it the lock in its turn."""
 
-    def _end_session(self, index: int, session: Session) -> None:
+    def end_session(self, index: int, session: Session, why: str) -> None:
         stay = self.waiters(session.number)
-        super()._end_session(index, session)
+        super().end_session(index, session, why)
         for waiter in stay:
             lock = self.locks.setdefault(waiter.lock, Lock())
             if lock.holds:
                 lock.queue.append(waiter)
                 # So much of the session stays that it can be granted something.
                 self.sessions[session.number] = session
-                session.answers[waiter.seq] = self._queued(lock, waiter)
+                session.answers[waiter.seq] = self._queued(waiter)
                 session.busy += 1
 
 
 class LingeringHolds(Locks):
     """Ends a session and leaves its holds in force."""
 
-    def _end_session(self, index: int, session: Session) -> None:
+    def end_session(self, index: int, session: Session, why: str) -> None:
         waiting = [waiter.seq for waiter in self.waiters(session.number)]
-        self._unqueue(index, session, waiting, "session-ended")
+        self.unqueue(index, session, waiting, "session-ended")
         self._gone(session)
 
-    def _end(self, index: int, hold: Hold, reason: str) -> None:
+    def end(self, index: int, hold: Hold, reason: str) -> None:
         if hold.session in self.sessions:
-            super()._end(index, hold, reason)
+            super().end(index, hold, reason)
 
 
 class ShortSession(LockNode):

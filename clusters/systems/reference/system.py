@@ -41,6 +41,7 @@ KEPT = (
     "exactly-once-job",
     "no-false-rejection",
 )
+NOTHING: Mapping[str, str] = {}
 KEPT_IN_ORDER = ("starvation-freedom", "bounded-bypass")
 """kept besides where nobody races for a freed lock"""
 
@@ -99,16 +100,39 @@ def server_command(module: str, node: Node, place: Place, config: Mapping[str, o
 
 
 class ReferenceSystem:
-    """A System; `SYSTEM` is the one."""
+    """A System; `SYSTEM` is the one. A mode of it has a name, a client, defaults of its own."""
 
-    client = "holdfast.clusters.systems.reference.client:client"
     libraries: Sequence[str] = ()
     ports: Sequence[int] = (DEFAULT_PORT,)
 
+    def __init__(
+        self,
+        *,
+        name: str = "reference",
+        client: str = "holdfast.clusters.systems.reference.client:client",
+        defaults: Mapping[str, str] = NOTHING,
+        sheet: Mapping[str, str] = SHEET,
+    ) -> None:
+        self.client = client
+        self._name = name
+        self._defaults = defaults
+        self._sheet = sheet
+
+    def _options(self, given: Mapping[str, str]) -> dict[str, str]:
+        """With the defaults of the mode, all of which it cannot be without. Raises UsageError."""
+        options = {**self._defaults, **given}
+        wrong = read(options)[1]
+        wrong += [
+            f"option {name} is 0: {self._name} is what it is by it"
+            for name in self._defaults
+            if options[name] == "0"
+        ]
+        known_options(self._name, options, KNOWN, wrong)
+        return options
+
     def promises(self, options: Mapping[str, str]) -> Promises:
         """All that a lock can promise, under every fault. Raises UsageError."""
-        chosen, wrong = read(options)
-        known_options("reference", options, KNOWN, wrong)
+        chosen, _ = read(self._options(options))
         kept = KEPT if chosen.queue == "racing" else (*KEPT, *KEPT_IN_ORDER)
         return Promises(
             purpose="correctness",
@@ -124,7 +148,9 @@ class ReferenceSystem:
             notice_ns=2 * SECOND,
             recovery_ns=5 * SECOND,
             keeps=dict.fromkeys(kept, ("any",)),
-            sheet=SHEET,
+            sheet=self._sheet,
+            subtrees=True,
+            delay_ns=chosen.delay_ns,
             aging=PRIORITIES - 1 if chosen.queue == "priority" else -1,
         )
 
@@ -137,14 +163,14 @@ class ReferenceSystem:
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
         """One node of the cluster; its disk is data/<node> in the run's folder."""
-        known_options("reference", options, KNOWN, read(options)[1])
+        chosen = self._options(options)
         config = {
             "name": node.name,
             "address": node.address,
             "port": DEFAULT_PORT,
             "peers": {server.name: server.address for server in servers},
             "data": str(place.run_dir / "data" / node.name),
-            "options": dict(options),
+            "options": chosen,
             "seed": place.seed,
         }
         module = "holdfast.clusters.systems.reference.server"

@@ -86,6 +86,7 @@ class Waiter:
     newest           it is granted only while this is the newest token of the lock; -1: always
     priority         the larger one goes first, where the queue goes by priority
     passed           how many grants went to others while it waited, where it ages by each
+    came             log index of its coming
     """
 
     session: int
@@ -102,6 +103,7 @@ class Waiter:
     newest: int = -1
     priority: int = 0
     passed: int = 0
+    came: int = 0
 
     def passed_over(self) -> Waiter:
         """The same wait, after one more grant to somebody else."""
@@ -120,18 +122,30 @@ class Waiter:
             newest=self.newest,
             priority=self.priority,
             passed=self.passed + 1,
+            came=self.came,
         )
 
 
 @dataclass(slots=True)
 class Lock:
-    """A lock that somebody holds or waits for; others are not kept."""
+    """A lock that somebody holds or waits for, or that is closed; others are not kept.
+
+    closed   log index from which on nobody is let in for a while, because the holder died; 0: open
+    """
 
     holds: list[Hold] = field(default_factory=list)
     queue: list[Waiter] = field(default_factory=list)
+    closed: int = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to keep of it."""
+        return not (self.holds or self.queue or self.closed)
 
     def admits(self, waiter: Waiter) -> bool:
         """Whether the holds in force leave room for one more of this kind."""
+        if self.closed:
+            return False
         if not self.holds:
             return True
         kind = self.holds[0].mode
@@ -149,13 +163,15 @@ class Lock:
 
     def dump(self) -> list[Any]:
         """As JSON."""
-        return [[asdict(hold) for hold in self.holds], [asdict(w) for w in self.queue]]
+        holds, queue = [asdict(hold) for hold in self.holds], [asdict(w) for w in self.queue]
+        return [holds, queue, self.closed]
 
     @classmethod
     def load(cls, state: list[Any]) -> Lock:
         """The lock of a dump."""
-        holds, queue = state
-        return cls(holds=[Hold(**h) for h in holds], queue=[Waiter(**w) for w in queue])
+        holds, queue, closed = state
+        held, waiting = [Hold(**h) for h in holds], [Waiter(**w) for w in queue]
+        return cls(holds=held, queue=waiting, closed=closed)
 
 
 class Session:
@@ -239,6 +255,14 @@ class Freed:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Closed:
+    """A lock whose holder died lets nobody in from the log entry `since` on, for a while."""
+
+    lock: str
+    since: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Beat:
     """A session with heartbeats lives for another ttl from here."""
 
@@ -254,4 +278,4 @@ class Gone:
     session: int
 
 
-Event = Started | Ended | Queued | Settled | Freed | Beat | Gone
+Event = Started | Ended | Queued | Settled | Freed | Closed | Beat | Gone

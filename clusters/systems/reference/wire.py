@@ -103,16 +103,17 @@ class Framed(asyncio.Protocol):
         self._on_close = on_close
         self.frame_received: Callable[[Frame], None] = partial(on_frame, self)
         """takes a whole frame, from a transport inside this process"""
+        self.send: Callable[[Frame], bool] = self._write
+        """hands a frame to the kernel or its queue; False if closed or too much waits there"""
         self._decoder = Decoder()
         self._transport: asyncio.Transport | None = None
-        self._hand_over: Callable[[Frame], bool] | None = None
         self._reason = ""
         self.objects = False
         self.peer = "?"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._hand_over = transport.get_extra_info("frames")
+        self.send = transport.get_extra_info("frames") or self._write
         self.objects = bool(transport.get_extra_info("objects"))
         self.peer = str(transport.get_extra_info("peername"))
         sock = transport.get_extra_info("socket")
@@ -144,10 +145,7 @@ class Framed(asyncio.Protocol):
             reason += f", {half} bytes into a frame"
         self._on_close(self, reason)
 
-    def send(self, message: Frame) -> bool:
-        """Hands the frame to the kernel or its queue; False if closed or too much waits there."""
-        if self._hand_over is not None:
-            return self._hand_over(message)
+    def _write(self, message: Frame) -> bool:
         transport = self._transport
         if transport is None or transport.is_closing():
             return False

@@ -15,7 +15,7 @@ RANK = {0: 0, 3: 1, 4: 2, 1: 3}
 """Of several runs the worst exit code counts: 1 before 4 before 3."""
 
 
-FORMATS = ("auto", "holdfast", "jsonl", "edn", "porcupine")
+FORMATS = ("auto", "holdfast", "jsonl", "edn", "porcupine", "csv", "parquet")
 
 
 @click.command(short_help="Judge a run or a foreign history; the verdict is the exit code.")
@@ -33,7 +33,8 @@ FORMATS = ("auto", "holdfast", "jsonl", "edn", "porcupine")
 @click.option(
     "--model",
     metavar="NAME",
-    help=f"What a foreign history is one of: {', '.join(catalogue.MODELS)}.",
+    help=f"What a foreign history is one of: {', '.join(catalogue.MODELS)}, or FILE.py:NAME for a"
+    " specification of your own.",
 )
 @click.option("--property", "only", multiple=True, help="Show and count only these properties.")
 @click.option(

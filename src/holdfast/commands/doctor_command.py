@@ -14,6 +14,9 @@ import click
 
 import holdfast
 from holdfast import __version__, catalogue, conformance
+from holdfast.clusters import libraries
+from holdfast.clusters.subjects.rows import LIBRARIES
+from holdfast.clusters.subjects.system import entry
 from holdfast.clusters.systems.program.table import problems
 from holdfast.harness.entry import load
 from holdfast.harness.errors import UsageError
@@ -29,13 +32,13 @@ Row = tuple[str, str, str | None]
 @click.option("--client", help="Try a line-protocol client instead: './client {servers}'.")
 @click.option("--servers", default="127.0.0.1", help="What {servers} stands for in --client.")
 def command(clean: bool, as_json: bool, client: str | None, servers: str) -> int:
-    """Looks at backends, faults, servers and leftovers. Changes nothing without --clean.
+    """Looks at backends, faults, servers, libraries and leftovers. Changes nothing without --clean.
 
     With --client it starts that program, asks it for a lock, and says what it does wrong.
     """
     if client is not None:
         return _try_client(client, servers, as_json)
-    rows = [*_backends(), *_faults(), *_systems()]
+    rows = [*_backends(), *_faults(), *_systems(), *_libraries()]
     left = _leftovers()
     unremoved = [_removed(item) if clean else "" for item in left]
     told = [f"{item.kind} {item.text} of run {item.label}" for item in left]
@@ -47,7 +50,7 @@ def command(clean: bool, as_json: bool, client: str | None, servers: str) -> int
         return code
     click.echo(f"holdfast {__version__}, Python {sys.version.split()[0]}, user {os.geteuid()}")
     for what, use, why in rows:
-        click.echo(f"  {'yes' if why is None else 'no ':<4}{what:<22}{use if why is None else why}")
+        click.echo(f"  {'yes' if why is None else 'no ':<4}{what:<33}{use if why is None else why}")
     if not left:
         click.echo("leftovers of aborted runs: none")
     for item, problem in zip(told, unremoved, strict=True):
@@ -109,6 +112,18 @@ def _systems() -> Iterator[Row]:
     for name, row in catalogue.SYSTEMS.items():
         look = getattr(load(row.entry), "precheck", None)
         yield f"system {name}", row.says, look() if look is not None else None
+
+
+def _libraries() -> Iterator[Row]:
+    """The folders of the libraries that systems lock with by themselves, then of the subjects."""
+    for name, row in catalogue.SYSTEMS.items():
+        pins = load(row.entry).libraries
+        if pins:
+            yield f"library {pins[0]}", f"system {name} locks with it", libraries.problem(pins)
+    for name, subject in LIBRARIES.items():
+        made = load(entry(subject.system, {"library": name}))
+        use = f"--system {subject.system} --library {made.libraries[0]}"
+        yield f"library {made.libraries[0]}", use, libraries.problem(made.libraries)
 
 
 def _leftovers() -> list[Any]:

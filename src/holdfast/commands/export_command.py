@@ -28,9 +28,9 @@ from holdfast.harness.store import RunDir
 def command(path: Path, form: str, out: Path | None) -> int:
     """Write the operations of a run directory.
 
-    jsonl and edn: acquire, renew and release as events, which `holdfast check --model` and other
-    checkers read; csv and parquet: every row of the recording. parquet goes to a file and wants
-    pyarrow (pip install 'holdfast[parquet]').
+    jsonl and edn: acquire, renew and release as events, which other checkers read; csv and parquet:
+    every row of the recording. `holdfast check --model` reads all four. parquet goes to a file and
+    wants pyarrow (pip install 'holdfast[parquet]').
     """
     run = RunDir(path.resolve())
     run.read_manifest()

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import click
 
 from holdfast import catalogue
-from holdfast.harness.entry import load
+from holdfast.checkers.models.given import given
+from holdfast.harness.entry import load, load_file
 from holdfast.harness.errors import UsageError
 from holdfast.harness.plan import suggest
 from holdfast.harness.verdict import Finding, Verdict
 
 EXIT = {Verdict.HOLDS: 0, Verdict.VIOLATED: 1, Verdict.UNKNOWN: 3}
 MOST_SHOWN = 5
+OWN = re.compile(r".+\.py:[A-Za-z_][A-Za-z0-9_]*")
 
 
 def model_of(name: str) -> Any:
-    """The model that --model names: a callable from operations to a judgement."""
+    """The model that --model names: a callable from operations to a judgement. `queue.py:Queue` is
+    a specification in a file of the user's. UsageError."""
+    if OWN.fullmatch(name):
+        path, _, attribute = name.rpartition(":")
+        module = "holdfast_model_" + re.sub(r"\W", "_", Path(path).stem)
+        load_file(module, Path(path))
+        return given(name, load(f"{module}:{attribute}"))
     family, colon, parameter = name.partition(":")
     known = f"{family}:N" if colon else name
     if known not in catalogue.MODELS:

@@ -32,7 +32,8 @@ KINDS: dict[str, Callable[[], Table]] = {
     "models": lambda: {name: row.says for name, row in catalogue.MODELS.items()},
     "resources": lambda: dict(catalogue.RESOURCES),
     "findings": lambda: {
-        name: f"{row.package}: {row.says} (breaks {row.breaks}; {row.seen[0]} of {row.seen[1]})"
+        name: f"{row.package}: {row.says} (breaks {row.breaks}; seen {row.seen[0]} of"
+        f" {row.seen[1]}; {row.cited}; holdfast scenario finding:{name})"
         for name, row in FINDINGS.items()
     },
     "mutants": lambda: {

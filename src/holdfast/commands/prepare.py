@@ -102,6 +102,8 @@ def out_of_reach(plan: Plan) -> list[str]:
     problems = []
     for name in dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]):
         nemesis = load(catalogue.NEMESES[name].entry)
+        if backend == "sim" and getattr(nemesis, "simulated", False):
+            continue
         if getattr(nemesis, "taps", False) and backend not in ("local", "docker"):
             problems.append(
                 f"nemesis {name} needs clients with networks of their own: local, docker"

@@ -10,14 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from holdfast import sweeping
-from holdfast.commands import prepare, sweeps
+from holdfast.commands import prepare, run_command, sweeps
 from holdfast.commands.run_command import carry_out
 from holdfast.commands.settings import DEFAULTS
+from holdfast.findings import FINDINGS
 from holdfast.harness.errors import UsageError
-from holdfast.harness.plan import Plan, parse, to_toml
+from holdfast.harness.plan import Plan, parse, suggest, to_toml
 from holdfast.scenarios import SCENARIOS, path_of, staging
+
+FINDING = "finding:"
+"""Before the name of a row of the track record, which is then run as a scenario is."""
 
 
 @click.command(short_help="A validation scenario by name: owner-pause, retry-storm ...")
@@ -54,7 +59,11 @@ def command(
 
     Its plan file names the properties that it must put to the test. Where it did not, the exit
     code is 3: a scenario that showed nothing has not passed.
+
+    finding:NAME runs the command of a bug that was found (holdfast list findings), on real servers.
     """
+    if name.startswith(FINDING):
+        return _found(click.get_current_context(), name.removeprefix(FINDING), options)
     path, scenario = path_of(name), SCENARIOS[name]
     if show:
         click.echo(path.read_text(), nl=False)
@@ -83,6 +92,30 @@ def command(
     else:
         _told(name, verdicts)
     return int(verdicts["exit_code"])
+
+
+def _found(ctx: click.Context, name: str, options: tuple[str, ...]) -> int:
+    """The run of a finding, with what the command line says put over it. UsageError."""
+    if name not in FINDINGS:
+        raise UsageError(suggest(name, FINDINGS, "finding") + "; holdfast list findings")
+    if ctx.params["values"] or ctx.params["seeds"]:
+        raise UsageError(f"finding {name} is no sweep; --values and --seeds are for those")
+    words = shlex.split(FINDINGS[name].command)
+    for option in ctx.command.params:
+        key = option.name or ""
+        if ctx.get_parameter_source(key) is not ParameterSource.COMMANDLINE or key == "name":
+            continue
+        if key == "show":
+            click.echo(f"holdfast run {FINDINGS[name].command}")
+            return 0
+        flag, value = option.opts[0], ctx.params[key]
+        if key != "options":
+            words += [flag] if value is True else [flag, str(value)]
+    for text in options:
+        words += ["--set", text]
+    with run_command.command.make_context("run", words) as run:
+        code: int = run_command.command.invoke(run)
+    return code
 
 
 def _planned(table: Mapping[str, Any], sweep: sweeping.Sweep) -> int:

@@ -42,6 +42,9 @@ SCENARIOS: dict[str, Scenario] = {
     "token-rejection": Scenario(says="a strict resource refuses whoever comes with an old token"),
     "client-timeout": Scenario(says="clients wait less long than owners hold"),
     "retry-storm": Scenario(says="clients that ask again at once, a leader and a holder that die"),
+    "reply-lost-after-apply": Scenario(says="the service did it, and its answer got lost"),
+    "connection-reset": Scenario(says="a client's connection is reset before its request arrives"),
+    "cancelled-call": Scenario(says="running calls are cancelled by their own callers"),
     "crowd": Scenario(says="fifty clients before one lock, all alike, and each gets its turn"),
     "slow-dependency": Scenario(says="owners hold across a call that takes three leases at times"),
     "shared-client-id": Scenario(says="four processes of one name, told apart by their attempts"),
@@ -49,6 +52,9 @@ SCENARIOS: dict[str, Scenario] = {
     "leader-isolated": Scenario(says="the leader is cut off, and clients still reach it"),
     "asymmetric-partition": Scenario(says="the leader hears but is not heard, then the reverse"),
     "abandoned-lock": Scenario(says="owners that stop dead with the lock in their hand"),
+    "manual-recovery": Scenario(
+        says="an owner hangs and is renewed for ever, until an operator frees the lock"
+    ),
     "priority-flood": Scenario(says="urgent requests without end, and a few that are not"),
     "leader-election": Scenario(says="whoever holds leads, for long; tokens are its terms"),
     "split-vote": Scenario(says="many ask five independent servers at once, nobody has three"),

@@ -16,6 +16,8 @@ from holdfast.harness.events import NO_TOKEN, Op, Status, attempt_id
 
 Hold = tuple[int, int]
 END = 40
+LOCKS = ("", "db", "/a", "/a/b", "/a/bc", "/a/b/d")
+"""What may be asked for; a path stands for its subtree."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,6 +43,7 @@ class Ask:
     status: Status
     ttl: int
     calls: tuple[Call, ...] = ()
+    lock: str = "db"
 
     def holds(self) -> list[Hold]:
         """Every hold that explains its answers; one of unknown outcome may start at any time."""
@@ -119,6 +122,8 @@ def _extend(
 def _apart(a: Ask, held_a: Hold | None, b: Ask, held_b: Hold | None) -> bool:
     if held_a is None or held_b is None or a.process == b.process:
         return True
+    if any(x != y for x, y in zip(a.lock.split("/"), b.lock.split("/"), strict=False)):
+        return True
     return held_a[1] <= held_b[0] or held_b[1] <= held_a[0]
 
 
@@ -154,7 +159,7 @@ def rows(asks: Sequence[Ask]) -> list[dict[str, int]]:
         same = {
             "process": ask.process,
             "attempt": attempt_id(ask.process, ask.n),
-            "key": 1,
+            "key": LOCKS.index(ask.lock),
             "token": NO_TOKEN,
             "writer": ask.process,
         }

@@ -1,0 +1,58 @@
+"""Which locks keep others from each other: those of one name, and in a hierarchy those on a line.
+
+Where a system says that paths are subtrees, a lock whose name begins with "/" stands for all below
+it. A line runs from the top down to a path that nothing asked for lies below: on it any two holds
+exclude each other, so that every rule for one lock is right for a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from holdfast.harness.case import Case
+
+
+def paths(case: Case) -> Mapping[int, str]:
+    """Index into history.strings -> path, of all names that are paths; memoised."""
+    if "paths" not in case.memo:
+        strings = case.history.strings if case.promises.subtrees else ()
+        case.memo["paths"] = {n: name for n, name in enumerate(strings) if name.startswith("/")}
+    found: dict[int, str] = case.memo["paths"]
+    return found
+
+
+def on_line(path: str, other: str) -> bool:
+    """Whether two paths are one, or one of them lies below the other."""
+    return below(path, other) or below(other, path)
+
+
+def below(path: str, other: str) -> bool:
+    """Whether a path is the other or lies in its subtree."""
+    return path == other or path.startswith(other + "/")
+
+
+def root(path: str) -> str:
+    """The first part of a path: "/a" of "/a/b/c"."""
+    return "/" + path.split("/")[1]
+
+
+def lines(case: Case, keys: Sequence[int]) -> dict[int, list[int]]:
+    """The last lock of each line -> all locks on it, of those that were asked for."""
+    known = paths(case)
+    among = [key for key in keys if key in known]
+    found = {key: [key] for key in keys if key not in known}
+    for key in among:
+        if not any(other != key and below(known[other], known[key]) for other in among):
+            found[key] = [other for other in among if below(known[key], known[other])]
+    return found
+
+
+def families(case: Case, keys: Sequence[int]) -> dict[int, list[int]]:
+    """One lock of each hierarchy -> all locks of it; another lock is a family of its own."""
+    known = paths(case)
+    found: dict[int, list[int]] = {}
+    first: dict[str, int] = {}
+    for key in keys:
+        name = first.setdefault(root(known[key]), key) if key in known else key
+        found.setdefault(name, []).append(key)
+    return found

@@ -1,0 +1,1 @@
+"""Sessions, lock-delay and sequencers: a mode of the reference service."""

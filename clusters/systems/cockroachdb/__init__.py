@@ -1,0 +1,41 @@
+"""A row of a CockroachDB that somebody else deployed, selected for update."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from holdfast.harness.errors import UsageError
+
+PORT = 26257
+DEFAULTS = {"at": "127.0.0.1:26257", "user": "root", "database": "defaultdb", "idle": "lease"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Where:
+    """Where the server is, and as whom to connect."""
+
+    host: str
+    port: int
+    user: str
+    database: str
+
+
+def where(options: Mapping[str, str]) -> Where:
+    """The server that the options name. UsageError tells what is wrong with them."""
+    unknown = sorted(set(options) - set(DEFAULTS))
+    if unknown:
+        known = ", ".join(sorted(DEFAULTS))
+        raise UsageError(f"cockroachdb: no such option: {', '.join(unknown)} (known: {known})")
+    given = {**DEFAULTS, **options}
+    host, _, port = given["at"].partition(":")
+    if not host:
+        raise UsageError(
+            f"cockroachdb: at={given['at']}: say where it is, as clients reach it: --set"
+            " at=HOST:PORT"
+        )
+    if port and not (port.isdecimal() and 0 < int(port) < 65536):
+        raise UsageError(f"cockroachdb: at={given['at']}: {port!r} is no port")
+    if given["idle"] not in ("lease", "none"):
+        raise UsageError(f"cockroachdb: idle={given['idle']} is not one of lease, none")
+    return Where(host=host, port=int(port or PORT), user=given["user"], database=given["database"])

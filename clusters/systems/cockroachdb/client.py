@@ -1,0 +1,68 @@
+"""The row lock of PostgreSQL over the same wire, on a server that was there before."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from holdfast.clusters.systems.cockroachdb import Where, where
+from holdfast.clusters.systems.postgres.session import connect
+from holdfast.clusters.systems.postgres_row.client import RowLock
+from holdfast.clusters.systems.sessions import ASK_S, NoSession, Session, SessionClient
+from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.ports import ClientSetup
+
+OPEN_S = 15.0
+PAUSE_S = 0.2
+
+
+class GivenRowLock(RowLock):
+    """A `Lock`; the table is made by whoever comes first."""
+
+    def __init__(self, at: Where) -> None:
+        self._at = at
+        self._made = False
+
+    async def open(self, address: str, idle_ms: int) -> Session:
+        """As `Lock`."""
+        at = self._at
+        return await connect(address, idle_ms, port=at.port, user=at.user, database=at.database)
+
+    async def prepare(self, session: Session, lock: str) -> None:
+        """As `Lock`."""
+        if not self._made:
+            words = "create table if not exists locks (name text primary key)"
+            await session.ask(words, within_s=5 * ASK_S)
+            self._made = True
+        await super().prepare(session, lock)
+
+
+class GivenClient(SessionClient):
+    """A LockClient that gives up at once where nobody answers; `client` makes one."""
+
+    def __init__(self, setup: ClientSetup, at: Where) -> None:
+        super().__init__(replace(setup, servers=(("given", at.host),)), GivenRowLock(at))
+        self._at = at
+
+    async def open(self) -> None:
+        """Looks whether somebody is there. EnvironmentFailed after a while without an answer."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + OPEN_S
+        while True:
+            try:
+                self._spare.append(await self._session())
+                break
+            except NoSession as error:
+                if loop.time() >= until_s:
+                    at = f"{self._at.host}:{self._at.port}"
+                    raise EnvironmentFailed(
+                        f"cockroachdb: nobody lets us in at {at}; it is not started here, so say"
+                        f" where it is with --set at=HOST:PORT ({error})"
+                    ) from error
+            await asyncio.sleep(PAUSE_S)
+        await super().open()
+
+
+def client(setup: ClientSetup) -> GivenClient:
+    """The client of one worker; nothing is opened yet."""
+    return GivenClient(setup, where(setup.options))

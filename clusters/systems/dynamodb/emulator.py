@@ -1,0 +1,42 @@
+"""Starts the emulator of the package `moto` on a node so that it carries out one request at a time.
+
+DynamoDB's conditional writes are atomic. Those of moto's own server, which has a thread for each
+connection, are not: two puts on the condition that there is no record may both be accepted.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from holdfast.harness.entry import load
+
+APPLICATION = "moto.moto_server.werkzeug_app"
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+def one_by_one(application: Application) -> Application:
+    """The same, but a request waits until the answer to the one before is complete."""
+    turn = threading.Lock()
+
+    def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        with turn:
+            return [b"".join(application(environ, start))]
+
+    return answer
+
+
+def main(address: str, port: str) -> None:
+    """Serves until it is ended."""
+    made = load(f"{APPLICATION}:DomainDispatcherApplication")(
+        load(f"{APPLICATION}:create_backend_app")
+    )
+    serve: Any = load("werkzeug.serving:run_simple")
+    handler = load(f"{APPLICATION}:MotoRequestHandler")
+    serve(address, int(port), one_by_one(made), threaded=True, request_handler=handler)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

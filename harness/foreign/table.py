@@ -1,0 +1,129 @@
+"""Reads the tables that `holdfast export` writes, CSV or Parquet: a row for every operation.
+
+Columns wanted: f, status, process, key, t_inv, t_ret, attempt, token; mode and err are read where
+they stand, others left alone. Rows that are no lock's are left out. A call that overlaps another
+of its process goes to a process of its own, as in the other exports.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, BinaryIO
+
+from holdfast.harness.errors import UsageError
+from holdfast.harness.events import NO_TOKEN, Mode, Op, Status
+from holdfast.harness.foreign.fields import LARGEST
+from holdfast.harness.foreign.ops import Event, Malformed
+from holdfast.harness.foreign.write import FS, KINDS
+
+WANTED = ("f", "status", "process", "key", "t_inv", "t_ret", "attempt", "token")
+OPS = {op.name.lower(): op for op in Op}
+STATUSES = {status.name.lower(): status for status in Status}
+_WHOLE = re.compile(r"-?[0-9]{1,19}\Z")
+
+Row = Mapping[str, Any]
+
+
+def csv_events(file: BinaryIO) -> Iterator[Event]:
+    """The events of a table of comma-separated values, its first line the names of columns."""
+    text = io.TextIOWrapper(file, "utf-8-sig", newline="")
+    reader = csv.DictReader(text, strict=True)
+    rows = list[tuple[int, Row]]()
+    try:
+        _complete(reader.fieldnames or ())
+        before = reader.line_num
+        for row in reader:
+            if None in row or None in row.values():
+                raise Malformed(before + 1, "not as many values as there are columns: cut off?")
+            rows.append((before + 1, row))
+            before = reader.line_num
+    except UnicodeDecodeError as error:
+        raise Malformed(reader.line_num + 1, f"not UTF-8: {error.reason}") from error
+    except csv.Error as error:
+        raise Malformed(reader.line_num, f"no comma-separated values: {error}") from error
+    finally:
+        text.detach()
+    return _events(rows)
+
+
+def parquet_events(file: BinaryIO) -> Iterator[Event]:
+    """The events of a Parquet file; a row counts as a line. UsageError without pyarrow."""
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError as error:
+        raise UsageError(
+            "reading Parquet wants pyarrow: pip install 'holdfast[parquet]', or export csv"
+        ) from error
+    try:
+        found = parquet.read_table(file)
+        _complete(found.column_names)
+        rows = found.to_pylist()
+    except (ArrowException, OSError, ValueError) as error:
+        raise Malformed(1, f"no Parquet that can be read: {str(error)[:200]}") from error
+    return _events(enumerate(rows, start=1))
+
+
+def _complete(names: Iterable[str]) -> None:
+    missing = [name for name in WANTED if name not in set(names)]
+    if missing:
+        raise Malformed(1, f"no column {', '.join(missing)}: not a table of holdfast export")
+
+
+def _events(rows: Iterable[tuple[int, Row]]) -> Iterator[Event]:
+    """The edges of all lock operations in order of time; at one moment invocations come first."""
+    edges = list[tuple[int, int, int, Event]]()
+    lanes: dict[int, list[int | None]] = {}
+    for line, row in rows:
+        op, status = _word(row, "f", OPS, line), _word(row, "status", STATUSES, line)
+        if op not in FS:
+            continue
+        begun, over = _whole(row, "t_inv", line), _whole(row, "t_ret", line)
+        answered = status is not Status.INVOKED
+        if begun < 0 or (answered and over < begun):
+            raise Malformed(line, f"time goes backwards: from {begun} to {over}")
+        free = lanes.setdefault(_whole(row, "process", line), [])
+        lane = next((n for n, at in enumerate(free) if at is not None and at < begun), len(free))
+        free[lane : lane + 1] = [over if answered else None]
+        process = f"{row['process']}.{lane}"
+        edges.append((begun, 0, line, _event(row, line, process, "invoke", FS[op], begun)))
+        if answered:
+            told = _event(row, line, process, KINDS[status], FS[op], over)
+            edges.append((over, 1, line, told))
+    edges.sort(key=lambda edge: edge[:3])
+    for edge in edges:
+        yield edge[3]
+
+
+def _event(row: Row, line: int, process: str, kind: str, f: str, time: int) -> Event:
+    granted = kind == "ok" and f == "acquire"
+    return Event(
+        line=line,
+        process=process,
+        kind=kind,
+        f=f,
+        key=str(row["key"]),
+        keyed=True,
+        time=time,
+        token=_whole(row, "token", line) if granted else NO_TOKEN,
+        attempt=_whole(row, "attempt", line),
+        shared=row.get("mode") == Mode.SHARED.name.lower(),
+        not_owner=kind == "fail" and row["status"] == Status.NOT_OWNER.name.lower(),
+    )
+
+
+def _word(row: Row, name: str, words: Mapping[str, Any], line: int) -> Any:
+    if row[name] not in words:
+        raise Malformed(line, f"{name} is {str(row[name])[:40]!r}, not one of {', '.join(words)}")
+    return words[row[name]]
+
+
+def _whole(row: Row, name: str, line: int) -> int:
+    value = row[name]
+    if isinstance(value, str) and _WHOLE.match(value):
+        value = int(value)
+    if type(value) is not int or abs(value) > LARGEST:
+        raise Malformed(line, f"{name} must be a whole number, not {str(value)[:40]!r}")
+    return value

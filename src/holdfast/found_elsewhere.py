@@ -1,0 +1,138 @@
+"""Real bugs found again in published packages: the rows of locks on other servers than Redis."""
+
+from __future__ import annotations
+
+from holdfast.found_on_redis import NEW, Finding
+
+_HANG_UP = (
+    "--workload renewal --lease 1s --set hold_leases=40 --set wait_ms=1000 --clients 3 --nemesis"
+    " hang-up:every=16s,for=100ms,target=holder --time 30s"
+)
+ELSEWHERE: dict[str, Finding] = {
+    "etcd3gw-with": Finding(
+        package="etcd3gw==2.6.0",
+        breaks="mutual-exclusion",
+        says="`with` does not look at what acquire answered and runs its body in any case",
+        command="--system etcd --library etcd3gw==2.6.0 --set way=with --time 5s",
+        seen=(3, 3),
+        cited="python-etcd3#1314 (the same in another package)",
+    ),
+    "etcd3gw-with-latest": Finding(
+        package="etcd3gw==2.7.0",
+        breaks="mutual-exclusion",
+        says="the same in the newest release",
+        command="--system etcd --library etcd3gw==2.7.0 --set way=with --time 5s",
+        seen=(3, 3),
+        cited=NEW,
+    ),
+    "aetcd-with": Finding(
+        package="aetcd==1.0.0",
+        breaks="mutual-exclusion",
+        says="`async with` gives up after ten seconds without a word and runs its body",
+        command="--system etcd --library aetcd==1.0.0 --set way=with --workload renewal --lease 15s"
+        " --set hold_leases=1 --set wait_ms=10000 --clients 2 --time 26s",
+        seen=(1, 1),
+        cited="python-etcd3#599, #1314 (the same in another package)",
+    ),
+    "etcd3-py-99": Finding(
+        package="etcd3-py==0.1.6",
+        breaks="mutual-exclusion",
+        says="the transaction of acquire overwrites the key: everyone who saw it free holds",
+        command="--system etcd --library etcd3-py==0.1.6 --time 6s",
+        seen=(3, 3),
+        cited="etcd3-py#99",
+    ),
+    "etcd-11456": Finding(
+        package="etcd 3.4.23 (server)",
+        breaks="mutual-exclusion",
+        says="the Lock call answers ok to waiters whose leases expired in the queue",
+        command="--system etcd --set lock=rpc --set waiting=idle --workload renewal --set"
+        " wait_ms=20000 --set hold_leases=2 --lease 2s --time 20s",
+        seen=(5, 5),
+        cited="etcd#11456",
+    ),
+    "etcd-15247": Finding(
+        package="etcd 3.4.23 (server)",
+        breaks="mutual-exclusion",
+        says="a leader that was stopped, and resumed, revokes leases that were kept alive through"
+        " its successor",
+        command="--system etcd --clients 8 --locks 4 --workload renewal --nemesis"
+        " pause:target=leader,every=22s,for=12s --lease 8s --time 22s",
+        seen=(3, 10),
+        cited="etcd#15247",
+    ),
+    "kazoo-732": Finding(
+        package="kazoo==2.11.0",
+        breaks="orphan-freedom",
+        says="a refused try leaves its node in the queue where the connection breaks while kazoo"
+        " cleans up: nobody is granted as long as that session lives",
+        command="--system zookeeper --workload try-lock --clients 8 --set think_ms=1 --nemesis"
+        " kill:target=follower,every=2s,for=500ms --lease 6s --time 24s",
+        seen=(2, 3),
+        cited="kazoo#732",
+    ),
+    "nats-4320": Finding(
+        package="nats-server 2.9.10 (three servers)",
+        breaks="mutual-exclusion",
+        says="two writes on the condition of one and the same revision are both accepted while they"
+        " are on their way to the other servers: a key is created twice",
+        command="--system nats-kv --nodes 3 --clients 4 --time 12s",
+        seen=(3, 3),
+        cited="nats-server#4320",
+    ),
+    "etcd3-with": Finding(
+        package="etcd3==0.12.0",
+        breaks="mutual-exclusion",
+        says="`with` gives up after ten seconds without a word and runs its body",
+        command="--system etcd --library etcd3==0.12.0 --set way=with --workload renewal"
+        " --lease 15s --set hold_leases=1 --set wait_ms=10000 --clients 2 --time 26s",
+        seen=(3, 3),
+        cited="python-etcd3#599, #1314",
+    ),
+    "kazoo-2": Finding(
+        package="kazoo==2.11.0",
+        breaks="loss-notice",
+        says="is_acquired stays true after the session expired and another owns the lock, also"
+        " once the client is connected again",
+        command="--system zookeeper --library kazoo==2.11.0 --workload renewal --lease 2s --set"
+        " hold_leases=40 --set wait_ms=1000 --clients 3 --nemesis"
+        " partition:every=20s,for=8s,shape=client,target=holder --time 38s",
+        seen=(3, 3),
+        cited="kazoo#2",
+    ),
+    "sqlalchemy-dlock-terminated": Finding(
+        package="sqlalchemy-dlock==0.9.0",
+        breaks="loss-notice",
+        says="the server ends the session and grants the lock to another; `locked` stays true",
+        command=f"--system postgres-advisory --library sqlalchemy-dlock==0.9.0 {_HANG_UP}",
+        seen=(3, 3),
+        cited=NEW,
+    ),
+    "tooz-terminated": Finding(
+        package="tooz==9.1.0",
+        breaks="loss-notice",
+        says="the server ends the session and grants the lock to another; `acquired` stays true",
+        command=f"--system postgres-advisory --library tooz==9.1.0 {_HANG_UP}",
+        seen=(3, 3),
+        cited=NEW,
+    ),
+    "sqlalchemy-pool": Finding(
+        package="SQLAlchemy==2.1.9",
+        breaks="orphan-freedom",
+        says="a connection with a session's advisory lock goes back to the pool when it is closed,"
+        " and keeps the lock",
+        command="--system postgres-advisory --library SQLAlchemy==2.1.9 --workload try-lock"
+        " --time 8s",
+        seen=(3, 3),
+        cited="npgsql#5592 (the same class in another package)",
+    ),
+    "pgbouncer-102": Finding(
+        package="pgbouncer 1.18 (server)",
+        breaks="mutual-exclusion",
+        says="pooling by the transaction lends one session to two clients, who both get its"
+        " advisory lock; with --set scope=transaction nobody does",
+        command="--system postgres-advisory --set via=pgbouncer --set idle=none --time 6s",
+        seen=(3, 3),
+        cited="pgbouncer#102",
+    ),
+}

@@ -1,0 +1,219 @@
+"""Real bugs found again in published packages: what a row says, and the rows of locks on Redis.
+
+No command knows the bug: each is a system, a workload, options that a user of the package may
+choose, and a nemesis of the catalogue.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NEW = "not reported before, as far as we could find"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One row of the track record.
+
+    breaks   the property that comes out VIOLATED
+    says     what happens, one sentence
+    command  the words after `holdfast run`, without --seed
+    seen     (k, n): so many of so many tries, with seeds 1 to n
+    cited    where it was reported
+    fixed    words that make the same command clean, with (k, n) violated; "" where none is known
+    """
+
+    package: str
+    breaks: str
+    says: str
+    command: str
+    seen: tuple[int, int]
+    cited: str
+    fixed: str = ""
+    clean: tuple[int, int] = (0, 0)
+    quick: bool = False
+
+
+_TRY = "--workload try-lock"
+_SLOW_CANCEL = (
+    "--set api=asyncio --workload try-lock --set gap_ms=400 --lease 1s --clients 3 --nemesis"
+    " delay:every=3s,for=2500ms,by=40ms,target=clients,"
+    "cancel:every=500ms,for=400ms,after=20ms,count=1,target=clients --time 12s"
+)
+_DELAY = "delay:every=4s,for=3500ms,by=40ms,target=clients"
+_CANCELLED_ACQUIRE = (
+    f"--set expire=none {_TRY} --clients 3 --nemesis {_DELAY},"
+    "cancel:every=1s,for=500ms,after=20ms,count=1 --time 10s"
+)
+_CANCELLED_RELEASE = (
+    f"--set expire=none {_TRY} --set gap_ms=500 --clients 3 --nemesis {_DELAY},"
+    "hang-up:every=4s,for=3500ms,target=holder,"
+    "cancel:every=4s,for=3500ms,after=20ms,count=1,target=holder --time 12s"
+)
+_FLICKER = (
+    f"--lease 1s {_TRY} --clients 3 --set gap_ms=600 --nemesis"
+    " clock:target=clients,step=-5s,strobe=20ms,every=10s,for=8s --time 12s"
+)
+ON_REDIS: dict[str, Finding] = {
+    "sherlock-no-expire": Finding(
+        package="sherlock==0.4.1",
+        breaks="mutual-exclusion",
+        says="RedisLock without an expiry deletes the key that it has just set: everybody holds",
+        command="--system redis --library sherlock==0.4.1 --set expire=none --time 4s",
+        seen=(3, 3),
+        cited="sherlock#37 is the same complaint, of 2019",
+        quick=True,
+    ),
+    "redis-py-cve-2023-28858": Finding(
+        package="redis==4.5.1",
+        breaks="mutual-exclusion",
+        says="a cancelled command leaves its reply behind; the next SET NX takes it for its own",
+        command=f"--system redis --library redis==4.5.1 {_SLOW_CANCEL}",
+        seen=(3, 3),
+        cited="CVE-2023-28858, CVE-2023-28859",
+        fixed="redis==8.1.0",
+        clean=(0, 3),
+    ),
+    "redis-py-4279": Finding(
+        package="redis==8.1.0",
+        breaks="mutual-exclusion",
+        says="reacquire of a lock with timeout=0 deletes the key and answers True",
+        command="--system redis --library redis==8.1.0 --set expire=zero --time 4s",
+        seen=(3, 3),
+        cited="redis-py#4279",
+        quick=True,
+    ),
+    "valkey-py-reacquire": Finding(
+        package="valkey==6.2.0",
+        breaks="mutual-exclusion",
+        says="the same: reacquire with timeout=0 deletes the key and answers True",
+        command="--system redis --library valkey==6.2.0 --set expire=zero --time 4s",
+        seen=(3, 3),
+        cited="redis-py#4279 (the same in another package)",
+    ),
+    "redis-py-retry": Finding(
+        package="redis==8.1.0",
+        breaks="orphan-freedom",
+        says="a SET NX whose reply is lost is sent again by the library, finds its own key and is"
+        " told as not acquired; the key stays",
+        command="--system redis --library redis==8.1.0 --set expire=none"
+        f" {_TRY} --clients 2 --nemesis reply-loss:every=500ms,for=300ms --time 12s",
+        seen=(4, 4),
+        cited=NEW,
+    ),
+    "redis-py-cancelled-acquire": Finding(
+        package="redis==8.1.0",
+        breaks="orphan-freedom",
+        says="an asyncio acquire that is cancelled after its SET was sent forgets its token: the"
+        " key stays, and release says that it was never locked",
+        command="--system redis --library redis==8.1.0 --set api=asyncio --set expire=none"
+        f" {_TRY} --clients 3 --nemesis delay:every=4s,for=3500ms,by=40ms,target=clients,"
+        "cancel:every=1s,for=500ms,after=20ms,count=1 --time 10s",
+        seen=(3, 4),
+        cited=NEW,
+    ),
+    "python-redis-lock-renewal": Finding(
+        package="python-redis-lock==4.0.1",
+        breaks="mutual-exclusion",
+        says="one reset connection ends the thread that renews; the holder is never told, and"
+        " another is granted when the lease is over",
+        command="--system redis --library python-redis-lock==4.0.1 --set renew=library --workload"
+        " renewal --lease 2s --clients 3 --nemesis reset:every=4s,for=3s,count=1,target=holder"
+        " --time 12s",
+        seen=(3, 3),
+        cited="python-redis-lock#85, #93",
+    ),
+    "pottery-hung-master": Finding(
+        package="pottery==3.0.1",
+        breaks="no-hung-request",
+        says="AIORedlock waits for every master: one of five that hangs holds up a try",
+        command=f"--system redlock --library pottery==3.0.1 --set api=asyncio {_TRY}"
+        " --nemesis pause:target=one,every=20s,for=16s --time 22s",
+        seen=(3, 3),
+        cited=NEW,
+    ),
+    "redis-forgets": Finding(
+        package="Redis 7.0 (server)",
+        breaks="mutual-exclusion",
+        says="as shipped, a server that is killed forgets the locks since its last snapshot",
+        command="--system redis --workload renewal --nemesis kill:every=3s,for=200ms --time 12s",
+        seen=(2, 2),
+        cited="redis-doc#2106; no lock of one server promises more",
+    ),
+    "redis-py-3847": Finding(
+        package="redis==7.1.0",
+        breaks="orphan-freedom",
+        says="an asyncio release that is cancelled before it was sent has forgotten its token"
+        " already: the key stays, and nobody can release it",
+        command=f"--system redis --library redis==7.1.0 --set api=asyncio {_CANCELLED_RELEASE}",
+        seen=(3, 3),
+        cited="redis-py#3847",
+        fixed="redis==8.1.0",
+        clean=(0, 3),
+    ),
+    "valkey-py-cancelled-release": Finding(
+        package="valkey==6.2.0",
+        breaks="orphan-freedom",
+        says="the same in the newest release of another package: the token is forgotten before"
+        " the release is sent",
+        command=f"--system redis --library valkey==6.2.0 --set api=asyncio {_CANCELLED_RELEASE}",
+        seen=(3, 3),
+        cited=f"redis-py#3847 is the same in another package; here {NEW}",
+    ),
+    "coredis-cancelled-release": Finding(
+        package="coredis==6.9.0",
+        breaks="orphan-freedom",
+        says="Lock.release clears its token and then asks the server: cancelled in between, the"
+        " key stays, and release says that it was never locked",
+        command=f"--system redis --library coredis==6.9.0 {_CANCELLED_RELEASE}",
+        seen=(3, 3),
+        cited=NEW,
+    ),
+    "valkey-py-cancelled-acquire": Finding(
+        package="valkey==6.2.0",
+        breaks="orphan-freedom",
+        says="an asyncio acquire that is cancelled after its SET was sent forgets its token: the"
+        " key stays, and release says that it was never locked",
+        command=f"--system redis --library valkey==6.2.0 --set api=asyncio {_CANCELLED_ACQUIRE}",
+        seen=(3, 3),
+        cited=NEW,
+    ),
+    "coredis-cancelled-acquire": Finding(
+        package="coredis==6.9.0",
+        breaks="orphan-freedom",
+        says="an acquire that is cancelled after its SET was sent has kept no token: the key"
+        " stays, and release says that it was never locked",
+        command=f"--system redis --library coredis==6.9.0 {_CANCELLED_ACQUIRE}",
+        seen=(3, 3),
+        cited=NEW,
+    ),
+    "redlock-py-wall-clock": Finding(
+        package="redlock-py==1.0.8",
+        breaks="mutual-exclusion",
+        says="validity is counted by the wall clock: where that steps back during an acquire, the"
+        " holder is told of a lock that outlives its keys",
+        command=f"--system redlock --library redlock-py==1.0.8 {_FLICKER}",
+        seen=(3, 3),
+        cited=NEW,
+    ),
+    "redlock-ng-wall-clock": Finding(
+        package="redlock-ng==2.0.4",
+        breaks="mutual-exclusion",
+        says="the same: a validity of six seconds for keys that live one",
+        command=f"--system redlock --library redlock-ng==2.0.4 {_FLICKER}",
+        seen=(3, 3),
+        cited=NEW,
+    ),
+    "redbeat-208": Finding(
+        package="celery-redbeat==2.0.0",
+        breaks="mutual-exclusion",
+        says="celery swallows the error of an acquire whose connection is reset; the beat starts"
+        " and ticks without the lock",
+        command="--system redis --library celery-redbeat==2.0.0 --nemesis"
+        " reset:every=2s,for=1s,count=1,target=clients --time 8s",
+        seen=(3, 3),
+        cited="redbeat#208",
+        fixed="celery-redbeat==2.4.2",
+        clean=(0, 3),
+    ),
+}

@@ -1,0 +1,103 @@
+"""Answers about the holder against every execution that the calls allow."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise, product
+
+import pytest
+
+from holdfast.checkers.truthful_queries import check
+from holdfast.harness.seeds import stream
+from tests.checkers.shorthand import case, history
+
+NOBODY = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One attempt in steps: its acquire and its release, both answered ok, by their calls and
+    returns."""
+
+    process: int
+    token: int
+    inv: int
+    ret: int
+    freed: int
+    out: int
+
+
+def holds(rng: random.Random) -> list[Held]:
+    """Two or three attempts as a lock that does right lets them in; their calls overlap."""
+    made, at = [], 2
+    for token in range(1, rng.randint(2, 3) + 1):
+        grant = at + rng.randint(0, 2)
+        end = grant + rng.randint(1, 4)
+        inv, ret = max(0, grant - rng.randint(0, 3)), grant + rng.randint(0, min(2, end - grant))
+        freed = rng.randint(ret, end)
+        made.append(Held(token, token, inv, ret, freed, end + rng.randint(0, 2)))
+        at = end
+    return made
+
+
+def executions(made: list[Held]) -> list[tuple[tuple[int, int], ...]]:
+    """Every choice of the steps at which grants and releases took effect, in order of tokens."""
+    spans = [
+        [(g, f) for g in range(h.inv, h.ret + 1) for f in range(h.freed, h.out + 1) if g <= f]
+        for h in made
+    ]
+    return [
+        one
+        for one in product(*spans)
+        if all(before[1] <= after[0] for before, after in pairwise(one))
+    ]
+
+
+def possible(made: list[Held], answer: int, inv: int, ret: int) -> bool:
+    """Whether in some execution the answer is true at some moment of the query."""
+    for one in executions(made):
+        if answer == NOBODY:
+            ends = (0, *(freed for _, freed in one)), (*(g for g, _ in one), 1 << 30)
+            if any(max(low, inv) <= min(high, ret) for low, high in zip(*ends, strict=True)):
+                return True
+        elif answer <= len(one):
+            grant, freed = one[answer - 1]
+            if max(grant, inv) <= min(freed, ret):
+                return True
+    return False
+
+
+def compare(seed: int, n: int) -> Counter[str]:
+    rng = stream(seed, "queries")
+    seen: Counter[str] = Counter()
+    for _ in range(n):
+        made = holds(rng)
+        inv = rng.randint(0, max(h.out for h in made) + 2)
+        ret, answer = inv + rng.randint(0, 4), rng.randint(0, len(made) + (rng.random() < 0.2))
+        # Within a step calls come first and answers last, so that touching spans meet.
+        words = [(10 * inv + 1, "9q?"), (10 * ret + 8, f"9q+{answer or ''}=0")]
+        for h in made:
+            words += [
+                (10 * h.inv + 2, f"{h.process}a?"),
+                (10 * h.ret + 6, f"{h.process}a+{h.token}"),
+            ]
+            words += [(10 * h.freed + 7, f"{h.process}r?"), (10 * h.out + 9, f"{h.process}r+")]
+        text = " ".join(f"{word}@{at}" for at, word in sorted(words))
+        found = check(case(history(text, lease=10_000))).findings
+        assert bool(found) != possible(made, answer, inv, ret), (text, found)
+        seen["false" if found else "true"] += 1
+        seen["nobody"] += answer == NOBODY
+    return seen
+
+
+def test_an_answer_is_false_if_and_only_if_no_execution_makes_it_true() -> None:
+    seen = compare(1, 600)
+    assert min(seen["false"], seen["true"], seen["nobody"]) >= 120, seen
+
+
+@pytest.mark.power
+def test_an_answer_is_false_if_and_only_if_no_execution_does_in_very_many_histories() -> None:
+    seen = compare(2, 20_000)
+    assert min(seen["false"], seen["true"], seen["nobody"]) >= 4_000, seen

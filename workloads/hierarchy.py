@@ -1,0 +1,50 @@
+"""A tree of locks: who holds a path holds all that lies below it, and writes there.
+
+Asks: that nothing above, at or below a held path is held meanwhile, and that tokens are ordered
+    along every line; ownership, loss notices, liveness and fairness on each line
+Catches: a conflict that is seen one step up or down only, descendants that are forgotten, waiters
+    of another path that nobody wakes
+Checkers: those of exclusion, fencing, ownership and liveness; each line is judged as one lock
+"""
+
+from __future__ import annotations
+
+import random
+
+from holdfast.harness.client import Context
+from holdfast.workloads.shape import Shape
+
+ASKS = (
+    "mutual-exclusion",
+    "no-stale-write",
+    "token-order",
+    "ownership",
+    "loss-notice",
+    "deadlock-freedom",
+    "orphan-freedom",
+    "no-hung-request",
+    "starvation-freedom",
+    "bounded-bypass",
+)
+FORK = ("a", "b")
+"""What each path branches into; whatever is two steps below the top is a leaf."""
+
+
+async def client(ctx: Context) -> None:
+    """Takes a leaf more often than a branch, and seldom the whole tree; writes to leaves."""
+    shape = Shape.of(ctx.options)
+    while ctx.running:
+        steps = ctx.rng.choice((0, 1, 1, 2, 2, 2))
+        path = _down(ctx.rng, ctx.rng.choice(ctx.locks), steps)
+        grant = await ctx.acquire(path, wait_ns=shape.wait_ns)
+        if grant is not None:
+            await ctx.renew(grant)
+            for _ in range(shape.writes):
+                await ctx.sleep(shape.gap_ns)
+                await ctx.write(grant, key=_down(ctx.rng, path, 2 - steps))
+            await ctx.release(grant)
+        await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))
+
+
+def _down(rng: random.Random, path: str, steps: int) -> str:
+    return "/".join((path, *(rng.choice(FORK) for _ in range(steps))))
