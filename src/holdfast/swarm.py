@@ -28,6 +28,8 @@ OF_THE_API = (
     "duplicate-request",
 )
 """What only a service with the whole lock API can do: half of its seeds."""
+OF_THE_REST = ("hierarchy", "sequencers")
+"""What came to the API later: some of the seeds, so that all others stay what they were."""
 TARGETS = {
     "partition": ("", "holder", "waiter"),
     "pause": ("", "holder", "waiter"),
@@ -57,6 +59,9 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
     api = stream(seed, "swarm", "api")
     if system == "reference" and api.random() < 0.5:
         drawn = api.choice(OF_THE_API)
+    rest = stream(seed, "swarm", "rest of the api")
+    if system == "reference" and rest.random() < 0.12:
+        drawn = rest.choice(OF_THE_REST)
     workload = workload or drawn
     if workload == "semaphore":
         options["permits"] = str(api.randint(1, 3))
