@@ -125,8 +125,8 @@ FAULTS = {
         ("pause", "holder", 22, ""),
     ),
 }
-"""do, target, second, params. Each kind also hits whoever holds then: otherwise it is by chance that
-a hold is open at the edges of a fault."""
+"""do, target, second, params. Each kind also hits whoever holds then: otherwise it is by chance
+that a hold is open at the edges of a fault."""
 
 
 def planned(path: Path, system: str, seed: int) -> Path:
