@@ -68,7 +68,7 @@ NOT_DRAWN = (
     "applied-once",
     "exactly-once-job",
 )
-"""Turns go round whoever asked first; nobody asks questions, waits inside, sends twice, does jobs."""
+"""Turns go round whoever asked first; nobody asks, waits inside, sends twice or does jobs."""
 
 
 class _Drawn:
