@@ -44,6 +44,7 @@ TARGETS = {
     "pause": ("", "holder", "waiter"),
     "freeze": ("", "holder", "waiter"),
     "kill": ("", "all", "holder", "waiter"),
+    "clock": ("leader|one", "leader|one", "all"),
     "torn-write": ("all",),
 }
 """Whom a kind of fault hits all through a run; "" is its own turn of targets. All servers at once
