@@ -10,7 +10,8 @@ import sys
 import time
 from itertools import count
 
-from holdfast.mutants import ASSERTION, MUTANTS, Mutant
+from holdfast.mutants import MUTANTS
+from holdfast.planted import ASSERTION, Mutant
 from holdfast.simulating import Seed, one_seed, warm
 
 SEARCHES = 20
@@ -29,7 +30,8 @@ def searched(name: str) -> tuple[int, list[int], float]:
     mutant, found = MUTANTS[name], list[int]()
     begun_s = time.process_time()
     for seed in count(1):
-        if caught(one_seed(seed, mutant.system, {"mutant": name}), mutant):
+        given = {"mutant": name, **mutant.asked[1]}
+        if caught(one_seed(seed, mutant.system, given, mutant.asked[0]), mutant):
             found.append(seed)
         spent_s = time.process_time() - begun_s
         if len(found) == SEARCHES or spent_s > BOUND_S:

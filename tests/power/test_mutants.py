@@ -11,7 +11,8 @@ from holdfast.clusters.systems.reference.mutants import NODES
 from holdfast.commands import prepare
 from holdfast.commands.scenario_command import plan_of
 from holdfast.harness.verdict import PROPERTIES
-from holdfast.mutants import AREAS, ASSERTION, MUTANTS
+from holdfast.mutants import MUTANTS
+from holdfast.planted import AREAS, ASSERTION
 from holdfast.simulating import Seed, one_plan, one_seed
 from holdfast.workloads.mutants import STORES
 
@@ -21,6 +22,7 @@ QUICK = {
     "dead-predecessor": 20,
     "lingering-holds": 30,
     "silent-renewal": 10,
+    "first-lease": 20,
     "one-permit-more": 30,
     "unchecked-tokens": 30,
     "forgotten-jobs": 5,
@@ -40,7 +42,8 @@ def tried(name: str, number: int) -> Seed:
     """One seed of the swarm, or of the scenario that shows the bug."""
     row = MUTANTS[name]
     if not row.scenario:
-        return one_seed(number, row.system, {"mutant": name})
+        workload, options = row.asked
+        return one_seed(number, row.system, {"mutant": name, **options}, workload)
     given = {"backend": "sim", "seed": number, "options": {"mutant": name}}
     plan = plan_of(row.scenario, given)
     return one_plan(prepare.complete(plan), row.scenario)

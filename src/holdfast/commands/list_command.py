@@ -38,7 +38,8 @@ KINDS: dict[str, Callable[[], Table]] = {
     },
     "mutants": lambda: {
         name: f"{row.says} ({row.area}, in {row.part}; breaks {row.breaks}, in {row.seeds} seeds"
-        + (f" of scenario {row.scenario})" if row.scenario else ")")
+        + "".join([f" of {kind} {by}" for kind, by in row.shown_by()])
+        + ")"
         for name, row in MUTANTS.items()
     },
 }

@@ -62,7 +62,9 @@ def command(
     _check(system, mutant, workload)
     if seeds is None and budget is None:
         seeds = 100
-    given = {"mutant": mutant} if mutant else {}
+    shown_by, options = MUTANTS[mutant].asked if mutant else ("", {})
+    given = {"mutant": mutant, **options} if mutant else {}
+    workload = workload or shown_by
     over_s = time.monotonic() + duration_ns(budget) / SECOND if budget else float("inf")
     tally = Tally()
 
