@@ -81,6 +81,7 @@ COLUMNS: dict[Op, dict[str, str]] = {
     Op.HOLDER: {
         "token": "of the hold that was named (-1: nobody holds)",
         "res": "renewals that it was said to have had",
+        "err": "of an ok: the text that it was said to carry, index into the writer's strings",
     },
     Op.PLACE: {"res": "how many wait before this attempt, as answered (-1: it does not wait)"},
     Op.CHECK: {"token": "of the hold that was asked about; ok: it is in force, fail: it is not"},
@@ -180,6 +181,7 @@ class Terms:
     newest           to be granted only while this is the lock's newest token (0: it was never
                      granted), NO_TOKEN for always
     priority         the larger one first, where the service goes by it; 0 is the least
+    metadata         a text that the hold carries, told to whoever asks who holds
     """
 
     mode: Mode = Mode.EXCLUSIVE
@@ -188,6 +190,7 @@ class Terms:
     reenter: bool = False
     newest: int = NO_TOKEN
     priority: int = 0
+    metadata: str = ""
 
     def packed(self) -> int:
         """What column `op` of an acquire says of them."""
@@ -224,6 +227,11 @@ class Grant:
     token: int
     ttl_ns: int
     granted_at_ns: int
+
+
+def carried(attempt: int) -> str:
+    """The text that a hold of an attempt carries, so that whoever reads it knows whose it is."""
+    return f"process {attempt >> 32}, acquire {attempt & 0xFFFFFFFF}"
 
 
 def attempt_id(process: int, n: int) -> int:

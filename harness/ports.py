@@ -303,12 +303,15 @@ class Queried:
 
     token, renewals   of the hold in force; NO_TOKEN: nobody holds
     place             how many wait before the attempt; -1: it does not wait
+    owner, metadata   whose hold it is, and the text that it carries; "" for none
     """
 
     outcome: Status
     token: int = NO_TOKEN
     renewals: int = 0
     place: int = -1
+    owner: str = ""
+    metadata: str = ""
     error: str = ""
 
 

@@ -6,7 +6,7 @@ the swarm may take. The bugs themselves stand beside what they are planted in.
 
 from __future__ import annotations
 
-from holdfast.planted import Mutant
+from holdfast.planted import ASSERTION, Mutant
 
 MUTANTS: dict[str, Mutant] = {
     "release-by-lock": Mutant(
@@ -135,6 +135,14 @@ MUTANTS: dict[str, Mutant] = {
         says="asked for the place in the queue, it counts those behind",
         breaks="truthful-queries",
         seeds=200,
+    ),
+    "stale-metadata": Mutant(
+        part="reference",
+        area="terms",
+        says="asked who holds, it tells the text that the lock's first hold carried",
+        breaks="truthful-queries",
+        seeds=50,
+        asked=("queries", {"metadata": "1"}),
     ),
     "former-holder": Mutant(
         part="reference",

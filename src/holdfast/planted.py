@@ -1,4 +1,5 @@
 """What is said of a bug that can be planted: one row of `mutants`."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -129,6 +129,8 @@ class ReferenceClient:
             token=answer.get("token", NO_TOKEN),
             renewals=answer.get("renewals", 0),
             place=answer["place"],
+            owner=answer.get("owner", ""),
+            metadata=answer.get("metadata", ""),
         )
 
     async def check(self, grant: Grant) -> Answer:
