@@ -11,7 +11,8 @@ Assumes
     grants is told by tokens, that they are promised to be ordered under the faults of the run.
 Blind to
     A hold that ended by its lease alone: a service may end one late. Counts of renewals of locks
-    that several hold. Texts of holds where the workload gives them none. The length of a queue where unknown acquires may stand in it.
+    that several hold. Texts of holds where the workload gives them none. The length of a queue
+    where unknown acquires may stand in it.
 Cost
     The queries, each times what was going on with its lock at the time.
 """

@@ -318,8 +318,7 @@ MUTANTS: dict[str, Mutant] = {
         area="resource",
         says="after a restart the resource no longer knows what was written",
         breaks="exactly-once-job",
-        seeds=5,
-        scenario="singleton-job",
+        seeds=500,
     ),
     "jealous-tokens": Mutant(
         part="resource",
@@ -340,8 +339,7 @@ MUTANTS: dict[str, Mutant] = {
         area="terms",
         says="a release or renewal counts for the holder of the same name, another process too",
         breaks="ownership",
-        seeds=3,
-        scenario="shared-client-id",
+        seeds=200,
     ),
     "leaky-round": Mutant(
         part="majority",

@@ -22,7 +22,6 @@ class Mutant:
     says    what is wrong, in one sentence
     breaks  the property whose checker must find it, or ASSERTION
     seeds   the simulator finds it within so many seeds of its swarm
-    scenario  whose faults show it, with so many seeds, where the swarm's do not; "": the swarm's do
     asked     the workload and its options that show it, where the swarm draws no such
     """
 
@@ -31,14 +30,13 @@ class Mutant:
     says: str
     breaks: str
     seeds: int
-    scenario: str = ""
     asked: tuple[str, Mapping[str, str]] = ("", MappingProxyType({}))
 
-    def shown_by(self) -> list[tuple[str, str]]:
-        """The kind and name of what shows it, in words; nothing where the swarm does."""
+    @property
+    def shown_by(self) -> str:
+        """In words, the workload and options that show it; nothing where the swarm does."""
         options = "".join(f" --set {name}={value}" for name, value in self.asked[1].items())
-        named = [("scenario", self.scenario), ("workload", f"{self.asked[0]}{options}".strip())]
-        return [(kind, by) for kind, by in named if by]
+        return f"workload {self.asked[0]}{options}" if self.asked[0] else ""
 
     @property
     def system(self) -> str:

@@ -122,10 +122,11 @@ FAULTS = {
         ("clock", "holder", 13, "step = '3s'"),
         ("pause", "holder", 16, ""),
         ("partition", "holder", 19, "shape = 'isolate'"),
-        ("pause", "holder", 22, ""),
+        ("kill", "holder", 22, ""),
     ),
 }
-"""do, target, second, params: each kind also hits whoever holds then, or a hold is open at its edges only by chance"""
+"""do, target, second, params. Each kind also hits whoever holds then: otherwise it is by chance
+that a hold is open at the edges of a fault."""
 
 
 def planned(path: Path, system: str, seed: int) -> Path:

@@ -38,8 +38,7 @@ KINDS: dict[str, Callable[[], Table]] = {
     },
     "mutants": lambda: {
         name: f"{row.says} ({row.area}, in {row.part}; breaks {row.breaks}, in {row.seeds} seeds"
-        + "".join([f" of {kind} {by}" for kind, by in row.shown_by()])
-        + ")"
+        + (f" of {row.shown_by})" if row.shown_by else ")")
         for name, row in MUTANTS.items()
     },
 }
