@@ -120,7 +120,6 @@ MUTANTS: dict[str, Mutant] = {
         says="an extension is answered with the lease asked for and lasts as long as the first",
         breaks="mutual-exclusion",
         seeds=100,
-        asked=("renewal", {"extend": "1"}),
     ),
     "unchecked-condition": Mutant(
         part="reference",
@@ -141,8 +140,7 @@ MUTANTS: dict[str, Mutant] = {
         area="terms",
         says="asked who holds, it tells the text that the lock's first hold carried",
         breaks="truthful-queries",
-        seeds=50,
-        asked=("queries", {"metadata": "1"}),
+        seeds=200,
     ),
     "former-holder": Mutant(
         part="reference",
@@ -269,7 +267,6 @@ MUTANTS: dict[str, Mutant] = {
         says="who loses its lock to an operator is told that its lease has run out",
         breaks="loss-notice",
         seeds=20,
-        asked=("manual-recovery", {}),
     ),
     "zombie-waiter": Mutant(
         part="reference",

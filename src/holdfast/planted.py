@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from holdfast import catalogue
 
@@ -22,7 +20,6 @@ class Mutant:
     says    what is wrong, in one sentence
     breaks  the property whose checker must find it, or ASSERTION
     seeds   the simulator finds it within so many seeds of its swarm
-    asked     the workload and its options that show it, where the swarm draws no such
     """
 
     part: str
@@ -30,13 +27,6 @@ class Mutant:
     says: str
     breaks: str
     seeds: int
-    asked: tuple[str, Mapping[str, str]] = ("", MappingProxyType({}))
-
-    @property
-    def shown_by(self) -> str:
-        """In words, the workload and options that show it; nothing where the swarm does."""
-        options = "".join(f" --set {name}={value}" for name, value in self.asked[1].items())
-        return f"workload {self.asked[0]}{options}" if self.asked[0] else ""
 
     @property
     def system(self) -> str:

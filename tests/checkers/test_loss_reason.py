@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ REASONS = ("expired", "revoked", "released")
 def told(text: str, reason: str, **promises: Any) -> Case:
     """A history whose notices all carry one reason, of a service that promises true ones."""
     made = history(text)
-    made.strings.append(reason)  # type: ignore[attr-defined]
+    made = replace(made, strings=[*made.strings, reason])
     made.rows["res"][made.rows["f"] == Op.LOST] = len(made.strings) - 1
     return case(made, promises={"reasons": True, **promises})
 
@@ -97,7 +98,8 @@ def test_sessions_end_and_leases_run_out() -> None:
 def drawn(rng: random.Random) -> tuple[str, str, bool, bool]:
     """(words, reason told, whether it can be true, whether the claim ended by the notice): one hold
     from 1 to 2, perhaps renewed, which an operator and its owner may have ended."""
-    asked_at, words = 1, list[tuple[float, str]]([(1, "0a?"), (2, "0a+7")])
+    asked_at = 1
+    words: list[tuple[float, str]] = [(1, "0a?"), (2, "0a+7")]
     if rng.random() < 0.4:
         asked_at = rng.randint(3, 9)
         words += [(asked_at, "0n?"), (asked_at + 0.5, "0n+")]

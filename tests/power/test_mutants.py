@@ -37,9 +37,8 @@ def caught(seed: Seed, breaks: str) -> bool:
 def search(name: str, seeds: int) -> int:
     """The first seed that shows a planted bug; 0 for none."""
     row = MUTANTS[name]
-    workload, options = row.asked
     for number in range(1, seeds + 1):
-        if caught(one_seed(number, row.system, {"mutant": name, **options}, workload), row.breaks):
+        if caught(one_seed(number, row.system, {"mutant": name}), row.breaks):
             return number
     return 0
 

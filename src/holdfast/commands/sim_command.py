@@ -62,9 +62,7 @@ def command(
     _check(system, mutant, workload)
     if seeds is None and budget is None:
         seeds = 100
-    shown_by, options = MUTANTS[mutant].asked if mutant else ("", {})
-    given = {"mutant": mutant, **options} if mutant else {}
-    workload = workload or shown_by
+    given = {"mutant": mutant} if mutant else {}
     over_s = time.monotonic() + duration_ns(budget) / SECOND if budget else float("inf")
     tally = Tally()
 
