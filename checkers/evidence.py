@@ -18,6 +18,7 @@ from holdfast.checkers.formulas import lease_margin, utilisation
 from holdfast.checkers.leases import INF
 from holdfast.checkers.pace import pace
 from holdfast.checkers.serial import serialisability
+from holdfast.checkers.split import acquire_split
 from holdfast.checkers.stale_belief import stale_beliefs
 from holdfast.checkers.table import Bools, table
 from holdfast.checkers.token_log import token_log
@@ -53,6 +54,7 @@ def evidence(case: Case) -> dict[str, object]:
     asked, granted = acquire["asked"], acquire["granted"]
     return {
         "acquire": acquire,
+        "acquire_split": acquire_split(case),
         "pace": pace(case),
         "grants": _grants(case),
         "latency_ns": _latency(case),

@@ -13,6 +13,7 @@ from tests.checkers.shorthand import case
 
 KEYS = [
     "acquire",
+    "acquire_split",
     "pace",
     "grants",
     "latency_ns",
