@@ -269,6 +269,7 @@ class Partitions:
 class Waits:
     """How often clients were told that they still wait, in all, per grant and per release."""
 
+    requests_per_grant: float | None = None
     told: int = 0
     per_grant: float | None = None
     per_release: float | None = None
