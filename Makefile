@@ -48,9 +48,10 @@ kernel: $(VENV)/ready
 	$(BIN)/python -m holdfast.checkers.models.kernel
 
 # Every lock service in containers, without faults and under those that it promises to survive: some
-# six hours at ten minutes a run. Calling it again goes on where it was.
+# six hours at ten minutes a run. Calling it again goes on where it was. The vote of `majority` breaks a
+# promise by design, so the campaign's exit code is told and not obeyed: docs/soak.md.
 soak: $(VENV)/ready
-	$(BIN)/holdfast campaign examples/soak.toml -j 1 --time $(SOAK)
+	-$(BIN)/holdfast campaign examples/soak.toml -j 1 --time $(SOAK)
 	$(BIN)/holdfast matrix .holdfast/campaigns/soak
 
 # The same tests again and again, until ROUNDS have passed or one fails.

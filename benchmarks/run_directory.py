@@ -68,8 +68,7 @@ NOT_DRAWN = (
     "applied-once",
     "exactly-once-job",
 )
-"""Turns go round whoever asked first, and nobody asks questions, waits inside or sends twice; there
-are no jobs."""
+"""Turns go round whoever asked first; nobody asks, waits inside, sends twice or does jobs."""
 
 
 class _Drawn:

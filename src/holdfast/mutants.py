@@ -24,7 +24,6 @@ class Mutant:
     says    what is wrong, in one sentence
     breaks  the property whose checker must find it, or ASSERTION
     seeds   the simulator finds it within so many seeds of its swarm
-    scenario  whose faults show it, with so many seeds, where the swarm's do not; "": the swarm's do
     """
 
     part: str
@@ -32,7 +31,6 @@ class Mutant:
     says: str
     breaks: str
     seeds: int
-    scenario: str = ""
 
     @property
     def system(self) -> str:
@@ -331,8 +329,7 @@ MUTANTS: dict[str, Mutant] = {
         area="resource",
         says="after a restart the resource no longer knows what was written",
         breaks="exactly-once-job",
-        seeds=5,
-        scenario="singleton-job",
+        seeds=500,
     ),
     "jealous-tokens": Mutant(
         part="resource",
@@ -353,8 +350,7 @@ MUTANTS: dict[str, Mutant] = {
         area="terms",
         says="a release or renewal counts for the holder of the same name, another process too",
         breaks="ownership",
-        seeds=3,
-        scenario="shared-client-id",
+        seeds=200,
     ),
     "leaky-round": Mutant(
         part="majority",

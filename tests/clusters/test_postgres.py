@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.clusters.systems.postgres import deploy, server
+from holdfast.clusters.systems.postgres import PORT, deploy, pooler, server
 from holdfast.clusters.systems.postgres_advisory.system import SYSTEM as ADVISORY
 from holdfast.clusters.systems.postgres_row.system import SYSTEM as ROW
 from holdfast.clusters.systems.sessions import Failed
@@ -180,6 +180,18 @@ def test_a_server_is_started_as_nobody_and_known_by_its_prelude(tmp_path: Path) 
     place = Place(run_id="r", run_dir=tmp_path, shared=(), label="r")
     command = deploy.command(node, place)
     assert command.nobody and command.prelude in command.argv
+
+
+def test_a_pooler_stands_where_clients_look_for_the_server(tmp_path: Path) -> None:
+    place = Place(run_id="r", run_dir=tmp_path, shared=(), label="r")
+    node = Node(name="n1", role="server", address="10.0.0.1")
+    assert ADVISORY.command(node, (node,), place, {}).prelude == deploy.MODULE
+    assert ADVISORY.command(node, (node,), place, {"via": "pgbouncer"}).prelude == deploy.POOLER
+    lines = pooler.settings("10.0.0.1").splitlines()
+    assert f"listen_port = {PORT}" in lines
+    assert f"port={pooler.BEHIND} " in lines[1]
+    assert "pool_mode = transaction" in lines
+    assert "lends" in ADVISORY.promises({"via": "pgbouncer"}).sheet["owner identity"]
 
 
 def test_without_the_server_the_message_says_what_to_install(

@@ -26,7 +26,7 @@ class Disturb:
             raise EnvironmentFailed(f"simulator: it has no fault {args['what']}")
         self._network = cluster.network
         self._replies = args["what"] == "reply-loss"
-        self._nodes = set(args["nodes"])
+        self._nodes = tuple(args["nodes"])
         self._left, self._after = int(args["count"]), int(args["after"])
         self._passed = 0
         self._reset = 0

@@ -102,8 +102,10 @@ class PostgresSystem:
 
     def _sheet(self, scope: str, chosen: Mapping[str, str]) -> dict[str, str]:
         idle = chosen["idle"] == "lease"
+        pooled = chosen["via"] == "pgbouncer"
         return {
-            "owner identity": "the session",
+            "owner identity": "the session"
+            + (", which a pooler lends to whoever begins a transaction" if pooled else ""),
             "acquisition": self.scopes[scope],
             "queue": "in the server, in order of arrival",
             "lease": "none; the server ends a session that is silent for a lease"
