@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from itertools import count
 from statistics import median
 
-from holdfast.mutants import AREAS, ASSERTION, MUTANTS, Mutant
+from holdfast.mutants import MUTANTS
+from holdfast.planted import AREAS, ASSERTION, Mutant
 from holdfast.simulating import Seed, one_seed, warm
 
 FIRST = 100_000

@@ -6,42 +6,7 @@ the swarm may take. The bugs themselves stand beside what they are planted in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from holdfast import catalogue
-
-AREAS = ("consensus", "lease", "queue", "session", "client", "terms", "resource")
-ASSERTION = "a node's own assertion"
-"""Found by a node that ends by itself, because it met what its own code rules out."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Mutant:
-    """One planted bug.
-
-    part    what it is planted in: the name of a system, or "resource"
-    area    which kind of bug it is, one of AREAS
-    says    what is wrong, in one sentence
-    breaks  the property whose checker must find it, or ASSERTION
-    seeds   the simulator finds it within so many seeds of its swarm
-    """
-
-    part: str
-    area: str
-    says: str
-    breaks: str
-    seeds: int
-
-    @property
-    def system(self) -> str:
-        """The system that shows it: its own, or the reference service before the resource."""
-        return "reference" if self.part == "resource" else self.part
-
-    @property
-    def checker(self) -> str:
-        """The entry of what must catch it, ASSERTION where it is the node itself."""
-        return catalogue.CHECKERS.get(self.breaks, ASSERTION)
-
+from holdfast.planted import ASSERTION, Mutant
 
 MUTANTS: dict[str, Mutant] = {
     "release-by-lock": Mutant(
@@ -148,6 +113,13 @@ MUTANTS: dict[str, Mutant] = {
         says="a renewal is answered with the lease asked for and lasts half of it",
         breaks="mutual-exclusion",
         seeds=200,
+    ),
+    "first-lease": Mutant(
+        part="reference",
+        area="lease",
+        says="an extension is answered with the lease asked for and lasts as long as the first",
+        breaks="mutual-exclusion",
+        seeds=100,
     ),
     "unchecked-condition": Mutant(
         part="reference",
@@ -282,6 +254,13 @@ MUTANTS: dict[str, Mutant] = {
         breaks="mutual-exclusion",
         seeds=200,
     ),
+    "wrong-reason": Mutant(
+        part="reference",
+        area="session",
+        says="who loses its lock to an operator is told that its lease has run out",
+        breaks="loss-notice",
+        seeds=20,
+    ),
     "zombie-waiter": Mutant(
         part="reference",
         area="session",
@@ -358,6 +337,13 @@ MUTANTS: dict[str, Mutant] = {
         says="a client gives nothing back of a vote that it lost",
         breaks="deadlock-freedom",
         seeds=200,
+    ),
+    "tokens-as-text": Mutant(
+        part="resource",
+        area="resource",
+        says="the resource compares tokens as words: 10 is older than 9",
+        breaks="no-false-rejection",
+        seeds=100,
     ),
     "short-memory": Mutant(
         part="resource",

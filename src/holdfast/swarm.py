@@ -76,7 +76,12 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
     used = system == "reference" and use.random() < 0.2
     if used:
         drawn = use.choice(OF_USE)
+    late = stream(seed, "swarm", "late")
+    if system == "reference" and late.random() < 0.05:
+        drawn = "manual-recovery"
     workload = workload or drawn
+    if workload == "renewal" and late.random() < 0.4:
+        options["extend"] = "1"
     if workload == "semaphore":
         options["permits"] = str(api.randint(1, 3))
     if workload == "priority-flood":

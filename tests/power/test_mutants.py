@@ -9,7 +9,8 @@ from holdfast.clusters.systems.majority.mutants import CLIENTS as VOTERS
 from holdfast.clusters.systems.reference.client_mutants import CLIENTS
 from holdfast.clusters.systems.reference.mutants import NODES
 from holdfast.harness.verdict import PROPERTIES
-from holdfast.mutants import AREAS, ASSERTION, MUTANTS
+from holdfast.mutants import MUTANTS
+from holdfast.planted import AREAS, ASSERTION
 from holdfast.simulating import Seed, one_seed
 from holdfast.workloads.mutants import STORES
 
@@ -19,6 +20,7 @@ QUICK = {
     "dead-predecessor": 20,
     "lingering-holds": 30,
     "silent-renewal": 10,
+    "first-lease": 20,
     "one-permit-more": 30,
     "unchecked-tokens": 30,
 }
