@@ -384,9 +384,8 @@ class Context:
     def _complete(self, row: int, answer: Answer, stamped: Stamped | None = None) -> None:
         err = self._recorder.intern(answer.error)
         token = answer.token if answer.token != NO_TOKEN else None
-        self._recorder.complete(
-            row, answer.outcome, token=token, res=answer.ttl_ns, err=err, stamped=stamped
-        )
+        said = {"res": answer.ttl_ns, "err": err, "spent": answer.spent}
+        self._recorder.complete(row, answer.outcome, token=token, **said, stamped=stamped)
 
     async def _run(self, call: Callable[[], Awaitable[None] | None]) -> None:
         """Open or close, in the client's own thread where it has one."""
