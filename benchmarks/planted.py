@@ -1,20 +1,26 @@
 """How long the swarm looks for each planted bug: searches, seeds and CPU time of each.
 
-`python benchmarks/planted.py [MUTANT ...]`: up to twenty searches for each, one after the other
-through the seeds from 1 on, within a bound of CPU time.
+`python benchmarks/planted.py [--searches N] [--bound S] [MUTANT ...]`: N searches for each bug, all
+through seeds that no search before it tried, until it shows. A row is written as soon as all of a
+bug's searches are done, or when its S seconds of CPU time are; the search under way then counts as
+time spent and not as a find.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
+from collections.abc import Sequence
 from itertools import count
+from statistics import median
 
-from holdfast.mutants import ASSERTION, MUTANTS, Mutant
+from holdfast.mutants import MUTANTS
+from holdfast.planted import AREAS, ASSERTION, Mutant
 from holdfast.simulating import Seed, one_seed, warm
 
-SEARCHES = 20
-BOUND_S = 15.0
+FIRST = 100_000
+"""Searches begin here, far from the seeds that tests pin and budgets were looked up with."""
 
 
 def caught(seed: Seed, mutant: Mutant) -> bool:
@@ -24,30 +30,42 @@ def caught(seed: Seed, mutant: Mutant) -> bool:
     return mutant.breaks in [prop for prop, _ in seed.alarms]
 
 
-def searched(name: str) -> tuple[int, list[int], float]:
-    """(seeds tried, those that showed the bug, CPU seconds of all)."""
-    mutant, found = MUTANTS[name], list[int]()
+def searched(name: str, searches: int, bound_s: float) -> tuple[int, list[int], float]:
+    """(seeds tried, how many each search that found took, CPU seconds of all)."""
+    mutant, took = MUTANTS[name], list[int]()
     begun_s = time.process_time()
-    for seed in count(1):
+    last = FIRST - 1
+    for seed in count(FIRST):
         if caught(one_seed(seed, mutant.system, {"mutant": name}), mutant):
-            found.append(seed)
+            took.append(seed - last)
+            last = seed
         spent_s = time.process_time() - begun_s
-        if len(found) == SEARCHES or spent_s > BOUND_S:
-            return seed, found, spent_s
+        if len(took) == searches or spent_s > bound_s:
+            return seed - FIRST + 1, took, spent_s
     raise AssertionError("seeds do not end")
 
 
-def main(names: list[str]) -> None:
-    """One row of a table per bug."""
+def row(name: str, searches: int, bound_s: float) -> str:
+    """One row of the table."""
+    tried, took, spent_s = searched(name, searches, bound_s)
+    mean = f"{spent_s / len(took):.1f}" if took else f"over {spent_s:.0f}"
+    seeds = f"{median(took):g}, {max(took)}" if took else "-"
+    mutant = MUTANTS[name]
+    return (
+        f"| {name} | {mutant.area} | {mutant.breaks} | {len(took)} in {tried} | {seeds} | {mean} |"
+    )
+
+
+def main(words: Sequence[str]) -> None:
+    """One row per bug, by area."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--searches", type=int, default=20)
+    parser.add_argument("--bound", type=float, default=60.0)
+    parser.add_argument("names", nargs="*", metavar="MUTANT")
+    given = parser.parse_args(words)
     warm()
-    for name in names or MUTANTS:
-        tried, found, spent_s = searched(name)
-        mean = f"{spent_s / len(found):.1f}" if found else "-"
-        longest = max((b - a for a, b in zip([0, *found], found, strict=False)), default=0)
-        sys.stdout.write(
-            f"| {name} | {MUTANTS[name].area} | {MUTANTS[name].breaks} | {len(found)} of {tried} |"
-            f" {longest} | {mean} |\n"
-        )
+    for name in given.names or sorted(MUTANTS, key=lambda name: AREAS.index(MUTANTS[name].area)):
+        sys.stdout.write(row(name, given.searches, given.bound) + "\n")
         sys.stdout.flush()
 
 

@@ -61,8 +61,14 @@ class Shape:
     seed: int = 7
 
 
-NOT_DRAWN = ("bounded-bypass", "truthful-queries", "no-multi-lock-deadlock", "applied-once")
-"""Turns go round whoever asked first, and nobody asks questions, waits inside or sends twice."""
+NOT_DRAWN = (
+    "bounded-bypass",
+    "truthful-queries",
+    "no-multi-lock-deadlock",
+    "applied-once",
+    "exactly-once-job",
+)
+"""Turns go round whoever asked first; nobody asks, waits inside, sends twice or does jobs."""
 
 
 class _Drawn:

@@ -45,6 +45,7 @@ EXCUSED_BY_MISSING_ROWS = frozenset(
         "orphan",
         "hung-request",
         "lost-without-notice",
+        "wrong-reason",
         "job-never-done",
     }
 )

@@ -1,10 +1,12 @@
 """Loss notice: a holder that loses its lock is told, in time.
 
 Claims: a client went on as owner for longer than the promised time, in a calm stretch of the run,
-after its lock had gone to another for sure and after all that bound the service had run out
+after its lock had gone to another for sure and after all that bound the service had run out; or it
+was told a reason, of a service that promises true ones, that cannot have been the cause
 Assumes: that a client can be reached while no fault touches its node or a server; that a fault on
 a server, or a cut connection, is over one recovery time after it was healed
-Blind to: a loss that nobody took advantage of; a notice that was false, or gave a wrong reason
+Blind to: a loss that nobody took advantage of; a notice that was false; a reason in other words
+than ours, or one of several that are possible
 Cost: n log n in the number of attempts
 
 Where a system promises no notice at all, a full lease without one counts. A renewal that is turned
@@ -21,6 +23,8 @@ import numpy as np
 from holdfast.checkers.columns import Ints, column
 from holdfast.checkers.exercise import Exercise, conclude, exercise
 from holdfast.checkers.holds import Attempt
+from holdfast.checkers.loss_reason import told as told_reasons
+from holdfast.checkers.loss_reason import wrong_reasons
 from holdfast.checkers.overlaps import reach, slack
 from holdfast.checkers.sentences import drawn, lock_name, name, seconds, span
 from holdfast.checkers.succession import Succession
@@ -52,7 +56,7 @@ def check(case: Case) -> PropertyVerdict:
         met = replace(met, missing=(reason, *met.missing))
         return conclude(case, PROPERTY, (), (), met)
     lost = losses(case)
-    findings = []
+    findings = list(wrong_reasons(case))
     for loss in lost:
         calm_ns = _calm_from(case, loss, limit_ns)
         if calm_ns >= 0:
@@ -153,6 +157,7 @@ def _counted(case: Case, met: Exercise, lost: Sequence[Loss]) -> Exercise:
         "holds lost to another": len(lost),
         "of them told": len(told),
         "slowest notice ms": slowest_ns // 1_000_000,
+        "reasons judged": len(told_reasons(case)),
         "writes after the notice": _writes_after_notice(case),
     }
     return replace(met, counts=counts)

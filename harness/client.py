@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle
 from typing import Any
 
 from holdfast.harness.clock import SECOND, now_ns
@@ -267,13 +268,15 @@ class Context:
             self._lost.update(self._held)
 
     @contextlib.asynccontextmanager
-    async def renewing(self, grant: Grant, *, every_ns: int = 0) -> AsyncIterator[None]:
+    async def renewing(
+        self, grant: Grant, *, every_ns: int = 0, ttls_ns: Sequence[int] = ()
+    ) -> AsyncIterator[None]:
         """Renew every third of the lease, or every `every_ns`, at once the first time, while the
-        body runs.
+        body runs; for the lease, or for each of `ttls_ns` in turn.
 
         At once, because a grant that waited in a queue says little about when its lease began.
         """
-        task = asyncio.ensure_future(self._renew_until_lost(grant, every_ns))
+        task = asyncio.ensure_future(self._renew_until_lost(grant, every_ns, cycle(ttls_ns)))
         try:
             yield
         finally:
@@ -281,9 +284,9 @@ class Context:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    async def _renew_until_lost(self, grant: Grant, every_ns: int) -> None:
+    async def _renew_until_lost(self, grant: Grant, every_ns: int, ttls: Iterator[int]) -> None:
         while not self.lost(grant):
-            await self.renew(grant)
+            await self.renew(grant, ttl_ns=next(ttls, None))
             await self.sleep(every_ns or self.lease_ns // 3)
 
     async def sleep(self, span_ns: int) -> None:

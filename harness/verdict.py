@@ -137,6 +137,8 @@ class Promises:
                      one who waits; -1: it is not bounded
     subtrees         a lock whose name begins with "/" stands for all paths below it
     delay_ns         a lock whose holder's session ended by itself is granted to nobody for so long
+    reasons          a notice of a loss says truly why: "expired", "session", "closed", "revoked"
+                     by an operator, "released"; another word where that is not known
     keeps            property id -> fault kinds under which it is promised; "any" for all of them;
                      a property that is absent is not promised
     sheet            the design sheet in words: owner identity, acquisition, lease, renewal,
@@ -160,6 +162,7 @@ class Promises:
     aging: int = -1
     subtrees: bool = False
     delay_ns: int = 0
+    reasons: bool = False
 
     def promised(self, prop: str, faults: Iterable[str]) -> bool:
         """Whether the property is promised under all the fault kinds that bit in a run."""

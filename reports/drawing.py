@@ -56,7 +56,7 @@ def draw(finding: Shown, number: int, run: Judged, tone: str) -> Markup:
     root.set("class", f"picture tone-{tone}")
     _draw_faults(root, shown, lanes, bottom)
     for lane in lanes:
-        add(root, "text", plain(lane.name, 10), x=0, y=lane.bar + 14, class_="lane")
+        add(root, "text", plain(lane.name, 13), x=0, y=lane.bar + 14, class_="lane")
         middle = lane.bar + BAR_PX / 2
         add(root, "line", x1=percent(0), x2=percent(1), y1=middle, y2=middle, class_="base")
     by_name = {lane.name: lane for lane in lanes}

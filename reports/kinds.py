@@ -123,6 +123,12 @@ KINDS: dict[str, Kind] = {
         remedy="Tell the holder when a lease ends, and let its own timer assume the loss when no"
         " answer comes.",
     ),
+    "wrong-reason": Kind(
+        name="Wrong reason",
+        means="a client was told of a loss with a reason that cannot have been the cause",
+        remedy="Keep the reason of every end in the same step that ends the hold, and tell that"
+        " one, however late the holder asks.",
+    ),
     "late-notice": Kind(
         name="Late notice",
         means="a client was told of the loss of its lock later than the system promises",

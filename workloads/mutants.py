@@ -29,6 +29,17 @@ class TolerantTokens(Store):
         return True, register
 
 
+class TokensAsText(Store):
+    """Compares tokens as words, as who keeps them in a text column may: 10 is before 9."""
+
+    def admit(self, key: str, attempt: int, token: int) -> tuple[bool, Register]:
+        register = self.registers.setdefault(key, Register())
+        if register.highest != NO_TOKEN and str(token) < str(register.highest):
+            return False, register
+        register.highest, register.attempt = token, attempt
+        return True, register
+
+
 class ShortMemory(Store):
     """Knows the newest token of the key that was asked for last, and of no other."""
 
@@ -69,6 +80,7 @@ STORES: dict[str, type[Store]] = {
     "unchecked-tokens": UncheckedTokens,
     "tolerant-tokens": TolerantTokens,
     "forgotten-commands": ForgetfulStore,
+    "tokens-as-text": TokensAsText,
     "short-memory": ShortMemory,
     "forgotten-jobs": ForgottenJobs,
     "jealous-tokens": JealousTokens,

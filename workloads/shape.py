@@ -20,6 +20,7 @@ DEFAULTS = {
     "renews": 0,
     "backoff_ms": 0,
     "renew_pct": 33,
+    "extend": 0,
     "rate": 0,
     "workers": 0,
 }
@@ -35,6 +36,7 @@ class Shape:
 
     mark   when a job is marked as done: with its effect (0), after it (1), before it (2)
     renews   whether an owner renews during a slow call; backoff_ns   after a refused try, at most
+    extend   whether renewals ask for another lease than the first: for twice it and half, in turn
     look   whether an owner looks at its lease right before it writes, and gives up if it is over
     """
 
@@ -50,6 +52,7 @@ class Shape:
     renews: bool
     backoff_ns: int
     renew_pct: int
+    extend: bool
     rate: int
 
     @staticmethod
@@ -69,6 +72,7 @@ class Shape:
             renews=bool(value["renews"]),
             backoff_ns=value["backoff_ms"] * MILLISECOND,
             renew_pct=max(1, value["renew_pct"]),
+            extend=bool(value["extend"]),
             rate=value["rate"],
         )
 

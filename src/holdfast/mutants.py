@@ -6,44 +6,7 @@ the swarm may take. The bugs themselves stand beside what they are planted in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from holdfast import catalogue
-
-AREAS = ("consensus", "lease", "queue", "session", "client", "terms", "resource")
-ASSERTION = "a node's own assertion"
-"""Found by a node that ends by itself, because it met what its own code rules out."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Mutant:
-    """One planted bug.
-
-    part    what it is planted in: the name of a system, or "resource"
-    area    which kind of bug it is, one of AREAS
-    says    what is wrong, in one sentence
-    breaks  the property whose checker must find it, or ASSERTION
-    seeds   the simulator finds it within so many seeds of its swarm
-    scenario  whose faults show it, with so many seeds, where the swarm's do not; "": the swarm's do
-    """
-
-    part: str
-    area: str
-    says: str
-    breaks: str
-    seeds: int
-    scenario: str = ""
-
-    @property
-    def system(self) -> str:
-        """The system that shows it: its own, or the reference service before the resource."""
-        return "reference" if self.part == "resource" else self.part
-
-    @property
-    def checker(self) -> str:
-        """The entry of what must catch it, ASSERTION where it is the node itself."""
-        return catalogue.CHECKERS.get(self.breaks, ASSERTION)
-
+from holdfast.planted import ASSERTION, Mutant
 
 MUTANTS: dict[str, Mutant] = {
     "release-by-lock": Mutant(
@@ -150,6 +113,13 @@ MUTANTS: dict[str, Mutant] = {
         says="a renewal is answered with the lease asked for and lasts half of it",
         breaks="mutual-exclusion",
         seeds=200,
+    ),
+    "first-lease": Mutant(
+        part="reference",
+        area="lease",
+        says="an extension is answered with the lease asked for and lasts as long as the first",
+        breaks="mutual-exclusion",
+        seeds=100,
     ),
     "unchecked-condition": Mutant(
         part="reference",
@@ -284,6 +254,13 @@ MUTANTS: dict[str, Mutant] = {
         breaks="mutual-exclusion",
         seeds=200,
     ),
+    "wrong-reason": Mutant(
+        part="reference",
+        area="session",
+        says="who loses its lock to an operator is told that its lease has run out",
+        breaks="loss-notice",
+        seeds=20,
+    ),
     "zombie-waiter": Mutant(
         part="reference",
         area="session",
@@ -331,8 +308,7 @@ MUTANTS: dict[str, Mutant] = {
         area="resource",
         says="after a restart the resource no longer knows what was written",
         breaks="exactly-once-job",
-        seeds=5,
-        scenario="singleton-job",
+        seeds=500,
     ),
     "jealous-tokens": Mutant(
         part="resource",
@@ -353,8 +329,7 @@ MUTANTS: dict[str, Mutant] = {
         area="terms",
         says="a release or renewal counts for the holder of the same name, another process too",
         breaks="ownership",
-        seeds=3,
-        scenario="shared-client-id",
+        seeds=200,
     ),
     "leaky-round": Mutant(
         part="majority",
@@ -362,6 +337,13 @@ MUTANTS: dict[str, Mutant] = {
         says="a client gives nothing back of a vote that it lost",
         breaks="deadlock-freedom",
         seeds=200,
+    ),
+    "tokens-as-text": Mutant(
+        part="resource",
+        area="resource",
+        says="the resource compares tokens as words: 10 is older than 9",
+        breaks="no-false-rejection",
+        seeds=100,
     ),
     "short-memory": Mutant(
         part="resource",

@@ -30,11 +30,21 @@ OF_THE_API = (
 """What only a service with the whole lock API can do: half of its seeds."""
 OF_THE_REST = ("hierarchy", "sequencers")
 """What came to the API later: some of the seeds, so that all others stay what they were."""
+OF_USE = (
+    "singleton-job",
+    "leader-election",
+    "retry-storm",
+    "slow-dependency",
+    "shared-client-id",
+)
+"""What locks are bought for, and how clients get it wrong: some more of the seeds. In half of them
+the protected resource dies too, for it is what remembers jobs and terms."""
 TARGETS = {
     "partition": ("", "holder", "waiter"),
     "pause": ("", "holder", "waiter"),
     "freeze": ("", "holder", "waiter"),
     "kill": ("", "all", "holder", "waiter"),
+    "clock": ("leader|one", "leader|one", "all"),
     "torn-write": ("all",),
 }
 """Whom a kind of fault hits all through a run; "" is its own turn of targets. All servers at once
@@ -62,12 +72,25 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
     rest = stream(seed, "swarm", "rest of the api")
     if system == "reference" and rest.random() < 0.12:
         drawn = rest.choice(OF_THE_REST)
+    use = stream(seed, "swarm", "use")
+    used = system == "reference" and use.random() < 0.2
+    if used:
+        drawn = use.choice(OF_USE)
+    late = stream(seed, "swarm", "late")
+    if system == "reference" and late.random() < 0.05:
+        drawn = "manual-recovery"
     workload = workload or drawn
+    if workload == "renewal" and late.random() < 0.4:
+        options["extend"] = "1"
     if workload == "semaphore":
         options["permits"] = str(api.randint(1, 3))
     if workload == "priority-flood":
         options["queue"] = "priority"
     if workload == "reentrant" and system == "reference" and api.random() < 0.5:
+        options["owner"] = "everybody"
+    if workload in OF_USE:
+        options |= _use(use, workload)
+    if system == "reference" and (workload == "shared-client-id" or use.random() < 0.3):
         options["owner"] = "everybody"
     return Plan(
         system=system,
@@ -81,7 +104,10 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
         clients=rng.randint(2, 6),
         locks=max(rng.choice((1, 1, 1, 2, 3)), 2 if workload == "many-locks" else 1),
         options={**options, **_checks(seed), **given},
-        nemeses=_faults(rng, lease_ns, (*FAULTS, *(OF_DISKS if system == "reference" else ()))),
+        nemeses=(
+            *_faults(rng, lease_ns, (*FAULTS, *(OF_DISKS if system == "reference" else ()))),
+            *(_deaths(use) if used else ()),
+        ),
     )
 
 
@@ -97,6 +123,23 @@ def _pace(rng: random.Random, lease_ns: int) -> dict[str, str]:
         "hold_leases": str(rng.choice((1, 2, 3))),
         "renew_pct": str(rng.choice((33, 90, 98))),
     }
+
+
+def _use(rng: random.Random, workload: str) -> dict[str, str]:
+    """The knobs of a workload of OF_USE."""
+    if workload == "retry-storm":
+        return {"backoff_ms": str(rng.choice((20, 50, 150)))}
+    if workload == "slow-dependency":
+        return {"renews": str(rng.choice((0, 1)))}
+    return {}
+
+
+def _deaths(rng: random.Random) -> tuple[tuple[str, dict[str, str]], ...]:
+    """The protected resource dies in half of the seeds that are asked, and is soon back."""
+    if rng.random() < 0.5:
+        return ()
+    times = {"for": f"{rng.choice((20, 200, 500))}ms", "every": f"{rng.choice((1, 2))}s"}
+    return (("kill", {**times, "target": "resource"}),)
 
 
 def _checks(seed: int) -> dict[str, str]:

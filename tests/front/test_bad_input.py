@@ -130,6 +130,13 @@ def test_a_folder_that_is_no_run_is_told(capsys: Capture, elsewhere: Path) -> No
     refused(holdfast(capsys, "check", elsewhere), 2, "manifest.json: not there")
 
 
+def test_a_history_that_is_not_there_is_told(capsys: Capture, elsewhere: Path) -> None:
+    away = elsewhere / "away.jsonl"
+    refused(
+        holdfast(capsys, "check", away, "--model", "mutex"), 2, f"{away}: there is no such file"
+    )
+
+
 def test_a_run_of_a_newer_schema_is_told(capsys: Capture, elsewhere: Path) -> None:
     run = recorded_run(elsewhere)
     run.manifest.write_text(json.dumps({"schema": "holdfast-run/9"}))

@@ -21,8 +21,13 @@ Capture = pytest.CaptureFixture[str]
 
 
 def steps(page: Path) -> list[tuple[str, str]]:
-    """The blocks of a page: ("toml" or "python", text with its name first), ("console", text)."""
-    return re.findall(r"```(toml|python|console)\n(.*?)```", page.read_text(), re.S)
+    """The blocks of a page: ("toml" or "python", text with its name first), ("console", text).
+
+    JSON has no comments, so the page names its file before it: ("json", name on a line, then text).
+    """
+    blocks = r"(?:In `([\w.-]+)`:\n\n)?```(toml|python|console|json)\n(.*?)```"
+    found = re.findall(blocks, page.read_text(), re.S)
+    return [(kind, f"{name}\n{text}" if kind == "json" else text) for name, kind, text in found]
 
 
 def served(words: list[str]) -> int:

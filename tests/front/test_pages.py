@@ -68,7 +68,9 @@ def test_the_commands_of_a_page_end_as_it_says(
     monkeypatch.chdir(tmp_path)
     for kind, text in steps(page):
         if kind != "console":
-            place(text.splitlines()[0].removeprefix("# "), text, tmp_path, monkeypatch)
+            head, _, rest = text.partition("\n")
+            whole = rest if kind == "json" else text
+            place(head.removeprefix("# "), whole, tmp_path, monkeypatch)
             continue
         for line in text.splitlines():
             command, _, comment = line.removeprefix("$ ").partition("  #")

@@ -122,7 +122,7 @@ FAULTS = {
         ("clock", "holder", 13, "step = '3s'"),
         ("pause", "holder", 16, ""),
         ("partition", "holder", 19, "shape = 'isolate'"),
-        ("pause", "holder", 22, ""),
+        ("kill", "holder", 22, ""),
     ),
 }
 """do, target, second, params. Each kind also hits whoever holds then: otherwise it is by chance

@@ -89,6 +89,13 @@ class DeadPredecessor(Locks):
 # Sessions
 
 
+class WrongReason(Locks):
+    """Tells whoever an operator has ended that its lease has run out."""
+
+    def end(self, index: int, hold: Hold, reason: str) -> None:
+        super().end(index, hold, "expired" if reason == "revoked" else reason)
+
+
 class ZombieWaiter(Locks):
     """Leaves who waits in the queue when its session ends, and grants it the lock in its turn."""
 
@@ -131,6 +138,7 @@ ENDINGS: dict[str, type[Locks]] = {
     "revive": Revive,
     "taken-twice": TakenTwice,
     "dead-predecessor": DeadPredecessor,
+    "wrong-reason": WrongReason,
     "zombie-waiter": ZombieWaiter,
     "lingering-holds": LingeringHolds,
 }

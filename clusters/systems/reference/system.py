@@ -151,6 +151,7 @@ class ReferenceSystem:
             sheet=self._sheet,
             subtrees=True,
             delay_ns=chosen.delay_ns,
+            reasons=True,
             aging=PRIORITIES - 1 if chosen.queue == "priority" else -1,
         )
 

@@ -61,6 +61,8 @@ def command(
     for path in paths:
         run = RunDir(path.resolve())
         foreign = form not in ("auto", "holdfast") or (form == "auto" and path.is_file())
+        if not path.exists():
+            raise UsageError(f"{path}: there is no such file or run")
         if model is not None and not foreign:
             raise UsageError(
                 f"{path}: --model is for histories from elsewhere; a run says itself what it asks"

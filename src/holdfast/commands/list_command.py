@@ -37,8 +37,7 @@ KINDS: dict[str, Callable[[], Table]] = {
         for name, row in FINDINGS.items()
     },
     "mutants": lambda: {
-        name: f"{row.says} ({row.area}, in {row.part}; breaks {row.breaks}, in {row.seeds} seeds"
-        + (f" of scenario {row.scenario})" if row.scenario else ")")
+        name: f"{row.says} ({row.area}, in {row.part}; breaks {row.breaks}, in {row.seeds} seeds)"
         for name, row in MUTANTS.items()
     },
 }
