@@ -139,8 +139,8 @@ ELSEWHERE: dict[str, Finding] = {
     "dynamodb-wall-clock": Finding(
         package="python-dynamodb-lock-whatnick==0.9.3",
         breaks="mutual-exclusion",
-        says="a waiter goes by the wall clock and an expiry one hour away, not by silence: one whose"
-        " clock is two hours ahead takes what another holds",
+        says="a waiter goes by the wall clock and an expiry one hour away, not by silence: one"
+        " whose clock is two hours ahead takes what another holds",
         command="--system dynamodb --library python-dynamodb-lock-whatnick==0.9.3 --lease 2s"
         " --clients 3 --nemesis clock:step=120m,target=c1,every=4s,for=3s --time 10s",
         seen=(2, 2),
