@@ -150,16 +150,27 @@ def _sides(case: Case, window: Window, servers: int) -> list[Side]:
 
 
 def waits(case: Case) -> dict[str, object]:
-    """{told, per_grant, per_release}: how often clients were told that they still wait.
+    """{clients, requests, requests_per_grant, told, per_grant, per_release}.
 
-    For a client that polls each is a refused poll, and so a message and a wake-up that came to
-    nothing; a queue tells each waiter once. What servers send each other is not in a history.
+    clients   N: those that asked for locks
+    requests  calls to the lock service of all kinds; each is a message there and one back
+    told      how often clients were told that they still wait, in all, per grant and per release:
+              for a client that polls a refused poll, and so a message and a wake-up that came to
+              nothing; a queue tells each waiter once
+    What servers send each other is not in a history.
     """
+    found = table(case)
+    requests = len(
+        rows_of(case, *ASKS, Op.HEARTBEAT, Op.HOLDER, Op.PLACE, Op.CHECK, Op.FORCE_UNLOCK)
+    )
     told = len(rows_of(case, Op.WAITING))
-    grants = int(table(case).ok.sum())
+    grants = int(found.ok.sum())
     releases = rows_of(case, Op.RELEASE)
     freed = int((column(case, "status")[releases] == Status.OK).sum())
     return {
+        "clients": len(np.unique(found.process[found.op != Op.PROBE])),
+        "requests": requests,
+        "requests_per_grant": round(requests / grants, 3) if grants else None,
         "told": told,
         "per_grant": round(told / grants, 3) if grants else None,
         "per_release": round(told / freed, 3) if freed else None,

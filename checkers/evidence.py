@@ -18,12 +18,14 @@ from holdfast.checkers.formulas import lease_margin, utilisation
 from holdfast.checkers.leases import INF
 from holdfast.checkers.pace import pace
 from holdfast.checkers.serial import serialisability
+from holdfast.checkers.split import acquire_split
 from holdfast.checkers.stale_belief import stale_beliefs
 from holdfast.checkers.table import Bools, table
 from holdfast.checkers.token_log import token_log
 from holdfast.harness.case import Case
 from holdfast.harness.clock import SECOND
 from holdfast.harness.events import Op, Status
+from holdfast.harness.rates import clopper_pearson
 
 CALLS = (
     Op.ACQUIRE,
@@ -53,6 +55,7 @@ def evidence(case: Case) -> dict[str, object]:
     asked, granted = acquire["asked"], acquire["granted"]
     return {
         "acquire": acquire,
+        "acquire_split": acquire_split(case),
         "pace": pace(case),
         "grants": _grants(case),
         "latency_ns": _latency(case),
@@ -171,7 +174,11 @@ def _rejected(case: Case) -> dict[str, object]:
 
 
 def _expired_owner(case: Case) -> dict[str, object]:
-    """What became of writes that came after their owner's hold had certainly ended."""
+    """What became of writes that came after their owner's hold had certainly ended.
+
+    rate: the share that was accepted; rate_low, rate_high: between which it lies at 95 %, if each
+    is one trial by itself.
+    """
     refused = accepted = 0
     found, rows = table(case), served.log(case).rows
     entry = found.of_id(column(case, "attempt")[rows])
@@ -191,7 +198,16 @@ def _expired_owner(case: Case) -> dict[str, object]:
         sentence = f"of {sent} writes by owners whose hold had ended the resource accepted none"
     else:
         sentence = f"of {sent} writes by owners whose hold had ended {accepted} were accepted"
-    return {"sent": sent, "refused": refused, "accepted": accepted, "sentence": sentence}
+    low, high = clopper_pearson(accepted, sent)
+    return {
+        "sent": sent,
+        "refused": refused,
+        "accepted": accepted,
+        "rate": round(accepted / sent, 6) if sent else None,
+        "rate_low": round(low, 6),
+        "rate_high": round(high, 6),
+        "sentence": sentence,
+    }
 
 
 def _failovers(case: Case) -> list[dict[str, object]]:

@@ -2,16 +2,17 @@
 
 Claims
     VIOLATED: an answer names a holder whose hold was certainly over or never was, or nobody amid
-    somebody's hold; it counts renewals that cannot have been; it gives an attempt a place in the
-    queue with more before it than can have been there, a place that grows, or none while it
-    certainly waited; a grant on the condition that nobody held since came after another grant, or
-    such a condition was said to be broken though nobody can have held.
+    somebody's hold; it counts renewals that cannot have been, or gives the text of another hold; it
+    gives an attempt a place in the queue with more before it than can have been there, a place that
+    grows, or none while it certainly waited; a grant on the condition that nobody held since came
+    after another grant, or such a condition was said to be broken though nobody can have held.
 Assumes
     That a query is answered as of some instant between its call and its return. Where the order of
     grants is told by tokens, that they are promised to be ordered under the faults of the run.
 Blind to
     A hold that ended by its lease alone: a service may end one late. Counts of renewals of locks
-    that several hold. The length of a queue where unknown acquires may stand in it.
+    that several hold. Texts of holds where the workload gives them none. The length of a queue
+    where unknown acquires may stand in it.
 Cost
     The queries, each times what was going on with its lock at the time.
 """
@@ -29,7 +30,7 @@ from holdfast.checkers.overlaps import slack
 from holdfast.checkers.queried import LockStory
 from holdfast.checkers.sentences import lock_name, name, seconds
 from holdfast.harness.case import Case
-from holdfast.harness.events import NO_TOKEN, Mode, Op, Status
+from holdfast.harness.events import NO_TOKEN, Mode, Op, Status, carried
 from holdfast.harness.verdict import Finding, PropertyVerdict
 
 PROPERTY = "truthful-queries"
@@ -48,6 +49,7 @@ class Query:
     res: int
     inv_ns: int
     ret_ns: int
+    text: str = ""
 
 
 def check(case: Case) -> PropertyVerdict:
@@ -82,6 +84,7 @@ def _queries(case: Case, op: Op) -> Iterator[Query]:
                 res=int(one["res"]),
                 inv_ns=int(one["t_inv"]),
                 ret_ns=int(one["t_ret"]),
+                text=case.history.strings[int(one["err"])] if op is Op.HOLDER else "",
             )
 
 
@@ -106,6 +109,8 @@ def _about_holder(case: Case, query: Query, story: LockStory) -> Wrong | None:
     older = story.older_beyond(named[0], query.ret_ns) if named else None
     if older is not None:
         return f"{name(case, older.process)} still held it, with token {older.token}", (older.row,)
+    if query.text and not _may_carry(query, story, named):
+        return f"{query.text!r} is not what that hold carried", tuple(a.row for a in named[:1])
     if any(a.inv_ns <= query.ret_ns and not story.over(a, query.inv_ns) for a in named):
         return _about_renewals(case, query, named)
     if story.unknown_before(query.ret_ns):
@@ -113,6 +118,12 @@ def _about_holder(case: Case, query: Query, story: LockStory) -> Wrong | None:
     if not named:
         return "no attempt had that token", ()
     return "that hold was over or had not begun", (named[0].row,)
+
+
+def _may_carry(query: Query, story: LockStory, named: Sequence[Attempt]) -> bool:
+    """Whether the text is that of the hold that was named, or of an unknown one that may be it."""
+    unknown = [a for a in story.attempts if a.token == NO_TOKEN and a.status in queried.UNKNOWN]
+    return any(carried(a.id) == query.text for a in (*named, *unknown))
 
 
 def _about_renewals(case: Case, query: Query, named: Sequence[Attempt]) -> Wrong | None:

@@ -12,7 +12,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
 from typing import Any
@@ -29,6 +29,7 @@ from holdfast.harness.events import (
     Status,
     Terms,
     attempt_id,
+    carried,
 )
 from holdfast.harness.guard import CANCELLED, Guard, unforeseen
 from holdfast.harness.phase import GO
@@ -125,8 +126,8 @@ class Context:
     ) -> Grant | None:
         """Ask for a lock and wait for it at most wait_ns (-1: no bound). None: not granted.
 
-        Terms that are not plain need a client with the ability (`harness.ports`). due_ns: when it
-        was to be asked, if it was to be at a certain time."""
+        Terms that are not plain need a client with the ability (`harness.ports`); their metadata
+        becomes a text that names the attempt. due_ns: when it was due, if it was at a time."""
         self._attempts += 1
         attempt = attempt_id(self.process, self._attempts)
         ttl = self.lease_ns if ttl_ns is None else ttl_ns
@@ -137,6 +138,8 @@ class Context:
             "late": max(0, self.now_ns() - due_ns) // 1000 if due_ns else 0,
         }
         asked = {"attempt": attempt, "ttl_ns": ttl, "wait_ns": wait_ns}
+        if terms.metadata:
+            terms = replace(terms, metadata=carried(attempt))
         answer = await self._call(
             op,
             lock,
@@ -200,7 +203,7 @@ class Context:
         said: Queried = await self._able.query(lock, attempt=attempt)
         res = said.renewals if op is Op.HOLDER else said.place
         token = said.token if op is Op.HOLDER else None
-        err = self._recorder.intern(said.error)
+        err = self._recorder.intern(said.error or (said.metadata if op is Op.HOLDER else ""))
         self._recorder.complete(row, said.outcome, token=token, res=res, err=err)
         return said
 
@@ -381,9 +384,8 @@ class Context:
     def _complete(self, row: int, answer: Answer, stamped: Stamped | None = None) -> None:
         err = self._recorder.intern(answer.error)
         token = answer.token if answer.token != NO_TOKEN else None
-        self._recorder.complete(
-            row, answer.outcome, token=token, res=answer.ttl_ns, err=err, stamped=stamped
-        )
+        said = {"res": answer.ttl_ns, "err": err, "spent": answer.spent}
+        self._recorder.complete(row, answer.outcome, token=token, **said, stamped=stamped)
 
     async def _run(self, call: Callable[[], Awaitable[None] | None]) -> None:
         """Open or close, in the client's own thread where it has one."""

@@ -215,7 +215,9 @@ class Cluster:
         if node.role == "server":
             servers = [other for other in seen if other.role == "server"]
             command = await self._server_command(node, servers, place)
-            return replace(command, env={**environment, **command.env})
+            # An image brings what it needs; where our code lies would only mislead it.
+            ours = environment if command.image is None else registry.environ(self.place.label)
+            return replace(command, env={**ours, **command.env})
         config = self._config(node, seen, writer, generation, there)
         name = f"workers/{writer}.json"
         write_json(self.run.path / name, config)

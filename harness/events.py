@@ -81,6 +81,7 @@ COLUMNS: dict[Op, dict[str, str]] = {
     Op.HOLDER: {
         "token": "of the hold that was named (-1: nobody holds)",
         "res": "renewals that it was said to have had",
+        "err": "of an ok: the text that it was said to carry, index into the writer's strings",
     },
     Op.PLACE: {"res": "how many wait before this attempt, as answered (-1: it does not wait)"},
     Op.CHECK: {"token": "of the hold that was asked about; ok: it is in force, fail: it is not"},
@@ -116,6 +117,7 @@ mode           `Mode` of an acquire
 late           how long after it was due the call was made, us (0: in time, or due at no time)
 tx, rx         how much later than the call the request left, and how much earlier than its return
                the answer came, by the kernel's stamps, ns; they count where `flags` says so
+spent          of an acquire: where the service itself says what it spent on it, see `spent`
 flags          LEFT | CAME of its edges that the kernel stamped
 status         `Status`, written last
 SERVED_* rows are the resource's own log, in its own order: OK = accepted, FAIL = rejected.
@@ -138,8 +140,8 @@ LONGEST_STAMP = (1 << 32) - 1
 """Of tx and rx; a longer span is recorded as this one, which narrows less."""
 
 ROW_BYTES = 96
-ROW_FORMAT = "<qqqqqqqqIIIIIIBBBB4x"
-"""struct layout of a row, in the order of ROW_FIELDS, padded to ROW_BYTES."""
+ROW_FORMAT = "<qqqqqqqqIIIIIIBBBBI"
+"""struct layout of a row, in the order of ROW_FIELDS."""
 
 ROW_FIELDS: tuple[tuple[str, str], ...] = (
     ("t_inv", "<i8"),
@@ -160,7 +162,24 @@ ROW_FIELDS: tuple[tuple[str, str], ...] = (
     ("flags", "u1"),
     ("mode", "u1"),
     ("status", "u1"),
+    ("spent", "<u4"),
 )
+
+
+def spent(waited_ns: int, commit_ns: int) -> int:
+    """Two durations as the service measured them, in column `spent`; 0 stands for not said.
+
+    How long the request waited before it was proposed, in the low half, and how long its commit
+    took from there: each as one more than exponent << 11 | fraction, of microseconds, rounded down
+    by less than a thousandth (and by less than a microsecond).
+    """
+    return _rounded(commit_ns) << 16 | _rounded(waited_ns)
+
+
+def _rounded(span_ns: int) -> int:
+    us = max(0, span_ns) // 1000
+    exponent = max(0, us.bit_length() - 11)
+    return min((exponent << 11 | us >> exponent) + 1, (1 << 16) - 1)
 
 
 class Mode(IntEnum):
@@ -180,6 +199,7 @@ class Terms:
     newest           to be granted only while this is the lock's newest token (0: it was never
                      granted), NO_TOKEN for always
     priority         the larger one first, where the service goes by it; 0 is the least
+    metadata         a text that the hold carries, told to whoever asks who holds
     """
 
     mode: Mode = Mode.EXCLUSIVE
@@ -188,6 +208,7 @@ class Terms:
     reenter: bool = False
     newest: int = NO_TOKEN
     priority: int = 0
+    metadata: str = ""
 
     def packed(self) -> int:
         """What column `op` of an acquire says of them."""
@@ -207,12 +228,14 @@ class Answer:
     token    fencing token, NO_TOKEN where the service has none
     ttl_ns   lease granted, 0 where the hold does not end by itself
     error    one line from the service or library; empty where there was none
+    spent    what the service says that it spent on the request, as `spent` packs it; 0: not said
     """
 
     outcome: Status
     token: int = NO_TOKEN
     ttl_ns: int = 0
     error: str = ""
+    spent: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -224,6 +247,11 @@ class Grant:
     token: int
     ttl_ns: int
     granted_at_ns: int
+
+
+def carried(attempt: int) -> str:
+    """The text that a hold of an attempt carries, so that whoever reads it knows whose it is."""
+    return f"process {attempt >> 32}, acquire {attempt & 0xFFFFFFFF}"
 
 
 def attempt_id(process: int, n: int) -> int:

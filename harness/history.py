@@ -28,7 +28,7 @@ from holdfast.harness.segments import (
 LAST_NS = 1 << 61
 """No clock shows so much, and two such spans still fit 64 bits; 73 years."""
 
-ROW_DTYPE = np.dtype([*ROW_FIELDS, ("pad", "<u4")])
+ROW_DTYPE = np.dtype([*ROW_FIELDS])
 assert ROW_DTYPE.itemsize == ROW_BYTES
 
 

@@ -27,9 +27,20 @@ class Node:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Image:
+    """A container image to start a command in; `data` is a folder of ours, seen there as `at`."""
+
+    name: str
+    data: Path
+    at: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Command:
     """A process to start on a node: no shell, an explicit environment, its own log file.
 
+    image    what to start it in, with argv as the words that its entry point is given (none: its
+             own) and `env` beside its own environment; None for the node itself
     prelude  a word of argv that is gone once it has exec'd the program it is there for, "" if argv
              is that program
     nobody   it refuses to be root, so that it is to be the user `nobody` wherever it would be root
@@ -40,6 +51,7 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict)
     prelude: str = ""
     nobody: bool = False
+    image: Image | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -303,12 +315,15 @@ class Queried:
 
     token, renewals   of the hold in force; NO_TOKEN: nobody holds
     place             how many wait before the attempt; -1: it does not wait
+    owner, metadata   whose hold it is, and the text that it carries; "" for none
     """
 
     outcome: Status
     token: int = NO_TOKEN
     renewals: int = 0
     place: int = -1
+    owner: str = ""
+    metadata: str = ""
     error: str = ""
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 CONFIDENCE = 0.95
 EXACT_UP_TO = 2_000_000
 """So many steps the exact rank test may take; beyond, its normal limit is close enough."""
+EXACT_EVENTS = 1000
+_Z = 1.959964
 
 
 def none_in(runs: int) -> float:
@@ -18,14 +20,27 @@ def none_in(runs: int) -> float:
 def clopper_pearson(events: int, runs: int) -> tuple[float, float]:
     """The exact interval of a rate, 95 %: one-sided where no run or every run has the event.
 
-    Clopper and Pearson (1934), solved by halving, for the tails of a binomial are monotone.
+    Clopper and Pearson (1934), solved by halving, for the tails of a binomial are monotone. Beyond
+    EXACT_EVENTS of both kinds the score interval of Wilson (1927), which is then as good.
     """
     if runs <= 0:
         return 0.0, 1.0
+    if 2 * events > runs:
+        low, high = clopper_pearson(runs - events, runs)
+        return 1.0 - high, 1.0 - low
+    if events > EXACT_EVENTS:
+        return _wilson(events, runs)
     tail = (1.0 - CONFIDENCE) if events in (0, runs) else (1.0 - CONFIDENCE) / 2
     low = 0.0 if events == 0 else _solve(lambda p: 1.0 - at_most(events - 1, runs, p), tail)
     high = 1.0 if events == runs else _solve(lambda p: 1.0 - at_most(events, runs, p), 1.0 - tail)
     return low, high
+
+
+def _wilson(events: int, runs: int) -> tuple[float, float]:
+    share, spread = events / runs, _Z * _Z / runs
+    middle = (share + spread / 2) / (1 + spread)
+    reach = math.sqrt(share * (1 - share) * spread + spread * spread / 4) / (1 + spread)
+    return middle - reach, middle + reach
 
 
 def at_most(events: int, runs: int, rate: float) -> float:

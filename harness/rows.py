@@ -36,6 +36,7 @@ class Rows(Protocol):
         token: int | None = None,
         res: int = 0,
         err: int = 0,
+        spent: int = 0,
         stamped: Stamped | None = None,
     ) -> int: ...
 

@@ -50,7 +50,7 @@ _CALL_EDGE = struct.Struct("<q8xqqq8xqq8xII4xIBxBB4x")
 """The columns that are known at the call edge, in the order of events.ROW_FORMAT; the rest is 0."""
 assert _CALL_EDGE.size == struct.calcsize(ROW_FORMAT) == ROW_BYTES
 _INVOKED = int(Status.INVOKED)
-_RET, _TOKEN, _RES, _TX, _RX, _ERR, _FLAGS, _STATUS = 1, 3, 5, 16, 17, 20, 89, 91
+_RET, _TOKEN, _RES, _TX, _RX, _ERR, _FLAGS, _STATUS, _SPENT = 1, 3, 5, 16, 17, 20, 89, 91, 23
 _ANSWERED = (Status.OK, Status.NOT_OWNER)
 """What only the service can have said. Other outcomes may have come about on our side."""
 _WORDS = ROW_BYTES // 8
@@ -218,6 +218,7 @@ class Recorder:
         token: int | None = None,
         res: int = 0,
         err: int = 0,
+        spent: int = 0,
         stamped: Stamped | None = None,
     ) -> int:
         """Store the return edge; the status byte makes it count. Returns the stamp."""
@@ -235,6 +236,8 @@ class Recorder:
             words[word + _RES] = res
         if err:
             segment.halves[2 * word + _ERR] = err
+        if spent:
+            segment.halves[2 * word + _SPENT] = spent
         if stamped is not None:
             _narrow(segment, at, stamped(words[word], t_ret), status)
         segment.rows[at * ROW_BYTES + _STATUS] = status

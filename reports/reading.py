@@ -269,6 +269,7 @@ class Partitions:
 class Waits:
     """How often clients were told that they still wait, in all, per grant and per release."""
 
+    requests_per_grant: float | None = None
     told: int = 0
     per_grant: float | None = None
     per_release: float | None = None
@@ -283,10 +284,23 @@ class Serial:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Split:
+    """What granted acquires spent where, as far as their service said it."""
+
+    said: int
+    queued: int
+    way_ns: Dist
+    coordination_ns: Dist
+    commit_ns: Dist
+    wait_ns: Dist
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Evidence:
     """The numbers that every report shows. `grants` (all of them, binned by time) is optional."""
 
     acquire: Asked = Asked()
+    acquire_split: Split | None = None
     latency_ns: Mapping[str, Dist] = field(default_factory=dict)
     wait_ns: Dist = Dist()
     hold_ns: Dist = Dist()

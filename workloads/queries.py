@@ -1,13 +1,17 @@
 """Questions: who holds, how many wait before me, and may I have it if nobody held since?
 
+`--set metadata=1`: each hold carries a text that names its attempt, and a holder is named with it.
+
 Asks: that the answers are true, besides exclusion, tokens and liveness
-Catches: a holder that is none any more, places from the wrong end, conditions that nobody checks
+Catches: a holder that is none any more, another's text, places from the wrong end, conditions that
+    nobody checks
 Checkers: truthful-queries and those of exclusion and liveness
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from holdfast.harness.client import Context
 from holdfast.harness.events import Grant, Terms
@@ -29,9 +33,11 @@ async def client(ctx: Context) -> None:
     """Half of the acquires are on the condition that the last grant known is still the newest."""
     shape = Shape.of(ctx.options)
     newest: dict[str, int] = {}
+    plain = Terms(metadata="whose it is") if shape.metadata else Terms()
     while ctx.running:
         lock = ctx.rng.choice(ctx.locks)
-        terms = Terms(newest=newest[lock]) if lock in newest and ctx.rng.random() < 0.5 else Terms()
+        known = lock in newest and ctx.rng.random() < 0.5
+        terms = replace(plain, newest=newest[lock]) if known else plain
         grant = await _wait(ctx, shape, lock, terms)
         if grant is not None:
             newest[lock] = grant.token

@@ -21,6 +21,7 @@ DEFAULTS = {
     "backoff_ms": 0,
     "renew_pct": 33,
     "extend": 0,
+    "metadata": 0,
     "rate": 0,
     "workers": 0,
 }
@@ -37,6 +38,7 @@ class Shape:
     mark   when a job is marked as done: with its effect (0), after it (1), before it (2)
     renews   whether an owner renews during a slow call; backoff_ns   after a refused try, at most
     extend   whether renewals ask for another lease than the first: for twice it and half, in turn
+    metadata   whether each hold carries a text that names its attempt
     look   whether an owner looks at its lease right before it writes, and gives up if it is over
     """
 
@@ -53,6 +55,7 @@ class Shape:
     backoff_ns: int
     renew_pct: int
     extend: bool
+    metadata: bool
     rate: int
 
     @staticmethod
@@ -73,6 +76,7 @@ class Shape:
             backoff_ns=value["backoff_ms"] * MILLISECOND,
             renew_pct=max(1, value["renew_pct"]),
             extend=bool(value["extend"]),
+            metadata=bool(value["metadata"]),
             rate=value["rate"],
         )
 

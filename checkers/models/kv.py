@@ -18,7 +18,7 @@ from holdfast.checkers.models.search import linearizable
 from holdfast.checkers.models.verdicts import BUDGET, Judgement
 from holdfast.harness.errors import UsageError
 from holdfast.harness.events import Status
-from holdfast.harness.foreign.ops import ForeignOp
+from holdfast.harness.foreign.ops import ForeignOp, brief
 
 UNSEEN = ("unseen",)
 """The state of a text that nobody got and that begins none that was."""
@@ -38,14 +38,14 @@ class Store:
         """(f, text)."""
         if op.f not in ("get", "put", "append"):
             raise UsageError(
-                f"line {op.line}: {op.f!r} is nothing this model knows (get, put, append);"
+                f"line {op.line}: '{brief(op.f)}' is nothing this model knows (get, put, append);"
                 " choose another --model"
             )
         if op.f == "get":
             text = "" if op.result is None else op.result
             return ("get", text) if op.status is Status.OK else None
         if not isinstance(op.value, str):
-            raise UsageError(f"line {op.line}: {op.f} wants a text, not {op.value!r}")
+            raise UsageError(f"line {op.line}: {op.f} wants a text, not {brief(op.value)}")
         return (op.f, op.value)
 
     def step(self, state: Hashable, command: Hashable) -> Hashable | None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from holdfast.harness.errors import UsageError
 from holdfast.harness.events import NO_TOKEN, Status
-from holdfast.harness.foreign.ops import ForeignOp
+from holdfast.harness.foreign.ops import ForeignOp, brief
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -118,7 +118,7 @@ def paired(ops: Sequence[ForeignOp]) -> Paired:
             continue
         if op.f not in FS:
             raise UsageError(
-                f"line {op.line}: {op.f!r} is nothing a lock knows ({', '.join(FS)});"
+                f"line {op.line}: '{brief(op.f)}' is nothing a lock knows ({', '.join(FS)});"
                 " choose another --model"
             )
         if op.status in (Status.OK, Status.INFO):

@@ -18,7 +18,7 @@ from holdfast.checkers.models.search import linearizable
 from holdfast.checkers.models.verdicts import BUDGET, Judgement, counted, said
 from holdfast.harness.errors import UsageError
 from holdfast.harness.events import Status
-from holdfast.harness.foreign.ops import OPEN, ForeignOp
+from holdfast.harness.foreign.ops import OPEN, ForeignOp, brief
 from holdfast.harness.verdict import Finding, Verdict
 
 
@@ -36,8 +36,8 @@ class Register:
         """("read", v), ("write", v), ("cas", old, new) or ("differs", old)."""
         if op.f not in self.fs:
             raise UsageError(
-                f"line {op.line}: {op.f!r} is nothing this model knows ({', '.join(self.fs)});"
-                " choose another --model"
+                f"line {op.line}: '{brief(op.f)}' is nothing this model knows"
+                f" ({', '.join(self.fs)}); choose another --model"
             )
         if op.f == "read":
             return ("read", op.result) if op.status is Status.OK else None

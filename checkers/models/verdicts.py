@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.harness.events import Status
-from holdfast.harness.foreign.ops import ForeignOp
+from holdfast.harness.foreign.ops import ForeignOp, brief
 from holdfast.harness.verdict import Finding, Verdict, worst
 
 NOTHING = "no operation was answered ok, so nothing had to be explained"
@@ -71,7 +71,7 @@ def joined(parts: Sequence[Judgement], ops: Sequence[ForeignOp], holds: str) -> 
 
 def said(op: ForeignOp) -> str:
     """An operation in words, with its lines."""
-    about = "" if op.key is None else f" of {op.key}"
+    about = "" if op.key is None else f" of {brief(op.key)}"
     value = "" if op.value is None else f" {shown(op.value)}"
     answer = ""
     if op.status is Status.INFO:
@@ -81,7 +81,7 @@ def said(op: ForeignOp) -> str:
     lines = (
         f"line {op.line}" if op.end_line in (0, op.line) else f"lines {op.line} to {op.end_line}"
     )
-    return f"{op.f}{about}{value}{answer} by process {op.process} ({lines})"
+    return f"{brief(op.f)}{about}{value}{answer} by process {brief(op.process)} ({lines})"
 
 
 def shown(value: Hashable, most: int = 60) -> str:

@@ -16,14 +16,15 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.clusters.backends import engine, launch, processes
+from holdfast.clusters.backends import engine, guests, launch, processes
 from holdfast.clusters.image import build
 from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.ports import Command, Image, Node, Place
 
 THREADS = 8
 LOCK = ".driver.lock"
@@ -87,6 +88,8 @@ class DockerBackend:
         It runs in the folder of its log, under the environment of the command plus PATH. Raises
         EnvironmentFailed where it cannot be started.
         """
+        if command.image is not None:
+            return await self._start_guest(node, command, command.image)
         where = f"docker: {node}: {command.argv[0]}"
         command.log.parent.mkdir(parents=True, exist_ok=True)
         if command.nobody:
@@ -99,6 +102,19 @@ class DockerBackend:
             code = (await self._call(lambda: self._engine.api.exec_inspect(execution)))["ExitCode"]
             if code == launch.NOT_RUN:
                 raise EnvironmentFailed(f"{where} cannot run: {processes.last_words(command.log)}")
+        return pid
+
+    async def _start_guest(self, node: str, command: Command, image: Image) -> int:
+        """Starts an image of the user's beside the node's container; the pid of its process."""
+        where = f"docker: {node}: {image.name}"
+        command.log.parent.mkdir(parents=True, exist_ok=True)
+        host = f"{self._place.label}-{node}"
+        begin = partial(guests.start, where=where)
+        pid, hearing = await self._call(begin, self._engine, host, command, self._labels)
+        if not await processes.became(pid, guests.ENTERING, where=where):
+            await self._call(hearing.join, guests.HEARD_S)
+            last = processes.last_words(command.log)
+            raise EnvironmentFailed(f"{where} ended at its start: {last}")
         return pid
 
     def agent_argv(self) -> Sequence[str]:

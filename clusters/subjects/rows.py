@@ -9,6 +9,7 @@ REDIS, ETCD = f"{_S}.redis.system:SYSTEM", f"{_S}.etcd.system:SYSTEM"
 FIVE_REDIS = f"{_S}.redlock.system:SYSTEM"
 ZOOKEEPER = f"{_S}.zookeeper.system:SYSTEM"
 POSTGRES = f"{_S}.postgres_advisory.system:SYSTEM"
+DYNAMODB = "holdfast.clusters.systems.dynamodb.system:SYSTEM"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,6 +22,7 @@ class LibraryRow:
     built     packages that are published as source only
     bound     what ends a hold besides a release, as `Promises.bound`
     proves    whether an ok renewal, and an ok release, show that the caller owned till then
+    served    its servers are packages too, which stand beside it
     tells     it has a word on whether the lock is still held, on which its user may rely
     """
 
@@ -33,6 +35,7 @@ class LibraryRow:
     built: tuple[str, ...] = ()
     bound: str = "lease"
     proves: tuple[bool, bool] = (True, True)
+    served: bool = False
     tells: bool = False
 
 
@@ -211,6 +214,22 @@ LIBRARIES: dict[str, LibraryRow] = {
         bound="connection",
         proves=(False, False),
         tells=True,
+    ),
+    "python-dynamodb-lock": LibraryRow(
+        says="a record with heartbeats of a thread of its own",
+        system="dynamodb",
+        servers=DYNAMODB,
+        adapters={"sync": "dynamodb_lock"},
+        version="0.9.1",
+        served=True,
+    ),
+    "python-dynamodb-lock-whatnick": LibraryRow(
+        says="the same, whose waiters go by an expiry on the wall clock, an hour away",
+        system="dynamodb",
+        servers=DYNAMODB,
+        adapters={"sync": "dynamodb_lock"},
+        version="0.9.3",
+        served=True,
     ),
     "celery-redbeat": LibraryRow(
         says="the lock that lets one celery beat run at a time",

@@ -56,7 +56,8 @@ class LibrarySystem:
         self._servers: Any = load(self._row.servers)
         adapter = self._row.adapters[api or next(iter(self._row.adapters))]
         self.client = f"holdfast.clusters.subjects.client:{adapter}"
-        self.libraries: Sequence[str] = (pin, *self._row.beside)
+        served = self._servers.libraries if self._row.served else ()
+        self.libraries: Sequence[str] = (pin, *self._row.beside, *served)
         self.built: Sequence[str] = self._row.built
         self.ports: Sequence[int] = self._servers.ports
 
@@ -105,7 +106,8 @@ class LibrarySystem:
 
     def precheck(self) -> str | None:
         """Why this machine cannot start the servers outside a container; None if it can."""
-        reason: str | None = self._servers.precheck()
+        look = getattr(self._servers, "precheck", None)
+        reason: str | None = look() if look is not None else None
         return reason
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:

@@ -1,10 +1,11 @@
 """A reader of EDN, as much of it as histories use: one top-level form after the other.
 
 Keywords become text with their colon, vectors and lists tuples, sets frozensets; tags and the
-namespaces of maps are dropped and what they tag is kept; ##Inf and ##NaN are words. The outermost
-vector or list is transparent, so that a history printed as one vector streams like one printed a
-line per operation. Nothing here recurses: a file of a million brackets is refused like any other
-nonsense.
+namespaces of maps are dropped and what they tag is kept; ##Inf and ##NaN are words. Metadata
+(`^{...}`, `^:word`) and quotes are left out. The outermost vector or list is transparent, so that a
+history printed as one vector streams like one printed a line per operation; and so is the one under
+:history in a map before all operations, as test maps have it. Nothing here recurses: a file of a
+million brackets is refused like any other nonsense.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ _TOKEN = re.compile(
     | (?P<string> "[^"\\]*(?:\\.[^"\\]*)*" )
     | (?P<open> \#\{ | [(\[{] )
     | (?P<close> [)\]}] )
-    | (?P<drop> \#_ )
+    | (?P<drop> \#_ | \#?\^ )
+    | (?P<quote> ['`] )
     | (?P<tag> \#:{0,2}[A-Za-z][^\s,()\[\]{}"]* )
     | (?P<char> \\(?:[A-Za-z0-9]+|.) )
-    | (?P<atom> (?: \#\#(?=[A-Za-z-]) | [^\s,()\[\]{}"\\;\#] ) [^\s,()\[\]{}";]* )
+    | (?P<atom> (?: \#\#(?=[A-Za-z-]) | [^\s,()\[\]{}"\\;\#^'`] ) [^\s,()\[\]{}";]* )
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -96,13 +98,16 @@ def _tokens(file: BinaryIO) -> Iterator[tuple[int, str, str]]:
 
 
 class _Frame:
-    __slots__ = ("bracket", "items", "line", "pending")
+    """An open bracket. whole: a map whose :history was all there is to read in it."""
+
+    __slots__ = ("bracket", "items", "line", "pending", "whole")
 
     def __init__(self, bracket: str, line: int) -> None:
         self.bracket = bracket
         self.line = line
         self.items: list[Hashable] = []
         self.pending = ""
+        self.whole = False
 
 
 class _Reader:
@@ -112,29 +117,33 @@ class _Reader:
         self._top = _Frame("", 1)
         self._stack: list[_Frame] = [self._top]
         self._drops: list[int] = [0]
-        self._stream = False
+        self._base = 1
         self._begun = False
+        self._given = False
 
     def take(self, line: int, kind: str, text: str) -> Iterator[tuple[int, Form]]:
         frame = self._stack[-1]
         if kind == "open":
-            if not self._begun and text in "([":
-                self._stream = True
-            else:
-                self._open(line, text)
-            self._begun = True
+            holds_events = text in "([" and not any(self._drops) and self._may_hold_events(frame)
+            self._begun = self._begun or not self._drops[0]
+            self._open(line, text)
+            if holds_events:
+                self._base = len(self._stack)
         elif kind == "close":
-            if self._stream and len(self._stack) == 1:
-                self._leave(frame, line)
-                self._stream = False
-            else:
-                yield from self._close(line, text)
-        elif kind in ("tag", "drop"):
+            yield from self._close(line, text)
+        elif kind in ("tag", "drop", "quote"):
             frame.pending = text
             self._drops[-1] += kind == "drop"
         else:
-            self._begun = True
+            self._begun = self._begun or not self._drops[0]
             yield from self._put(line, _scalar(line, kind, text), line)
+
+    def _may_hold_events(self, frame: _Frame) -> bool:
+        """Whether a vector that begins here is the one around all events."""
+        if len(self._stack) == 1:
+            return not self._begun
+        named = len(frame.items) % 2 and frame.items[-1] == ":history"
+        return len(self._stack) == 2 and frame.bracket == "{" and bool(named) and not self._given
 
     def _open(self, line: int, text: str) -> None:
         if len(self._stack) > DEEPEST:
@@ -153,11 +162,22 @@ class _Reader:
         if _PAIRS[frame.bracket] != text:
             raise Malformed(line, f"{text} closes the {frame.bracket} of line {frame.line}")
         self._leave(frame, line)
+        held_events = len(self._stack) == self._base
         self._stack.pop()
         self._drops.pop()
+        if held_events:
+            self._base, self._given = 1, True
+            if len(self._stack) > 1:
+                self._stack[-1].whole = True
+                self._stack[-1].items.append(())
+            self._stack[-1].pending = ""
+            return
+        if frame.whole:
+            self._stack[-1].pending = ""
+            return
         if frame.bracket == "{":
             pairs = _map(frame, line)
-            outermost = len(self._stack) == 1
+            outermost = len(self._stack) == self._base
             value: Form = pairs if outermost else frozenset(pairs.items())
         elif frame.bracket == "#{":
             value = frozenset(frame.items)
@@ -170,7 +190,8 @@ class _Reader:
         frame.pending = ""
         if self._drops[-1]:
             self._drops[-1] -= 1
-        elif len(self._stack) == 1:
+        elif len(self._stack) == self._base:
+            self._given = True
             yield begun, value
         else:
             assert not isinstance(value, dict)
@@ -178,11 +199,11 @@ class _Reader:
 
     def end(self) -> None:
         frame = self._stack[-1]
+        if len(self._stack) == self._base > 1:
+            raise Malformed(frame.line, "the file ends inside its outermost bracket: cut off?")
         if len(self._stack) > 1:
             raise Malformed(frame.line, f"the file ends inside the {frame.bracket} of this line")
         self._leave(frame, 1)
-        if self._stream:
-            raise Malformed(1, "the file ends inside its outermost bracket: cut off?")
 
 
 def _map(frame: _Frame, line: int) -> dict[Hashable, Hashable]:

@@ -27,7 +27,7 @@ def event_of(fields: Mapping[str, Hashable], line: int) -> Event | None:
     process = _process(fields["process"], line)
     kind = _word(fields["type"], "type", line)
     if kind not in KINDS:
-        raise Malformed(line, f"type is {kind!r}, not one of {', '.join(KINDS)}")
+        raise Malformed(line, f"type is {_shown(kind)}, not one of {', '.join(KINDS)}")
     keyed = "key" in fields or "lock" in fields
     return Event(
         line=line,
@@ -83,7 +83,7 @@ def _shared(value: Hashable, line: int) -> bool:
         return False
     word = _word(value, "mode", line)
     if word not in ("shared", "exclusive"):
-        raise Malformed(line, f"mode is {word!r}, not shared or exclusive")
+        raise Malformed(line, f"mode is {_shown(word)}, not shared or exclusive")
     return word == "shared"
 
 

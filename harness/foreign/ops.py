@@ -13,6 +13,7 @@ from holdfast.harness.events import NO_TOKEN, Status
 
 OPEN = (1 << 62) - 1
 """The end of an operation that may take effect at any time after its begin."""
+LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,21 +108,23 @@ class Pairing:
             if waiting is not None:
                 raise Malformed(
                     event.line,
-                    f"process {event.process} invokes {event.f} while its {waiting[0].f}"
-                    f" of line {waiting[0].line} is unanswered: two invocations at once",
+                    f"process {brief(event.process)} invokes {brief(event.f)}"
+                    f" while its {brief(waiting[0].f)} of line {waiting[0].line}"
+                    " is unanswered: two invocations at once",
                 )
             self._open[event.process] = (event, number)
             return
         if waiting is None:
             raise Malformed(
                 event.line,
-                f"process {event.process} completes {event.f}: a completion without invocation",
+                f"process {brief(event.process)} completes {brief(event.f)}:"
+                " a completion without invocation",
             )
         asked, begin = waiting
         if asked.f != event.f or (event.keyed and event.key != asked.key):
             raise Malformed(
                 event.line,
-                f"process {event.process} completes {_named(event)},"
+                f"process {brief(event.process)} completes {_named(event)},"
                 f" but line {asked.line} invoked {_named(asked)}",
             )
         del self._open[event.process]
@@ -134,7 +137,7 @@ class Pairing:
         if last is not None and event.time < last[0]:
             raise Malformed(
                 event.line,
-                f"time goes backwards: process {event.process} is at {event.time},"
+                f"time goes backwards: process {brief(event.process)} is at {event.time},"
                 f" and was at {last[0]} on line {last[1]}",
             )
         self._seen[event.process] = (event.time, event.line)
@@ -178,4 +181,11 @@ def _paired(asked: Event, told: Event | None, begin: int, end: int) -> ForeignOp
 
 
 def _named(event: Event) -> str:
-    return event.f if event.key is None else f"{event.f} of {event.key}"
+    return brief(event.f) + ("" if event.key is None else f" of {brief(event.key)}")
+
+
+def brief(value: Hashable) -> str:
+    """A word of a file as a message can show it: on one line, and not a long one."""
+    text = str(value)
+    text = text if text.isprintable() else repr(text)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."

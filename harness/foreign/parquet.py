@@ -12,8 +12,8 @@ import numpy as np
 from holdfast.harness.case import History
 from holdfast.harness.errors import UsageError
 from holdfast.harness.events import Mode, Op, Status
+from holdfast.harness.foreign.write import LEFT_OUT
 
-LEFT_OUT = ("late", "flags")
 WORDS: dict[str, type[IntEnum]] = {"f": Op, "status": Status, "mode": Mode}
 
 

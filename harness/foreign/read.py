@@ -1,17 +1,19 @@
 """One call from a file to a foreign history, whatever wrote the file.
 
 Formats: `edn` (Jepsen, Knossos, porcupine's kv files), `jsonl` (one event per line, the same
-fields), `porcupine` (porcupine's copies of Jepsen's etcd logs), each read as a stream; `csv` and
-`parquet` (the tables that holdfast exports).
+fields), `porcupine` (porcupine's copies of Jepsen's etcd logs), each read as a stream; `json` (an
+array of events, or events over several lines); `csv` and `parquet` (the tables that holdfast
+exports).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -20,10 +22,17 @@ from holdfast.harness.foreign.edn import forms
 from holdfast.harness.foreign.fields import event_of
 from holdfast.harness.foreign.ops import Event, ForeignHistory, Malformed, Pairing
 from holdfast.harness.foreign.table import csv_events, parquet_events
+from holdfast.harness.foreign.whole_json import values
 
 LONGEST_LINE = 16 << 20
 HEAD = 4096
 BOM = b"\xef\xbb\xbf"
+_JSON = re.compile(
+    rb"""\[\s*\{\s*" | \{\s*"[^\n]*"history"\s*:\s*\[ | \{\s*"history"\s*:
+    | \{[ \t\r]*\n\s*" | \{"[^\n]*[\[{,:][ \t\r]*\n""",
+    re.VERBOSE,
+)
+"""How JSON begins that is not one object per line."""
 
 
 def read_history(path: Path, form: str = "auto") -> ForeignHistory:
@@ -62,9 +71,11 @@ def _look(head: bytes) -> str:
         return "parquet"
     if b"t_inv" in text.partition(b"\n")[0].split(b","):
         return "csv"
+    if _JSON.match(text):
+        return "json"
     if text[:1] == b"{" and text[1:].lstrip()[:1] == b'"':
         return "jsonl"
-    if text[:1] in (b"{", b"[", b"(", b";", b"#"):
+    if text[:1] in (b"{", b"[", b"(", b";", b"#", b"^", b"'"):
         return "edn"
     raise Malformed(
         1,
@@ -84,8 +95,15 @@ def _edn(file: BinaryIO) -> Iterator[Event]:
 
 
 def _jsonl(file: BinaryIO) -> Iterator[Event]:
+    return _of_objects(_objects(file), "a JSON object per line is wanted here")
+
+
+def _json(file: BinaryIO) -> Iterator[Event]:
+    return _of_objects(values(file), "an object per event is wanted here")
+
+
+def _objects(file: BinaryIO) -> Iterator[tuple[int, Any]]:
     decode = msgspec.json.Decoder().decode
-    last: int | None = None
     for line, raw in _lines(file):
         try:
             found = decode(raw)
@@ -93,9 +111,19 @@ def _jsonl(file: BinaryIO) -> Iterator[Event]:
             raise Malformed(line, f"not a JSON object: {error}") from error
         except (RecursionError, ValueError) as error:
             raise Malformed(line, f"not JSON that can be read: {error}") from error
-        if not isinstance(found, dict):
-            raise Malformed(line, "a JSON object per line is wanted here")
-        event = event_of({name: _frozen(value) for name, value in found.items()}, line)
+        yield line, found
+
+
+def _of_objects(found: Iterable[tuple[int, Any]], wanted: str) -> Iterator[Event]:
+    """The events of JSON objects; `wanted` is said of what is none. One clock wrote them all."""
+    last: int | None = None
+    for line, fields in found:
+        if not isinstance(fields, dict):
+            raise Malformed(line, wanted)
+        try:
+            event = event_of({name: _frozen(value) for name, value in fields.items()}, line)
+        except RecursionError as error:
+            raise Malformed(line, "a value of too many brackets inside each other") from error
         if event is None:
             continue
         if event.time is not None:
@@ -156,6 +184,7 @@ def _compared(event: Event) -> Event:
 
 FORMATS: dict[str, Callable[[BinaryIO], Iterator[Event]]] = {
     "jsonl": _jsonl,
+    "json": _json,
     "edn": _edn,
     "porcupine": _porcupine,
     "csv": csv_events,

@@ -27,6 +27,8 @@ FS = {
 KINDS = {Status.OK: "ok", Status.FAIL: "fail", Status.NOT_OWNER: "fail", Status.INFO: "info"}
 WORDS = ("type", "f", "mode")
 """Fields whose values are keywords in EDN."""
+LEFT_OUT = ("late", "flags", "spent")
+"""Columns that say how a row was taken, not what happened."""
 
 Fields = dict[str, Any]
 
@@ -110,7 +112,7 @@ def _edn(name: str, value: int | str) -> str:
 
 def table(history: History) -> Iterator[str]:
     """Every row of the run as comma-separated values, the names of its columns first."""
-    names = [name for name in history.rows.dtype.names or () if name not in ("late", "flags")]
+    names = [name for name in history.rows.dtype.names or () if name not in LEFT_OUT]
     yield _line(names)
     for index in range(len(history.rows)):
         row = history.rows[index]

@@ -8,6 +8,7 @@ _HANG_UP = (
     "--workload renewal --lease 1s --set hold_leases=40 --set wait_ms=1000 --clients 3 --nemesis"
     " hang-up:every=16s,for=100ms,target=holder --time 30s"
 )
+_EXPIRY = f"python_dynamodb_lock PR 366 asked for that expiry; what it breaks: {NEW}"
 ELSEWHERE: dict[str, Finding] = {
     "etcd3gw-with": Finding(
         package="etcd3gw==2.6.0",
@@ -134,5 +135,25 @@ ELSEWHERE: dict[str, Finding] = {
         command="--system postgres-advisory --set via=pgbouncer --set idle=none --time 6s",
         seen=(3, 3),
         cited="pgbouncer#102",
+    ),
+    "dynamodb-wall-clock": Finding(
+        package="python-dynamodb-lock-whatnick==0.9.3",
+        breaks="mutual-exclusion",
+        says="a waiter goes by the wall clock and an expiry one hour away, not by silence: one"
+        " whose clock is two hours ahead takes what another holds",
+        command="--system dynamodb --library python-dynamodb-lock-whatnick==0.9.3 --lease 2s"
+        " --clients 3 --nemesis clock:step=120m,target=c1,every=4s,for=3s --time 10s",
+        seen=(2, 2),
+        cited=_EXPIRY,
+    ),
+    "dynamodb-orphan": Finding(
+        package="python-dynamodb-lock-whatnick==0.9.3",
+        breaks="orphan-freedom",
+        says="for the same reason nobody is granted for an hour what a dead owner held, whatever"
+        " lease it had",
+        command="--system dynamodb --library python-dynamodb-lock-whatnick==0.9.3 --lease 2s"
+        " --clients 3 --nemesis kill:target=holder,every=9s,for=500ms --time 10s",
+        seen=(1, 2),
+        cited=_EXPIRY,
     ),
 }

@@ -135,6 +135,13 @@ MUTANTS: dict[str, Mutant] = {
         breaks="truthful-queries",
         seeds=200,
     ),
+    "stale-metadata": Mutant(
+        part="reference",
+        area="terms",
+        says="asked who holds, it tells the text that the lock's first hold carried",
+        breaks="truthful-queries",
+        seeds=200,
+    ),
     "former-holder": Mutant(
         part="reference",
         area="terms",

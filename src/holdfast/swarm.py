@@ -82,6 +82,8 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
     workload = workload or drawn
     if workload == "renewal" and late.random() < 0.4:
         options["extend"] = "1"
+    if workload == "queries" and stream(seed, "swarm", "metadata").random() < 0.5:
+        options["metadata"] = "1"
     if workload == "semaphore":
         options["permits"] = str(api.randint(1, 3))
     if workload == "priority-flood":

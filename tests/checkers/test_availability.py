@@ -88,5 +88,12 @@ def test_a_server_that_two_faults_stop_is_down_once() -> None:
 
 def test_waiting_answers_are_counted_per_grant_and_per_release() -> None:
     found = waits(case("0a?@0 0a+1@1 1a?@2 1Q@3 1Q@4 0r?@5 0r+@6 1a+2@7"))
-    assert found == {"told": 2, "per_grant": 1.0, "per_release": 2.0}
+    assert found == {
+        "clients": 2,
+        "requests": 3,
+        "requests_per_grant": 1.5,
+        "told": 2,
+        "per_grant": 1.0,
+        "per_release": 2.0,
+    }
     assert waits(case(""))["per_grant"] is None

@@ -13,6 +13,7 @@ from tests.checkers.shorthand import case
 
 KEYS = [
     "acquire",
+    "acquire_split",
     "pace",
     "grants",
     "latency_ns",
@@ -126,9 +127,11 @@ def test_an_expired_owner_could_not_change_the_resource() -> None:
     owner = numbers(RUN)["expired_owner"]
     assert (owner["sent"], owner["refused"], owner["accepted"]) == (1, 1, 0)
     assert "of 1 writes" in owner["sentence"] and "accepted none" in owner["sentence"]
+    assert (owner["rate"], owner["rate_low"], owner["rate_high"]) == (0.0, 0.0, 0.95)
     owner = numbers(RUN.replace("0S-@9.5", "0S+@9.5"))["expired_owner"]
     assert (owner["sent"], owner["refused"], owner["accepted"]) == (1, 0, 1)
-    assert numbers("0a? 0a+1")["expired_owner"]["sent"] == 0
+    nobody = numbers("0a? 0a+1")["expired_owner"]
+    assert nobody["sent"] == 0 and nobody["rate"] is None and nobody["rate_high"] == 1.0
 
 
 def test_a_failover_lasts_until_the_next_grant() -> None:

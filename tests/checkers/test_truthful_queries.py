@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.checkers import truthful_queries
-from holdfast.harness.events import CHANGED, Status, Terms
+from holdfast.harness.events import CHANGED, Op, Status, Terms, attempt_id, carried
 from holdfast.harness.verdict import Verdict
 from tests.checkers.shorthand import case, history, on
 
@@ -99,6 +99,24 @@ def test_a_condition_said_to_be_broken_needs_somebody_who_can_have_held() -> Non
     assert kinds(text, PLAIN, Terms(newest=1), refused="held") == []
     unknown = "2a? 2a~ " + text
     assert kinds(unknown, PLAIN, Terms(newest=1), refused=f"{CHANGED}: 2") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "found"),
+    [
+        (HELD + "1q? 1q+7=1", carried(attempt_id(0, 1)), []),
+        (HELD + "1q? 1q+7=1", carried(attempt_id(0, 2)), ["false-answer"]),
+        (HELD + "1q? 1q+7=1", "the office cat", ["false-answer"]),
+        (HELD + "1q? 1q+7=1", "", []),
+        (HELD + "0r? 0r+ 2a? 2a~ 1q? 1q+9=0", carried(attempt_id(2, 1)), []),
+        (HELD + "0r? 0r+ 2a? 2a+9 1q? 1q+9=0", carried(attempt_id(0, 1)), ["false-answer"]),
+    ],
+)
+def test_a_hold_carries_its_own_text(text: str, says: str, found: list[str]) -> None:
+    told = history(text)
+    told.strings.append(says)  # type: ignore[attr-defined]
+    told.rows["err"][told.rows["f"] == Op.HOLDER] = len(told.strings) - 1
+    assert [finding.kind for finding in truthful_queries.check(case(told)).findings] == found
 
 
 def test_nothing_asked_is_nothing_known() -> None:

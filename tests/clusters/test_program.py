@@ -11,9 +11,11 @@ import pytest
 from holdfast import own
 from holdfast.clusters.systems.program import protocol
 from holdfast.clusters.systems.program.system import ProgramSystem
+from holdfast.commands.prepare import complete
 from holdfast.harness.errors import UsageError
 from holdfast.harness.events import Status
-from holdfast.harness.ports import Node, Place
+from holdfast.harness.plan import Plan
+from holdfast.harness.ports import Image, Node, Place
 
 TABLE = """
 [system]
@@ -77,6 +79,59 @@ def test_a_table_says_how_servers_start_and_what_is_promised(tmp_path: Path) -> 
         *("--data", f"{place.run_dir}/data/n2", "--peers", "n1=10.0.0.1,n3=10.0.0.3", "10.0.0.2"),
     )
     assert command.env["ME"] == "n2"
+
+
+def test_an_image_is_given_words_and_a_folder_of_its_own_and_none_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "server").write_text("")
+    text = TABLE.replace("[system]\n", '[system]\nimage = "my-lock:1"\ndata = "/kept"\n', 1)
+    name = described(tmp_path, text.replace("./server", "server"))
+    row = own.row(name)
+    system = ProgramSystem(json.loads(row.entry.partition(":")[2]))
+    assert row.nodes == 3 and system.backends == ("docker",) and system.server_words() == []
+    nodes = [Node(name=f"n{n}", role="server", address=f"10.0.0.{n}") for n in (1, 2, 3)]
+    place = Place(run_id="r", run_dir=tmp_path / "run", shared=(), label="r")
+    (place.run_dir / "program").mkdir(parents=True)
+    (place.run_dir / "program" / "server").write_text("")
+    command = system.command(nodes[1], nodes, place, {})
+    assert command.argv == (
+        *("server", "--data", "/kept", "--peers", "n1=10.0.0.1,n3=10.0.0.3", "10.0.0.2"),
+    )
+    assert command.image == Image(name="my-lock:1", data=place.run_dir / "data/n2", at="/kept")
+    assert command.env == {"ME": "n2"} and command.image.data.is_dir()
+
+
+def test_an_image_alone_starts_with_its_own_words_and_keeps_under_our_path(tmp_path: Path) -> None:
+    system = ProgramSystem({"client": "./client", "image": "my-lock", "ports": [7400]})
+    node = Node(name="n1", role="server", address="10.0.0.2")
+    place = Place(run_id="r", run_dir=tmp_path, shared=(), label="r")
+    command = system.command(node, [node], place, {})
+    assert system.nodes == 1 and command.argv == ()
+    assert command.image is not None and command.image.at == str(tmp_path / "data/n1")
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ('image = "My Lock"\nports = [1]', "image must be the name of an image"),
+        ('image = "a"\nports = [1]\ndata = "kept"', "data must be a path inside the image"),
+        ('image = "a"\nports = [1]\ndata = "/a/../b"', "data must be a path inside the image"),
+        ('server = "a"\nports = [1]\ndata = "/kept"', "it has data and no image"),
+        ('image = "a"', "it has a server and no ports"),
+        ("nodes = 3", "it has nodes and no server or image"),
+    ],
+)
+def test_what_is_wrong_about_an_image_is_told(tmp_path: Path, text: str, part: str) -> None:
+    with pytest.raises(UsageError, match=part):
+        own.row(described(tmp_path, f'[system]\nclient = "./client"\n{text}\n'))
+
+
+def test_an_image_on_another_backend_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "client").write_text("")
+    table = '[system]\nclient = "./client"\nimage = "a:1"\nports = [1]\n'
+    name = described(tmp_path, table)
+    for backend in ("local", "local-proxy", "ssh", "sim"):
+        with pytest.raises(UsageError, match=f"--backend docker, not {backend}"):
+            complete(Plan(system=name, backend=backend, seed=1))
 
 
 def test_all_that_is_wrong_with_a_table_is_told_at_once(tmp_path: Path) -> None:

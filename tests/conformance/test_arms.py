@@ -83,6 +83,12 @@ PLANS = {
         never=frozenset({"renew not-owner", "release not-owner", "lost ok"}),
         verdicts={"mutual-exclusion": "HOLDS"},
     ),
+    "extensions to longer and shorter leases": Told(
+        plan=small("reference", 2500, workload="renewal", hold_leases="2", extend="1"),
+        answers=frozenset({"acquire ok", "waiting ok", "renew ok", "release ok"}),
+        never=frozenset({"renew not-owner", "release not-owner", "lost ok"}),
+        verdicts={"mutual-exclusion": "HOLDS"},
+    ),
     "a tree of locks": Told(
         plan=small("reference", 1500, workload="hierarchy", clients=4, nodes=3),
         answers=frozenset({"acquire ok", "waiting ok", "renew ok", "release ok"}),

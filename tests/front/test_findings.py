@@ -23,6 +23,7 @@ SERVERS = {
     "zookeeper": "java",
     "nats-kv": "nats-server",
     "postgres-advisory": "postgres",
+    "dynamodb": "python3",
 }
 TRIES_OF = {"etcd-15247": 20}
 """Where five would be too few for how rarely it shows."""

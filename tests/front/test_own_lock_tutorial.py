@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests import needs
 from tests.front.author import ROOT, Repository
 
@@ -16,14 +18,40 @@ for _ in range(600):
         time.sleep(0.05)"""
 
 
+def blocks_of(part: int) -> tuple[list[str], list[str]]:
+    """The commands before (0) or below (1) the heading about images, and what they print."""
+    page = (ROOT / "docs" / "tutorial" / "own-lock.md").read_text()
+    text = page.split("\n## In an image of its own\n")[part]
+    blocks = "".join(re.findall(r"```console\n(.*?)```", text, re.S)).splitlines()
+    lines = [line.removeprefix("$ ") for line in blocks if line.startswith("$ ")]
+    return lines, [line for line in blocks if not line.startswith("$ ")]
+
+
+@pytest.mark.docker
+def test_a_server_in_an_image_of_its_own_holds_under_pauses_kills_and_clock_steps(
+    tmp_path: Path,
+) -> None:
+    needs.engine()
+    needs.binary("gcc")
+    lines, said = blocks_of(1)
+    assert len(lines) == 5 and not said
+    author = Repository(tmp_path)
+    (author.folder / "examples").symlink_to(ROOT / "examples")
+    try:
+        ran = author.run("\n".join(lines))
+    finally:
+        author.run("docker rmi my-lock:1")
+    assert ran.code == 0, ran.said
+    assert "HOLDS: image.toml kept the" in ran.said, ran.said
+    bit = " ".join(re.findall(r"that bit \(([^)]*)\)", ran.said))
+    assert all(kind in bit for kind in ("pause", "kill", "clock")), ran.said
+
+
 def test_every_command_of_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     needs.namespaces()
     needs.binary("gcc")
     needs.binary("node")
-    page = (ROOT / "docs" / "tutorial" / "own-lock.md").read_text()
-    blocks = "".join(re.findall(r"```console\n(.*?)```", page, re.S)).splitlines()
-    lines = [line.removeprefix("$ ") for line in blocks if line.startswith("$ ")]
-    said = [line for line in blocks if not line.startswith("$ ")]
+    lines, said = blocks_of(0)
     assert len(lines) == 6 and len(said) == 1
     # A reader takes longer to type the next command than a server to start.
     waiting = f'python3 -c "{LISTENS}"'

@@ -91,7 +91,12 @@ def test_the_reference_service_keeps_its_promises_under_faults(
     ran = run(tmp_path, *words, "--nemesis", "partition,kill,pause", codes=(0, 3))
     nothing_promised_is_violated(ran)
     every_fault_has_evidence(ran, {"partition", "kill", "pause"})
-    assert ran.verdicts["evidence"]["acquire"]["granted"] > 20
+    granted = ran.verdicts["evidence"]["acquire"]["granted"]
+    assert granted > 20
+    split = ran.verdicts["evidence"]["acquire_split"]
+    assert 0.9 * granted <= split["said"] <= granted
+    for part in ("way_ns", "commit_ns"):
+        assert 0 < split[part]["p50"] < split[part]["p99"] < split["whole_ns"]["max"]
 
 
 def test_a_vote_without_consensus_breaks_its_promise(tmp_path: Path) -> None:

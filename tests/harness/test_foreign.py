@@ -68,6 +68,14 @@ ODD: dict[str, Callable[[str], str]] = {
     "a discarded value": lambda text: text.replace(":type", '#_ #inst "2020" #_ [1 {}] :type'),
     "a nemesis without words": lambda text: "{:process :nemesis, :type :sleep, :f nil}" + text,
     "one list": lambda text: f"({text})",
+    "a map around all": lambda text: f'{{:name "a" :history [{text}] :valid? true}}',
+    "a map around all, with a tag": lambda text: f"#t/Test{{:opts [1 [2]] :history #t/H ({text})}}",
+    "metadata before all": lambda text: f'^{{:line 7, :history [1]}} ^:x #^"T" [{text}]',
+    "metadata before each": lambda text: text.replace("{:process", "^{:line [3]} {:process"),
+    "metadata of values": lambda text: text.replace("nil,", "^:private nil,"),
+    "a quote": lambda text: f"'({text})",
+    "a discarded history before": lambda text: f"#_[{{:a 1}} 2] #_{{:history [3]}} [{text}]",
+    "a nemesis with a history": lambda text: text + "{:process :nemesis, :history [{:a 1}]}",
 }
 
 
@@ -104,8 +112,61 @@ def test_json_lines_say_the_same(tmp_path: Path) -> None:
         {"process": "c1", "type": "invoke", "f": "acquire", "key": "db", "attempt": 5, "time": 1},
         {"process": "c1", "type": "ok", "f": "acquire", "key": "db", "token": 3, "time": 2},
     ]
-    (op,) = ops_of(tmp_path, "\n".join(map(json.dumps, rows)))
-    assert (op.process, op.key, op.attempt, op.token, op.status) == ("c1", "db", 5, 3, Status.OK)
+    wrapped = {"name": "x", "opts": {"history": 1}, "history": rows, "valid": True}
+    printed = [json.dumps(row, indent=2) for row in rows]
+    for text in (
+        "\n".join(map(json.dumps, rows)),
+        json.dumps(rows),
+        "\ufeff" + json.dumps(rows, indent=2).replace("\n", "\r\n"),
+        json.dumps(wrapped),
+        json.dumps(wrapped, indent=1),
+        json.dumps({"history": rows}),
+        "\n".join(printed),
+        "[ ]" + json.dumps({"history": []}) + "".join(printed) + "[]",
+    ):
+        (op,) = ops_of(tmp_path, text, "json" if text[0] == "[" else "auto")
+        assert (op.process, op.key, op.attempt, op.token) == ("c1", "db", 5, 3), text
+        assert op.status is Status.OK
+
+
+def test_lines_are_counted_in_json_of_many_lines(tmp_path: Path) -> None:
+    rows = [{"process": 0, "type": kind, "f": "read"} for kind in ("invoke", "ok")]
+    (op,) = ops_of(tmp_path, json.dumps({"history": rows}, indent=1))
+    assert (op.line, op.end_line) == (3, 8)
+
+
+WHOLE = '[\n {"process": 0, "type": "invoke", "f": "read"},\n'
+BAD_JSON: dict[str, tuple[str | bytes, int]] = {
+    "cut off": (WHOLE, 1),
+    "not JSON: ": (WHOLE + ' {"process": 0, "type": "ok"', 3),
+    "stands where , or ] is wanted": (WHOLE + ' {"process": "nemesis"} 7]', 3),
+    "stands where : is wanted": ('{"history", []}', 1),
+    "is a string in JSON": ("{\n 7: []}", 2),
+    "an object per event": (WHOLE + " [1]]", 3),
+    "an array of objects": (WHOLE[:-2] + "]\n7", 3),
+    "NaN is no number": (WHOLE + ' {"time": NaN}]', 3),
+    "type is 'begin'": (WHOLE + '\n{"process": 0, "type": "begin", "f": "read"}]', 4),
+    "not UTF-8": (WHOLE.encode() + b'"\xff"]', 3),
+    "JSON that can be read": (WHOLE + '{"value": ' + "[" * 100_000, 3),
+    "too many brackets": (
+        WHOLE
+        + '{"process": 1, "type": "invoke", "f": "read", "value": '
+        + '{"a":' * 800
+        + "1"
+        + "}" * 800
+        + "}]",
+        3,
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", BAD_JSON)
+def test_malformed_json_is_told_with_its_line(tmp_path: Path, reason: str) -> None:
+    text, line = BAD_JSON[reason]
+    with pytest.raises(UsageError) as told:
+        ops_of(tmp_path, text, "json")
+    assert f"line {line}: " in str(told.value)
+    assert reason in str(told.value)
 
 
 def test_a_comparison_that_failed_is_an_answer_in_an_etcd_log(tmp_path: Path) -> None:
@@ -151,6 +212,12 @@ EVENT = "{:process 0, :type :invoke, :f :read}\n"
 BAD_EDN: dict[str, tuple[str | bytes, int]] = {
     "ends inside its outermost bracket": ("[" + EVENT, 1),
     "ends inside the {": (EVENT + EVENT[:20], 2),
+    "invoked 'a\\nb' of": (
+        '{:process "x\\ny" :type :invoke :f "a\\nb" :key 3}{:process "x\\ny" :type :ok :f "c"}',
+        1,
+    ),
+    "closes the (": ("(" + EVENT + "]", 2),
+    "^ stands before nothing": (EVENT + "^", 1),
     "closes the {": (EVENT + "{:process 1]", 2),
     "closes nothing": (EVENT + "}", 2),
     "a string without its end": (EVENT + '{:f "abc\n\n', 2),

@@ -56,6 +56,23 @@ INFO  jepsen.util - 2\t:info\t:write\t:timed-out
 {"process": 1, "type": "ok", "f": "release", "key": "db", "time": 4, "error": ["\\u00e9", {}]}
 """,
     ),
+    "register": (
+        "json",
+        b"""{"name": "x", "history": [
+ {"process": 1, "type": "invoke", "f": "write", "value": 3, "time": 1},
+ {"process": 2, "type": "invoke", "f": "read", "time": 2},
+ {"process": 1, "type": "ok", "f": "write", "value": 3, "time": 4, "error": [{"a": []}]},
+ {"process": 2, "type": "ok", "f": "read", "value": 3, "time": 5}], "valid": true}""",
+    ),
+    "lease-mutex": (
+        "edn",
+        b"""^{:line 1} {:name "x" :history
+[{:process 0, :type :invoke, :f :acquire, :value nil}
+ ^:sure {:process 0, :type :ok, :f :acquire, :value nil}
+ {:process 1, :type :invoke, :f :acquire}
+ {:process 0, :type :invoke, :f :release}
+ {:process 0, :type :ok, :f :release}] :valid? true}""",
+    ),
     "owner-mutex": (
         "csv",
         b"""f,mode,status,process,key,t_inv,t_ret,attempt,token,err
@@ -70,6 +87,7 @@ PIECES = (
     b"[", b"]", b"{", b"}", b"(", b")", b'"', b"\\", b"#{", b"#_", b"#tag ", b";", b"##Inf",
     b"\x00", b"\xff", b"\xc3", b"\xef\xbb\xbf", b"\n", b"\r", b"\t", b",", b":", b"nil", b"true",
     b"NaN", b"1e9", b"1e999", b"-1", b"9" * 25, b"9" * 5000, b"[" * 300, b'{"a":' * 300, b"null",
+    b"^", b"^{}", b"'", b":history", b'"history"',
     b":nemesis", b":info", b":ok", b'"ok"', b"1/2", b"0x10", b"2.5", b"\xf0\x9f\x94\x92",
 )  # fmt: skip
 

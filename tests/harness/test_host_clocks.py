@@ -92,7 +92,7 @@ class Writing:
         clock = self.clocks[who]
         res = LEASE if f in (Op.ACQUIRE, Op.RENEW) else 0
         columns = (clock(inv), clock(ret), attempt, token, LEASE, res, -1, 0)
-        small = (0, 0, who + 1, 1, 0, 0, int(f), 0, 0, int(Status.OK))
+        small = (0, 0, who + 1, 1, 0, 0, int(f), 0, 0, int(Status.OK), 0)
         self.rows[who].append(struct.pack(ROW_FORMAT, *columns, *small))
 
     def turns(self, count: int, overlap_ns: int = 0) -> None:

@@ -29,6 +29,11 @@ def test_the_bound_is_the_exact_interval_of_no_event(runs: int) -> None:
 
 def test_an_interval_that_tables_give() -> None:
     assert clopper_pearson(3, 12) == pytest.approx((0.0549, 0.5719), abs=1e-4)
+    assert clopper_pearson(9, 12) == pytest.approx((1 - 0.5719, 1 - 0.0549), abs=1e-4)
+    exact = (0.4685491729717083, 0.5314508270282046)
+    assert clopper_pearson(500, 1000) == pytest.approx(exact, abs=1e-9)
+    # As the exact sum of 10,000 terms has it.
+    assert clopper_pearson(10_000, 20_000) == pytest.approx((0.493046, 0.506954), abs=5e-5)
     assert clopper_pearson(12, 12) == pytest.approx((0.05 ** (1 / 12), 1.0), abs=1e-9)
 
 

@@ -20,7 +20,6 @@ QUICK = {
     "dead-predecessor": 20,
     "lingering-holds": 30,
     "silent-renewal": 10,
-    "first-lease": 20,
     "one-permit-more": 30,
     "unchecked-tokens": 30,
 }

@@ -127,6 +127,16 @@ def evidence(*, tokens: bool = True, down_at: int = -1, granted: int = 512) -> d
     log = token_log(down_at=down_at) if tokens else []
     return {
         "acquire": {"asked": granted + 49, "granted": granted, "refused": 41, "unknown": 8},
+        "acquire_split": {
+            "said": granted,
+            "queued": 300,
+            "whole_ns": dist("whole", 71 * MS, 0.8),
+            "way_ns": dist("way", 3 * MS, 0.5),
+            "coordination_ns": dist("coordination", MS, 0.2),
+            "commit_ns": dist("commit", 5 * MS, 0.4),
+            "wait_ns": dist("wait", 62 * MS, 0.8),
+            "sentence": "one number",
+        },
         "latency_ns": {
             "acquire": dist("acquire", 9 * MS, 0.9),
             "renew": dist("renew", 4 * MS, 0.5),

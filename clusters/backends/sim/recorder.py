@@ -14,7 +14,7 @@ _ROW = struct.Struct(ROW_FORMAT)
 _GRANTS = (int(Op.ACQUIRE), int(Op.TRY))
 _ENDS = (int(Op.RELEASE), int(Op.LOST), int(Op.FORCE_UNLOCK))
 _CLOSED = int(Op.CLOSED)
-T_RET, ATTEMPT, TOKEN, RES, PROCESS, ERR, KIND, STATUS = 1, 2, 3, 5, 10, 12, 14, 17
+T_RET, ATTEMPT, TOKEN, RES, PROCESS, ERR, KIND, STATUS, SPENT = 1, 2, 3, 5, 10, 12, 14, 17, 18
 
 
 class Holding:
@@ -119,6 +119,7 @@ class MemoryRecorder:
                 0,
                 mode,
                 1,
+                0,
             ]
         )
         if kind in _ENDS:
@@ -135,6 +136,7 @@ class MemoryRecorder:
         token: int | None = None,
         res: int = 0,
         err: int = 0,
+        spent: int = 0,
         stamped: Stamped | None = None,
     ) -> int:
         """The return edge; the stamp. There is no kernel, so `stamped` is None."""
@@ -149,6 +151,8 @@ class MemoryRecorder:
             row[RES] = res
         if err:
             row[ERR] = err
+        if spent:
+            row[SPENT] = spent
         row[STATUS] = int(status)
         if status is Status.OK and row[KIND] in _GRANTS:
             self._holding.grant(row[PROCESS], self._node, row[ATTEMPT], t_ns)

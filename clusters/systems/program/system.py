@@ -12,15 +12,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.own.system import CHOICES, USUAL, WITH_TOKENS
 from holdfast.clusters.systems.program import words
-from holdfast.clusters.systems.program.table import problems
+from holdfast.clusters.systems.program.table import has_servers, problems
 from holdfast.harness.clock import MILLISECOND, SECOND
 from holdfast.harness.errors import UsageError
-from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.ports import Command, Image, Node, Place
 from holdfast.harness.verdict import Promises
 
 ANSWER_S = 0.5
@@ -39,7 +40,9 @@ class ProgramSystem:
         self._table = table
         self.ports: Sequence[int] = tuple(table.get("ports", ()))
         self.files: Sequence[str] = tuple(table.get("files", ()))
-        self.nodes = int(table.get("nodes", 1 if "server" in table else 0))
+        self.nodes = int(table.get("nodes", 1 if has_servers(table) else 0))
+        self.backends: Sequence[str] = ("docker",) if "image" in table else ()
+        """the only ones that can run it, none for all"""
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """What the table promises. UsageError for options that do not fit."""
@@ -73,8 +76,8 @@ class ProgramSystem:
         return words.split(self._table.get("client") or options.get("client", ""))
 
     def server_words(self) -> list[str]:
-        """The words that start a server, none where there is none."""
-        return words.split(self._table.get("server", ""))
+        """The words that start a server on a node; none where there is none, or an image."""
+        return [] if "image" in self._table else words.split(self._table.get("server", ""))
 
     def _chosen(self, options: Mapping[str, str]) -> dict[str, str]:
         given = {name: text for name, text in options.items() if name != "client"}
@@ -113,14 +116,24 @@ class ProgramSystem:
             "servers": ",".join(other.address for other in servers),
             "python": node.python,
         }
-        folder = place.run_dir / words.FOLDER
-        env = self._table.get("env", {})
+        image = self._image(data)
+        folder = None if image else place.run_dir / words.FOLDER
+        if image:
+            values |= {"data": image.at, "python": "python3"}
+        argv, env = words.split(self._table.get("server", "")), self._table.get("env", {})
         return Command(
-            argv=words.filled(words.split(self._table["server"]), values, folder),
+            argv=words.filled(argv, values, folder),
             log=place.run_dir / "logs" / node.name / "server.log",
-            env={"PYTHONPATH": ""}
+            env=({} if image else {"PYTHONPATH": ""})
             | {name: words.filled([text], values, folder)[0] for name, text in env.items()},
+            image=image,
         )
+
+    def _image(self, data: Path) -> Image | None:
+        """The table's image, with a folder to keep where the table wants it."""
+        if "image" not in self._table:
+            return None
+        return Image(name=self._table["image"], data=data, at=self._table.get("data", str(data)))
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether it answers the table's question, or listens where there is none."""

@@ -6,6 +6,7 @@ All that is wrong with a table is told at once, with what was probably meant.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from holdfast.clusters.systems.program.words import blanks, split
 from holdfast.harness.verdict import PROPERTIES
 
 MOST = 9
+IMAGE = re.compile(r"[a-z0-9][\w./:@-]*")
 CLIENT_BLANKS = frozenset(("node", "servers", "seed", "python"))
 SERVER_BLANKS = frozenset(("node", "address", "data", "peers", "others", "servers", "python"))
 QUESTION = frozenset(("port", "send", "expect"))
@@ -48,6 +50,16 @@ def _ports(value: Any) -> str:
 
 def _nodes(value: Any) -> str:
     return "" if type(value) is int and 1 <= value <= MOST else f"must be a number, 1 to {MOST}"
+
+
+def _image(value: Any) -> str:
+    good = isinstance(value, str) and IMAGE.fullmatch(value)
+    return "" if good else "must be the name of an image that docker has, as in my-lock:1"
+
+
+def _data(value: Any) -> str:
+    good = isinstance(value, str) and re.fullmatch(r"(/[\w.-]+)+", value) and ".." not in value
+    return "" if good else "must be a path inside the image, as in /var/lib/my-lock"
 
 
 def _files(value: Any) -> str:
@@ -94,6 +106,8 @@ def _flag(value: Any) -> str:
 KEYS: Mapping[str, Callable[[Any], str]] = {
     "client": _words(CLIENT_BLANKS),
     "server": _words(SERVER_BLANKS),
+    "image": _image,
+    "data": _data,
     "env": _environment,
     "ports": _ports,
     "nodes": _nodes,
@@ -117,12 +131,20 @@ def problems(table: Mapping[str, Any]) -> list[str]:
         found += [f"{name} {wrong}"] if wrong else []
     if "client" not in table:
         found.append("it has no client: the command line of a program that speaks JSON lines")
-    if "server" in table and "ports" not in table:
+    served = has_servers(table)
+    if served and "ports" not in table:
         found.append("it has a server and no ports: say where it listens, as in ports = [7400]")
     needless = [name for name in ("env", "nodes", "ready", "leader") if name in table]
-    if needless and "server" not in table:
-        found.append(f"it has {', '.join(needless)} and no server to start")
+    if needless and not served:
+        found.append(f"it has {', '.join(needless)} and no server or image to start")
+    if "data" in table and "image" not in table:
+        found.append("it has data and no image: without one, {data} in server is a folder to keep")
     return found
+
+
+def has_servers(table: Mapping[str, Any]) -> bool:
+    """Whether a table has servers to start, from a command line or from an image."""
+    return "server" in table or "image" in table
 
 
 def _meant(name: str, known: Mapping[str, Any]) -> str:

@@ -22,13 +22,15 @@ def blanks(words: Sequence[str]) -> set[str]:
     return {name for word in words for name in BLANK.findall(word)}
 
 
-def filled(words: Sequence[str], values: Mapping[str, str], folder: Path) -> tuple[str, ...]:
+def filled(words: Sequence[str], values: Mapping[str, str], folder: Path | None) -> tuple[str, ...]:
     """The words with every {name} filled in; those that name a file of `folder` lead to it."""
 
     def value(word: str) -> str:
         return BLANK.sub(lambda found: values.get(found[1], found[0]), word)
 
     found = (value(word) for word in words)
+    if folder is None:
+        return tuple(found)
     return tuple(
         str(folder / word) if inside(word) and (folder / word).exists() else word for word in found
     )

@@ -54,5 +54,6 @@ def described(lock: Lock, attempt: int, order: str) -> Answer:
         "token": hold.token,
         "ttl_ns": hold.ttl_ns,
         "renewals": hold.renewals,
+        "metadata": hold.metadata,
         **asked,
     }

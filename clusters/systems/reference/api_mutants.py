@@ -129,6 +129,20 @@ class FormerHolder(Locks):
         return {**before, "place": answer["place"], "length": answer["length"]}
 
 
+class StaleMetadata(Locks):
+    """Keeps the text of a lock's first hold, whoever holds it by now."""
+
+    def __init__(self, *, order: str = "fifo", delays: bool = False) -> None:
+        super().__init__(order=order, delays=delays)
+        self._texts: dict[str, str] = {}
+
+    def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
+        answer = super()._holder(index, command)
+        if "metadata" not in answer:
+            return answer
+        return {**answer, "metadata": self._texts.setdefault(command["lock"], answer["metadata"])}
+
+
 class EverySequencer(Locks):
     """Takes a sequencer for in force if its generation was ever given out."""
 
@@ -214,6 +228,7 @@ LOCKS: dict[str, type[Locks]] = {
     "former-holder": FormerHolder,
     "last-come-first": LastComeFirst,
     "no-aging": NoAging,
+    "stale-metadata": StaleMetadata,
     "every-sequencer": EverySequencer,
     "no-lock-delay": NoLockDelay,
     "parent-only": ParentOnly,

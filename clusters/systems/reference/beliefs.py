@@ -14,6 +14,7 @@ class Wait:
 
     asked_s   when the client last asked about it and was told that it still waits
     heard_s   when the service last said how it stands
+    spent     what the first answer said that the service spent on it, as `events.spent` packs it
     """
 
     lock: str
@@ -24,6 +25,7 @@ class Wait:
     decided: asyncio.Future[Frame]
     asked_s: float
     heard_s: float
+    spent: int = 0
 
 
 @dataclass(kw_only=True, slots=True)

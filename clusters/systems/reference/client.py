@@ -22,7 +22,17 @@ from holdfast.clusters.systems.reference.requests import MAX_NS
 from holdfast.clusters.systems.reference.talk import UNANSWERED, Talk
 from holdfast.clusters.systems.reference.wire import Frame
 from holdfast.harness.clock import SECOND
-from holdfast.harness.events import NO_TOKEN, PLAIN, Answer, Grant, Mode, Op, Status, Terms
+from holdfast.harness.events import (
+    NO_TOKEN,
+    PLAIN,
+    Answer,
+    Grant,
+    Mode,
+    Op,
+    Status,
+    Terms,
+    spent,
+)
 from holdfast.harness.ports import CLIENT, ClientSetup, Queried
 from holdfast.harness.seeds import stream
 
@@ -129,6 +139,8 @@ class ReferenceClient:
             token=answer.get("token", NO_TOKEN),
             renewals=answer.get("renewals", 0),
             place=answer["place"],
+            owner=answer.get("owner", ""),
+            metadata=answer.get("metadata", ""),
         )
 
     async def check(self, grant: Grant) -> Answer:
@@ -188,7 +200,7 @@ class ReferenceClient:
         self._holds[wait.attempt] = Held(lock=wait.lock, token=token, heard_s=self._until(0.0))
         self._look_later(ASK_S)
         left_ns = ttl_ns if self._session_ns else ttl_ns - passed_ns
-        return Answer(outcome=Status.OK, token=token, ttl_ns=left_ns)
+        return Answer(outcome=Status.OK, token=token, ttl_ns=left_ns, spent=wait.spent)
 
     async def _claim(self, seq: int, wait: Wait, until_s: float) -> Frame:
         """Asks for the lock, or again for one that is waited for: the same request either way."""
@@ -204,6 +216,8 @@ class ReferenceClient:
             owner=self._owner,
             **wait.terms,
         )
+        if "commit_ns" in answer and not wait.spent:
+            wait.spent = spent(answer["coord_ns"], answer["commit_ns"])
         if answer["is"] == "queued":
             wait.asked_s, wait.heard_s = asked_s, self._until(0.0)
             self._look_later(ASK_S)

@@ -50,10 +50,14 @@ class Heard:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """A request of a client on its connection; `frame["id"]` comes back with the answer."""
+    """A request of a client on its connection; `frame["id"]` comes back with the answer.
+
+    came_ns   when it was read, on the clock of `step`; -1: not known
+    """
 
     connection: int
     frame: Mapping[str, Any]
+    came_ns: int = -1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,12 +74,17 @@ Input = Heard | Asked | Left
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Effects:
-    """To be done in this order. due_ns: step again then, at the latest."""
+    """To be done in this order. due_ns: step again then, at the latest.
+
+    timed   those of the replies that are to say under "commit_ns" how long it has been, when they
+            are sent, since their request was proposed; and when that was
+    """
 
     saves: tuple[Save, ...]
     sends: tuple[tuple[str, Message], ...]
     replies: tuple[tuple[int, Mapping[str, Any]], ...]
     due_ns: int
+    timed: tuple[tuple[dict[str, Any], int], ...] = ()
 
 
 class LockNode:
@@ -109,7 +118,8 @@ class LockNode:
         self.serving = False
         self._every = options.snapshot_every
         self._delay_ns = options.delay_ns
-        self._pending: dict[int, tuple[int, int, Any]] = {}
+        self._pending: dict[int, tuple[int, int, Any, int, int]] = {}
+        self._timed: list[tuple[dict[str, Any], int]] = []
         self._connections: dict[int, int] = {}
         self._timers = Timers()
         self._replies: list[tuple[int, Mapping[str, Any]]] = []
@@ -150,7 +160,7 @@ class LockNode:
                 if message.sender in consensus.peers:
                     consensus.step(now_ns, message)
             elif isinstance(item, Asked):
-                self._on_asked(now_ns, item.connection, item.frame)
+                self._on_asked(now_ns, item)
             else:
                 self._on_left(now_ns, item.connection)
         consensus.tick(now_ns)
@@ -167,14 +177,21 @@ class LockNode:
         if self._replies:
             replies = tuple(self._replies)
             self._replies.clear()
+        timed: tuple[tuple[dict[str, Any], int], ...] = ()
+        if self._timed:
+            timed = tuple(self._timed)
+            self._timed.clear()
         timer_ns, due_ns = timers.next_ns(), consensus.due_ns
         if timer_ns is not None and timer_ns < due_ns:
             due_ns = timer_ns
-        return Effects(saves=effects.saves, sends=effects.sends, replies=replies, due_ns=due_ns)
+        return Effects(
+            saves=effects.saves, sends=effects.sends, replies=replies, due_ns=due_ns, timed=timed
+        )
 
     # Clients
 
-    def _on_asked(self, now_ns: int, connection: int, frame: Mapping[str, Any]) -> None:
+    def _on_asked(self, now_ns: int, item: Asked) -> None:
+        connection, frame = item.connection, item.frame
         number = frame.get("id")
         asked, wrong = command(frame)
         if wrong:
@@ -195,7 +212,8 @@ class LockNode:
         place = self.consensus.propose(asked)
         assert place is not None, "a leader can propose"
         index, term = place
-        self._pending[index] = (term, connection, number)
+        came_ns = item.came_ns if asked["op"] == "acquire" else -1
+        self._pending[index] = (term, connection, number, came_ns, now_ns)
 
     def _on_left(self, now_ns: int, connection: int) -> None:
         for session in [s for s, c in self._connections.items() if c == connection]:
@@ -264,10 +282,16 @@ class LockNode:
         if self.serving:
             for event in events:
                 self._on_event(now_ns, event)
-        term, connection, number = self._pending.pop(index, (0, 0, None))
-        if term:
-            overwritten = term != entry.term
-            self._reply(connection, number, {"is": "deposed"} if overwritten else answer)
+        if index in self._pending:
+            term, connection, number, came_ns, proposed_ns = self._pending.pop(index)
+            if term != entry.term:
+                self._reply(connection, number, {"is": "deposed"})
+            elif came_ns < 0:
+                self._reply(connection, number, answer)
+            else:
+                frame = {"id": number, **answer, "coord_ns": proposed_ns - came_ns}
+                self._replies.append((connection, frame))
+                self._timed.append((frame, proposed_ns))
 
     def _catch_up(self) -> None:
         """Takes in all that is committed, in order; nobody waits for what comes of it."""
@@ -297,7 +321,7 @@ class LockNode:
 
     def _depose(self) -> None:
         """Answers what it can no longer answer for: those entries may still be committed."""
-        for _, connection, number in self._pending.values():
+        for _, connection, number, _, _ in self._pending.values():
             self._reply(connection, number, {"is": "deposed"})
         self._pending.clear()
         self._connections.clear()

@@ -57,6 +57,7 @@ _TERMS: dict[str, Callable[[Any], bool]] = {
     "mode": whole(EXCLUSIVE, PERMITS + 1),
     "permits": whole(1, MAX_PERMITS),
     "limit": whole(1, MAX_PERMITS),
+    "metadata": text,
     "reenter": lambda value: type(value) is bool,
     "newest": whole(-1, _BIG),
     "priority": whole(0, PRIORITIES),

@@ -154,7 +154,7 @@ class Server:
         durable = self._storage.load()
         if self._storage.cut_bytes:
             self.say(f"log: cut off {self._storage.cut_bytes} bytes of an unfinished write")
-        self._now = clocks["monotonic"]
+        self.now_ns = clocks["monotonic"]
         self._node = node_type(options.mutant)(
             name=self._name,
             peers=list(peers),
@@ -162,7 +162,7 @@ class Server:
             # Patience in elections must differ between nodes, and from one start to the next.
             rng=random.Random(f"{config.get('seed', 0)} {self._name} {durable.ballot.term}"),
             durable=durable,
-            now_ns=self._now(),
+            now_ns=self.now_ns(),
         )
         if options.mutant:
             self._node.clocks = clocks
@@ -238,7 +238,7 @@ class Server:
             return
         inputs, self._inbox = self._inbox, []
         try:
-            effects = self._node.step(self._now(), inputs)
+            effects = self._node.step(self.now_ns(), inputs)
             if effects.saves:
                 for save in effects.saves:
                     self._storage.write(save)
@@ -260,12 +260,12 @@ class Server:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ns = due_ns
-        wait_ns = max(0, due_ns - self._now())
+        wait_ns = max(0, due_ns - self.now_ns())
         self._timer = self._loop.call_later(wait_ns / 1e9, self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = None
-        if self._inbox or self._over or not self._node.rests(self._now()):
+        if self._inbox or self._over or not self._node.rests(self.now_ns()):
             self._turn()
         else:
             self._wake(self._due_ns)
@@ -273,6 +273,11 @@ class Server:
     def _emit(self, effects: Effects) -> None:
         for peer, message in effects.sends:
             self._links[peer].send(message)
+        if effects.timed:
+            # Only here, after the sync: of a cluster of one node that is what a commit is.
+            now_ns = self.now_ns()
+            for answer, proposed_ns in effects.timed:
+                answer["commit_ns"] = now_ns - proposed_ns
         for number, frame in effects.replies:
             wire = self._clients.get(number)
             if wire is not None and not wire.send(frame):
@@ -306,7 +311,8 @@ class Connection:
             self._peer = str(frame["peer"])
         else:
             self._number = self._number or self._server.enter(wire)
-            self._put(Asked(connection=self._number, frame=frame))
+            came_ns = self._server.now_ns()
+            self._put(Asked(connection=self._number, frame=frame, came_ns=came_ns))
 
     def _on_close(self, wire: Framed, reason: str) -> None:
         if self._number:

@@ -39,6 +39,7 @@ class Hold:
     mode: int = EXCLUSIVE
     permits: int = 1
     limit: int = 1
+    metadata: str = ""
 
     @classmethod
     def of(cls, waiter: Waiter, *, token: int, index: int) -> Hold:
@@ -56,6 +57,7 @@ class Hold:
             mode=waiter.mode,
             permits=waiter.permits,
             limit=waiter.limit,
+            metadata=waiter.metadata,
         )
 
     def renewed(self, *, ttl_ns: int, index: int) -> Hold:
@@ -74,6 +76,7 @@ class Hold:
             mode=self.mode,
             permits=self.permits,
             limit=self.limit,
+            metadata=self.metadata,
         )
 
 
@@ -83,6 +86,7 @@ class Waiter:
 
     permits, limit   of a semaphore: how many it asks for, and how many there are
     reenter          it is let in beside holds of its own session
+    metadata         what its hold is to carry, for whoever asks who holds
     newest           it is granted only while this is the newest token of the lock; -1: always
     priority         the larger one goes first, where the queue goes by priority
     passed           how many grants went to others while it waited, where it ages by each
@@ -99,6 +103,7 @@ class Waiter:
     mode: int = EXCLUSIVE
     permits: int = 1
     limit: int = 1
+    metadata: str = ""
     reenter: bool = False
     newest: int = -1
     priority: int = 0
@@ -118,6 +123,7 @@ class Waiter:
             mode=self.mode,
             permits=self.permits,
             limit=self.limit,
+            metadata=self.metadata,
             reenter=self.reenter,
             newest=self.newest,
             priority=self.priority,

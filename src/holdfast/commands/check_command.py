@@ -15,7 +15,7 @@ RANK = {0: 0, 3: 1, 4: 2, 1: 3}
 """Of several runs the worst exit code counts: 1 before 4 before 3."""
 
 
-FORMATS = ("auto", "holdfast", "jsonl", "edn", "porcupine", "csv", "parquet")
+FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parquet")
 
 
 @click.command(short_help="Judge a run or a foreign history; the verdict is the exit code.")

@@ -64,7 +64,13 @@ def complete(plan: Plan) -> Plan:
             f"{plan.system} gives no fencing tokens, so a {resource} resource would refuse nobody"
             f" (--resource unfenced{hint if plan.system == 'redis' else ''})"
         )
-    if plan.backend == "sim" and not row.simulated and (row.most or own.file_of(plan.system)):
+    only = getattr(system_of(plan), "backends", ())
+    if only and plan.backend not in only:
+        problems.append(
+            f"{plan.system} starts its servers from an image:"
+            f" --backend {only[0]}, not {plan.backend}"
+        )
+    elif plan.backend == "sim" and not row.simulated and (row.most or own.file_of(plan.system)):
         able = ", ".join(name for name, row in catalogue.SYSTEMS.items() if row.simulated)
         problems.append(f"{plan.system} cannot run in the simulator; these can: {able}")
     for name, value in (workload_options(plan) | backend_options(plan)).items():

@@ -10,6 +10,7 @@ from itertools import pairwise, product
 import pytest
 
 from holdfast.checkers.truthful_queries import check
+from holdfast.harness.events import Op, attempt_id, carried
 from holdfast.harness.seeds import stream
 from tests.checkers.shorthand import case, history
 
@@ -85,8 +86,14 @@ def compare(seed: int, n: int) -> Counter[str]:
             ]
             words += [(10 * h.freed + 7, f"{h.process}r?"), (10 * h.out + 9, f"{h.process}r+")]
         text = " ".join(f"{word}@{at}" for at, word in sorted(words))
-        found = check(case(history(text, lease=10_000))).findings
-        assert bool(found) != possible(made, answer, inv, ret), (text, found)
+        told = history(text, lease=10_000)
+        whose = rng.choice([answer, answer, *(h.token for h in made)])
+        told.strings.append(carried(attempt_id(whose, 1)))  # type: ignore[attr-defined]
+        told.rows["err"][told.rows["f"] == Op.HOLDER] = len(told.strings) - 1
+        found = check(case(told)).findings
+        true = possible(made, answer, inv, ret) and (answer == NOBODY or whose == answer)
+        assert bool(found) != true, (text, whose, found)
+        seen["another's text"] += whose != answer
         seen["false" if found else "true"] += 1
         seen["nobody"] += answer == NOBODY
     return seen
@@ -94,7 +101,7 @@ def compare(seed: int, n: int) -> Counter[str]:
 
 def test_an_answer_is_false_if_and_only_if_no_execution_makes_it_true() -> None:
     seen = compare(1, 600)
-    assert min(seen["false"], seen["true"], seen["nobody"]) >= 120, seen
+    assert min(seen["false"], seen["true"], seen["nobody"], seen["another's text"]) >= 120, seen
 
 
 @pytest.mark.power

@@ -1,0 +1,85 @@
+"""What acquires spent where, as far as their service says it."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from holdfast import catalogue
+from holdfast.checkers.split import SAID, acquire_split, span_ns
+from holdfast.harness import history, judge
+from holdfast.harness.clock import MILLISECOND, SECOND
+from holdfast.harness.entry import load
+from holdfast.harness.events import Op, spent
+from tests.checkers.shorthand import case
+from tests.clusters.sim.test_runs import plan, simulate
+
+HOUR_NS = 3600 * SECOND
+
+
+def test_a_row_keeps_both_durations_to_a_thousandth() -> None:
+    rng = random.Random(5)
+    spans = [(int(HOUR_NS ** rng.random()), int(HOUR_NS ** rng.random())) for _ in range(500)]
+    for waited, commit in [(0, 0), (0, 999), (2_047_999, 2_048_000), (HOUR_NS, 1), *spans]:
+        code = spent(waited, commit)
+        assert 0 < code < 1 << 32
+        kept = span_ns(np.array([code & SAID, code >> 16]))
+        for true, told in zip((waited, commit), kept.tolist(), strict=True):
+            assert 0 <= true - told <= max(1000, true // 1000)
+
+
+def split(text: str, *said: tuple[int, int]) -> dict[str, Any] | None:
+    """Of a history whose acquires were said to have spent so many ms before and in their commit."""
+    found = case(text)
+    asked = np.flatnonzero(found.history.rows["f"] == Op.ACQUIRE)
+    for row, (waited, commit) in zip(asked, said, strict=False):
+        found.history.rows["spent"][row] = spent(waited * MILLISECOND, commit * MILLISECOND)
+    return acquire_split(found)
+
+
+def test_the_ways_are_what_the_service_did_not_spend() -> None:
+    found = split("0a?@1 0a+1@2 0r?@3 0r+@3.5", (200, 300))
+    assert found is not None
+    assert (found["said"], found["queued"]) == (1, 0)
+    assert found["way_ns"]["max"] == pytest.approx(500 * MILLISECOND, rel=1e-3)
+    assert found["coordination_ns"]["max"] == pytest.approx(200 * MILLISECOND, rel=1e-3)
+    assert found["commit_ns"]["max"] == pytest.approx(300 * MILLISECOND, rel=1e-3)
+    assert found["wait_ns"]["n"] == 0
+
+
+def test_a_wait_behind_others_is_neither_coordination_nor_commit() -> None:
+    text = "0a?@0 0a+1@1 1a?@2 1Q@3 1Q@4 0r?@8 0r+@8.5 1a+2@9"
+    found = split(text, (100, 100), (200, 200))
+    assert found is not None
+    assert (found["said"], found["queued"]) == (2, 1)
+    assert found["wait_ns"]["max"] == 6 * SECOND
+    assert found["way_ns"]["max"] == pytest.approx(800 * MILLISECOND, rel=1e-3)
+    assert found["whole_ns"]["max"] == 7 * SECOND
+
+
+def test_nothing_is_said_of_a_service_that_says_nothing() -> None:
+    assert split("0a?@1 0a+1@2") is None
+    assert split("0a?@1 0a~@2", (1, 1)) is None
+    assert split("") is None
+
+
+@pytest.mark.parametrize("system", ["reference", "chubby", "single"])
+def test_the_reference_service_says_what_it_spent_and_others_do_not(system: str) -> None:
+    simulated, manifest = simulate(plan(system=system, time_ns=4 * SECOND))
+    recording = history.merge(load(catalogue.SIM_WRITTEN)(simulated))
+    judged = judge.case_of(manifest, recording, simulated.marks, simulated.faults)
+    found: dict[str, Any] | None = acquire_split(judged)
+    if system == "single":
+        assert found is None
+        return
+    assert found is not None
+    rows = judged.history.rows
+    granted = int(((rows["f"] == Op.ACQUIRE) & (rows["token"] > 0)).sum())
+    assert found["said"] == granted > 20
+    # A request and its answer cross a link each, and a commit wants one there and one back.
+    assert found["way_ns"]["min"] > 0
+    assert found["commit_ns"]["min"] > 0
+    assert found["queued"] > 0 and found["wait_ns"]["min"] > found["commit_ns"]["min"]
