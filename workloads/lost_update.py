@@ -34,7 +34,8 @@ async def client(ctx: Context) -> None:
                 await ctx.sleep(shape.gap_ns)
                 if shape.gives_up(renewed, ctx.now_ns() - asked_ns, ctx.lease_ns):
                     break
-                if version >= 0:
-                    await ctx.write(grant, base=version)
+                if version >= 0 and await ctx.write(grant, base=version) < 0:
+                    # It may still be on its way: what is read now is not what is built upon then.
+                    break
             await ctx.release(grant)
         await ctx.sleep(ctx.rng.randrange(1, 2 * shape.think_ns))

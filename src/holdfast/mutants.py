@@ -114,13 +114,6 @@ MUTANTS: dict[str, Mutant] = {
         breaks="mutual-exclusion",
         seeds=200,
     ),
-    "first-lease": Mutant(
-        part="reference",
-        area="lease",
-        says="an extension is answered with the lease asked for and lasts as long as the first",
-        breaks="mutual-exclusion",
-        seeds=100,
-    ),
     "unchecked-condition": Mutant(
         part="reference",
         area="terms",
@@ -266,7 +259,7 @@ MUTANTS: dict[str, Mutant] = {
         area="session",
         says="who loses its lock to an operator is told that its lease has run out",
         breaks="loss-notice",
-        seeds=20,
+        seeds=200,
     ),
     "zombie-waiter": Mutant(
         part="reference",

@@ -76,7 +76,7 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
     used = system == "reference" and use.random() < 0.2
     if used:
         drawn = use.choice(OF_USE)
-    late = stream(seed, "swarm", "late")
+    late = stream(seed, "swarm", "operator")
     if system == "reference" and late.random() < 0.05:
         drawn = "manual-recovery"
     workload = workload or drawn

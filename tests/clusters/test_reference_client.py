@@ -14,14 +14,17 @@ from holdfast.harness.events import Answer, Mode, Status
 from holdfast.harness.ports import ClientSetup
 
 
-def acquire(answers: dict[str, Frame]) -> Answer:
-    """What an acquire comes to where the service answers each kind of request like this."""
+def acquire(answers: dict[str, Frame], asked: list[Frame] | None = None, **options: str) -> Answer:
+    """What an acquire comes to where the service answers each kind of request like this.
+
+    asked: takes in what the client asked for, until nothing more is under way.
+    """
     setup = ClientSetup(
         process=1,
         name="c1",
         servers=(("n1", "127.0.0.1:1"),),
         lease_ns=10**9,
-        options={},
+        options=options,
         tell=lambda *args, **given: None,
         seed=1,
     )
@@ -30,12 +33,16 @@ def acquire(answers: dict[str, Frame]) -> Answer:
         asking = client(setup)
 
         async def once(op: str, **fields: Any) -> Frame:
+            if asked is not None:
+                asked.append({"op": op, **fields})
             return answers[op]
 
         asking._talk.once = once  # type: ignore[method-assign]
-        return await asking.acquire(
+        answer = await asking.acquire(
             "l", attempt=1, ttl_ns=10**9, wait_ns=10**7, mode=Mode.EXCLUSIVE
         )
+        await asyncio.gather(*asking._tasks)
+        return answer
 
     return asyncio.run(work())
 
@@ -53,3 +60,15 @@ def test_an_unanswered_acquire_is_refused_only_if_the_service_took_it_back(
     of_acquire: Frame, of_cancel: Frame, outcome: Status
 ) -> None:
     assert acquire({"acquire": of_acquire, "cancel": of_cancel}).outcome is outcome
+
+
+@pytest.mark.parametrize(("options", "taken_back"), [({"session_ms": "900"}, [True]), ({}, [])])
+def test_an_acquire_of_unknown_outcome_is_taken_back_where_no_lease_would_end_its_hold(
+    options: dict[str, str], taken_back: list[bool]
+) -> None:
+    asked: list[Frame] = []
+    answer = acquire(
+        {"acquire": {"is": "no-session"}, "cancel": {"is": "cancelled"}}, asked, **options
+    )
+    assert answer.outcome is Status.INFO
+    assert [one["drop"] for one in asked if one["op"] == "cancel"] == taken_back

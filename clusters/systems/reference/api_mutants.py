@@ -88,17 +88,6 @@ class ShortExtension(Locks):
         return {**answer, "ttl_ns": command["ttl_ns"]} if renewed else answer
 
 
-class FirstLease(Locks):
-    """Answers an extension with the lease that was asked for, and begins the first one anew."""
-
-    def _renew(self, index: int, command: Mapping[str, Any]) -> Answer:
-        hold = self.held(command)
-        ttl_ns = hold.ttl_ns if hold else command["ttl_ns"]
-        answer = super()._renew(index, {**command, "ttl_ns": ttl_ns})
-        renewed = answer["is"] == "renewed"
-        return {**answer, "ttl_ns": command["ttl_ns"]} if renewed else answer
-
-
 class UncheckedCondition(Locks):
     """Looks at the newest token when somebody comes, and no more when its turn comes."""
 
@@ -222,7 +211,6 @@ LOCKS: dict[str, type[Locks]] = {
     "outer-release": OuterRelease,
     "reentry-by-name": ReentryByName,
     "short-extension": ShortExtension,
-    "first-lease": FirstLease,
     "unchecked-condition": UncheckedCondition,
     "place-from-the-end": PlaceFromTheEnd,
     "former-holder": FormerHolder,

@@ -105,7 +105,10 @@ class ReferenceClient:
             raise
         finally:
             del self._waits[seq]
-        self._talk.finish(seq)
+        if self._session_ns and answer.outcome is Status.INFO:
+            self._background(self._give_up(seq))
+        else:
+            self._talk.finish(seq)
         return answer
 
     async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
@@ -237,7 +240,12 @@ class ReferenceClient:
         """Takes back an acquire whose caller no longer wants it, granted or not, if it can."""
         seq = self._talk.begin()
         try:
-            await self._talk.post("cancel", seq=seq, target=target, drop=True)
+            if self._session_ns:
+                # No lease ends such a hold: it would last as long as the session, which is kept.
+                until_s = self._until(FOREVER_S)
+                await self._talk.once("cancel", seq=seq, until_s=until_s, target=target, drop=True)
+            else:
+                await self._talk.post("cancel", seq=seq, target=target, drop=True)
         finally:
             self._talk.finish(seq)
             self._talk.finish(target)

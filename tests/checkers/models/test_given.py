@@ -90,7 +90,9 @@ def test_a_queue_agrees_on_many_more() -> None:
 
 def shown(folder: Path) -> tuple[Path, str]:
     """The files of the page in a folder: the history, and the name of the model."""
-    blocks = re.findall(r"```\w*\n# (tickets\.\w+)\n(.*?)```", PAGE.read_text(), re.S)
+    page = PAGE.read_text()
+    blocks = re.findall(r"```python\n# (tickets\.py)\n(.*?)```", page, re.S)
+    blocks += re.findall(r"In `(tickets\.jsonl)`:\n\n```json\n(.*?)```", page, re.S)
     for name, text in blocks:
         (folder / name).write_text(text)
     assert len(blocks) == 2
