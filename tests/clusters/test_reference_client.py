@@ -10,16 +10,15 @@ import pytest
 from holdfast.clusters.systems.reference.client import client
 from holdfast.clusters.systems.reference.talk import NEVER_SENT, UNANSWERED
 from holdfast.clusters.systems.reference.wire import Frame
-from holdfast.harness.events import Answer, Mode, Status
+from holdfast.harness.events import Answer, Grant, Mode, Status
 from holdfast.harness.ports import ClientSetup
 
+GRANT = Grant(lock="l", attempt=1, token=1, ttl_ns=1, granted_at_ns=0)
 
-def acquire(answers: dict[str, Frame], asked: list[Frame] | None = None, **options: str) -> Answer:
-    """What an acquire comes to where the service answers each kind of request like this.
 
-    asked: takes in what the client asked for, until nothing more is under way.
-    """
-    setup = ClientSetup(
+def setup_of(options: dict[str, str]) -> ClientSetup:
+    """A client of a server that is not there."""
+    return ClientSetup(
         process=1,
         name="c1",
         servers=(("n1", "127.0.0.1:1"),),
@@ -28,6 +27,14 @@ def acquire(answers: dict[str, Frame], asked: list[Frame] | None = None, **optio
         tell=lambda *args, **given: None,
         seed=1,
     )
+
+
+def acquire(answers: dict[str, Frame], asked: list[Frame] | None = None, **options: str) -> Answer:
+    """What an acquire comes to where the service answers each kind of request like this.
+
+    asked: takes in what the client asked for, until nothing more is under way.
+    """
+    setup = setup_of(options)
 
     async def work() -> Answer:
         asking = client(setup)
@@ -72,3 +79,26 @@ def test_an_acquire_of_unknown_outcome_is_taken_back_where_no_lease_would_end_it
     )
     assert answer.outcome is Status.INFO
     assert [one["drop"] for one in asked if one["op"] == "cancel"] == taken_back
+
+
+@pytest.mark.parametrize(("options", "times"), [({"session_ms": "900"}, 2), ({}, 1)])
+def test_a_release_without_an_answer_is_asked_again_where_no_lease_would_end_the_hold(
+    options: dict[str, str], times: int
+) -> None:
+    answers = iter([UNANSWERED, {"is": "released"}])
+
+    async def work() -> tuple[Answer, list[str]]:
+        releasing = client(setup_of(options))
+        asked: list[str] = []
+
+        async def once(op: str, **fields: Any) -> Frame:
+            asked.append(op)
+            return next(answers)
+
+        releasing._talk.once = once  # type: ignore[method-assign]
+        answer = await releasing.release(GRANT)
+        await asyncio.gather(*releasing._tasks)
+        return answer, asked
+
+    answer, asked = asyncio.run(work())
+    assert answer.outcome is Status.INFO and asked == ["release"] * times

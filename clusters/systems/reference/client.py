@@ -126,10 +126,11 @@ class ReferenceClient:
     async def release(self, grant: Grant) -> Answer:
         """As `LockClient`. From here on the client no longer thinks that it holds."""
         self._holds.pop(grant.attempt, None)
-        answer = await self._call(
-            "release", lock=grant.lock, attempt=grant.attempt, token=grant.token
-        )
-        return meant(answer)
+        named = {"lock": grant.lock, "attempt": grant.attempt, "token": grant.token}
+        answer = meant(await self._call("release", **named))
+        if self._session_ns and answer.outcome is Status.INFO:
+            self._background(self._insist("release", **named))
+        return answer
 
     async def query(self, lock: str, *, attempt: int) -> Queried:
         """As `QueryLockClient`; asked of the log, not of what a leader remembers."""
@@ -238,17 +239,21 @@ class ReferenceClient:
 
     async def _give_up(self, target: int) -> None:
         """Takes back an acquire whose caller no longer wants it, granted or not, if it can."""
+        if self._session_ns:
+            await self._insist("cancel", target=target, drop=True)
+        else:
+            seq = self._talk.begin()
+            await self._talk.post("cancel", seq=seq, target=target, drop=True)
+            self._talk.finish(seq)
+        self._talk.finish(target)
+
+    async def _insist(self, op: str, **fields: object) -> None:
+        """Asks until it is answered: in a session that is kept alive no lease ends a hold."""
         seq = self._talk.begin()
         try:
-            if self._session_ns:
-                # No lease ends such a hold: it would last as long as the session, which is kept.
-                until_s = self._until(FOREVER_S)
-                await self._talk.once("cancel", seq=seq, until_s=until_s, target=target, drop=True)
-            else:
-                await self._talk.post("cancel", seq=seq, target=target, drop=True)
+            await self._talk.once(op, seq=seq, until_s=self._until(FOREVER_S), **fields)
         finally:
             self._talk.finish(seq)
-            self._talk.finish(target)
 
     # What the service says unasked, and what the client asks while it holds or waits
 
