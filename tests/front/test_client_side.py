@@ -21,7 +21,7 @@ def bites(
     needs.namespaces()
     needs.binary("redis-server")
     system = ("--backend", backend, "--system", "redis", "--library", library, *words)
-    ran = run(tmp_path, *system, "--nemesis", ALL, "--time", "9s", codes=(0, 3))
+    ran = run(tmp_path, *system, "--nemesis", ALL, "--time", "13s", codes=(0, 3))
     rows = [json.loads(line) for line in (ran.run_dir / "faults.jsonl").read_text().splitlines()]
     assert not [row for row in rows if row["event"] == "failed"]
     found: dict[str, list[dict[str, object]]] = {}
