@@ -45,10 +45,15 @@ def check(case: Case) -> PropertyVerdict:
     tries = _refused_tries(case)
     findings = [*_requests(case, holders), *_tries(case, tries)]
     findings.sort(key=lambda finding: finding.t_ns)
+    calm = int((~_amid(case, tries, _troubled(case))).sum())
     counts = {**met.counts, "requests of holders": int(holders.sum()), "refused tries": len(tries)}
+    counts["of them apart from faults"] = calm
     missing = [*met.missing]
-    if not holders.any() and not len(tries):
-        missing.append("no certain holder asked the resource for anything, and no try was refused")
+    if not holders.any() and not calm:
+        missing.append(
+            "no certain holder asked the resource for anything, and no try was refused apart from"
+            " faults and what follows them"
+        )
     return conclude(case, PROPERTY, findings, (), Exercise(counts=counts, missing=tuple(missing)))
 
 
@@ -126,14 +131,26 @@ def _tries(case: Case, tries: Indices) -> Iterator[Finding]:
 
 def _excused(case: Case, entries: Indices, mine: Indices) -> Bools:
     """Which of these tries met a span in which somebody could hold or wait, or a fault."""
+    return _amid(case, mine, _spans(case, entries))
+
+
+def _amid(case: Case, mine: Indices, spans: tuple[Ints, Ints]) -> Bools:
+    """Which entries were under way in one of the spans, given as their begins and ends."""
     found = table(case)
-    begun, over = _spans(case, entries)
+    begun, over = spans
     order = np.argsort(begun, kind="stable")
     begun = begun[order] - case.error_ns
     reached = np.maximum.accumulate(over[order])
     last = np.searchsorted(begun, found.ret[mine], "right") - 1
     met = np.concatenate((reached, [-1]))[last]
     return np.asarray(met + case.error_ns >= found.inv[mine])
+
+
+def _troubled(case: Case) -> tuple[Ints, Ints]:
+    """Faults and what follows them."""
+    calm_ns = case.promises.recovery_ns + longest_ns(case)
+    faults: Sequence[tuple[int, int]] = [(w.from_ns, w.to_ns + calm_ns) for w in case.windows]
+    return np.array([f for f, _ in faults], np.int64), np.array([t for _, t in faults], np.int64)
 
 
 def _spans(case: Case, entries: Indices) -> tuple[Ints, Ints]:
@@ -147,12 +164,11 @@ def _spans(case: Case, entries: Indices) -> tuple[Ints, Ints]:
     longest = np.iinfo(np.int64).max // 4
     late = np.where(given_back, 0, SLACK_NS + case.promises.delay_ns)
     waits = entries[(found.op[entries] != Op.TRY) & (found.over[entries] < 0)]
-    calm_ns = case.promises.recovery_ns + longest_ns(case)
-    faults: Sequence[tuple[int, int]] = [(w.from_ns, w.to_ns + calm_ns) for w in case.windows]
-    begun = [found.inv[holds], found.inv[waits], np.array([f for f, _ in faults], np.int64)]
+    from_ns, to_ns = _troubled(case)
+    begun = [found.inv[holds], found.inv[waits], from_ns]
     over = [
         np.minimum(found.over[holds], longest) + late,
         np.minimum(found.ret[waits], longest),
-        np.array([t for _, t in faults], np.int64),
+        to_ns,
     ]
     return np.concatenate(begun), np.concatenate(over)

@@ -75,6 +75,14 @@ def test_a_fault_excuses_refusals_until_the_service_has_recovered() -> None:
     assert finding.t_ns == 90 * 10**9
 
 
+def test_refusals_amid_faults_alone_say_nothing() -> None:
+    words = FREE.format(tried="1t?@6 1t-@7")
+    unfenced = {"options": {"resource": "unfenced"}}
+    told = check(case(words, windows=(window("kill", "leader", 0, 20),), **unfenced))
+    assert told.verdict is Verdict.UNKNOWN and "apart from faults" in told.reason
+    assert (told.exercised["refused tries"], told.exercised["of them apart from faults"]) == (2, 0)
+
+
 def test_a_lease_may_be_ended_a_little_late() -> None:
     dead = "0a?@0 0a+1@1 1t?@2 1t-@3 0C@4 {tried}"
     assert judged(dead.format(tried="1t?@11.5 1t-@12"))[1] == []
