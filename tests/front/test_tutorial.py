@@ -46,4 +46,4 @@ def test_the_frozen_holder_comes_out_as_it_is_told(
 
     assert do(4).code == 0
     assert set(verdicts(tmp_path).values()) == {"HOLDS"}
-    assert json.loads(do(5).out)["evidence"]["rejected"]["stale"] >= 1
+    assert json.loads(do(5).out)["evidence"]["rejected"]["stale"] >= 2
