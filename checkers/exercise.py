@@ -29,10 +29,12 @@ class Exercise:
 
     counts   how often each thing happened that the property is about
     missing  why HOLDS cannot be said, one plain reason each; empty if it can
+    aside    a part of the property that was not put to the test, told where the rest holds
     """
 
     counts: Mapping[str, int]
     missing: tuple[str, ...]
+    aside: str = ""
 
 
 EXCUSED_BY_MISSING_ROWS = frozenset(
@@ -100,7 +102,8 @@ def conclude(
     elif exercise.missing:
         verdict, reason = Verdict.UNKNOWN, "; ".join(exercise.missing)
     else:
-        verdict, reason = Verdict.HOLDS, "nothing spoke against it"
+        aside = f"; {exercise.aside}" if exercise.aside else ""
+        verdict, reason = Verdict.HOLDS, f"nothing spoke against it{aside}"
     return PropertyVerdict(
         property=prop,
         verdict=verdict,
