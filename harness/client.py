@@ -132,14 +132,9 @@ class Context:
         attempt = attempt_id(self.process, self._attempts)
         ttl = self.lease_ns if ttl_ns is None else ttl_ns
         self._held[attempt] = lock
-        edges = {
-            "attempt": attempt,
-            "arg": ttl,
-            "aux": wait_ns,
-            "mode": int(terms.mode),
-            "op": terms.packed(),
-            "late": max(0, self.now_ns() - due_ns) // 1000 if due_ns else 0,
-        }
+        edges = {"attempt": attempt, "arg": ttl, "aux": wait_ns, "mode": int(terms.mode)}
+        edges["op"] = terms.packed()
+        edges["late"] = max(0, self.now_ns() - due_ns) // 1000 if due_ns else 0
         asked = {"attempt": attempt, "ttl_ns": ttl, "wait_ns": wait_ns}
         if terms.metadata:
             terms = replace(terms, metadata=carried(attempt))
@@ -388,15 +383,10 @@ class Context:
         return answer
 
     def _complete(self, row: int, answer: Answer, stamped: Stamped | None = None) -> None:
-        self._recorder.complete(
-            row,
-            answer.outcome,
-            token=answer.token if answer.token != NO_TOKEN else None,
-            res=answer.ttl_ns,
-            err=self._recorder.intern(answer.error),
-            spent=answer.spent,
-            stamped=stamped,
-        )
+        err = self._recorder.intern(answer.error)
+        token = answer.token if answer.token != NO_TOKEN else None
+        said = {"res": answer.ttl_ns, "err": err, "spent": answer.spent}
+        self._recorder.complete(row, answer.outcome, token=token, **said, stamped=stamped)
 
     async def _run(self, call: Callable[[], Awaitable[None] | None]) -> None:
         """Open or close, in the client's own thread where it has one."""

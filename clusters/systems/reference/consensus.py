@@ -353,14 +353,15 @@ class Consensus:
         elif self.log.term(prev) != append.prev_term:
             self._answer(append.sender, ok=False, index=self.log.start_of_term(prev) - 1)
             return
-        self._merge(prev + 1, entries)
+        if entries:
+            self._merge(prev + 1, entries)
         agreed = prev + len(entries)
         if append.commit > self.commit:
             self.commit = max(self.commit, min(append.commit, agreed))
         self._answer(append.sender, ok=True, index=agreed)
 
     def _merge(self, first: int, entries: tuple[Entry, ...]) -> None:
-        if entries and first > self.log.last:
+        if first > self.log.last:
             self._extend(entries)
             return
         for n, entry in enumerate(entries):
