@@ -310,8 +310,7 @@ class Context:
                 reply = await resource.read(where, op=name, attempt=attempt, token=token)
             else:
                 sent = {"op": name, "attempt": attempt, "token": token, "base": base}
-                once = repeats == ONCE
-                reply = await resource.write(where, **sent, once=once)
+                reply = await resource.write(where, **sent, once=(once := repeats == ONCE))
                 if repeats > 0:
                     more = [await resource.write(where, **sent, once=once) for _ in range(repeats)]
                     reply = best([reply, *more])

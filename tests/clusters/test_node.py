@@ -200,9 +200,9 @@ def test_a_new_leader_does_not_say_how_old_a_hold_is() -> None:
     node = follower()
     node.step(9 * SECOND)
     votes = [GiveVote(sender="n3", term=2, pre=pre, given=True) for pre in (True, False)]
-    node.step(9 * SECOND, [Heard(message=vote) for vote in votes])
+    node.step(9 * SECOND, votes)
     question = asks("holder", lock="a", attempt=-1)
     node.step(9 * SECOND, [question])
     reply = Appended(sender="n3", term=2, ok=True, index=5)
-    answered = node.step(10 * SECOND, [Heard(message=reply)])
+    answered = node.step(10 * SECOND, [reply])
     assert times(answered) == [(None, SECOND // 10)]
