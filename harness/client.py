@@ -35,7 +35,7 @@ from holdfast.harness.guard import CANCELLED, Guard, unforeseen
 from holdfast.harness.phase import GO
 from holdfast.harness.ports import CALL, BlockingLockClient, LockClient, Queried
 from holdfast.harness.replies import Resource, best
-from holdfast.harness.rows import Rows, Stamps
+from holdfast.harness.rows import Rows, Stamps, Unrecorded
 
 GUARD_NS = 10 * SECOND
 """A call that is so much over its own bound is given up here and judged as a hung request."""
@@ -80,7 +80,7 @@ class Context:
         self.now_ns = parts.now
         self._parts = parts
         self._able: Any = parts.lock_client
-        self._recorder = parts.recorder
+        self._recorder: Rows = parts.recorder
         self._attempts = 0
         self._held: dict[int, str] = {}
         self._lost: set[int] = set()
@@ -102,6 +102,11 @@ class Context:
         """Stop this process dead, holding what it holds; its claims end here, on record."""
         self.tell(Op.CLOSED, attempt=0, lock="", text="the owner died holding")
         self._parts.die()
+
+    def disown(self) -> Any:
+        """In a forked child: the lock client, of which nothing is recorded from here on."""
+        self._recorder = Unrecorded()
+        return self._able
 
     async def open(self) -> None:
         """Connect the lock client. What it raises ends the worker: nothing can be tested."""
@@ -133,10 +138,8 @@ class Context:
         ttl = self.lease_ns if ttl_ns is None else ttl_ns
         self._held[attempt] = lock
         edges = {"attempt": attempt, "arg": ttl, "aux": wait_ns, "mode": int(terms.mode)}
-        edges |= {
-            "op": terms.packed(),
-            "late": max(0, self.now_ns() - due_ns) // 1000 if due_ns else 0,
-        }
+        late = max(0, self.now_ns() - due_ns) // 1000 if due_ns else 0
+        edges |= {"op": terms.packed(), "late": late}
         asked = {"attempt": attempt, "ttl_ns": ttl, "wait_ns": wait_ns}
         if terms.metadata:
             terms = replace(terms, metadata=carried(attempt))

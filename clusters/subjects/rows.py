@@ -177,6 +177,17 @@ LIBRARIES: dict[str, LibraryRow] = {
         proves=(False, False),
         tells=True,
     ),
+    "psycopg": LibraryRow(
+        says="a session's advisory lock in the one connection that a `with` block opened",
+        system="postgres-advisory",
+        servers=POSTGRES,
+        adapters={"sync": "psycopg_sync"},
+        version="3.3.9",
+        beside=("psycopg-binary==3.3.9", "typing_extensions==4.16.0"),
+        bound="connection",
+        proves=(True, True),
+        tells=True,
+    ),
     "sqlalchemy-dlock": LibraryRow(
         says="advisory locks by SQLAlchemy, trusted for what `locked` says",
         system="postgres-advisory",

@@ -20,7 +20,7 @@ from holdfast.harness.errors import UsageError
 from holdfast.harness.ports import Command, Node, Place
 from holdfast.harness.verdict import Promises
 
-CLIENT_SIDE = ("reply-loss", "reset", "delay", "black-hole", "hang-up", "cancel", "stall")
+CLIENT_SIDE = ("reply-loss", "reset", "delay", "black-hole", "hang-up", "cancel", "stall", "fork")
 KEPT = ("partition", "pause", *CLIENT_SIDE)
 REACHED = ("partition", "pause", "kill", *CLIENT_SIDE)
 OPTIONS = {
