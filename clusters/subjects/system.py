@@ -125,7 +125,8 @@ class LibrarySystem:
         return chosen["expire"] != "lease" or chosen["renew"] == "library"
 
     def _rest(self, options: Mapping[str, str]) -> dict[str, str]:
-        return {k: v for k, v in options.items() if k not in (*OPTIONS, "library")}
+        mine = (*OPTIONS, "library")
+        return dict(self._row.asks) | {k: v for k, v in options.items() if k not in mine}
 
 
 def __getattr__(name: str) -> LibrarySystem:
