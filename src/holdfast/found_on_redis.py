@@ -96,6 +96,15 @@ ON_REDIS: dict[str, Finding] = {
         seen=(3, 4),
         cited=NEW,
     ),
+    "aioredlock-hung-master": Finding(
+        package="aioredlock==0.7.3",
+        breaks="no-hung-request",
+        says="it waits for every master without a bound: one of five that hangs holds up a try",
+        command=f"--system redlock --library aioredlock==0.7.3 {_TRY}"
+        " --nemesis pause:target=one,every=20s,for=16s --time 22s",
+        seen=(3, 3),
+        cited=NEW,
+    ),
     "python-redis-lock-renewal": Finding(
         package="python-redis-lock==4.0.1",
         breaks="mutual-exclusion",
@@ -167,7 +176,9 @@ ON_REDIS: dict[str, Finding] = {
         breaks="orphan-freedom",
         says="an acquire that is cancelled after its SET was sent has kept no token: the key"
         " stays, and release says that it was never locked",
-        command=f"--system redis --library coredis==6.9.0 {_CANCELLED_ACQUIRE}",
+        command="--system redis --library coredis==6.9.0 --set expire=none"
+        f" {_TRY} --clients 3 --nemesis {_DELAY},"
+        "cancel:every=500ms,for=400ms,after=20ms,count=1,target=clients --time 10s",
         seen=(3, 3),
         cited=NEW,
     ),
