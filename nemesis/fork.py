@@ -10,7 +10,8 @@ Needs
     order: a client over a blocking library. A child of a running event loop would share what its
     parent waits on, and a client program of its user is not ours to fork: shown as not exercised.
 Heals
-    The child is ended when the fault is over, if it has not by then; its pid and its end are kept.
+    The child is ended when the fault is over, if it has not by then; its pid and its end are kept
+    by its parent: where that is killed before, the fault counts as not seen.
 """
 
 from __future__ import annotations
