@@ -17,11 +17,11 @@ from functools import partial
 from itertools import cycle
 from typing import Any
 
+from holdfast.harness import replies
 from holdfast.harness.claims import Claims
 from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.events import (
     NO_TOKEN,
-    ONCE,
     PLAIN,
     Answer,
     Grant,
@@ -36,8 +36,8 @@ from holdfast.harness.events import (
 from holdfast.harness.guard import CANCELLED, Guard, unforeseen
 from holdfast.harness.phase import GO
 from holdfast.harness.ports import CALL, BlockingLockClient, LockClient, Queried
-from holdfast.harness.replies import Resource, best
-from holdfast.harness.rows import Rows, Stamps
+from holdfast.harness.replies import Resource
+from holdfast.harness.rows import Rows, Stamps, Unrecorded
 
 GUARD_NS = 10 * SECOND
 """A call that is so much over its own bound is given up here and judged as a hung request."""
@@ -83,7 +83,7 @@ class Context:
         self.now_ns = parts.now
         self._parts = parts
         self._able: Any = parts.lock_client
-        self._recorder = parts.recorder
+        self._recorder: Rows = parts.recorder
         self._attempts = 0
         self.claims = Claims()
         self.guard = Guard()
@@ -104,6 +104,11 @@ class Context:
         """Stop this process dead, holding what it holds; its claims end here, on record."""
         self.tell(Op.CLOSED, attempt=0, lock="", text="the owner died holding")
         self._parts.die()
+
+    def disown(self) -> Any:
+        """In a forked child: the lock client, of which nothing is recorded from here on."""
+        self._recorder = Unrecorded()
+        return self._able
 
     async def open(self) -> None:
         """Connect the lock client. What it raises ends the worker: nothing can be tested."""
@@ -310,10 +315,7 @@ class Context:
                 reply = await resource.read(where, op=name, attempt=attempt, token=token)
             else:
                 sent = {"op": name, "attempt": attempt, "token": token, "base": base}
-                reply = await resource.write(where, **sent, once=(once := repeats == ONCE))
-                if repeats > 0:
-                    more = [await resource.write(where, **sent, once=once) for _ in range(repeats)]
-                    reply = best([reply, *more])
+                reply = await replies.write(resource, where, repeats, **sent)
             err = recorder.intern(reply.error)
             recorder.complete(row, reply.outcome, res=reply.version, err=err, stamped=stamped)
         return reply.version if reply.outcome is Status.OK else -1
@@ -327,8 +329,7 @@ class Context:
         guard_ns: int = GUARD_NS,
     ) -> Answer:
         """One recorded call. The row is invoked and completed where the call itself runs."""
-        recorder = self._recorder
-        key = recorder.intern(lock)
+        recorder, key = self._recorder, self._recorder.intern(lock)
         if self.thread is not None:
             invoke = partial(recorder.invoke, op, self.process, key, **edges)
             work = asyncio.get_running_loop().run_in_executor(
@@ -395,6 +396,5 @@ class Context:
         if self.thread is not None:
             await asyncio.get_running_loop().run_in_executor(self.thread, call)
             return
-        waiting = call()
-        if waiting is not None:
+        if (waiting := call()) is not None:
             await waiting

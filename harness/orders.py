@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.harness import forking
 from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.errors import EnvironmentFailed
 from holdfast.harness.waiting import until
@@ -24,10 +26,15 @@ if TYPE_CHECKING:
 
 TOLD_WITHIN_NS = 2 * SECOND
 BLOCKING = "a call of a blocking library cannot be cancelled"
+COROUTINES = "only a client over a blocking library of Python is forked"
+BUSY = "its thread was in a call all the time"
+LATE = ("stall", "fork")
+"""What can be told of only when it is over."""
 
 
 class Obeys:
-    """The worker's end. Orders: cancel (calls that run), stall (the thread that makes them)."""
+    """The worker's end. Orders: cancel (calls that run), stall (the thread that makes them), fork
+    (from that thread)."""
 
     def __init__(self, path: Path, contexts: Sequence[Context]) -> None:
         self._contexts = contexts
@@ -36,12 +43,13 @@ class Obeys:
         # Open for writing too, so that it does not end with its first writer.
         self._fifo = os.open(path, os.O_RDWR | os.O_NONBLOCK)
         asyncio.get_running_loop().add_reader(self._fifo, self._read)
+        self._orders = {"cancel": self._cancel, "stall": self._stall, "fork": self._fork}
 
     def _read(self) -> None:
         for line in os.read(self._fifo, 65536).splitlines():
             order = json.loads(line)
             for ctx in self._contexts:
-                self._stall(ctx, order) if order["what"] == "stall" else self._cancel(ctx, order)
+                self._orders[order["what"]](ctx, order)
 
     def _cancel(self, ctx: Context, order: Mapping[str, Any]) -> None:
         if ctx.thread is not None:
@@ -65,6 +73,26 @@ class Obeys:
         else:
             stand_still()
 
+    def _fork(self, ctx: Context, order: Mapping[str, Any]) -> None:
+        until_ns = now_ns() + order["for_ns"]
+
+        def part() -> None:
+            begun_ns = now_ns()
+            if begun_ns >= until_ns:
+                self._note(order, refused=BUSY)
+                return
+            child = forking.fork(ctx.disown, order["how"], until_ns - begun_ns)
+            threading.Thread(target=see_off, args=(child, begun_ns), daemon=True).start()
+
+        def see_off(child: int, begun_ns: int) -> None:
+            came_to = forking.end(child)
+            self._note(order, **came_to, lived_ms=(now_ns() - begun_ns) // 1_000_000)
+
+        if ctx.thread is None:
+            self._note(order, refused=COROUTINES)
+        else:
+            ctx.thread.submit(part)
+
     def _note(self, order: Mapping[str, Any], **what: Any) -> None:
         with self._done.open("a") as done:
             done.write(json.dumps({"fault": order["fault"], "t_ns": now_ns(), **what}) + "\n")
@@ -77,21 +105,22 @@ class Orders:
         self._agent = agent
         self._folder = folder
         self._given: dict[str, Sequence[str]] = {}
-        self._stalls: set[str] = set()
+        self._late: set[str] = set()
 
     async def ask(self, do: str, **args: Any) -> dict[str, Any]:
         """As `AgentLink.ask`. EnvironmentFailed where a client does not listen."""
         if do == "order":
             self._given[args["fault"]] = args["nodes"]
-            if args["what"] == "stall":
-                self._stalls.add(args["fault"])
+            if args["what"] in LATE:
+                self._late.add(args["fault"])
             for node in args["nodes"]:
                 self._tell(node, args)
             return {"t_ns": now_ns(), "evidence": {}}
         if do in ("observe", "heal") and args["fault"] in self._given:
-            if do == "heal" and args["fault"] in self._stalls:
-                # Who stands still can tell of it only when that is over.
-                await until(lambda: self._seen(args["fault"])["bit"], within_ns=TOLD_WITHIN_NS)
+            if do == "heal" and args["fault"] in self._late:
+                await until(
+                    lambda: bool(self._seen(args["fault"])["done"]), within_ns=TOLD_WITHIN_NS
+                )
             return {"t_ns": now_ns(), "evidence": self._seen(args["fault"])}
         return await self._agent.ask(do, **args)
 

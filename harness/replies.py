@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.harness.events import Status
+from holdfast.harness.events import ONCE, Status
 
 
 class Resource(Protocol):
@@ -28,7 +28,17 @@ class Reply:
     error: str = ""
 
 
-def best(replies: Sequence[Reply]) -> Reply:
+async def write(resource: Resource, key: str, repeats: int, **sent: int) -> Reply:
+    """A write, and `repeats` more of it under its own identity: the best of the answers. repeats
+    ONCE: it is the one command of its key. sent: op, attempt, token and base."""
+    once = repeats == ONCE
+    reply = await resource.write(key, **sent, once=once)
+    if repeats <= 0:
+        return reply
+    return _best([reply, *[await resource.write(key, **sent, once=once) for _ in range(repeats)]])
+
+
+def _best(replies: Sequence[Reply]) -> Reply:
     """Of several answers to one request one that is ok, else the one that leaves most open."""
     for outcome in (Status.OK, Status.INFO):
         for reply in replies:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
 from holdfast.harness.events import NO_TOKEN, Op, Stamped, Status
 
@@ -39,6 +39,19 @@ class Rows(Protocol):
         spent: int = 0,
         stamped: Stamped | None = None,
     ) -> int: ...
+
+
+class Unrecorded:
+    """Implements `Rows` for a process that is not to record anything."""
+
+    def intern(self, text: str) -> int:
+        return 0
+
+    def invoke(self, f: Op, process: int, key: int, **edges: int) -> int:
+        return 0
+
+    def complete(self, number: int, status: Status, **said: Any) -> int:
+        return 0
 
 
 class Stamps(Protocol):

@@ -26,15 +26,17 @@ def draw(
     options: Mapping[str, str],
     span_ns: int,
     known: Mapping[str, Callable[[str], object]],
+    usual: str = "",
 ) -> Sequence[Fault]:
-    """Faults aimed at clients, every second one at the holder. Errors: UsageError."""
+    """Faults aimed at `usual`, else at clients and every second one at the holder. Errors:
+    UsageError."""
     read.read(name, options, {"target": str, **TIMING, **known})
     params = {key: options[key] for key in known if key in options}
     return [
         Fault(
             id=f"{name}-{n + 1}",
             do=name,
-            target=options.get("target") or ("holder" if n % 2 else "client"),
+            target=options.get("target") or usual or ("holder" if n % 2 else "client"),
             at_ns=at_ns,
             for_ns=for_ns,
             params=params,
@@ -78,19 +80,21 @@ class OnTheWire:
 class InTheProcess:
     """Implements the port `Nemesis`, for what a client does to itself when it is told to.
 
-    Options: target, every, for, count, after. simulated: the simulator has it too.
+    Options: target, every, for, count, after. simulated: the simulator has it too. usual: whom all
+    its faults are aimed at where the options leave it open.
     """
 
     name: str
     orders: bool = True
     simulated: bool = False
+    usual: str = ""
     known: Mapping[str, Callable[[str], object]] = field(
         default_factory=lambda: {"count": whole, "after": duration_ns}
     )
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""
-        return draw(self.name, rng, options, span_ns, self.known)
+        return draw(self.name, rng, options, span_ns, self.known, self.usual)
 
     def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
         """What to tell the clients now. Errors: Unresolved (a LookupError)."""
@@ -101,5 +105,6 @@ class InTheProcess:
             "count": int(fault.params.get("count", "1")),
             "after_ns": duration_ns(fault.params.get("after", "1ms")),
             "for_ns": fault.for_ns,
+            "how": fault.params.get("how", ""),
         }
         return [Request(do="order", args=args)]

@@ -108,7 +108,8 @@ class _Filled:
 
     def add(self, part: _Part) -> None:
         """One part more; places are left out where there is one lock."""
-        for at, (column, piece) in enumerate(zip(self._columns, part, strict=True)):
+        pieces: tuple[npt.NDArray[Any], ...] = part
+        for at, (column, piece) in enumerate(zip(self._columns, pieces, strict=True)):
             begun = self._filled[at]
             self._filled[at] += len(piece)
             column[begun : self._filled[at]] = piece

@@ -1,52 +1,19 @@
-"""redis-py's asyncio Lock, with every setting as the library ships it but a socket timeout."""
+"""redis-py's Lock, by coroutines."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import redis.asyncio as redis
 from redis.exceptions import LockError, LockNotOwnedError
 
-from holdfast.clusters.systems.redis import PORT
+from holdfast.clusters.subjects.redis_like import AsyncioLocks
 from holdfast.harness.events import Status
-from holdfast.harness.ports import ClientSetup
 
-ANSWER_WITHIN_S = 1.0
 ERRORS = ((LockNotOwnedError, Status.NOT_OWNER),)
 
 
-class Subject:
-    """One client with one connection, as under `single_connection_client`, or with a pool."""
+class Subject(AsyncioLocks):
+    """One client with its pool, as an application has it."""
 
-    asyncio = True
-
-    def __init__(self, setup: ClientSetup) -> None:
-        address = setup.servers[0][1]
-        self._redis = redis.Redis(host=address, port=PORT, socket_timeout=ANSWER_WITHIN_S)
-
-    async def open(self) -> None:
-        await self._redis.ping()
-
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
-        return self._redis.lock(
-            name, timeout=lease_s, sleep=0.01, blocking_timeout=wait_s, thread_local=False
-        )
-
-    async def acquire(self, lock: Any, wait_s: float | None) -> bool:
-        return bool(await lock.acquire(blocking=wait_s != 0, blocking_timeout=wait_s))
-
-    async def renew(self, lock: Any, lease_s: float) -> bool:
-        try:
-            return bool(await lock.reacquire())
-        except LockNotOwnedError:
-            return False
-
-    async def release(self, lock: Any) -> bool:
-        try:
-            await lock.release()
-        except LockError:
-            return False
-        return True
-
-    async def close(self) -> None:
-        await self._redis.close()
+    connect = redis.Redis
+    refused = LockError
+    lost = LockNotOwnedError

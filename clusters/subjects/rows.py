@@ -24,6 +24,7 @@ class LibraryRow:
     proves    whether an ok renewal, and an ok release, show that the caller owned till then
     served    its servers are packages too, which stand beside it
     tells     it has a word on whether the lock is still held, on which its user may rely
+    asks      options of the servers without which it cannot talk to them
     """
 
     says: str
@@ -37,6 +38,7 @@ class LibraryRow:
     proves: tuple[bool, bool] = (True, True)
     served: bool = False
     tells: bool = False
+    asks: tuple[tuple[str, str], ...] = ()
 
 
 _TIMEOUT = "async-timeout==5.0.1"
@@ -127,6 +129,26 @@ LIBRARIES: dict[str, LibraryRow] = {
         ),
         proves=(True, False),
     ),
+    "aioredlock": LibraryRow(
+        says="Redlock over several Redis servers, asyncio, on the first aioredis",
+        system="redlock",
+        servers=FIVE_REDIS,
+        adapters={"asyncio": "aioredlock_asyncio"},
+        version="0.7.3",
+        beside=("aioredis==1.3.1", "async-timeout==5.0.1", "attrs==26.1.0", "hiredis==3.5.0"),
+        proves=(True, False),
+    ),
+    "python-etcd": LibraryRow(
+        says="a lock by keys in order, over the second version of etcd's interface",
+        system="etcd",
+        servers=ETCD,
+        adapters={"sync": "python_etcd"},
+        version="0.4.5",
+        beside=("urllib3==1.26.20", "dnspython==2.7.0"),
+        built=("python-etcd",),
+        proves=(False, False),
+        asks=(("v2", "yes"),),
+    ),
     "etcd3-py": LibraryRow(
         says="a lock by a transaction over etcd's JSON gateway",
         system="etcd",
@@ -175,6 +197,17 @@ LIBRARIES: dict[str, LibraryRow] = {
         version="2.11.0",
         bound="session",
         proves=(False, False),
+        tells=True,
+    ),
+    "psycopg": LibraryRow(
+        says="a session's advisory lock in the one connection that a `with` block opened",
+        system="postgres-advisory",
+        servers=POSTGRES,
+        adapters={"sync": "psycopg_sync"},
+        version="3.3.9",
+        beside=("psycopg-binary==3.3.9", "typing_extensions==4.16.0"),
+        bound="connection",
+        proves=(True, True),
         tells=True,
     ),
     "sqlalchemy-dlock": LibraryRow(

@@ -20,7 +20,7 @@ from holdfast.harness.errors import UsageError
 from holdfast.harness.ports import Command, Node, Place
 from holdfast.harness.verdict import Promises
 
-CLIENT_SIDE = ("reply-loss", "reset", "delay", "black-hole", "hang-up", "cancel", "stall")
+CLIENT_SIDE = ("reply-loss", "reset", "delay", "black-hole", "hang-up", "cancel", "stall", "fork")
 KEPT = ("partition", "pause", *CLIENT_SIDE)
 REACHED = ("partition", "pause", "kill", *CLIENT_SIDE)
 OPTIONS = {
@@ -125,7 +125,8 @@ class LibrarySystem:
         return chosen["expire"] != "lease" or chosen["renew"] == "library"
 
     def _rest(self, options: Mapping[str, str]) -> dict[str, str]:
-        return {k: v for k, v in options.items() if k not in (*OPTIONS, "library")}
+        mine = (*OPTIONS, "library")
+        return dict(self._row.asks) | {k: v for k, v in options.items() if k not in mine}
 
 
 def __getattr__(name: str) -> LibrarySystem:

@@ -1,49 +1,19 @@
-"""valkey-py's Lock, with every setting as the library ships it but a socket timeout."""
+"""valkey-py's Lock, blocking."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import valkey
 from valkey.exceptions import LockError, LockNotOwnedError
 
-from holdfast.clusters.systems.redis import PORT
+from holdfast.clusters.subjects.redis_like import BlockingLocks
 from holdfast.harness.events import Status
-from holdfast.harness.ports import ClientSetup
 
-ANSWER_WITHIN_S = 1.0
 ERRORS = ((LockNotOwnedError, Status.NOT_OWNER),)
-"""A plain LockError means "not granted" of a `with`, and "not ours" of a release: see `Subject`."""
 
 
-class Subject:
-    """One pool of connections, as an application has it."""
+class Subject(BlockingLocks):
+    """One client with its pool, as an application has it."""
 
-    def __init__(self, setup: ClientSetup) -> None:
-        address = setup.servers[0][1]
-        self._valkey = valkey.Valkey(host=address, port=PORT, socket_timeout=ANSWER_WITHIN_S)
-        self._valkey.ping()
-
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
-        return self._valkey.lock(
-            name, timeout=lease_s, sleep=0.01, blocking_timeout=wait_s, thread_local=False
-        )
-
-    def acquire(self, lock: Any, wait_s: float | None) -> bool:
-        return bool(lock.acquire(blocking=wait_s != 0, blocking_timeout=wait_s))
-
-    def renew(self, lock: Any, lease_s: float) -> bool:
-        try:
-            return bool(lock.reacquire())
-        except LockNotOwnedError:
-            return False
-
-    def release(self, lock: Any) -> bool:
-        try:
-            lock.release()
-        except LockError:
-            return False
-        return True
-
-    def close(self) -> None:
-        self._valkey.close()
+    connect = valkey.Valkey
+    refused = LockError
+    lost = LockNotOwnedError

@@ -288,6 +288,10 @@ NEMESES: dict[str, Row] = {
     "stall": Row(
         entry=f"{_N}.stall:NEMESIS", says="the thread that makes a client's calls stands still"
     ),
+    "fork": Row(
+        entry=f"{_N}.fork:NEMESIS",
+        says="a client's process forks while it holds; its child ends, or lives on",
+    ),
     "slow-links": Row(
         entry=f"{_N}.slow_links:NEMESIS",
         says="frames between nodes take longer, in one direction or both (simulator only)",

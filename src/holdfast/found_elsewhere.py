@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.found_on_redis import NEW, Finding
+from holdfast.rows import NEW, Finding
 
 _HANG_UP = (
     "--workload renewal --lease 1s --set hold_leases=40 --set wait_ms=1000 --clients 3 --nemesis"
@@ -42,6 +42,25 @@ ELSEWHERE: dict[str, Finding] = {
         command="--system etcd --library etcd3-py==0.1.6 --time 6s",
         seen=(3, 3),
         cited="etcd3-py#99",
+    ),
+    "python-etcd-228": Finding(
+        package="python-etcd==0.4.5",
+        breaks="orphan-freedom",
+        says="a refused try leaves its key in the queue: without a ttl nobody is granted any more",
+        command="--system etcd --library python-etcd==0.4.5 --set expire=none --workload try-lock"
+        " --clients 3 --time 8s",
+        seen=(3, 3),
+        cited="python-etcd#228",
+    ),
+    "python-etcd-268": Finding(
+        package="python-etcd==0.4.5",
+        breaks="no-hung-request",
+        says="an acquire whose timeout is over watches on, again and again, until the holder has"
+        " released",
+        command="--system etcd --library python-etcd==0.4.5 --set expire=none --workload renewal"
+        " --lease 2s --set hold_leases=12 --set wait_ms=2000 --clients 2 --time 26s",
+        seen=(3, 3),
+        cited="python-etcd#268, #254",
     ),
     "etcd-11456": Finding(
         package="etcd 3.4.23 (server)",

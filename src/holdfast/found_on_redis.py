@@ -1,4 +1,4 @@
-"""Real bugs found again in published packages: what a row says, and the rows of locks on Redis.
+"""Real bugs found again in published packages: the rows of locks on Redis.
 
 No command knows the bug: each is a system, a workload, options that a user of the package may
 choose, and a nemesis of the catalogue.
@@ -6,33 +6,7 @@ choose, and a nemesis of the catalogue.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-NEW = "not reported before, as far as we could find"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
-    """One row of the track record.
-
-    breaks   the property that comes out VIOLATED
-    says     what happens, one sentence
-    command  the words after `holdfast run`, without --seed
-    seen     (k, n): so many of so many tries, with seeds 1 to n
-    cited    where it was reported
-    fixed    words that make the same command clean, with (k, n) violated; "" where none is known
-    """
-
-    package: str
-    breaks: str
-    says: str
-    command: str
-    seen: tuple[int, int]
-    cited: str
-    fixed: str = ""
-    clean: tuple[int, int] = (0, 0)
-    quick: bool = False
-
+from holdfast.rows import NEW, Finding
 
 _TRY = "--workload try-lock"
 _SLOW_CANCEL = (
@@ -63,6 +37,16 @@ ON_REDIS: dict[str, Finding] = {
         seen=(3, 3),
         cited="sherlock#37 is the same complaint, of 2019",
         quick=True,
+    ),
+    "sherlock-fork": Finding(
+        package="sherlock==0.4.1",
+        breaks="mutual-exclusion",
+        says="a lock object that is dropped releases its lock, also in a child forked while its"
+        " parent holds: when the child ends another is granted",
+        command="--system redis --library sherlock==0.4.1 --workload renewal --lease 2s --set"
+        " hold_leases=2 --set wait_ms=6000 --clients 3 --nemesis fork:every=4s,for=3s --time 12s",
+        seen=(3, 3),
+        cited=f"filelock#634 is the same class in another package; here {NEW}",
     ),
     "redis-py-cve-2023-28858": Finding(
         package="redis==4.5.1",
@@ -110,6 +94,15 @@ ON_REDIS: dict[str, Finding] = {
         f" {_TRY} --clients 3 --nemesis delay:every=4s,for=3500ms,by=40ms,target=clients,"
         "cancel:every=1s,for=500ms,after=20ms,count=1 --time 10s",
         seen=(3, 4),
+        cited=NEW,
+    ),
+    "aioredlock-hung-master": Finding(
+        package="aioredlock==0.7.3",
+        breaks="no-hung-request",
+        says="it waits for every master without a bound: one of five that hangs holds up a try",
+        command=f"--system redlock --library aioredlock==0.7.3 {_TRY}"
+        " --nemesis pause:target=one,every=20s,for=16s --time 22s",
+        seen=(3, 3),
         cited=NEW,
     ),
     "python-redis-lock-renewal": Finding(
@@ -183,7 +176,9 @@ ON_REDIS: dict[str, Finding] = {
         breaks="orphan-freedom",
         says="an acquire that is cancelled after its SET was sent has kept no token: the key"
         " stays, and release says that it was never locked",
-        command=f"--system redis --library coredis==6.9.0 {_CANCELLED_ACQUIRE}",
+        command="--system redis --library coredis==6.9.0 --set expire=none"
+        f" {_TRY} --clients 3 --nemesis {_DELAY},"
+        "cancel:every=500ms,for=400ms,after=20ms,count=1,target=clients --time 10s",
         seen=(3, 3),
         cited=NEW,
     ),

@@ -1,8 +1,10 @@
-"""What a row of the catalogue says."""
+"""What a row of the catalogue says, and one of the track record."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+NEW = "not reported before, as far as we could find"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,3 +48,26 @@ class BackendRow:
     precheck: str
     prefix: str
     instead: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One row of the track record.
+
+    breaks   the property that comes out VIOLATED
+    says     what happens, one sentence
+    command  the words after `holdfast run`, without --seed
+    seen     (k, n): so many of so many tries, with seeds 1 to n
+    cited    where it was reported
+    fixed    words that make the same command clean, with (k, n) violated; "" where none is known
+    """
+
+    package: str
+    breaks: str
+    says: str
+    command: str
+    seen: tuple[int, int]
+    cited: str
+    fixed: str = ""
+    clean: tuple[int, int] = (0, 0)
+    quick: bool = False

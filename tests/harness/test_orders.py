@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from holdfast.harness.client import Context
 from holdfast.harness.clock import now_ns
 from holdfast.harness.errors import EnvironmentFailed
 from holdfast.harness.events import Answer, Grant, Op, Status
-from holdfast.harness.orders import BLOCKING, Obeys, Orders
+from holdfast.harness.orders import BLOCKING, BUSY, COROUTINES, Obeys, Orders
 from tests.harness.test_client import GRANTED, BlockingLock, Lock, record, statuses
 
 MOST_S = 5.0
@@ -41,7 +43,7 @@ class Agent:
         return {"passed on": do}
 
 
-async def given(folder: Path, ctx: Context, what: str, for_s: float) -> Orders:
+async def given(folder: Path, ctx: Context, what: str, for_s: float, how: str = "") -> Orders:
     """The order, sent to a worker of one client."""
     folder.mkdir(exist_ok=True)
     Obeys(folder / "c1.order", [ctx])
@@ -54,6 +56,7 @@ async def given(folder: Path, ctx: Context, what: str, for_s: float) -> Orders:
         count=1,
         after_ns=1000,
         for_ns=int(for_s * 1e9),
+        how=how,
     )
     return orders
 
@@ -109,6 +112,96 @@ def test_a_stall_holds_up_the_thread_of_the_calls(tmp_path: Path, blocking: bool
         assert evidence["bit"] and evidence["done"][0]["stalled_ms"] >= 200
 
     record(tmp_path, BlockingLock(lambda: GRANTED) if blocking else Lock(granted), story)
+
+
+class Inherited(BlockingLock):
+    """Leaves word, in a file, of what becomes of it in a child."""
+
+    def __init__(self, said: Path) -> None:
+        super().__init__(lambda: GRANTED)
+        self.kept = Kept(said)
+        self.tell: Any = None
+
+    def close(self) -> None:
+        if os.getpid() != PARENT:
+            self.tell(Op.LOST, attempt=1, lock="db", text="closed")
+            self.kept.say("closed")
+
+
+class Kept:
+    """Something of a library with a finalizer."""
+
+    def __init__(self, said: Path) -> None:
+        self.said, self.itself = said, self
+
+    def say(self, word: str) -> None:
+        with self.said.open("a") as file:
+            file.write(f"{word} in {'child' if os.getpid() != PARENT else 'parent'}\n")
+
+    def __del__(self) -> None:
+        self.say("dropped")
+
+
+PARENT = os.getpid()
+
+
+@pytest.mark.parametrize(
+    ("how", "said", "end"),
+    [
+        ("exit", ["dropped in child"], "exit 0"),
+        ("close", ["closed in child", "dropped in child"], "exit 0"),
+        ("stay", [], "signal 14"),
+    ],
+)
+def test_a_child_does_with_the_client_what_a_child_does_and_records_nothing(
+    tmp_path: Path, how: str, said: list[str], end: str
+) -> None:
+    file = tmp_path / "said"
+    file.touch()
+    lock = Inherited(file)
+
+    async def story(ctx: Context) -> None:
+        lock.tell = ctx.tell
+        orders = await given(tmp_path / "w", ctx, "fork", 0.3 if how == "stay" else MOST_S, how)
+        evidence = await seen(orders)
+        assert evidence["bit"] and evidence["done"][0]["end"] == end, evidence
+        assert not Path(f"/proc/{evidence['done'][0]['child']}").exists()
+        assert file.read_text().splitlines() == said
+        assert await ctx.acquire("db", wait_ns=0) is not None
+
+    found = record(tmp_path, lock, story)
+    assert [row["f"] for row in found.rows] == [Op.ACQUIRE]
+
+
+def test_a_client_of_coroutines_is_not_forked_and_the_reason_is_told(tmp_path: Path) -> None:
+    async def story(ctx: Context) -> None:
+        evidence = await seen(await given(tmp_path / "w", ctx, "fork", MOST_S))
+        assert not evidence["bit"]
+        assert evidence["done"][0]["refused"] == COROUTINES
+
+    record(tmp_path, Slow(), story)
+
+
+def test_a_client_whose_thread_is_busy_is_not_forked_when_the_fault_is_over(
+    tmp_path: Path,
+) -> None:
+    over = threading.Event()
+
+    def act() -> Answer:
+        over.wait(MOST_S)
+        return GRANTED
+
+    async def story(ctx: Context) -> None:
+        asking = asyncio.ensure_future(ctx.acquire("db", wait_ns=0))
+        await asyncio.sleep(0)
+        orders = await given(tmp_path / "w", ctx, "fork", 1e-9)
+        await asyncio.sleep(0)
+        over.set()
+        evidence = await seen(orders)
+        assert evidence["done"][0]["refused"] == BUSY and not evidence["bit"]
+        await asking
+
+    record(tmp_path, BlockingLock(act), story)
 
 
 def test_a_client_that_does_not_listen_is_told(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from holdfast.nemesis import (
     cancel,
     clock,
     delay,
+    fork,
     hang_up,
     kill,
     partition,
@@ -37,7 +38,7 @@ ENTRIES: dict[str, Nemesis] = {
     "clock": clock.NEMESIS,
 }
 ON_THE_WIRE = [reply_loss, reset, delay, black_hole, hang_up]
-CLIENT_SIDE = [*ON_THE_WIRE, cancel, stall]
+CLIENT_SIDE = [*ON_THE_WIRE, cancel, stall, fork]
 ALL = [(name, {"lease": "2s"}) for name in ENTRIES]
 
 
@@ -242,3 +243,12 @@ def test_a_fault_inside_a_client_is_an_order(module: Any) -> None:
     assert request.args["for_ns"] == fault.for_ns
     with pytest.raises(UsageError, match="'many' is no whole number"):
         module.NEMESIS.draw(random.Random(1), {"count": "many"}, 10 * S)
+
+
+def test_a_fork_is_aimed_at_the_holder_and_says_how_the_child_ends() -> None:
+    drawn = fork.NEMESIS.draw(random.Random(1), {"how": "close", "every": "3s"}, 10 * S)
+    assert {fault.target for fault in drawn} == {"holder"}
+    (request,) = fork.NEMESIS.requests(drawn[0], view(), random.Random(1))
+    assert (request.do, request.args["how"]) == ("order", "close")
+    with pytest.raises(UsageError, match=r"'fall'.*known: exit, close, stay"):
+        fork.NEMESIS.draw(random.Random(1), {"how": "fall"}, 10 * S)

@@ -28,9 +28,11 @@ OPTIONS = {
     "lock": ("transaction", "rpc"),
     "waiting": ("alive", "idle"),
     "election": ("1000", "500"),
+    "v2": ("no", "yes"),
 }
 """The way to lock; whether a waiter of the Lock call keeps its lease alive; the election timeout in
-ms, of which the heartbeat is a tenth and the least lease one and a half, in whole seconds."""
+ms, of which the heartbeat is a tenth and the least lease one and a half, in whole seconds; whether
+the second version of the interface is served too, which has keys of its own."""
 STATUS_S = 0.5
 LOOPBACK = "127."
 KEPT = (
@@ -113,6 +115,7 @@ class Etcd:
             "--election-timeout", str(election),
             "--logger", "zap",
             "--log-outputs", "stderr",
+            *(["--enable-v2=true"] if chosen["v2"] == "yes" else []),
         )  # fmt: skip
         return Command(argv=argv, log=place.run_dir / "logs" / node.name / "etcd.log")
 

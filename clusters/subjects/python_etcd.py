@@ -1,0 +1,38 @@
+"""python-etcd's Lock, over the second version of etcd's interface."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import etcd
+
+from holdfast.clusters.systems.etcd import PORT
+from holdfast.harness.events import Status
+from holdfast.harness.ports import ClientSetup
+
+ANSWER_WITHIN_S = 2
+ERRORS = ((etcd.EtcdLockExpired, Status.FAIL),)
+
+
+class Subject:
+    """A client of one member, another one per client."""
+
+    def __init__(self, setup: ClientSetup) -> None:
+        address = setup.servers[setup.process % len(setup.servers)][1]
+        self._client = etcd.Client(host=address, port=PORT, read_timeout=ANSWER_WITHIN_S)
+
+    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+        self._ttl = math.ceil(lease_s) if lease_s else None
+        return etcd.Lock(self._client, name)
+
+    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+        timeout = math.ceil(wait_s or 0)
+        return bool(lock.acquire(blocking=wait_s != 0, lock_ttl=self._ttl, timeout=timeout))
+
+    def renew(self, lock: Any, lease_s: float) -> bool:
+        held = lock.is_acquired
+        return bool(held and lock.acquire(blocking=False, lock_ttl=self._ttl))
+
+    def release(self, lock: Any) -> None:
+        lock.release()

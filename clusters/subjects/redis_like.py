@@ -1,0 +1,86 @@
+"""The Lock of redis-py and of what began as redis-py, as the library ships it but a socket timeout.
+
+An adapter names its library's classes; it imports the library, and this does not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.clusters.systems.redis import PORT
+from holdfast.harness.ports import ClientSetup
+
+ANSWER_WITHIN_S = 1.0
+
+
+class _RedisLike:
+    """What both interfaces share: `connect` makes a client with its pool of connections, `refused`
+    is its error for all that a lock refuses, and `lost` the one for a lock that is not ours."""
+
+    connect: Any
+    refused: type[Exception]
+    lost: type[Exception]
+
+    def __init__(self, setup: ClientSetup) -> None:
+        address = setup.servers[0][1]
+        self._client = self.connect(host=address, port=PORT, socket_timeout=ANSWER_WITHIN_S)
+
+    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+        return self._client.lock(
+            name, timeout=lease_s, sleep=0.01, blocking_timeout=wait_s, thread_local=False
+        )
+
+
+class BlockingLocks(_RedisLike):
+    """A refusal is "not granted" of a `with`, and "not ours" of a release."""
+
+    def __init__(self, setup: ClientSetup) -> None:
+        super().__init__(setup)
+        self._client.ping()
+
+    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+        return bool(lock.acquire(blocking=wait_s != 0, blocking_timeout=wait_s))
+
+    def renew(self, lock: Any, lease_s: float) -> bool:
+        try:
+            return bool(lock.reacquire())
+        except self.lost:
+            return False
+
+    def release(self, lock: Any) -> bool:
+        try:
+            lock.release()
+        except self.refused:
+            return False
+        return True
+
+    def close(self) -> None:
+        self._client.close()
+
+
+class AsyncioLocks(_RedisLike):
+    """The same by coroutines."""
+
+    asyncio = True
+
+    async def open(self) -> None:
+        await self._client.ping()
+
+    async def acquire(self, lock: Any, wait_s: float | None) -> bool:
+        return bool(await lock.acquire(blocking=wait_s != 0, blocking_timeout=wait_s))
+
+    async def renew(self, lock: Any, lease_s: float) -> bool:
+        try:
+            return bool(await lock.reacquire())
+        except self.lost:
+            return False
+
+    async def release(self, lock: Any) -> bool:
+        try:
+            await lock.release()
+        except self.refused:
+            return False
+        return True
+
+    async def close(self) -> None:
+        await self._client.close()
