@@ -132,11 +132,9 @@ class Context:
         attempt = attempt_id(self.process, self._attempts)
         ttl = self.lease_ns if ttl_ns is None else ttl_ns
         self._held[attempt] = lock
+        late = max(0, self.now_ns() - due_ns) // 1000 if due_ns else 0
         edges = {"attempt": attempt, "arg": ttl, "aux": wait_ns, "mode": int(terms.mode)}
-        edges |= {
-            "op": terms.packed(),
-            "late": max(0, self.now_ns() - due_ns) // 1000 if due_ns else 0,
-        }
+        edges |= {"op": terms.packed(), "late": late}
         asked = {"attempt": attempt, "ttl_ns": ttl, "wait_ns": wait_ns}
         if terms.metadata:
             terms = replace(terms, metadata=carried(attempt))
@@ -151,6 +149,9 @@ class Context:
             ),
             guard_ns=max(wait_ns, 0) + GUARD_NS,
         )
+        if answer.outcome is not Status.OK and answer.error != CANCELLED:
+            del self._held[attempt]
+            return None
         grant = Grant(
             lock=lock,
             attempt=attempt,
@@ -161,9 +162,6 @@ class Context:
         if answer.error == CANCELLED:
             # Whoever cancels its call does not want the lock, and gives back what it may have got.
             await self.release(grant)
-            return None
-        if answer.outcome is not Status.OK:
-            del self._held[attempt]
             return None
         return grant
 
@@ -326,13 +324,13 @@ class Context:
     ) -> Answer:
         """One recorded call. The row is invoked and completed where the call itself runs."""
         key = self._recorder.intern(lock)
-        invoke = partial(self._recorder.invoke, op, self.process, key, **edges)
         if self.thread is not None:
+            invoke = partial(self._recorder.invoke, op, self.process, key, **edges)
             work = asyncio.get_running_loop().run_in_executor(
                 self.thread, self._blocking_call, invoke, call
             )
             return await self._guarded(lambda: asyncio.shield(work), None, guard_ns)
-        row = invoke()
+        row = self._recorder.invoke(op, self.process, key, **edges)
         with self._watched(self._wire) as stamped:
             return await self._guarded(call, row, guard_ns, stamped)
 
