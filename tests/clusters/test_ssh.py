@@ -88,6 +88,8 @@ def test_a_run_over_hosts_bites_heals_and_leaves_nothing(tmp_path: Path, bed: Be
     for clock in clocks.values():
         assert abs(clock["offset_ns"]) <= clock["error_ns"] < 10_000_000
     assert ran.verdicts()["problems"] == []
+    stamped = ran.verdicts()["evidence"]["narrowed"]
+    assert stamped["lock_narrowed"] >= 0.9 * stamped["lock_calls"] > 0
     clean(bed)
 
 
