@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ROUNDS ?= 10
 SOAK ?= 10m
 
-.PHONY: demo venv test test-docker docker-image lint check power soak rounds format clean kernel reference
+.PHONY: demo venv test test-docker test-docker-again docker-image lint check power soak rounds format clean kernel reference
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -24,6 +24,10 @@ test: $(VENV)/ready
 # Needs a container engine; make docker-image first.
 test-docker: $(VENV)/ready
 	$(BIN)/pytest -m "(docker or real_server) and not power"
+
+# Those of them that failed the last time.
+test-docker-again: $(VENV)/ready
+	$(BIN)/pytest -m "(docker or real_server) and not power" --last-failed --last-failed-no-failures none
 
 docker-image: $(VENV)/ready
 	$(BIN)/python -m holdfast.clusters.image.build

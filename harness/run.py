@@ -317,6 +317,7 @@ def main(argv: list[str]) -> int:
     except asyncio.CancelledError:
         return 130
     except HoldfastError as error:
+        sys.stderr.write(f"{error}\n")
         progress({"stage": "failed", "error": str(error), "exit_code": error.exit_code})
         return error.exit_code
     return 0

@@ -22,6 +22,10 @@ END_S = 10
 Result = TypeVar("Result")
 
 
+class Miscounted(EnvironmentFailed):
+    """The engine keeps a network that nothing uses: nothing runs on, and no history is the less."""
+
+
 class Engine:
     """Connections to the engine, one for each thread that asks for one."""
 
@@ -109,8 +113,9 @@ def labelled(engine: Engine, wanted: Mapping[str, str]) -> tuple[list[Any], list
 def remove_container(engine: Engine, found: Mapping[str, Any]) -> None:
     """Ends and removes a container; one that is gone or going is no error.
 
-    It has to have ended before it is removed: the engine miscounts the ends of a network, and never
-    lets it go, where a container ends by itself while it is removed by force.
+    It has to have ended before it is removed, and one goes after the other: the engine miscounts
+    the ends of a network, and never lets it go, where a container ends by itself while it is
+    removed by force, and now and then where several end at once.
     """
     name = found["Id"]
     _unless_gone(lambda: engine.api.kill(name))
@@ -119,8 +124,23 @@ def remove_container(engine: Engine, found: Mapping[str, Any]) -> None:
 
 
 def remove_network(engine: Engine, found: Mapping[str, Any]) -> None:
-    """Removes a network without containers; one that is gone is no error."""
-    _unless_gone(lambda: engine.api.remove_network(found["Id"]))
+    """Removes a network without containers; one that is gone is no error.
+
+    Raises Miscounted where the engine has nothing on it and keeps it all the same.
+    """
+    from docker.errors import APIError
+
+    try:
+        _unless_gone(lambda: engine.api.remove_network(found["Id"]))
+    except APIError as error:
+        if "active endpoints" not in _said(error):
+            raise
+        if engine.api.inspect_network(found["Id"])["Containers"]:
+            raise
+        raise Miscounted(
+            f"docker: the engine has no container on the network {found.get('Name', found['Id'])}"
+            " and yet counts some, so it keeps it; restart dockerd, then `holdfast doctor --clean`"
+        ) from error
 
 
 def subnet_taken(error: Exception) -> bool:

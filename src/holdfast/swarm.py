@@ -17,28 +17,36 @@ from holdfast.harness.seeds import stream
 FAULTS = ("partition", "pause", "kill", "clock", "freeze", "slow-links")
 OF_DISKS = ("freeze-write", "torn-write")
 """Faults that bite only where servers write to a disk."""
-WORKLOADS = ("critical-section", "critical-section", "lost-update", "renewal", "try-lock")
-OF_THE_API = (
-    "read-write",
-    "semaphore",
-    "reentrant",
-    "queries",
-    "priority-flood",
-    "many-locks",
-    "duplicate-request",
-)
-"""What only a service with the whole lock API can do: half of its seeds."""
-OF_THE_REST = ("hierarchy", "sequencers")
-"""What came to the API later: some of the seeds, so that all others stay what they were."""
-OF_USE = (
-    "singleton-job",
-    "leader-election",
-    "retry-storm",
-    "slow-dependency",
-    "shared-client-id",
-)
-"""What locks are bought for, and how clients get it wrong: some more of the seeds. In half of them
-the protected resource dies too, for it is what remembers jobs and terms."""
+WORKLOADS = {
+    "critical-section": 12,
+    "lost-update": 6,
+    "renewal": 6,
+    "try-lock": 6,
+    "abandoned": 6,
+}
+"""How often each is drawn, against the others."""
+OF_THE_API = {
+    "read-write": 5,
+    "semaphore": 5,
+    "reentrant": 5,
+    "queries": 5,
+    "priority-flood": 5,
+    "many-locks": 5,
+    "duplicate-request": 5,
+    "hierarchy": 4,
+    "sequencers": 4,
+    "manual-recovery": 5,
+}
+"""What only a service with the whole lock API can do."""
+OF_USE = {
+    "singleton-job": 4,
+    "leader-election": 4,
+    "retry-storm": 4,
+    "slow-dependency": 4,
+    "shared-client-id": 4,
+}
+"""What locks are bought for, and how clients get it wrong. In half of these seeds the protected
+resource dies too, for it is what remembers jobs and terms."""
 TARGETS = {
     "partition": ("", "holder", "waiter"),
     "pause": ("", "holder", "waiter"),
@@ -58,42 +66,18 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
     """The plan of one seed. nodes: how many servers the system has; `given` options stay, and so
     does a workload that is given."""
     rng = stream(seed, "swarm")
+    whole = system == "reference"
+    weights = {**WORKLOADS, **OF_THE_API, **OF_USE} if whole else WORKLOADS
+    drawn = rng.choices(tuple(weights), tuple(weights.values()))[0]
+    workload = workload or drawn
     lease_ns = rng.choice(LEASES_NS)
-    drawn = rng.choice((*WORKLOADS, "abandoned"))
     options = {
         **_pace(rng, lease_ns),
         **_world(rng),
-        **(_reference(rng) if system == "reference" else {}),
+        **(_reference(rng) if whole else {}),
+        **_of_workload(rng, workload, whole=whole),
     }
-    # A stream of its own, so that the other knobs of a seed stay what they were.
-    api = stream(seed, "swarm", "api")
-    if system == "reference" and api.random() < 0.5:
-        drawn = api.choice(OF_THE_API)
-    rest = stream(seed, "swarm", "rest of the api")
-    if system == "reference" and rest.random() < 0.12:
-        drawn = rest.choice(OF_THE_REST)
-    use = stream(seed, "swarm", "use")
-    used = system == "reference" and use.random() < 0.2
-    if used:
-        drawn = use.choice(OF_USE)
-    late = stream(seed, "swarm", "operator")
-    if system == "reference" and late.random() < 0.05:
-        drawn = "manual-recovery"
-    workload = workload or drawn
-    if workload == "renewal" and late.random() < 0.4:
-        options["extend"] = "1"
-    if workload == "queries" and stream(seed, "swarm", "metadata").random() < 0.5:
-        options["metadata"] = "1"
-    if workload == "semaphore":
-        options["permits"] = str(api.randint(1, 3))
-    if workload == "priority-flood":
-        options["queue"] = "priority"
-    if workload == "reentrant" and system == "reference" and api.random() < 0.5:
-        options["owner"] = "everybody"
-    if workload in OF_USE:
-        options |= _use(use, workload)
-    if system == "reference" and (workload == "shared-client-id" or use.random() < 0.3):
-        options["owner"] = "everybody"
+    kinds = (*FAULTS, *(OF_DISKS if whole else ()))
     return Plan(
         system=system,
         backend="sim",
@@ -107,8 +91,8 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
         locks=max(rng.choice((1, 1, 1, 2, 3)), 2 if workload == "many-locks" else 1),
         options={**options, **_checks(seed), **given},
         nemeses=(
-            *_faults(rng, lease_ns, (*FAULTS, *(OF_DISKS if system == "reference" else ()))),
-            *(_deaths(use) if used else ()),
+            *_faults(rng, lease_ns, kinds),
+            *(_deaths(rng) if workload in OF_USE else ()),
         ),
     )
 
@@ -127,13 +111,26 @@ def _pace(rng: random.Random, lease_ns: int) -> dict[str, str]:
     }
 
 
-def _use(rng: random.Random, workload: str) -> dict[str, str]:
-    """The knobs of a workload of OF_USE."""
+def _of_workload(rng: random.Random, workload: str, *, whole: bool) -> dict[str, str]:
+    """The knobs of this workload; whole: of a service with the whole lock API."""
+    options: dict[str, str] = {}
+    if workload == "renewal" and rng.random() < 0.4:
+        options["extend"] = "1"
+    if workload == "queries" and rng.random() < 0.5:
+        options["metadata"] = "1"
+    if workload == "semaphore":
+        options["permits"] = str(rng.randint(1, 3))
+    if workload == "priority-flood":
+        options["queue"] = "priority"
     if workload == "retry-storm":
-        return {"backoff_ms": str(rng.choice((20, 50, 150)))}
+        options["backoff_ms"] = str(rng.choice((20, 50, 150)))
     if workload == "slow-dependency":
-        return {"renews": str(rng.choice((0, 1)))}
-    return {}
+        options["renews"] = str(rng.choice((0, 1)))
+    # Everybody under one name: what keys by it confuses one client's hold with another's.
+    shared = {"shared-client-id": 1.0, "reentrant": 0.6}.get(workload, 0.3)
+    if whole and rng.random() < shared:
+        options["owner"] = "everybody"
+    return options
 
 
 def _deaths(rng: random.Random) -> tuple[tuple[str, dict[str, str]], ...]:
@@ -171,7 +168,7 @@ def _reference(rng: random.Random) -> dict[str, str]:
         "election_ms": str(rng.choice((100, 150, 300))),
         "snapshot_every": str(rng.choice((10, 20, 40, 400))),
     }
-    if rng.random() < 0.35:
+    if rng.random() < 0.45:
         options["session_ms"] = str(rng.choice((600, 1500)))
     return options
 
@@ -182,8 +179,9 @@ def _faults(
     """Up to three kinds, each with a pace of its own; now and then none, for some promises are
     judged in calm only. Of each kind a run must show a grant meanwhile: with more kinds than
     that, most runs say nothing."""
-    # Deaths twice: much of what a service can get wrong shows only after one.
-    drawn = rng.sample([*kinds, "kill"], rng.choice((0, 0, 1, 1, 1, 2, 2, 3)))
+    # Deaths and clocks twice: much of what a service can get wrong shows only after one, or where
+    # time goes wrong.
+    drawn = rng.sample([*kinds, "kill", "clock"], rng.choice((0, 0, 1, 1, 1, 2, 2, 3)))
     return tuple((kind, _timing(rng, kind, lease_ns)) for kind in dict.fromkeys(drawn))
 
 

@@ -7,7 +7,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
+import docker
 import pytest
 
 from holdfast.clusters.backends import engine, leftovers
@@ -95,3 +97,25 @@ def test_an_engine_that_does_not_listen_is_passed_over(tmp_path: Path) -> None:
 def test_a_remote_engine_is_refused_in_plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
     assert "processes of this very host" in (engine.precheck() or "")
+
+
+class Keeping:
+    """An engine that will not let a network go; a real one miscounts too rarely to wait for it."""
+
+    def __init__(self, *, containers: dict[str, object]) -> None:
+        self.api = self
+        self._containers = containers
+
+    def remove_network(self, network: str) -> None:
+        raise docker.errors.APIError(f"network {network} has active endpoints")
+
+    def inspect_network(self, network: str) -> dict[str, object]:
+        return {"Containers": self._containers}
+
+
+def test_a_network_that_the_engine_miscounts_is_told_from_one_in_use() -> None:
+    found = {"Id": "4711", "Name": "some-run"}
+    with pytest.raises(engine.Miscounted, match=r"network some-run .* restart dockerd"):
+        engine.remove_network(cast("engine.Engine", Keeping(containers={})), found)
+    with pytest.raises(docker.errors.APIError, match="4711 has active endpoints"):
+        engine.remove_network(cast("engine.Engine", Keeping(containers={"c1": {}})), found)

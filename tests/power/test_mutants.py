@@ -19,7 +19,7 @@ QUICK = {
     "early-expiry": 10,
     "dead-predecessor": 20,
     "lingering-holds": 30,
-    "silent-renewal": 10,
+    "silent-renewal": 40,
     "one-permit-more": 30,
     "unchecked-tokens": 30,
 }

@@ -33,6 +33,7 @@ from holdfast.mutants import MUTANTS
 from holdfast.nemesis.compose import draw_all
 from holdfast.scenarios import staging
 from holdfast.workloads.shape import DEFAULTS as WORKLOAD_OPTIONS
+from holdfast.workloads.shape import Shape
 
 KNOWN = Known(
     systems=tuple(catalogue.SYSTEMS),
@@ -281,9 +282,9 @@ def _libraries(plan: Plan) -> list[str]:
 def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> dict[str, Any]:
     """Everything that is decided about a complete plan before it runs."""
     promises = promises_of(plan)
-    longest_ns = max(
-        plan.lease_ns, int(workload_options(plan).get("hold_leases", 3)) * plan.lease_ns
-    )
+    shape = Shape.of(workload_options(plan))
+    # A hold that ends with a session lasts as long as its section does.
+    longest_ns = max(plan.lease_ns, shape.hold_leases * plan.lease_ns, shape.writes * shape.gap_ns)
     probe_ns = promises.recovery_ns + (plan.clients + 2) * plan.lease_ns + 5 * SECOND
     workload = {**workload_options(plan), "probe_ns": str(probe_ns)}
     workload |= {"over_ns": str(plan.time_ns + 600 * SECOND), "clients": str(plan.clients)}
