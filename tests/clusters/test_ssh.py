@@ -228,7 +228,7 @@ def test_a_disk_that_fills_midway_is_why_nothing_is_proved(tmp_path: Path, bed: 
         bed.on("h3", "dd", "if=/dev/zero", "of=/var/tmp/fill", "bs=64k", check=False)
         assert started.process.wait(WITHIN_S) == 3
         verdicts = json.loads((started.run_dir / "verdicts.json").read_text())
-        assert "n3 ended by itself" in verdicts["problems"][0]
+        assert "n3 ended by itself: cannot go on: " in verdicts["problems"][0]
         assert "No space left" in verdicts["problems"][0]
     finally:
         bed.on("h3", "rm", "/var/tmp/fill")
