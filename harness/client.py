@@ -132,9 +132,9 @@ class Context:
         attempt = attempt_id(self.process, self._attempts)
         ttl = self.lease_ns if ttl_ns is None else ttl_ns
         self._held[attempt] = lock
-        late = max(0, self.now_ns() - due_ns) // 1000 if due_ns else 0
         edges = {"attempt": attempt, "arg": ttl, "aux": wait_ns, "mode": int(terms.mode)}
-        edges |= {"op": terms.packed(), "late": late}
+        edges["op"] = terms.packed()
+        edges["late"] = max(0, self.now_ns() - due_ns) // 1000 if due_ns else 0
         asked = {"attempt": attempt, "ttl_ns": ttl, "wait_ns": wait_ns}
         if terms.metadata:
             terms = replace(terms, metadata=carried(attempt))
@@ -295,20 +295,22 @@ class Context:
         await asyncio.sleep(span_ns / SECOND)
 
     async def _ask(self, grant: Grant, op: Op, base: int, repeats: int = 0, key: str = "") -> int:
-        recorder, resource = self._recorder, self._parts.resource
-        where = key or grant.lock
-        who: dict[str, Any] = {"attempt": grant.attempt, "token": grant.token}
+        recorder, where = self._recorder, key or grant.lock
         at = recorder.intern(where)
-        row = recorder.invoke(op, self.process, at, **who, arg=base, aux=repeats)
-        sent: dict[str, Any] = {"op": attempt_id(self.process, row), **who}
+        attempt, token = grant.attempt, grant.token
+        row = recorder.invoke(
+            op, self.process, at, attempt=attempt, token=token, arg=base, aux=repeats
+        )
+        name, resource = attempt_id(self.process, row), self._parts.resource
         with self._watched(CALL) as stamped:
             if op is Op.READ:
-                reply = await resource.read(where, **sent)
+                reply = await resource.read(where, op=name, attempt=attempt, token=token)
             else:
-                sent |= {"base": base, **({"once": True} if repeats == ONCE else {})}
-                reply = await resource.write(where, **sent)
+                sent = {"op": name, "attempt": attempt, "token": token, "base": base}
+                once = repeats == ONCE
+                reply = await resource.write(where, **sent, once=once)
                 if repeats > 0:
-                    more = [await resource.write(where, **sent) for _ in range(repeats)]
+                    more = [await resource.write(where, **sent, once=once) for _ in range(repeats)]
                     reply = best([reply, *more])
             err = recorder.intern(reply.error)
             recorder.complete(row, reply.outcome, res=reply.version, err=err, stamped=stamped)
@@ -323,14 +325,15 @@ class Context:
         guard_ns: int = GUARD_NS,
     ) -> Answer:
         """One recorded call. The row is invoked and completed where the call itself runs."""
-        key = self._recorder.intern(lock)
+        recorder = self._recorder
+        key = recorder.intern(lock)
         if self.thread is not None:
-            invoke = partial(self._recorder.invoke, op, self.process, key, **edges)
+            invoke = partial(recorder.invoke, op, self.process, key, **edges)
             work = asyncio.get_running_loop().run_in_executor(
                 self.thread, self._blocking_call, invoke, call
             )
             return await self._guarded(lambda: asyncio.shield(work), None, guard_ns)
-        row = self._recorder.invoke(op, self.process, key, **edges)
+        row = recorder.invoke(op, self.process, key, **edges)
         with self._watched(self._wire) as stamped:
             return await self._guarded(call, row, guard_ns, stamped)
 

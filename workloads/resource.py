@@ -20,6 +20,7 @@ import mmap
 import os
 import struct
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,9 +58,16 @@ class Store:
     registers: dict[str, Register] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)
 
+    def register(self, key: str) -> Register:
+        """What is known of a key."""
+        known = self.registers.get(key)
+        if known is None:
+            known = self.registers[key] = Register()
+        return known
+
     def admit(self, key: str, attempt: int, token: int) -> tuple[bool, Register]:
         """Whether a request may pass; a passing one raises the highest token of its key."""
-        register = self.registers.setdefault(key, Register())
+        register = self.register(key)
         if self.mode not in WITHOUT_TOKENS:
             if token < register.highest:
                 return False, register
@@ -80,8 +88,7 @@ class Store:
 
     def repeated(self, key: str, once: bool) -> int | None:
         """The version that the one command of a key made, None where it has to be carried out."""
-        register = self.registers.get(key, Register())
-        return register.version or None if once and self.mode == "idempotent" else None
+        return self.register(key).version or None if once and self.mode == "idempotent" else None
 
     def restarted(self) -> None:
         """A new process has read the rows of the one before; what it knows then is all there is."""
@@ -100,7 +107,7 @@ class Server:
         self._store = store
         self._recorder = recorder
 
-    def decide(self, request: dict[str, Any]) -> dict[str, Any]:
+    def decide(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """One request: recorded, decided, recorded as decided. KeyError etc. for garbage."""
         key, attempt = str(request["key"]), int(request["attempt"])
         token, base, name = int(request["token"]), int(request["base"]), int(request["op"])
@@ -110,7 +117,7 @@ class Server:
             known = self._store.repeated(key, bool(request.get("once", 0)))
         if known is not None:
             return {"ok": True, "version": known, "error": ""}
-        before = self._store.registers.get(key, Register()).highest
+        before = self._store.register(key).highest
         row = self._recorder.invoke(
             Op.SERVED_WRITE if write else Op.SERVED_READ,
             name >> 32,

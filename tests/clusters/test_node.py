@@ -15,7 +15,7 @@ from holdfast.clusters.systems.reference.messages import (
     Entry,
     GiveVote,
 )
-from holdfast.clusters.systems.reference.node import Asked, Effects, Heard, LockNode
+from holdfast.clusters.systems.reference.node import Asked, Effects, LockNode
 from holdfast.clusters.systems.reference.options import Options
 
 SECOND = 1_000_000_000
@@ -33,7 +33,7 @@ def leader() -> LockNode:
     )
     node.step(SECOND)
     votes = [GiveVote(sender="n2", term=1, pre=pre, given=True) for pre in (True, False)]
-    node.step(SECOND, [Heard(message=vote) for vote in votes])
+    node.step(SECOND, votes)
     return node
 
 
@@ -45,7 +45,7 @@ def asks(op: str, **fields: Any) -> Asked:
 def commit(node: LockNode, now_ns: int, index: int) -> Effects:
     """n2 has everything up to `index`."""
     reply = Appended(sender="n2", term=1, ok=True, index=index)
-    return node.step(now_ns, [Heard(message=reply)])
+    return node.step(now_ns, [reply])
 
 
 def said(effects: Effects) -> list[tuple[int, Any, str]]:
@@ -72,7 +72,7 @@ def test_a_leader_that_is_replaced_does_not_say_what_became_of_a_request() -> No
         entries=(Entry(term=2, command=None), other),
         commit=2,
     )
-    assert said(node.step(SECOND, [Heard(message=append)])) == [(5, 9, "deposed")]
+    assert said(node.step(SECOND, [append])) == [(5, 9, "deposed")]
     assert said(node.step(SECOND, [asks("open", ttl_ns=0)])) == [(5, 9, "not-leader")]
 
 
@@ -113,7 +113,7 @@ def follower() -> LockNode:
         entries=tuple(Entry(term=1, command=command) for command in commands),
         commit=3,
     )
-    node.step(SECOND, [Heard(message=append)])
+    node.step(SECOND, [append])
     return node
 
 
@@ -141,9 +141,9 @@ def test_a_new_leader_counts_the_leases_that_it_had_left_aside() -> None:
     node = follower()
     node.step(9 * SECOND)
     votes = [GiveVote(sender="n3", term=2, pre=pre, given=True) for pre in (True, False)]
-    node.step(9 * SECOND, [Heard(message=vote) for vote in votes])
+    node.step(9 * SECOND, votes)
     reply = Appended(sender="n3", term=2, ok=True, index=4)
-    node.step(10 * SECOND, [Heard(message=reply)])
+    node.step(10 * SECOND, [reply])
     assert node.serving
     end_ns = 10 * SECOND + SECOND // 10
     assert node.step(end_ns - 1).saves == ()

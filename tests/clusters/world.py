@@ -23,7 +23,7 @@ from holdfast.clusters.systems.reference.messages import (
     pack,
     unpack,
 )
-from holdfast.clusters.systems.reference.node import Asked, Effects, Heard, Input, LockNode
+from holdfast.clusters.systems.reference.node import Asked, Effects, Input, LockNode
 from holdfast.clusters.systems.reference.options import Options
 
 MS = 1_000_000
@@ -127,7 +127,7 @@ class World:
         for peer, message in effects.sends:
             for _ in range(1 if self.calm else self.rng.choice((1, 1, 1, 1, 2))):
                 if not self._lost(name, peer):
-                    self._later(self._delay_ns(), peer, Heard(message=self._again(message)))
+                    self._later(self._delay_ns(), peer, self._again(message))
         for connection, frame in effects.replies:
             if self.calm or self.rng.random() >= self.loss:
                 self.clients[connection].hear(frame, self.leader())

@@ -112,9 +112,10 @@ class Engine:
         """Run it at a time, or now if that has passed; together means in the order of asking."""
         heappush(self.heap, (t_ns, self.number(), handle, None))
 
-    def later(self, wait_ns: int, act: Callable[[], None]) -> None:
+    def later(self, wait_ns: int, act: Callable[..., None], *args: Any) -> None:
         """Do something to a node after a while, whatever state it is in."""
-        self.at(self.now_ns + wait_ns, Handle(self._world, act, ()))
+        handle = Handle(self._world, act, args)
+        heappush(self.heap, (self.now_ns + wait_ns, self.number(), handle, None))
 
     def run(self, until_ns: int) -> bool:
         """Let time pass until the `end`; False if `until_ns` came first."""

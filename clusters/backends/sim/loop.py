@@ -166,25 +166,27 @@ class NodeLoop:
         if self.stopped:
             return
         held, self.held = self.held, [] if self._armed else None
-        for end, frame in held or ():
-            end.transmit(frame)
+        if held:
+            for end, frame in held:
+                end.transmit(frame)
         # As asyncio after a stop: what has come is looked at before what is due.
-        for waiting in (self._parked, self._due):
-            while waiting:
-                self._ready(waiting.popleft())
+        while self._parked:
+            self._ready(self._parked.popleft())
+        while self._due:
+            self._ready(self._due.popleft())
 
     def stall(self, for_ns: int, then: Callable[[], None]) -> None:
         """Stand still in the middle of this callback, as in a write to a disk."""
         if self.held is None:
             self.held = []
-        self.stop()
+        self.stopped += 1
+        self._engine.later(for_ns, self._stalled, then)
 
-        def over() -> None:
-            if not self.dead:
-                then()
-                self.go()
-
-        self._engine.later(for_ns, over)
+    def _stalled(self, then: Callable[[], None]) -> None:
+        """The end of a stall."""
+        if self.stopped < DEAD:
+            then()
+            self.go()
 
     def freeze(self) -> None:
         """Stop in the middle of the next send, which leaves when the node goes on."""

@@ -15,11 +15,11 @@ PORT = 7300
 TIMEOUT_S = 2.0
 
 
-async def serve(decide: Callable[[dict[str, Any]], Mapping[str, Any]], address: str) -> None:
+async def serve(decide: Callable[[Mapping[str, Any]], Mapping[str, Any]], address: str) -> None:
     """Answers until its process ends. `decide` is that of the real resource."""
 
     def on_frame(wire: Framed, frame: Frame) -> None:
-        wire.send({"id": frame["id"], **decide(dict(frame))})
+        wire.send({"id": frame["id"], **decide(frame)})
 
     loop = asyncio.get_running_loop()
     await loop.create_server(lambda: Framed(on_frame, lambda wire, reason: None), address, PORT)
@@ -37,15 +37,18 @@ class ResourceLink:
     async def read(self, key: str, *, op: int, attempt: int, token: int) -> Reply:
         """Ask for the version of a key."""
         asked = {"do": "read", "key": key, "op": op, "attempt": attempt, "token": token}
-        return await self._ask({**asked, "base": -1})
+        asked["base"] = -1
+        return await self._ask(asked)
 
     async def write(
         self, key: str, *, op: int, attempt: int, token: int, base: int, once: bool = False
     ) -> Reply:
         """As `workloads.resource_client`."""
-        asked: dict[str, Any] = {"do": "write", "key": key, "op": op, "attempt": attempt}
-        asked |= {"token": token, "base": base}
-        return await self._ask({**asked, "once": 1} if once else asked)
+        asked = {"do": "write", "key": key, "op": op, "attempt": attempt, "token": token}
+        asked["base"] = base
+        if once:
+            asked["once"] = 1
+        return await self._ask(asked)
 
     async def _ask(self, asked: dict[str, Any]) -> Reply:
         async with self._turn:

@@ -94,8 +94,8 @@ class ReferenceClient:
             wait_ns=min(wait_ns, MAX_NS - 1),
             terms=said(terms),
             decided=asyncio.get_running_loop().create_future(),
-            asked_s=self._until(0.0),
-            heard_s=self._until(0.0),
+            asked_s=self._talk.time(),
+            heard_s=self._talk.time(),
         )
         self._waits[seq] = wait
         try:
@@ -120,7 +120,7 @@ class ReferenceClient:
         if answer["is"] == "not-holder":
             self._lost(grant.attempt, str(answer["reason"]))
         elif answer["is"] == "renewed" and grant.attempt in self._holds:
-            self._holds[grant.attempt].heard_s = self._until(0.0)
+            self._holds[grant.attempt].heard_s = self._talk.time()
         return meant(answer)
 
     async def release(self, grant: Grant) -> Answer:
@@ -192,7 +192,7 @@ class ReferenceClient:
         if answer["is"] != "granted":
             return meant(answer)
         token, ttl_ns = answer["token"], self._session_ns or wait.ttl_ns
-        passed_ns = 0 if at_once else round((self._until(0.0) - wait.asked_s) * SECOND)
+        passed_ns = 0 if at_once else round((self._talk.time() - wait.asked_s) * SECOND)
         if 2 * passed_ns > ttl_ns:
             answer = await self._call(
                 "renew", lock=wait.lock, attempt=wait.attempt, token=token, ttl_ns=wait.ttl_ns
@@ -201,14 +201,14 @@ class ReferenceClient:
                 error = f"granted as {token}, then {answer['is']} before it was known"
                 return Answer(outcome=Status.INFO, token=token, error=error)
             passed_ns = 0
-        self._holds[wait.attempt] = Held(lock=wait.lock, token=token, heard_s=self._until(0.0))
+        self._holds[wait.attempt] = Held(lock=wait.lock, token=token, heard_s=self._talk.time())
         self._look_later(ASK_S)
         left_ns = ttl_ns if self._session_ns else ttl_ns - passed_ns
         return Answer(outcome=Status.OK, token=token, ttl_ns=left_ns, spent=wait.spent)
 
     async def _claim(self, seq: int, wait: Wait, until_s: float) -> Frame:
         """Asks for the lock, or again for one that is waited for: the same request either way."""
-        asked_s = self._until(0.0)
+        asked_s = self._talk.time()
         answer = await self._talk.once(
             "acquire",
             seq=seq,
@@ -223,7 +223,7 @@ class ReferenceClient:
         if "commit_ns" in answer and not wait.spent:
             wait.spent = spent(answer["coord_ns"], answer["commit_ns"])
         if answer["is"] == "queued":
-            wait.asked_s, wait.heard_s = asked_s, self._until(0.0)
+            wait.asked_s, wait.heard_s = asked_s, self._talk.time()
             self._look_later(ASK_S)
         return answer
 
@@ -310,7 +310,7 @@ class ReferenceClient:
         known: list[Held | Wait] = [*self._holds.values(), *self._waits.values()]
         if not known:
             return
-        left_s = min([one.heard_s for one in known]) + ASK_S - self._until(0.0)
+        left_s = min([one.heard_s for one in known]) + ASK_S - self._talk.time()
         if left_s > 0:
             self._look_later(left_s)
         else:
@@ -321,7 +321,7 @@ class ReferenceClient:
         """Asks how its holds and waits stand: after a break it learns what it was not told."""
         try:
             holds, waits = list(self._holds.items()), list(self._waits)
-            asked_s = self._until(0.0)
+            asked_s = self._talk.time()
             answer = await self._talk.plain(
                 "ask",
                 until_s=self._until(self._call_s),
@@ -336,7 +336,7 @@ class ReferenceClient:
                 for seq, state in zip(waits, answer["waits"], strict=True):
                     self._on_wait_state(seq, state, asked_s)
             for one in known:
-                one.heard_s = self._until(0.0)
+                one.heard_s = self._talk.time()
         finally:
             self._asking = False
         self._look_later(ASK_S)

@@ -111,15 +111,14 @@ class Consensus:
         self._extend((Entry(term=self.term, command=command),))
         return self.log.last, self.term
 
-    def presses(self, message: Message) -> bool:
+    def presses(self, reply: Appended) -> bool:
         """Whether anything follows from it: one more copy of what a majority has can wait for the
         next step, which a leader takes at its next heartbeat at the latest."""
         return not (
-            type(message) is Appended
-            and message.ok
-            and message.term == self.term
-            and message.index <= self.commit
-            and self._next.get(message.sender, 0) > self.log.last
+            reply.ok
+            and reply.term == self.term
+            and reply.index <= self.commit
+            and self._next.get(reply.sender, 0) > self.log.last
         )
 
     def step(self, now_ns: int, message: Message) -> None:
@@ -354,14 +353,15 @@ class Consensus:
         elif self.log.term(prev) != append.prev_term:
             self._answer(append.sender, ok=False, index=self.log.start_of_term(prev) - 1)
             return
-        self._merge(prev + 1, entries)
+        if entries:
+            self._merge(prev + 1, entries)
         agreed = prev + len(entries)
         if append.commit > self.commit:
             self.commit = max(self.commit, min(append.commit, agreed))
         self._answer(append.sender, ok=True, index=agreed)
 
     def _merge(self, first: int, entries: tuple[Entry, ...]) -> None:
-        if entries and first > self.log.last:
+        if first > self.log.last:
             self._extend(entries)
             return
         for n, entry in enumerate(entries):

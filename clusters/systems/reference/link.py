@@ -48,10 +48,13 @@ class Link:
         self._wire = wire
 
     async def ask(self, question: dict[str, Any], within_s: float) -> Frame:
-        """The answer to a question, within so many seconds. Raises NotSent, NoAnswer."""
-        number = self._number = self._number + 1
+        """The answer to a question, within so many seconds. Raises NotSent, NoAnswer.
+
+        The question is given a number, and is the link's from then on.
+        """
+        number = self._number = question["id"] = self._number + 1
         wire, loop = self._wire, self._loop
-        if wire is None or loop is None or not wire.send({"id": number, **question}):
+        if wire is None or loop is None or not wire.send(question):
             raise NotSent("the connection is closed")
         answer: asyncio.Future[Frame] = loop.create_future()
         until_s = loop.time() + within_s

@@ -15,7 +15,14 @@ from typing import Any
 
 from holdfast.clusters.systems.reference.consensus import Consensus, Role, Timing
 from holdfast.clusters.systems.reference.locks import Locks
-from holdfast.clusters.systems.reference.messages import Durable, Entry, Message, Save, Snapshot
+from holdfast.clusters.systems.reference.messages import (
+    Appended,
+    Durable,
+    Entry,
+    Message,
+    Save,
+    Snapshot,
+)
 from holdfast.clusters.systems.reference.options import Options
 from holdfast.clusters.systems.reference.requests import UNLOGGED, command
 from holdfast.clusters.systems.reference.tables import (
@@ -42,13 +49,6 @@ tenth of a second of work for one that becomes the leader, and no more than afte
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Heard:
-    """A message of another node."""
-
-    message: Message
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
     """A request of a client on its connection; `frame["id"]` comes back with the answer.
 
@@ -69,7 +69,7 @@ class Left:
 
 CLOCKLESS: Mapping[str, Callable[[], int]] = {}
 
-Input = Heard | Asked | Left
+Input = Message | Asked | Left
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,7 +137,7 @@ class LockNode:
 
     def presses(self, item: Input) -> bool:
         """Whether a step is due because of it; else it can wait for the next one there is."""
-        return type(item) is not Heard or self.consensus.presses(item.message)
+        return type(item) is not Appended or self.consensus.presses(item)
 
     def rests(self, now_ns: int) -> bool:
         """Whether a step without any input would do nothing; a leader is never sure."""
@@ -155,14 +155,12 @@ class LockNode:
         if consensus.applied - consensus.log.base >= self._every:
             consensus.compact(self.locks.dump())
         for item in inputs:
-            if isinstance(item, Heard):
-                message = item.message
-                if message.sender in consensus.peers:
-                    consensus.step(now_ns, message)
-            elif isinstance(item, Asked):
+            if isinstance(item, Asked):
                 self._on_asked(now_ns, item)
-            else:
+            elif isinstance(item, Left):
                 self._on_left(now_ns, item.connection)
+            elif item.sender in consensus.peers:
+                consensus.step(now_ns, item)
         consensus.tick(now_ns)
         timer_ns = timers.next_ns()
         if timer_ns is not None and timer_ns <= now_ns:

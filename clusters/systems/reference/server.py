@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.clusters.systems.reference.messages import Durable, Message, Save, pack, unpack
-from holdfast.clusters.systems.reference.node import Asked, Effects, Heard, Input, Left, LockNode
+from holdfast.clusters.systems.reference.node import Asked, Effects, Input, Left, LockNode
 from holdfast.clusters.systems.reference.options import read
 from holdfast.clusters.systems.reference.storage import Corrupt, Storage
 from holdfast.clusters.systems.reference.wire import DEFAULT_PORT, Frame, Framed, endpoint
@@ -301,10 +301,10 @@ class Connection:
 
     def _on_frame(self, wire: Framed, frame: Frame) -> None:
         if self._peer and wire.objects:
-            self._put(Heard(message=frame["message"]))
+            self._put(frame["message"])
         elif self._peer:
             try:
-                self._put(Heard(message=unpack(frame)))
+                self._put(unpack(frame))
             except ValueError as error:
                 wire.drop(str(error))
         elif not self._number and "peer" in frame:

@@ -55,13 +55,12 @@ class Talk:
         self._session = 0
         self._seq = 0
         self._open_seqs: dict[int, None] = {}
-        self._clock: Callable[[], float] | None = None
+        self.time: Callable[[], float] = self._find_clock
+        """the clock of the running loop, which is the same one for a client's whole life"""
 
-    def time(self) -> float:
-        """The clock of the running loop, which is the same one for a client's whole life."""
-        if self._clock is None:
-            self._clock = asyncio.get_running_loop().time
-        return self._clock()
+    def _find_clock(self) -> float:
+        self.time = asyncio.get_running_loop().time
+        return self.time()
 
     def begin(self) -> int:
         """The number of a new request; `finish` it once it will never be asked again."""
