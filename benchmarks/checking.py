@@ -2,20 +2,21 @@
 
 Run: `python benchmarks/checking.py [--ops N] [--locks N] [--unknown 0.2] [--violation] [--out F]`.
 The history is drawn from a seed, one with two permits for the semaphore; `--out` writes it as JSON
-lines, for another checker to read. CPU is the median of the rounds, all threads together; the
-number to compare with other machines is the ratio to the sort. Memory is what a verdict takes at
-its peak on top of the history, in a round of its own.
+lines, for another checker to read. The sizes are measured in turns, so that what else the machine
+does falls on all of them; CPU is the best of the rounds, all threads together. The number to
+compare with other machines is the ratio to the sort. What an op takes more of at one size than at
+the one before is printed beside the same of the sort, which feels the caches too. Memory is what a
+verdict takes at its peak on top of the history, in a round of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -93,14 +94,17 @@ def drawn(
     )
 
 
-def cpu_ms(work: Callable[[], object]) -> float:
-    """Median CPU milliseconds of all threads."""
+def cpu_ms(works: Sequence[Callable[[], object]]) -> list[float]:
+    """The least CPU milliseconds of each, all threads, measured in turns."""
     rounds = []
     for _ in range(ROUNDS):
-        begun = time.process_time_ns()
-        work()
-        rounds.append((time.process_time_ns() - begun) / 1e6)
-    return statistics.median(rounds)
+        took = []
+        for work in works:
+            begun = time.process_time_ns()
+            work()
+            took.append((time.process_time_ns() - begun) / 1e6)
+        rounds.append(took)
+    return [min(each) for each in zip(*rounds, strict=True)]
 
 
 def write(columns: LockColumns, path: Path) -> None:
@@ -138,41 +142,50 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    for ops in args.ops:
-        make = partial(
-            drawn,
-            ops,
-            clients=args.clients,
-            locks=args.locks,
-            unknown=args.unknown,
-            violation=args.violation,
-            seed=args.seed,
-        )
-        columns = make()
-        if args.out is not None:
-            write(columns, args.out)
-        shuffled = np.random.default_rng(args.seed).permutation(columns.ret)
-        sort = cpu_ms(partial(np.sort, shuffled))
-        sys.stdout.write(f"{ops:>10} ops  np.sort of one column {sort:8.1f} ms CPU\n")
-        for name, rule in RULES.items():
-            if rule.limit > 1:
-                columns = make(permits=rule.limit)
-            show(name, columns, rule, sort)
-
-
-def show(name: str, columns: LockColumns, rule: Rule, sort_ms: float) -> None:
-    """One line about what a verdict costs."""
-    found = conflicts(columns, rule)
-    spent = cpu_ms(partial(conflicts, columns, rule))
-    tracemalloc.start()
-    conflicts(columns, rule)
-    peak = tracemalloc.get_traced_memory()[1] >> 20
-    tracemalloc.stop()
-    said = f"VIOLATED ({len(found)})" if found else "HOLDS"
-    sys.stdout.write(
-        f"{'':>10}      {name:<21} {spent:8.1f} ms CPU, {spent / sort_ms:4.2f} of the sort,"
-        f" {spent * 1e6 / len(columns):5.1f} ns an op, {peak} MiB more: {said}\n"
+    make = partial(
+        drawn,
+        clients=args.clients,
+        locks=args.locks,
+        unknown=args.unknown,
+        violation=args.violation,
+        seed=args.seed,
     )
+    if args.out is not None:
+        write(make(args.ops[-1]), args.out)
+    rng = np.random.default_rng(args.seed)
+    shuffled = [rng.permutation(make(ops).ret) for ops in args.ops]
+    sorts = cpu_ms([partial(np.sort, column) for column in shuffled])
+    del shuffled
+    sys.stdout.write("np.sort of one column\n")
+    for at, ops in enumerate(args.ops):
+        sys.stdout.write(f"{ops:>12} ops {sorts[at]:9.1f} ms CPU{grown(args.ops, sorts, at)}\n")
+    for name, rule in RULES.items():
+        show(name, [make(ops, permits=rule.limit) for ops in args.ops], rule, sorts)
+
+
+def grown(sizes: Sequence[int], spent: Sequence[float], at: int) -> str:
+    """How much more an op took than at the size before; nothing for the first size."""
+    if not at:
+        return ""
+    share = spent[at] / sizes[at] / (spent[at - 1] / sizes[at - 1])
+    return f", {100 * (share - 1):+.0f} % an op"
+
+
+def show(name: str, histories: Sequence[LockColumns], rule: Rule, sorts: Sequence[float]) -> None:
+    """A line for each size about what a verdict costs."""
+    sizes = [len(columns) for columns in histories]
+    spent = cpu_ms([partial(conflicts, columns, rule) for columns in histories])
+    sys.stdout.write(f"{name}\n")
+    for at, columns in enumerate(histories):
+        tracemalloc.start()
+        found = conflicts(columns, rule)
+        peak = tracemalloc.get_traced_memory()[1] >> 20
+        tracemalloc.stop()
+        said = f"VIOLATED ({len(found)})" if found else "HOLDS"
+        sys.stdout.write(
+            f"{sizes[at]:>12} ops {spent[at]:9.1f} ms CPU{grown(sizes, spent, at)},"
+            f" {spent[at] / sorts[at]:.2f} of the sort, {peak} MiB more: {said}\n"
+        )
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from holdfast.checkers.columns import Indices, column, rows_of
 from holdfast.checkers.coverage import coverage
 from holdfast.checkers.lines import below, paths
 from holdfast.checkers.pace import too_slow
+from holdfast.checkers.split import SAID
 from holdfast.checkers.table import Bools, Table, table
 from holdfast.harness.case import Case
 from holdfast.harness.events import NO_TOKEN, Mode, Op, Status
@@ -28,10 +29,12 @@ class Exercise:
 
     counts   how often each thing happened that the property is about
     missing  why HOLDS cannot be said, one plain reason each; empty if it can
+    aside    a part of the property that was not put to the test, told where the rest holds
     """
 
     counts: Mapping[str, int]
     missing: tuple[str, ...]
+    aside: str = ""
 
 
 EXCUSED_BY_MISSING_ROWS = frozenset(
@@ -99,7 +102,8 @@ def conclude(
     elif exercise.missing:
         verdict, reason = Verdict.UNKNOWN, "; ".join(exercise.missing)
     else:
-        verdict, reason = Verdict.HOLDS, "nothing spoke against it"
+        aside = f"; {exercise.aside}" if exercise.aside else ""
+        verdict, reason = Verdict.HOLDS, f"nothing spoke against it{aside}"
     return PropertyVerdict(
         property=prop,
         verdict=verdict,
@@ -255,6 +259,7 @@ def _queries(case: Case) -> Met:
     answered = rows[asked[rows["status"][asked] == Status.OK]]
     holders = int(((answered["f"] == Op.HOLDER) & (answered["token"] != NO_TOKEN)).sum())
     places = int(((answered["f"] == Op.PLACE) & (answered["res"] >= 0)).sum())
+    aged = int(((answered["f"] == Op.HOLDER) & (answered["spent"] & SAID > 0)).sum())
     lacks, checks = [], _checks(case)
     if checks and not asked.size:
         return checks, [] if checks["over when asked about"] else ["no hold was asked about late"]
@@ -262,7 +267,8 @@ def _queries(case: Case) -> Met:
         lacks.append(f"no answer named a holder: 0 of {len(asked)} queries")
     if not places:
         lacks.append(f"no answer gave a place in the queue: 0 of {len(asked)} queries")
-    return checks | {"queries": len(asked), "holders named": holders, "places given": places}, lacks
+    named = {"holders named": holders, "told for how long": aged, "places given": places}
+    return checks | {"queries": len(asked)} | named, lacks
 
 
 def _checks(case: Case) -> dict[str, int]:

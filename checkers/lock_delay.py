@@ -33,20 +33,44 @@ DEATHS = ("", "lost", "closed", "killed")
 
 def early_grants(case: Case) -> Iterator[Finding]:
     """At most one finding per grant that was early."""
-    found, told = table(case), set[int]()
+    told = set[int]()
     if not case.promises.delay_ns or len(rows_of(case, Op.FORCE_UNLOCK)):
         return
+    for succession, a in _deaths(case):
+        open_ns = _open_ns(case, a)
+        for b in succession.successors(a, open_ns - slack(case)):
+            if b.id not in told:
+                told.add(b.id)
+                yield _finding(case, a, b, open_ns)
+
+
+def delayed(case: Case) -> tuple[dict[str, int], str]:
+    """How many deaths closed a lock, and after how many somebody was granted it again; and what to
+    say where none was, for then no delay was put to the test. Nothing without such a promise.
+    """
+    if not case.promises.delay_ns:
+        return {}, ""
+    closed = opened = 0
+    for succession, a in _deaths(case):
+        closed += 1
+        opened += next(succession.successors(a, case.end_ns + 1), None) is not None
+    counts = {"holders that died": closed, "locks opened after a lock-delay": opened}
+    if len(rows_of(case, Op.FORCE_UNLOCK)):
+        return counts, "the lock-delay was not judged: an operator freed locks"
+    died = "1 death" if closed == 1 else f"{closed} deaths"
+    untested = f"the lock-delay was not put to the test: 0 locks opened after {died}"
+    return counts, "" if opened else untested
+
+
+def _deaths(case: Case) -> Iterator[tuple[Succession, Attempt]]:
+    """Holds that nobody gave back and of which something was acknowledged, with who came after."""
+    found = table(case)
     deaths = [ENDS.index(why) for why in DEATHS]
     for key, entries in found.by_lock().items():
         succession = Succession(case, key)
         for a in found.pick(n for n in entries.tolist() if found.ok[n] and found.why[n] in deaths):
-            if a.releases or a.lease_row < 0:
-                continue
-            open_ns = _open_ns(case, a)
-            for b in succession.successors(a, open_ns - slack(case)):
-                if b.id not in told:
-                    told.add(b.id)
-                    yield _finding(case, a, b, open_ns)
+            if not a.releases and a.lease_row >= 0:
+                yield succession, a
 
 
 def _open_ns(case: Case, a: Attempt) -> int:

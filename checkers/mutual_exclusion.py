@@ -16,6 +16,7 @@ Cost: n log n in the number of attempts, one pass per lock
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy as np
 from holdfast.checkers.columns import Indices
 from holdfast.checkers.exercise import conclude, exercise
 from holdfast.checkers.holds import Attempt, conflict, ordered_tokens
-from holdfast.checkers.lock_delay import early_grants
+from holdfast.checkers.lock_delay import delayed, early_grants
 from holdfast.checkers.over_admission import over_admissions
 from holdfast.checkers.overlaps import (
     Overlap,
@@ -58,7 +59,9 @@ def check(case: Case) -> PropertyVerdict:
     findings += early_grants(case)
     findings.sort(key=lambda finding: finding.t_ns)
     notes = [belief.told(case) for belief in stale_beliefs(case)[:MOST_NOTES]]
-    return conclude(case, PROPERTY, findings, notes, exercise(case, needs=NEEDS))
+    met, (delays, aside) = exercise(case, needs=NEEDS), delayed(case)
+    met = replace(met, counts={**met.counts, **delays}, aside=aside)
+    return conclude(case, PROPERTY, findings, notes, met)
 
 
 def _overlaps(case: Case) -> list[Overlap]:

@@ -68,6 +68,16 @@ def _first_told(case: Case) -> Ints:
     return np.where(first == np.iinfo(np.int64).max, -1, first)
 
 
+def said_ns(spent: int) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
+    """Between what two ns each duration lay that `events.spent` packed; None: not said."""
+    halves = np.array([spent & SAID, spent >> 16], np.int64)
+    first, second = (
+        (low, low + (low >> EXPONENT - 1) + 1000) if code else None
+        for code, low in zip(halves.tolist(), span_ns(halves).tolist(), strict=True)
+    )
+    return first, second
+
+
 def span_ns(code: Ints) -> Ints:
     """ns of what `events.spent` packed into half a word."""
     code = np.maximum(code - 1, 0)

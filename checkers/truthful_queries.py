@@ -3,16 +3,19 @@
 Claims
     VIOLATED: an answer names a holder whose hold was certainly over or never was, or nobody amid
     somebody's hold; it counts renewals that cannot have been, or gives the text of another hold; it
-    gives an attempt a place in the queue with more before it than can have been there, a place that
-    grows, or none while it certainly waited; a grant on the condition that nobody held since came
-    after another grant, or such a condition was said to be broken though nobody can have held.
+    says that a hold lasted longer than since its acquire was called, or shorter than since it was
+    known, or that more of its lease is left than was ever asked for; it gives an attempt a place in
+    the queue with more before it than can have been there, a place that grows, or none while it
+    certainly waited; a grant on the condition that nobody held since came after another grant, or
+    such a condition was said to be broken though nobody can have held.
 Assumes
     That a query is answered as of some instant between its call and its return. Where the order of
     grants is told by tokens, that they are promised to be ordered under the faults of the run.
 Blind to
-    A hold that ended by its lease alone: a service may end one late. Counts of renewals of locks
-    that several hold. Texts of holds where the workload gives them none. The length of a queue
-    where unknown acquires may stand in it.
+    A hold that ended by its lease alone: a service may end one late. Counts of renewals, and times,
+    of locks that several hold; times that the service leaves unsaid, as a new leader does, and a
+    lease of which less is said to be left than there is. Texts of holds where the workload gives
+    them none. The length of a queue where unknown acquires may stand in it.
 Cost
     The queries, each times what was going on with its lock at the time.
 """
@@ -23,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.checkers import queried
+from holdfast.checkers.ages import wrong_age
 from holdfast.checkers.exercise import conclude, exercise
 from holdfast.checkers.holds import Attempt, by_id, by_lock
 from holdfast.checkers.lines import paths
@@ -49,6 +53,7 @@ class Query:
     res: int
     inv_ns: int
     ret_ns: int
+    spent: int = 0
     text: str = ""
 
 
@@ -84,6 +89,7 @@ def _queries(case: Case, op: Op) -> Iterator[Query]:
                 res=int(one["res"]),
                 inv_ns=int(one["t_inv"]),
                 ret_ns=int(one["t_ret"]),
+                spent=int(one["spent"]),
                 text=case.history.strings[int(one["err"])] if op is Op.HOLDER else "",
             )
 
@@ -112,7 +118,7 @@ def _about_holder(case: Case, query: Query, story: LockStory) -> Wrong | None:
     if query.text and not _may_carry(query, story, named):
         return f"{query.text!r} is not what that hold carried", tuple(a.row for a in named[:1])
     if any(a.inv_ns <= query.ret_ns and not story.over(a, query.inv_ns) for a in named):
-        return _about_renewals(case, query, named)
+        return _about_the_hold(case, query, named)
     if story.unknown_before(query.ret_ns):
         return None
     if not named:
@@ -126,15 +132,19 @@ def _may_carry(query: Query, story: LockStory, named: Sequence[Attempt]) -> bool
     return any(carried(a.id) == query.text for a in (*named, *unknown))
 
 
-def _about_renewals(case: Case, query: Query, named: Sequence[Attempt]) -> Wrong | None:
-    """An adapter may renew once by itself, before it hands a queued grant on."""
+def _about_the_hold(case: Case, query: Query, named: Sequence[Attempt]) -> Wrong | None:
+    """What it says of the hold's renewals and times, where it is clear whose hold is meant.
+
+    An adapter may renew once by itself, before it hands a queued grant on.
+    """
     holder = named[0]
     if len(named) > 1 or holder.mode != Mode.EXCLUSIVE or holder.status is not Status.OK:
         return None
     least, most = queried.renewals(case, holder, query.inv_ns, query.ret_ns)
-    if least <= query.res <= most + 1:
-        return None
-    return f"it had been renewed {least} to {most} times, not {query.res}", (holder.row,)
+    if not least <= query.res <= most + 1:
+        return f"it had been renewed {least} to {most} times, not {query.res}", (holder.row,)
+    wrong = wrong_age(case, holder, query.spent, query.inv_ns, query.ret_ns)
+    return None if wrong is None else (wrong, (holder.row,))
 
 
 def _about_place(case: Case, query: Query, story: LockStory) -> Wrong | None:

@@ -17,6 +17,7 @@ from functools import partial
 from itertools import cycle
 from typing import Any
 
+from holdfast.harness.claims import Claims
 from holdfast.harness.clock import SECOND, now_ns
 from holdfast.harness.events import (
     NO_TOKEN,
@@ -30,6 +31,7 @@ from holdfast.harness.events import (
     Terms,
     attempt_id,
     carried,
+    spent,
 )
 from holdfast.harness.guard import CANCELLED, Guard, unforeseen
 from holdfast.harness.phase import GO
@@ -68,6 +70,7 @@ class Context:
     rng       this client's own stream of chance
     now_ns    the clock of the run
     guard     bounds every call under way
+    claims    what it was granted and told that it lost; whom to call then
     thread    makes the calls of a blocking client; None for one of coroutines
     """
 
@@ -82,8 +85,7 @@ class Context:
         self._able: Any = parts.lock_client
         self._recorder = parts.recorder
         self._attempts = 0
-        self._held: dict[int, str] = {}
-        self._lost: set[int] = set()
+        self.claims = Claims()
         self.guard = Guard()
         self._wire: str = getattr(parts.lock_client, "wire", "")
         blocking = getattr(parts.lock_client, "blocking", False)
@@ -131,7 +133,7 @@ class Context:
         self._attempts += 1
         attempt = attempt_id(self.process, self._attempts)
         ttl = self.lease_ns if ttl_ns is None else ttl_ns
-        self._held[attempt] = lock
+        self.claims.asked(attempt)
         edges = {"attempt": attempt, "arg": ttl, "aux": wait_ns, "mode": int(terms.mode)}
         edges["op"] = terms.packed()
         edges["late"] = max(0, self.now_ns() - due_ns) // 1000 if due_ns else 0
@@ -150,7 +152,7 @@ class Context:
             guard_ns=max(wait_ns, 0) + GUARD_NS,
         )
         if answer.outcome is not Status.OK and answer.error != CANCELLED:
-            del self._held[attempt]
+            self.claims.over(attempt)
             return None
         grant = Grant(
             lock=lock,
@@ -163,6 +165,7 @@ class Context:
             # Whoever cancels its call does not want the lock, and gives back what it may have got.
             await self.release(grant)
             return None
+        self.claims.acquired(grant)
         return grant
 
     async def try_acquire(
@@ -199,10 +202,11 @@ class Context:
         key = self._recorder.intern(lock)
         row = self._recorder.invoke(op, self.process, key, attempt=attempt)
         said: Queried = await self._able.query(lock, attempt=attempt)
-        res = said.renewals if op is Op.HOLDER else said.place
-        token = said.token if op is Op.HOLDER else None
-        err = self._recorder.intern(said.error or (said.metadata if op is Op.HOLDER else ""))
-        self._recorder.complete(row, said.outcome, token=token, res=res, err=err)
+        err, more = said.error, dict[str, Any](res=said.place)
+        if op is Op.HOLDER:
+            err, told = err or said.metadata, spent(said.held_ns, said.left_ns)
+            more = {"res": said.renewals, "token": said.token, "spent": told}
+        self._recorder.complete(row, said.outcome, err=self._recorder.intern(err), **more)
         return said
 
     async def renew(self, grant: Grant, *, ttl_ns: int | None = None) -> bool:
@@ -226,8 +230,7 @@ class Context:
         )
         if answer.error == CANCELLED:
             return await self.release(grant)
-        self._held.pop(grant.attempt, None)
-        self._lost.discard(grant.attempt)
+        self.claims.over(grant.attempt)
         return answer.outcome is Status.OK
 
     async def read(self, grant: Grant, *, key: str = "") -> int:
@@ -244,7 +247,7 @@ class Context:
 
     def lost(self, grant: Grant) -> bool:
         """Whether this client was told that it no longer holds."""
-        return grant.attempt in self._lost
+        return self.claims.is_lost(grant.attempt)
 
     def tell(
         self,
@@ -264,9 +267,9 @@ class Context:
         row = recorder.invoke(op, self.process, key, attempt=attempt, token=token)
         recorder.complete(row, Status.OK, res=res)
         if op is Op.LOST:
-            self._lost.add(attempt)
+            self.claims.lost(attempt)
         elif op is Op.CLOSED:
-            self._lost.update(self._held)
+            self.claims.all_lost()
 
     @contextlib.asynccontextmanager
     async def renewing(
@@ -307,8 +310,7 @@ class Context:
                 reply = await resource.read(where, op=name, attempt=attempt, token=token)
             else:
                 sent = {"op": name, "attempt": attempt, "token": token, "base": base}
-                once = repeats == ONCE
-                reply = await resource.write(where, **sent, once=once)
+                reply = await resource.write(where, **sent, once=(once := repeats == ONCE))
                 if repeats > 0:
                     more = [await resource.write(where, **sent, once=once) for _ in range(repeats)]
                     reply = best([reply, *more])

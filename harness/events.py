@@ -81,6 +81,8 @@ COLUMNS: dict[Op, dict[str, str]] = {
     Op.HOLDER: {
         "token": "of the hold that was named (-1: nobody holds)",
         "res": "renewals that it was said to have had",
+        "spent": "how long it was said to have lasted, and how much of its lease to be left, as"
+        " `spent` packs them",
         "err": "of an ok: the text that it was said to carry, index into the writer's strings",
     },
     Op.PLACE: {"res": "how many wait before this attempt, as answered (-1: it does not wait)"},
@@ -117,7 +119,8 @@ mode           `Mode` of an acquire
 late           how long after it was due the call was made, us (0: in time, or due at no time)
 tx, rx         how much later than the call the request left, and how much earlier than its return
                the answer came, by the kernel's stamps, ns; they count where `flags` says so
-spent          of an acquire: where the service itself says what it spent on it, see `spent`
+spent          two durations as the service itself measured them, see `spent`; of an acquire how
+               long it waited to be proposed, and for its commit
 flags          LEFT | CAME of its edges that the kernel stamped
 status         `Status`, written last
 SERVED_* rows are the resource's own log, in its own order: OK = accepted, FAIL = rejected.
@@ -166,17 +169,19 @@ ROW_FIELDS: tuple[tuple[str, str], ...] = (
 )
 
 
-def spent(waited_ns: int, commit_ns: int) -> int:
+def spent(first_ns: int | None, second_ns: int | None) -> int:
     """Two durations as the service measured them, in column `spent`; 0 stands for not said.
 
-    How long the request waited before it was proposed, in the low half, and how long its commit
-    took from there: each as one more than exponent << 11 | fraction, of microseconds, rounded down
-    by less than a thousandth (and by less than a microsecond).
+    The first in the low half, the second above it: each as one more than exponent << 11 |
+    fraction, of microseconds, rounded down by less than a thousandth (and by less than a
+    microsecond).
     """
-    return _rounded(commit_ns) << 16 | _rounded(waited_ns)
+    return _rounded(second_ns) << 16 | _rounded(first_ns)
 
 
-def _rounded(span_ns: int) -> int:
+def _rounded(span_ns: int | None) -> int:
+    if span_ns is None:
+        return 0
     us = max(0, span_ns) // 1000
     exponent = max(0, us.bit_length() - 11)
     return min((exponent << 11 | us >> exponent) + 1, (1 << 16) - 1)

@@ -316,6 +316,8 @@ class Queried:
     token, renewals   of the hold in force; NO_TOKEN: nobody holds
     place             how many wait before the attempt; -1: it does not wait
     owner, metadata   whose hold it is, and the text that it carries; "" for none
+    held_ns, left_ns  how long it has lasted and how much of its lease is left, by the service's
+                      own clock at some moment of the call; None where the service cannot tell
     """
 
     outcome: Status
@@ -324,6 +326,8 @@ class Queried:
     place: int = -1
     owner: str = ""
     metadata: str = ""
+    held_ns: int | None = None
+    left_ns: int | None = None
     error: str = ""
 
 

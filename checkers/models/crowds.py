@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from holdfast.checkers.models.lock_columns import Ints, LockColumns, Rows
-from holdfast.checkers.models.spans import Holds, Instants
+from holdfast.checkers.models.lock_columns import Bools, Ints, LockColumns, Rows
+from holdfast.checkers.models.spans import BLOCK, Holds, Instants
 
 SHOWN = 5
 """Holds that one contradiction names at most."""
@@ -53,11 +54,15 @@ class _Scale:
         self.readers = limit is None
         self.limit = len(columns) + 1 if limit is None else limit
 
-    def of(self, acquires: Rows) -> Ints:
-        """The weights of the holds of these acquires."""
+    def alone(self, acquires: Rows) -> Bools:
+        """Which holds of these acquires weigh as much as all: those of writers."""
         if not self.readers:
-            return np.ones(len(acquires), np.int64)
-        return np.where(self._shared.take(acquires), 1, self.limit).astype(np.int64)
+            return np.zeros(len(acquires), bool)
+        return ~self._shared.take(acquires)
+
+    def of(self, alone: Bools) -> Ints:
+        """What such holds weigh."""
+        return np.where(alone, self.limit, 1).astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +76,29 @@ class _Events:
 
 
 class _Level:
-    """How much holds at a moment. Holds that last no time are not counted."""
+    """How much holds at a moment. Holds that last no time are not counted.
+
+    What has the length of the history is made once and kept; all else is made block by block.
+    """
 
     def __init__(self, scale: _Scale, holds: Holds, real: Ints) -> None:
         self._scale, self._holds, self._real = scale, holds, real
-        start = holds.start.take(real)
-        self._by_start = np.argsort(start, kind="stable")
-        self._starts = start.take(self._by_start)
-        self._ends = holds.end.take(real)
+        every = len(real) == len(holds.start)
+        start = holds.start if every else holds.start.take(real)
+        self._ends = holds.end if every else holds.end.take(real)
+        self._start = start
+        if scale.readers:
+            self._starts = start.take(self._by_start)
+        else:
+            self._starts = np.sort(start, kind="stable")
+        self._alone = np.zeros(len(real) if scale.readers else 0, bool)
+        for rows in _blocks(len(self._alone)):
+            self._alone[rows] = scale.alone(holds.acquire.take(real[rows]))
         self._made: _Events | None = None
+
+    @cached_property
+    def _by_start(self) -> Ints:
+        return np.argsort(self._start, kind="stable")
 
     def too_many(self) -> Ints:
         """Events after which more holds than may."""
@@ -94,11 +113,19 @@ class _Level:
         if not self._scale.readers:
             # Whoever came found that all but a few of those before had left.
             return not (self._starts[limit:] < self._ends[:-limit]).any()
-        ends = self._ends.take(self._by_start)
-        alone = self._scale.of(self._holds.acquire.take(self._real.take(self._by_start))) > 1
-        last = np.maximum.accumulate(ends)[:-1]
-        writer = np.maximum.accumulate(np.where(alone, ends, self._starts))[:-1]
-        return not (np.where(alone[1:], last, writer) > self._starts[1:]).any()
+        return all(self._apart())
+
+    def _apart(self) -> Iterator[bool]:
+        """Of each block of holds in order of begin, whether every writer found that all before it
+        had left, and every reader all writers."""
+        last = writer = np.iinfo(np.int64).min
+        for rows in _blocks(len(self._starts)):
+            start, which = self._starts[rows], self._by_start[rows]
+            end, alone = self._ends.take(which), self._alone.take(which)
+            lasts = np.maximum.accumulate(np.append(last, end))
+            writers = np.maximum.accumulate(np.append(writer, np.where(alone, end, start)))
+            yield not (np.where(alone, lasts[:-1], writers[:-1]) > start).any()
+            last, writer = int(lasts[-1]), int(writers[-1])
 
     def at(self, event: int) -> tuple[int, int]:
         """Which hold begins with an event, and when."""
@@ -111,25 +138,42 @@ class _Level:
         Around a moment lie the holds that began before and end after it. They weigh least where
         the window begins, or just after an end in it.
         """
-        weight = self._scale.of(forced.acquire)
         limit = self._scale.limit
-        tight = np.flatnonzero(self._around(forced.low) + weight > limit)
+        counts = self._writers() if self._scale.readers else None
+        found = []
+        for rows in _blocks(len(forced.low)):
+            weight = self._scale.of(self._scale.alone(forced.acquire[rows]))
+            around = self._around(forced.low[rows], counts)
+            found.append(np.flatnonzero(around + weight > limit) + rows.start)
+        tight = np.concatenate(found) if found else np.zeros(0, np.int64)
         if not len(tight):
             return tight
         low, high = forced.low.take(tight), forced.high.take(tight)
-        fewest = self._fewest(low, high)
-        return tight[fewest + weight.take(tight) > limit]
+        weight = self._scale.of(self._scale.alone(forced.acquire.take(tight)))
+        return tight[self._fewest(low, high) + weight > limit]
 
-    def _around(self, moments: Ints) -> Ints:
+    def _writers(self) -> tuple[Rows, Rows]:
+        """How many of the first holds, in order of begin and in order of end, are writers'."""
+        came, left = (np.zeros(len(self._alone) + 1, np.int32) for _ in range(2))
+        for rows in _blocks(len(self._alone)):
+            after = slice(rows.start + 1, rows.start + 1 + len(self._alone[rows]))
+            for sums, alone in (
+                (came, self._alone.take(self._by_start[rows])),
+                (left, self._alone[rows]),
+            ):
+                np.cumsum(alone, dtype=np.int32, out=sums[after])
+                sums[after] += sums[rows.start]
+        return came, left
+
+    def _around(self, moments: Ints, writers: tuple[Rows, Rows] | None) -> Ints:
         """The weight of the holds that began before a moment and end after it."""
         begun = np.searchsorted(self._starts, moments, "left")
         over = np.searchsorted(self._ends, moments, "right")
-        if not self._scale.readers:
-            return np.asarray(begun - over, np.int64)
-        weight = self._scale.of(self._holds.acquire.take(self._real))
-        came = np.concatenate(([0], np.cumsum(weight.take(self._by_start))))
-        left = np.concatenate(([0], np.cumsum(weight)))
-        return np.asarray(came.take(begun) - left.take(over), np.int64)
+        weight = np.asarray(begun - over, np.int64)
+        if writers is not None:
+            came, left = writers
+            weight += (came.take(begun) - left.take(over)) * np.int64(self._scale.limit - 1)
+        return weight
 
     def _fewest(self, low: Ints, high: Ints) -> Ints:
         """The least that holds just after an end in (low, high]; more than may where none is."""
@@ -148,7 +192,8 @@ class _Level:
 
     def _events(self) -> _Events:
         if self._made is None:
-            weight = self._scale.of(self._holds.acquire.take(self._real))
+            alone = self._scale.alone(self._holds.acquire.take(self._real))
+            weight = self._scale.of(alone)
             times = np.concatenate((self._ends, self._starts))
             change = np.concatenate((-weight, weight.take(self._by_start)))
             who = np.concatenate((self._real, self._real.take(self._by_start)))
@@ -157,3 +202,8 @@ class _Level:
             change = change.take(order)
             self._made = _Events(times.take(order), change, who.take(order), np.cumsum(change))
         return self._made
+
+
+def _blocks(length: int) -> Iterator[slice]:
+    for low in range(0, length, BLOCK):
+        yield slice(low, low + BLOCK)

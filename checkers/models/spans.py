@@ -75,7 +75,7 @@ class Axis:
         self.many = columns.locks > 1
         self._lock = columns.lock
         # numpy sorts numbers of up to 16 bits by counting.
-        self._kind = next(kind for kind, most in _KINDS if columns.locks <= most)
+        self.kind = next(kind for kind, most in _KINDS if columns.locks <= most)
         if not self.many:
             return
         self._first = int(columns.inv[0])
@@ -91,11 +91,34 @@ class Axis:
         """Spans where they lie; a time of FAR is the end of the lock's stretch."""
         rows = asked.astype(np.int32), ends.astype(np.int32)
         if not self.many:
-            return low, high, *rows, np.zeros(0, self._kind)
+            return low, high, *rows, np.zeros(0, self.kind)
         place = self._lock.take(asked)
         moved = place * self._length - self._first
         latest = self._first + self._length - 1
-        return low + moved, np.minimum(high, latest) + moved, *rows, place.astype(self._kind)
+        return low + moved, np.minimum(high, latest) + moved, *rows, place.astype(self.kind)
+
+
+class _Filled:
+    """Columns of spans, filled part by part: a page is touched once, and nothing is joined."""
+
+    def __init__(self, most: int, axis: Axis) -> None:
+        kinds = (np.int64, np.int64, np.int32, np.int32, axis.kind)
+        self._columns: list[npt.NDArray[Any]] = [np.empty(most, kind) for kind in kinds]
+        self._filled = [0] * len(self._columns)
+
+    def add(self, part: _Part) -> None:
+        """One part more; places are left out where there is one lock."""
+        for at, (column, piece) in enumerate(zip(self._columns, part, strict=True)):
+            begun = self._filled[at]
+            self._filled[at] += len(piece)
+            column[begun : self._filled[at]] = piece
+
+    def part(self) -> _Part:
+        """All of them."""
+        low, high, asked, ends, place = (
+            column[:filled] for column, filled in zip(self._columns, self._filled, strict=True)
+        )
+        return low, high, asked, ends, place
 
 
 def spans(columns: LockColumns, *, leases: bool) -> Spans:
@@ -105,7 +128,7 @@ def spans(columns: LockColumns, *, leases: bool) -> Spans:
     """
     axis = Axis(columns)
     acquire, ended, counts = _joined(columns)
-    holds, instants, wrong = list[_Part](), list[_Part](), list[Ints]()
+    holds, instants, wrong = _Filled(columns.attempts, axis), list[_Part](), list[Ints]()
     for low in range(0, len(columns), BLOCK):
         rows = np.flatnonzero(columns.release[low : low + BLOCK]) + low
         if counts is not None:
@@ -116,7 +139,7 @@ def spans(columns: LockColumns, *, leases: bool) -> Spans:
             wrong.append(rows[(asked < 0) & columns.ok[rows]])
             rows, asked = rows[asked >= 0], asked[asked >= 0]
         hold, instant, never = _of_releases(columns, axis, rows, asked, leases=leases)
-        holds.append(hold)
+        holds.add(hold)
         instants.append(instant)
         wrong.append(never)
     asked = acquire[~ended & (acquire >= 0)].astype(np.intp)
@@ -125,10 +148,10 @@ def spans(columns: LockColumns, *, leases: bool) -> Spans:
     if leases:
         instants.append(axis.part(columns.inv[asked], columns.ret[asked], asked, ends))
     else:
-        holds.append(axis.part(columns.ret[asked], np.full(len(asked), FAR), asked, ends))
+        holds.add(axis.part(columns.ret[asked], np.full(len(asked), FAR), asked, ends))
     return Spans(
-        holds=Holds(*_in_order(columns, _by_lock(axis, holds))),
-        instants=Instants(*_by_lock(axis, instants)),
+        holds=Holds(*_in_order(columns, _by_lock(axis, holds.part()))),
+        instants=Instants(*_by_lock(axis, _as_one(instants))),
         wrong=np.sort(np.concatenate(wrong)),
     )
 
@@ -186,13 +209,18 @@ def _of_releases(
     return holds, instants, np.delete(rows, fits)
 
 
-def _by_lock(axis: Axis, parts: list[_Part]) -> tuple[Ints, Ints, Rows, Rows]:
-    """All parts as one, lock after lock and else as they came."""
+def _as_one(parts: list[_Part]) -> _Part:
     low, high, asked, ends, place = (np.concatenate(column) for column in zip(*parts, strict=True))
-    if axis.many:
-        order = np.argsort(place, kind="stable")
-        low, high, asked, ends = (column.take(order) for column in (low, high, asked, ends))
-    return low, high, asked, ends
+    return low, high, asked, ends, place
+
+
+def _by_lock(axis: Axis, part: _Part) -> tuple[Ints, Ints, Rows, Rows]:
+    """Spans lock after lock, and else as they came."""
+    low, high, asked, ends, place = part
+    if not axis.many:
+        return low, high, asked, ends
+    order = np.argsort(place, kind="stable")
+    return low.take(order), high.take(order), asked.take(order), ends.take(order)
 
 
 def _in_order(

@@ -128,6 +128,13 @@ MUTANTS: dict[str, Mutant] = {
         breaks="truthful-queries",
         seeds=200,
     ),
+    "age-since-renewal": Mutant(
+        part="reference",
+        area="terms",
+        says="asked how long somebody has held, it tells for how long since the last renewal",
+        breaks="truthful-queries",
+        seeds=200,
+    ),
     "stale-metadata": Mutant(
         part="reference",
         area="terms",

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from holdfast import simulating
 from holdfast.checkers.calibration import calibration
+from holdfast.checkers.crowding import crowding
 from holdfast.commands import prepare
 from holdfast.harness import history, judge, store
 from holdfast.harness.case import Case
@@ -22,14 +23,20 @@ from holdfast.harness.errors import UsageError
 from holdfast.harness.plan import Plan, parse, suggest
 from holdfast.trials import Shown, of_verdicts
 
-MEASURES = ("breaks", "calibration")
+MEASURES: dict[str, Callable[[Case], Mapping[str, Any]] | None] = {
+    "breaks": None,
+    "calibration": calibration,
+    "requests": crowding,
+}
 KEYS = ("key", "values", "seeds", "measure")
 IN_LISTS = ("fault", "nemesis")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sweep:
-    """measure "breaks": which value violates something; "calibration": what a lease costs."""
+    """measure "breaks": which value violates something; "calibration": what a lease costs;
+    "requests": what a grant costs.
+    """
 
     key: str
     values: tuple[str, ...]
@@ -69,7 +76,7 @@ def read(table: dict[str, Any], where: str) -> Sweep:
     if not isinstance(told, dict):
         raise UsageError(f"{where}: no table [sweep] with a key and values")
     problems = [f"{where}: sweep: {suggest(key, KEYS, 'key')}" for key in told if key not in KEYS]
-    key, values, measure = told.get("key"), told.get("values"), told.get("measure", MEASURES[0])
+    key, values, measure = told.get("key"), told.get("values"), told.get("measure", "breaks")
     seeds = told.get("seeds", 1)
     if not isinstance(key, str):
         problems.append(f'{where}: sweep: key must be text, as in key = "lease"')
@@ -78,7 +85,7 @@ def read(table: dict[str, Any], where: str) -> Sweep:
     if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
         problems.append(f"{where}: sweep: seeds must be a number, at least 1")
     if measure not in MEASURES:
-        problems.append(f"{where}: sweep: {suggest(str(measure), MEASURES, 'measure')}")
+        problems.append(f"{where}: sweep: {suggest(str(measure), tuple(MEASURES), 'measure')}")
     if problems:
         raise UsageError(*problems)
     assert isinstance(key, str) and isinstance(values, list) and isinstance(seeds, int)
@@ -106,6 +113,7 @@ def steps(
 ) -> Iterator[Step]:
     """The runs of each value, in the order of the values. UsageError before the first of them."""
     plans = {value: plan_at(table, sweep, value) for value in sweep.values}
+    measure = MEASURES[sweep.measure]
     for value, plan in plans.items():
         done = [_one(replace(plan, seed=seed + n), again, out) for n in range(sweep.seeds)]
         yield Step(
@@ -113,7 +121,7 @@ def steps(
             shown=tuple(of_verdicts(verdicts) for verdicts, _ in done),
             codes=tuple(int(verdicts["exit_code"]) for verdicts, _ in done),
             untested=tuple(_untested(verdicts) for verdicts, _ in done),
-            measured=tuple(calibration(case) for _, case in done if sweep.measure == "calibration"),
+            measured=tuple(measure(case) for _, case in done) if measure else (),
         )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.checkers.lock_delay import delayed
 from holdfast.checkers.mutual_exclusion import check
 from holdfast.harness.clock import SECOND
+from holdfast.harness.verdict import Verdict
 from tests.checkers.shorthand import case
 
 DELAYED = {"bound": "session", "delay_ns": 4 * SECOND}
@@ -42,3 +44,34 @@ def test_an_operator_opens_a_lock_at_once() -> None:
 
 def test_a_told_loss_shortens_no_delay() -> None:
     assert kinds("0L@5.5 1a?@6 1a+2@8.8") == ["early-grant"]
+
+
+def test_locks_that_opened_after_a_delay_are_counted() -> None:
+    exercised = check(case(HELD + "1a?@6 1a+2@9.1 1r?@20 1r+@20.1", promises=DELAYED)).exercised
+    assert exercised["holders that died"] == 1
+    assert exercised["locks opened after a lock-delay"] == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "died", "says"),
+    [
+        (HELD + "0r?@1 0r+@1.1 1a?@2 1a+2@2.1 1r?@3 1r+@3.1", 0, "0 locks opened after 0 deaths"),
+        (HELD + "1a?@0.6 1Q@0.7 1a~@20", 1, "0 locks opened after 1 death"),
+    ],
+)
+def test_a_delay_that_was_not_put_to_the_test_says_so(told: str, died: int, says: str) -> None:
+    counts, aside = delayed(case(told, promises=DELAYED))
+    assert counts == {"holders that died": died, "locks opened after a lock-delay": 0}
+    assert says in aside
+
+
+def test_what_holds_says_that_its_delay_was_not_put_to_the_test() -> None:
+    told = HELD + "1a?@0.6 1Q@0.7 0r?@1 0r+@1.1 1a+2@1.2 1h?@1.3 1h+/5@1.4 1r?@2 1r+@2.1"
+    verdict = check(case(told, promises=DELAYED))
+    assert verdict.verdict is Verdict.HOLDS, verdict.reason
+    assert "lock-delay was not put to the test" in verdict.reason
+    assert "lock-delay" not in check(case(told, promises={"bound": "session"})).reason
+
+
+def test_an_operator_leaves_the_delay_unjudged() -> None:
+    assert "operator" in delayed(case(HELD + "9f?@1 9f+@1.1", promises=DELAYED))[1]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.checkers import truthful_queries
-from holdfast.harness.events import CHANGED, Op, Status, Terms, attempt_id, carried
+from holdfast.harness.clock import SECOND
+from holdfast.harness.events import CHANGED, Op, Status, Terms, attempt_id, carried, spent
 from holdfast.harness.verdict import Verdict
 from tests.checkers.shorthand import case, history, on
 
@@ -117,6 +118,32 @@ def test_a_hold_carries_its_own_text(text: str, says: str, found: list[str]) -> 
     told.strings.append(says)  # type: ignore[attr-defined]
     told.rows["err"][told.rows["f"] == Op.HOLDER] = len(told.strings) - 1
     assert [finding.kind for finding in truthful_queries.check(case(told)).findings] == found
+
+
+@pytest.mark.parametrize(
+    ("held", "left", "found"),
+    [
+        (2.0, None, []),
+        (4.1, None, ["false-answer"]),
+        (0.9, None, ["false-answer"]),
+        (None, 10.0, []),
+        (None, 10.1, ["false-answer"]),
+        (None, None, []),
+    ],
+)
+def test_a_hold_is_as_old_as_it_can_be(
+    held: float | None, left: float | None, found: list[str]
+) -> None:
+    told = history("0a? 0a+7 1q?@2 1q+7=0@4")
+    ages = (None if age is None else round(age * SECOND) for age in (held, left))
+    told.rows["spent"][told.rows["f"] == Op.HOLDER] = spent(*ages)
+    assert [finding.kind for finding in truthful_queries.check(case(told)).findings] == found
+
+
+def test_a_renewal_for_longer_leaves_more_of_a_lease() -> None:
+    told = history("0a? 0a+7 0n?/20 0n+/20 1q? 1q+7=1")
+    told.rows["spent"][told.rows["f"] == Op.HOLDER] = spent(None, 19 * SECOND)
+    assert truthful_queries.check(case(told)).findings == ()
 
 
 def test_nothing_asked_is_nothing_known() -> None:

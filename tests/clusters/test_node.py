@@ -172,3 +172,37 @@ def test_the_leader_expires_a_lease_at_its_end_through_the_log() -> None:
     effects = commit(node, granted_ns + SECOND // 10, 4)
     assert node.locks.fate("a", 1, 1) == "expired"
     assert [frame.get("event") for _, frame in effects.replies] == ["lost"]
+
+
+def times(effects: Effects) -> list[tuple[int | None, int | None]]:
+    """For how long the replies say that somebody has held, and for how long still."""
+    return [(frame.get("held_ns"), frame.get("left_ns")) for _, frame in effects.replies]
+
+
+def test_a_leader_says_how_old_a_hold_is_by_its_own_clock() -> None:
+    node = leader()
+    named = {"session": 2, "lock": "a", "attempt": 1}
+    acquire = {"seq": 1, "done": 0, "ttl_ns": SECOND, "wait_ns": 0, "owner": "c"}
+    renew = {"seq": 2, "done": 1, "token": 1, "ttl_ns": SECOND}
+    question = asks("holder", lock="a", attempt=-1)
+    node.step(SECOND, [asks("open", ttl_ns=0), asks("acquire", **named, **acquire)])
+    commit(node, SECOND + 5, 3)
+    node.step(SECOND + 10, [question])
+    assert times(commit(node, SECOND + 20, 4)) == [(15, SECOND - 15)]
+    node.step(SECOND + 30, [asks("renew", **named, **renew), question])
+    assert times(commit(node, SECOND + 40, 6))[1:] == [(35, SECOND)], "a renewal is no grant"
+    release = {"seq": 3, "done": 2, "token": 1}
+    node.step(SECOND + 50, [asks("release", **named, **release), question])
+    assert times(commit(node, SECOND + 60, 8))[1:] == [(None, None)]
+
+
+def test_a_new_leader_does_not_say_how_old_a_hold_is() -> None:
+    node = follower()
+    node.step(9 * SECOND)
+    votes = [GiveVote(sender="n3", term=2, pre=pre, given=True) for pre in (True, False)]
+    node.step(9 * SECOND, votes)
+    question = asks("holder", lock="a", attempt=-1)
+    node.step(9 * SECOND, [question])
+    reply = Appended(sender="n3", term=2, ok=True, index=5)
+    answered = node.step(10 * SECOND, [reply])
+    assert times(answered) == [(None, SECOND // 10)]

@@ -169,6 +169,17 @@ def test_a_short_lease_ends_too_soon_and_without_one_nobody_recovers(capsys: Cap
     assert 0.9 < found["section_p99_ns"] / 1e9 < 4
 
 
+def test_a_queue_asks_for_no_more_requests_the_more_clients_there_are(capsys: Capture) -> None:
+    words = ("sweep-clients", "--values", "2,12", "--time", "2s")
+    found = json.loads(holdfast(capsys, "scenario", *words, "--json").out)
+    few, many = (step["measured"][0] for step in found["steps"])
+    assert (few["clients"], many["clients"]) == (2, 12)
+    assert many["requests_per_grant"] < 1.2 * few["requests_per_grant"]
+    assert many["latency_ns"]["p50"] > 3 * few["latency_ns"]["p50"]
+    shown = holdfast(capsys, "scenario", *words)
+    assert (shown.code, f"{many['grants']} grants" in shown.out) == (0, True)
+
+
 def test_a_sweep_says_so_where_it_cannot_be_run(capsys: Capture) -> None:
     said = holdfast(capsys, "scenario", "sweep-delay", "--backend", "local")
     assert (said.code, "runs on --backend sim only" in said.err) == (2, True)

@@ -225,6 +225,61 @@ def test_a_closed_session_loses_everything_it_held(tmp_path: Path) -> None:
     record(tmp_path, Lock(granted), story)
 
 
+def test_who_wants_to_hear_of_grants_and_losses_is_called(tmp_path: Path) -> None:
+    heard: list[tuple[str, int]] = []
+
+    async def story(ctx: Context) -> None:
+        ctx.claims.on_acquired(lambda grant: heard.append(("acquired", grant.attempt & 255)))
+        ctx.claims.on_lost(lambda grant: heard.append(("lost", grant.attempt & 255)))
+        first, second, third = [await ctx.acquire("db", wait_ns=0) for _ in range(3)]
+        assert first is not None
+        assert second is not None
+        assert third is not None
+        await ctx.release(first)
+        for _ in range(2):
+            ctx.tell(Op.LOST, attempt=second.attempt, lock="db", text="expired")
+        ctx.tell(Op.CLOSED, attempt=0, lock="", text="connection reset")
+
+    record(tmp_path, Lock(granted), story)
+    assert heard == [*(("acquired", n) for n in (1, 2, 3)), ("lost", 2), ("lost", 3)]
+
+
+def test_a_loss_is_not_told_before_its_grant(tmp_path: Path) -> None:
+    heard: list[str] = []
+    contexts: list[Context] = []
+
+    async def lost_on_the_way() -> Answer:
+        contexts[0].tell(Op.LOST, attempt=3 << 32 | 1, lock="db", text="expired")
+        return GRANTED
+
+    async def story(ctx: Context) -> None:
+        contexts.append(ctx)
+        ctx.claims.on_acquired(lambda grant: heard.append("acquired"))
+        ctx.claims.on_lost(lambda grant: heard.append("lost"))
+        grant = await ctx.acquire("db", wait_ns=0)
+        assert grant is not None
+        assert ctx.lost(grant)
+
+    record(tmp_path, Lock(lost_on_the_way), story)
+    assert heard == ["acquired", "lost"]
+
+
+def test_a_refused_acquire_is_told_to_nobody(tmp_path: Path) -> None:
+    heard: list[Grant] = []
+
+    async def refused() -> Answer:
+        return Answer(outcome=Status.FAIL, error="held")
+
+    async def story(ctx: Context) -> None:
+        ctx.claims.on_acquired(heard.append)
+        ctx.claims.on_lost(heard.append)
+        assert await ctx.try_acquire("db") is None
+        ctx.tell(Op.CLOSED, attempt=0, lock="", text="connection reset")
+
+    record(tmp_path, Lock(refused), story)
+    assert heard == []
+
+
 def test_a_write_names_itself_by_process_and_row(tmp_path: Path) -> None:
     resource = Register(Reply(outcome=Status.FAIL, version=9, error="stale"))
 

@@ -16,14 +16,13 @@ from typing import Any
 
 from holdfast.clusters.systems.reference import sequencers
 from holdfast.clusters.systems.reference.beliefs import Held, Wait
-from holdfast.clusters.systems.reference.meaning import meant, said
+from holdfast.clusters.systems.reference.meaning import described, meant, said
 from holdfast.clusters.systems.reference.options import read
 from holdfast.clusters.systems.reference.requests import MAX_NS
 from holdfast.clusters.systems.reference.talk import UNANSWERED, Talk
 from holdfast.clusters.systems.reference.wire import Frame
 from holdfast.harness.clock import SECOND
 from holdfast.harness.events import (
-    NO_TOKEN,
     PLAIN,
     Answer,
     Grant,
@@ -136,16 +135,7 @@ class ReferenceClient:
         """As `QueryLockClient`; asked of the log, not of what a leader remembers."""
         until_s = self._until(self._call_s)
         answer = await self._talk.plain("holder", until_s=until_s, lock=lock, attempt=attempt)
-        if answer["is"] not in ("free", "held-by"):
-            return Queried(outcome=Status.INFO, error=str(answer["is"]))
-        return Queried(
-            outcome=Status.OK,
-            token=answer.get("token", NO_TOKEN),
-            renewals=answer.get("renewals", 0),
-            place=answer["place"],
-            owner=answer.get("owner", ""),
-            metadata=answer.get("metadata", ""),
-        )
+        return described(answer, leases=not self._session_ns)
 
     async def check(self, grant: Grant) -> Answer:
         """As `SequencerLockClient`; what is shown is the sequencer of the hold."""

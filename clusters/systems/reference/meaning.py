@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.clusters.systems.reference.wire import Frame
 from holdfast.harness.events import NO_TOKEN, PLAIN, Answer, Status, Terms
+from holdfast.harness.ports import Queried
 
 MEANING: dict[str, Status] = {
     "granted": Status.OK,
@@ -37,6 +38,22 @@ def meant(answer: Frame) -> Answer:
         token=answer.get("token", NO_TOKEN) if outcome is Status.OK else NO_TOKEN,
         ttl_ns=answer.get("ttl_ns", 0) if outcome is Status.OK else 0,
         error="" if outcome is Status.OK else f"{word}: {detail}" if detail else word,
+    )
+
+
+def described(answer: Frame, *, leases: bool) -> Queried:
+    """What the service says of who holds. leases: a hold has one of its own, not its session's."""
+    if answer["is"] not in ("free", "held-by"):
+        return Queried(outcome=Status.INFO, error=str(answer["is"]))
+    return Queried(
+        outcome=Status.OK,
+        token=answer.get("token", NO_TOKEN),
+        renewals=answer.get("renewals", 0),
+        place=answer["place"],
+        owner=answer.get("owner", ""),
+        metadata=answer.get("metadata", ""),
+        held_ns=answer.get("held_ns"),
+        left_ns=answer.get("left_ns") if leases else None,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from holdfast.clusters.systems.reference.ages import Ages
 from holdfast.clusters.systems.reference.api_mutants import LOCKS
 from holdfast.clusters.systems.reference.asking_mutants import ASKING
 from holdfast.clusters.systems.reference.consensus import Consensus, Effects
@@ -138,6 +139,19 @@ class ImpatientLeader(LockNode):
                 self._on_due(expiry(hold))
 
 
+class AgesSinceRenewal(Ages):
+    """Takes every renewal for a grant."""
+
+    def counted(self, hold: Hold, now_ns: int) -> None:
+        super().counted(replace(hold, renewals=0), now_ns)
+
+
+class AgeSinceRenewal(LockNode):
+    """Asked how long somebody has held, tells for how long since the last renewal."""
+
+    ages_type = AgesSinceRenewal
+
+
 class WallClock(LockNode):
     """Counts leases, waits and sessions on the clock that shows the time of day."""
 
@@ -184,6 +198,7 @@ NODES: dict[str, type[LockNode]] = {
     "wall-clock": WallClock,
     "early-expiry": EarlyExpiry,
     "impatient-leader": ImpatientLeader,
+    "age-since-renewal": AgeSinceRenewal,
     "lone-commit": _agreeing(LoneCommit),
     "blind-vote": _agreeing(BlindVote),
     "small-quorum": _agreeing(SmallQuorum),

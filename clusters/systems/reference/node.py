@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.clusters.systems.reference.ages import Ages
 from holdfast.clusters.systems.reference.consensus import Consensus, Role, Timing
 from holdfast.clusters.systems.reference.locks import Locks
 from holdfast.clusters.systems.reference.messages import (
@@ -95,6 +96,7 @@ class LockNode:
 
     locks_type = Locks
     consensus_type = Consensus
+    ages_type = Ages
     clocks: Mapping[str, Callable[[], int]] = CLOCKLESS
 
     def __init__(
@@ -122,6 +124,7 @@ class LockNode:
         self._timed: list[tuple[dict[str, Any], int]] = []
         self._connections: dict[int, int] = {}
         self._timers = Timers()
+        self._ages = self.ages_type()
         self._replies: list[tuple[int, Mapping[str, Any]]] = []
 
     @property
@@ -285,7 +288,9 @@ class LockNode:
             if term != entry.term:
                 self._reply(connection, number, {"is": "deposed"})
             elif came_ns < 0:
-                self._reply(connection, number, answer)
+                asks = entry.command is not None and entry.command["op"] == "holder"
+                said = self._ages.told(answer, now_ns) if asks else answer
+                self._reply(connection, number, said)
             else:
                 frame = {"id": number, **answer, "coord_ns": proposed_ns - came_ns}
                 self._replies.append((connection, frame))
@@ -303,6 +308,7 @@ class LockNode:
             return
         self.serving = True
         self._timers.clear()
+        self._ages.clear()
         for name, lock in self.locks.locks.items():
             if lock.closed:
                 self._on_event(now_ns, Closed(lock=name, since=lock.closed))
@@ -312,6 +318,7 @@ class LockNode:
                 self._on_event(now_ns, Queued(waiter=waiter))
                 gone = ("gone", waiter.session)
                 self._timers.set(gone, now_ns + GONE_NS, gone)
+        self._ages.taken_over()
         for session in self.locks.sessions.values():
             if session.ttl_ns:
                 beat = Beat(session=session.number, ttl_ns=session.ttl_ns, beat=session.beat)
@@ -324,14 +331,17 @@ class LockNode:
         self._pending.clear()
         self._connections.clear()
         self._timers.clear()
+        self._ages.clear()
         self.serving = False
 
     def _on_event(self, now_ns: int, event: Event) -> None:
         match event:
             case Started(hold=hold):
+                self._ages.counted(hold, now_ns)
                 self._timers.set(hold_name(hold), now_ns + hold.ttl_ns, expiry(hold))
             case Ended(hold=hold, reason=reason):
                 self._timers.drop(hold_name(hold))
+                self._ages.ended(hold)
                 if reason not in ("released", "abandoned"):
                     lost = {"lock": hold.lock, "attempt": hold.attempt, "token": hold.token}
                     self._tell(hold.session, {"event": "lost", "reason": reason, **lost})

@@ -79,6 +79,9 @@ SCENARIOS: dict[str, Scenario] = {
         sweep=True,
     ),
     "sweep-skew": Scenario(says="the smallest clock step that breaks the lock", sweep=True),
+    "sweep-clients": Scenario(
+        says="what a grant costs in requests, wake-ups and time, for 2 to 50 clients", sweep=True
+    ),
     "ttl-sweep": Scenario(
         says="what a lease costs: false expiries if short, recovery time if long", sweep=True
     ),

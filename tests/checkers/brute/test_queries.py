@@ -10,7 +10,9 @@ from itertools import pairwise, product
 import pytest
 
 from holdfast.checkers.truthful_queries import check
-from holdfast.harness.events import Op, attempt_id, carried
+from holdfast.harness.case import History
+from holdfast.harness.clock import SECOND
+from holdfast.harness.events import Op, attempt_id, carried, spent
 from holdfast.harness.seeds import stream
 from tests.checkers.shorthand import case, history
 
@@ -97,6 +99,57 @@ def compare(seed: int, n: int) -> Counter[str]:
         seen["false" if found else "true"] += 1
         seen["nobody"] += answer == NOBODY
     return seen
+
+
+def told_for(
+    made: list[Held], answer: int, age: int, query: tuple[int, int]
+) -> tuple[History, str]:
+    """The history of holds and of one question, answered with a hold and its age in steps."""
+    inv, ret = query
+    # Within a step calls come first and answers last, so that touching spans meet.
+    words = [(10 * inv + 1, "9q?"), (10 * ret + 8, f"9q+{answer}=0")]
+    for h in made:
+        words += [(10 * h.inv + 2, f"{h.process}a?"), (10 * h.ret + 6, f"{h.process}a+{h.token}")]
+        words += [(10 * h.freed + 7, f"{h.process}r?"), (10 * h.out + 9, f"{h.process}r+")]
+    text = " ".join(f"{word}@{at}" for at, word in sorted(words))
+    found = history(text, lease=10_000)
+    found.rows["spent"][found.rows["f"] == Op.HOLDER] = spent(10 * age * SECOND, None)
+    return found, text
+
+
+def compare_ages(seed: int, n: int) -> Counter[str]:
+    rng = stream(seed, "ages")
+    seen: Counter[str] = Counter()
+    for _ in range(n):
+        made = holds(rng)
+        answer = min(rng.randint(1, len(made)) for _ in range(2))
+        held = made[answer - 1]
+        inv = rng.randint(held.inv, held.freed)
+        query, age = (inv, inv + rng.randint(0, 3)), rng.randint(0, 9)
+        true = any(
+            max(query[0], grant) <= grant + age <= min(query[1], freed)
+            for grant, freed in (one[answer - 1] for one in executions(made))
+        )
+        told, text = told_for(made, answer, age, query)
+        found = check(case(told)).findings
+        assert not (found and true), (text, age, found)
+        alone = answer == 1 and held.freed >= query[1]
+        # Of a hold between others, or given back meanwhile, the checker looks at less than all.
+        assert found or true or not alone, (text, age)
+        seen["false" if found else "true" if true else "missed"] += 1
+        seen["exact"] += alone
+    return seen
+
+
+def test_an_age_is_false_only_where_no_execution_makes_it_true() -> None:
+    seen = compare_ages(3, 600)
+    assert min(seen["false"], seen["true"], seen["exact"]) >= 120, seen
+
+
+@pytest.mark.power
+def test_an_age_is_false_only_where_no_execution_does_in_very_many_histories() -> None:
+    seen = compare_ages(4, 20_000)
+    assert min(seen["false"], seen["true"], seen["exact"]) >= 4_000, seen
 
 
 def test_an_answer_is_false_if_and_only_if_no_execution_makes_it_true() -> None:

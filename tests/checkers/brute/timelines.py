@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise, permutations, product
+from itertools import groupby, pairwise, permutations, product
 
 from holdfast.harness.events import NO_TOKEN, Op, Status, attempt_id
 
@@ -120,15 +120,17 @@ def _holds(one: Asked, rules: Rules) -> tuple[Hold | None, ...]:
         return (None,)
     last = one.ret if one.status is Status.OK else rules.horizon
     found: list[Hold | None] = []
+    courses = [
+        (effects, order)
+        for effects in product(*(_effects(call, rules) for call in one.calls))
+        for order in _orders(effects)
+    ]
+    says = [call in one.says(rules) for call in one.calls]
     for granted in range(one.inv, last + 1):
-        ends = [
-            end
-            for effects in product(*(_effects(call, rules) for call in one.calls))
-            for order in _orders(effects)
-            if (end := _end(one, granted, effects, order, rules)) >= 0
-        ]
-        if ends:
-            found.append((granted, min(ends)))
+        ends = [_end(one, granted, effects, order, says, rules) for effects, order in courses]
+        right = [end for end in ends if end >= 0]
+        if right:
+            found.append((granted, min(right)))
     return tuple(found)
 
 
@@ -143,10 +145,13 @@ def _effects(call: Call, rules: Rules) -> list[int | None]:
 
 def _orders(effects: tuple[int | None, ...]) -> Iterator[tuple[int, ...]]:
     """Every order of the calls that took effect which the ticks allow."""
-    done = [(tick, n) for n, tick in enumerate(effects) if tick is not None]
-    for order in permutations(done):
-        if all(a[0] <= b[0] for a, b in pairwise(order)):
-            yield tuple(n for _, n in order)
+    done = sorted((tick, n) for n, tick in enumerate(effects) if tick is not None)
+    if all(a[0] < b[0] for a, b in pairwise(done)):
+        yield tuple(n for _, n in done)
+        return
+    at_once = [[n for _, n in tied] for _, tied in groupby(done, key=lambda one: one[0])]
+    for order in product(*map(permutations, at_once)):
+        yield tuple(n for part in order for n in part)
 
 
 def _end(
@@ -154,22 +159,25 @@ def _end(
     granted: int,
     effects: tuple[int | None, ...],
     order: tuple[int, ...],
+    says: Sequence[bool],
     rules: Rules,
 ) -> int:
-    """When the hold ends at the earliest; -1 where the answers contradict that course of events."""
+    """When the hold ends at the earliest; -1 where the answers contradict that course of events.
+
+    says   of each call whether its answer tells that the attempt owned
+    """
     lease_end = one.inv + one.ttl - rules.slip
     kept_until, released, owned_until_then = granted, -1, False
     for n in order:
         call, tick = one.calls[n], effects[n]
         assert tick is not None
-        says = call in one.says(rules)
         if tick < granted or released >= 0:
-            if says:
+            if says[n]:
                 return -1
         elif call.op is Op.RENEW:
             kept_until, lease_end = tick, tick + call.ttl - rules.slip
         else:
-            released, owned_until_then = tick, says
+            released, owned_until_then = tick, says[n]
     free = {"lease": max(kept_until, lease_end), "connection": kept_until, "none": NEVER}
     if released < 0:
         return free[rules.bound]
