@@ -1,8 +1,15 @@
 """How fast clients of Redis ask, every op recorded, beside redis-benchmark in the same minute.
 
-Run: `python -m benchmarks.throughput`. One process each, nothing pipelined, SET NX PX; rounds
+Run: `python -m benchmarks.throughput [ROUNDS]`. Nothing is pipelined, and each op is one SET NX PX,
+redis-benchmark's too: `redis-benchmark -P 1 -c CONNECTIONS SET lock owner NX PX 10000`. Rounds
 alternate, so that a busy machine slows all alike. The numbers to compare are the ratios to
 redis-benchmark and the CPU an op; uvloop is used where it is installed.
+
+"protocol" is what our adapter for Redis speaks through, each op recorded. "adapter" is that one
+as a worker runs it: a task for each client, the bound on its call, the row. "per core" shares the
+connections among as many processes as there are cores, as a run with many paced clients does.
+"hiredis" is redis-py with its parser in C, as `pip install redis[hiredis]` has it; "bare" is the
+library alone: nothing is recorded. "stamped" has the stamps of the kernel, too.
 """
 
 from __future__ import annotations
@@ -13,6 +20,7 @@ import importlib
 import importlib.util
 import json
 import os
+import random
 import resource
 import shutil
 import statistics
@@ -22,17 +30,22 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast.clusters.libraries import fetch
+from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.lean import Lean
+from holdfast.clusters.systems.redis.own import OwnRedisLock
 from holdfast.clusters.systems.redis.resp import encoded
 from holdfast.clusters.systems.redis.system import LIBRARIES
+from holdfast.harness.client import Context, Parts
+from holdfast.harness.clock import SECOND
 from holdfast.harness.events import Op, Status
-from holdfast.harness.ports import CALL
+from holdfast.harness.phase import GO
+from holdfast.harness.ports import CALL, ClientSetup
 from holdfast.harness.segments import Recorder
 from holdfast.harness.steady import KernelStamps
 
@@ -40,8 +53,13 @@ CONNECTIONS = (10, 50, 200)
 ROUNDS = 5
 OPS = {
     "redis-benchmark": 20_000,
-    "own": 20_000,
-    "own, uvloop": 20_000,
+    "protocol": 20_000,
+    "protocol, uvloop": 20_000,
+    "protocol, per core": 20_000,
+    "protocol, uvloop, per core": 20_000,
+    "adapter": 10_000,
+    "adapter, per core": 10_000,
+    "adapter, stamped, per core": 10_000,
     "redis-py, bare": 4_000,
     "redis-py": 4_000,
     "redis-py, stamped": 4_000,
@@ -50,24 +68,23 @@ OPS = {
     "hiredis": 4_000,
     "hiredis, stamped": 4_000,
     "hiredis, asyncio, bare": 4_000,
+    "hiredis, asyncio, uvloop, bare": 4_000,
 }
-"""Ops of a round. "hiredis" is redis-py with its parser in C, as `pip install redis[hiredis]` has
-it; "bare" is the library alone: nothing is recorded."""
+"""Ops of a round."""
 HIREDIS = "hiredis==3.5.0"
-PORT = 17_379
+ADDRESS = "127.0.77.1"
+"""Ours alone: the adapter knows no port but the usual one."""
 WORDS = ("SET", "lock", "owner", "NX", "PX", 10_000)
 
 
 @contextmanager
 def server(folder: Path) -> Iterator[None]:
     """A redis-server of our own that keeps nothing."""
-    argv = ["redis-server", "--port", str(PORT), "--bind", "127.0.0.1", "--dir", str(folder)]
+    argv = ["redis-server", "--port", str(PORT), "--bind", ADDRESS, "--dir", str(folder)]
     argv += ["--save", "", "--appendonly", "no"]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as running:
         until = time.monotonic() + 20
-        while subprocess.run(
-            ["redis-cli", "-p", str(PORT), "ping"], capture_output=True
-        ).returncode:
+        while subprocess.run(["redis-cli", "-h", ADDRESS, "ping"], capture_output=True).returncode:
             if time.monotonic() > until:
                 raise TimeoutError("redis-server does not answer")
             time.sleep(0.05)
@@ -77,10 +94,10 @@ def server(folder: Path) -> Iterator[None]:
 
 def reference(connections: int, ops: int) -> dict[str, float]:
     """What redis-benchmark makes of the same command."""
-    argv = ["redis-benchmark", "-p", str(PORT), "-c", str(connections), "-n", str(ops), "--csv"]
+    argv = ["redis-benchmark", "-h", ADDRESS, "-c", str(connections), "-n", str(ops), "--csv"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
-        [*argv, *map(str, WORDS)],
+        [*argv, "-P", "1", *map(str, WORDS)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -95,17 +112,22 @@ def reference(connections: int, ops: int) -> dict[str, float]:
 
 @dataclass(slots=True)
 class Meter:
-    """Seconds and CPU seconds of this process, of what runs inside it."""
+    """When this process began and ended, s, and the CPU seconds of what ran inside. It begins when
+    it is told to, so that processes begin together."""
 
-    took: float = 0.0
+    begun: float = 0.0
+    ended: float = 0.0
     spent: float = 0.0
 
     def __enter__(self) -> Meter:
-        self.took, self.spent = -time.perf_counter(), -time.process_time()
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        sys.stdin.readline()
+        self.begun, self.spent = time.monotonic(), -time.process_time()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.took += time.perf_counter()
+        self.ended = time.monotonic()
         self.spent += time.process_time()
 
 
@@ -136,16 +158,63 @@ class Asker:
             self.over.set_result(None)
 
 
-async def own(recorder: Recorder, connections: int, ops: int) -> Meter:
-    """`ops` by the own protocol."""
+async def protocol(recorder: Recorder, connections: int, ops: int) -> Meter:
+    """`ops` by what the adapter speaks through."""
     todo = iter(range(ops))
     askers = [Asker(recorder, n, lambda: next(todo, None) is not None) for n in range(connections)]
     for asker in askers:
-        await asker.line.connect("127.0.0.1", PORT)
+        await asker.line.connect(ADDRESS, PORT)
     with Meter() as meter:
         for asker in askers:
             asker.next()
         await asyncio.gather(*(asker.over for asker in askers))
+    return meter
+
+
+def context(recorder: Recorder, process: int, stamps: KernelStamps | None) -> Context:
+    """One client with the adapter, as a worker makes it; it never turns to the resource."""
+    nobody: Any = None
+    told: list[Context] = []
+    setup = ClientSetup(
+        process=process,
+        name="w",
+        servers=(("n1", ADDRESS),),
+        lease_ns=10 * SECOND,
+        options={},
+        tell=lambda *args, **kwargs: told[0].tell(*args, **kwargs),
+    )
+    parts = Parts(
+        lock_client=OwnRedisLock(setup),
+        resource=nobody,
+        recorder=recorder,
+        process=process,
+        lease_ns=10 * SECOND,
+        rng=random.Random(process),
+        options={},
+        phase=lambda: GO,
+        die=lambda: None,
+        stamps=stamps,
+    )
+    told.append(Context(parts, ("lock",)))
+    return told[0]
+
+
+async def adapter(recorder: Recorder, connections: int, ops: int, kind: str) -> Meter:
+    """`ops` as a worker has them done."""
+    stamps = KernelStamps(recorder, alone=False) if "stamped" in kind else None
+    todo = iter(range(ops))
+    clients = [context(recorder, n, stamps) for n in range(connections)]
+    await asyncio.gather(*(ctx.open() for ctx in clients))
+
+    async def run(ctx: Context) -> None:
+        while next(todo, None) is not None:
+            await ctx.try_acquire("lock")
+
+    with Meter() as meter:
+        await asyncio.gather(*(run(ctx) for ctx in clients))
+    await asyncio.gather(*(ctx.close() for ctx in clients))
+    if stamps is not None:
+        stamps.close()
     return meter
 
 
@@ -158,7 +227,7 @@ def threaded(recorder: Recorder, connections: int, ops: int, kind: str) -> Meter
         one_core()
     stamps = KernelStamps(recorder, alone=False) if "stamped" in kind else None
     todo = iter(range(ops))
-    plugs = [redis.Redis(port=PORT) for _ in range(connections)]
+    plugs = [redis.Redis(host=ADDRESS) for _ in range(connections)]
     for plug in plugs:
         plug.ping()
 
@@ -192,7 +261,7 @@ async def coroutines(connections: int, ops: int) -> Meter:
     import redis.asyncio
 
     todo = iter(range(ops))
-    plugs = [redis.asyncio.Redis(port=PORT) for _ in range(connections)]
+    plugs = [redis.asyncio.Redis(host=ADDRESS) for _ in range(connections)]
     for plug in plugs:
         await plug.ping()
 
@@ -223,30 +292,41 @@ def client(kind: str, connections: int, ops: int) -> None:
     ):
         gc.freeze()
         gc.disable()
-        if kind == "own":
-            meter = asyncio.run(own(rows, connections, ops))
-        elif kind == "own, uvloop":
-            meter = importlib.import_module("uvloop").run(own(rows, connections, ops))
+        run = importlib.import_module("uvloop").run if "uvloop" in kind else asyncio.run
+        if kind.startswith("protocol"):
+            meter = run(protocol(rows, connections, ops))
+        elif kind.startswith("adapter"):
+            meter = run(adapter(rows, connections, ops, kind))
         elif "asyncio" in kind:
-            meter = asyncio.run(coroutines(connections, ops))
+            meter = run(coroutines(connections, ops))
         else:
             meter = threaded(rows, connections, ops, kind)
-    found = {"rate": ops / meter.took, "cpu_us": meter.spent / ops * 1e6}
-    sys.stdout.write(json.dumps(found))
+    sys.stdout.write(json.dumps(asdict(meter)))
 
 
 def measured(kind: str, connections: int) -> dict[str, float]:
+    """The rate of all processes together, and what an op costs them."""
+    ops = OPS[kind]
     if kind == "redis-benchmark":
-        return reference(connections, OPS[kind])
-    argv = ["-m", "benchmarks.throughput", "client", kind, str(connections), str(OPS[kind])]
-    done = subprocess.run([sys.executable, *argv], capture_output=True, text=True, timeout=120)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    told: dict[str, float] = json.loads(done.stdout)
-    return told
+        return reference(connections, ops)
+    among = len(os.sched_getaffinity(0)) if "per core" in kind else 1
+    words = [kind, str(connections // among), str(ops // among)]
+    argv = [sys.executable, "-m", "benchmarks.throughput", "client", *words]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with ExitStack() as stack:
+        running = [stack.enter_context(subprocess.Popen(argv, **pipes)) for _ in range(among)]
+        for one in running:
+            if one.stdout.readline() != "ready\n":
+                raise RuntimeError(f"{kind}: did not start")
+        for one in running:
+            one.stdin.write("\n")
+            one.stdin.flush()
+        told = [json.loads(one.communicate(timeout=120)[0]) for one in running]
+    took = max(one["ended"] for one in told) - min(one["begun"] for one in told)
+    return {"rate": ops / took, "cpu_us": sum(one["spent"] for one in told) / ops * 1e6}
 
 
-def main() -> None:
+def main(times: int) -> None:
     """Print medians of the rounds and of their ratios to redis-benchmark."""
     for tool in ("redis-server", "redis-benchmark", "redis-cli"):
         if shutil.which(tool) is None:
@@ -255,14 +335,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, server(Path(folder)):
         for connections in CONNECTIONS:
             rounds: list[dict[str, Any]] = [
-                {kind: measured(kind, connections) for kind in kinds} for _ in range(ROUNDS)
+                {kind: measured(kind, connections) for kind in kinds} for _ in range(times)
             ]
             for kind in kinds:
                 rate = statistics.median(one[kind]["rate"] for one in rounds)
                 cpu = statistics.median(one[kind]["cpu_us"] for one in rounds)
                 ratios = [one[kind]["rate"] / one["redis-benchmark"]["rate"] for one in rounds]
                 sys.stdout.write(
-                    f"{connections:4} connections  {kind:22} {rate:8.0f} ops/s,"
+                    f"{connections:4} connections  {kind:30} {rate:8.0f} ops/s,"
                     f" ratio {statistics.median(ratios):.2f}, {cpu:5.1f} us CPU an op\n"
                 )
             sys.stdout.flush()
@@ -272,4 +352,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["client"]:
         client(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
     else:
-        main()
+        main(int(sys.argv[1]) if sys.argv[1:] else ROUNDS)

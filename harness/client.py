@@ -156,6 +156,9 @@ class Context:
             ),
             guard_ns=max(wait_ns, 0) + GUARD_NS,
         )
+        if answer.outcome is not Status.OK and answer.error != CANCELLED:
+            self.claims.over(attempt)
+            return None
         grant = Grant(
             lock=lock,
             attempt=attempt,
@@ -166,9 +169,6 @@ class Context:
         if answer.error == CANCELLED:
             # Whoever cancels its call does not want the lock, and gives back what it may have got.
             await self.release(grant)
-            return None
-        if answer.outcome is not Status.OK:
-            self.claims.over(attempt)
             return None
         self.claims.acquired(grant)
         return grant

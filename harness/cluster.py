@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,6 +23,7 @@ from holdfast.harness.store import RunDir, write_json
 from holdfast.harness.waiting import until_answer
 
 READY_WITHIN_NS = 20 * SECOND
+STAMPED_LINE = r"^\d{10,} "
 TAPS = "127.78.0"
 GENERATION = 1000
 """A client started again is a new logical client: its process number grows by so much."""
@@ -184,7 +186,8 @@ class Cluster:
             lines = log.read_text(errors="replace").strip().splitlines()
         except OSError:
             lines = []
-        last = f": {lines[-1][:300]}" if lines else ""
+        # Our own servers begin a line with their clock, which tells nobody anything here.
+        last = f": {re.sub(STAMPED_LINE, '', lines[-1])[:300]}" if lines else ""
         return f"{name} ended by itself{last} (see {log})"
 
     def _log(self, name: str) -> Path:

@@ -73,9 +73,15 @@ class Span:
 
 
 class WideSpan(Span):
-    """An op whose client sends from threads of its own: all stamped sockets count for it."""
+    """An op whose client sends from threads of its own: all stamped sockets count for it, those too
+    that are closed before it is over."""
 
-    __slots__ = ()
+    __slots__ = ("_arrived", "_unsure")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._arrived = 0
+        self._unsure = False
 
     def __enter__(self) -> Span:
         _wide.append(self)
@@ -84,13 +90,19 @@ class WideSpan(Span):
     def __exit__(self, *_: object) -> None:
         _wide.remove(self)
 
+    def ended(self, plug: StampedSocket) -> None:
+        """A socket is closed, and what it knows goes with it."""
+        self._unsure |= plug.spoilt or plug.arrived < 0
+        self._arrived = max(self._arrived, plug.arrived)
+
     def edges(self) -> Edges:
         self.sockets = list(_plugs)
-        return super().edges()
+        sent, arrived = super().edges()
+        return NO_EDGES if self._unsure or not sent else Edges(sent, max(arrived, self._arrived))
 
 
 _current: contextvars.ContextVar[Span | None] = contextvars.ContextVar("op", default=None)
-_wide: list[Span] = []
+_wide: list[WideSpan] = []
 _plugs: weakref.WeakSet[StampedSocket] = weakref.WeakSet()
 
 
@@ -275,6 +287,8 @@ class StampedSocket(socket.socket):
         errors, self._errors = self._errors, None
         if errors is not None:
             errors.detach()
+            for one in _wide:
+                one.ended(self)
 
     def _real_close(self, *args: Any) -> None:
         self._disown()

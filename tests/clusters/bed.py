@@ -16,6 +16,7 @@ from pathlib import Path
 from holdfast.clusters.backends import engine
 from holdfast.clusters.image import build
 
+FREEZE_WITHIN_S = 30
 CAPABILITIES = ("SYS_ADMIN", "NET_ADMIN", "NET_RAW", "SYS_PTRACE", "KILL")
 LABEL = "holdfast.test-bed"
 USER = "tester"
@@ -106,8 +107,12 @@ class Bed:
         return run("docker", "exec", "--user=0", self.container(host), *words, check=check)
 
     def freeze(self, host: str) -> None:
-        """Stops everything on a host, so that what is sent to it waits."""
-        run("docker", "pause", self.container(host))
+        """Stops everything on a host, so that what is sent to it waits. The engine gives up where
+        the kernel is slow to freeze a busy container, and has then to be asked again."""
+        words = ("docker", "pause", self.container(host))
+        deadline = time.monotonic() + FREEZE_WITHIN_S
+        while subprocess.run(words, capture_output=True, timeout=60).returncode:
+            assert time.monotonic() < deadline, f"{host} did not freeze"
 
     def thaw(self, host: str) -> None:
         run("docker", "unpause", self.container(host))

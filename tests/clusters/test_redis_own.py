@@ -34,6 +34,17 @@ def test_an_answer_is_taken_when_it_is_whole(said: bytes, is_whole: bool) -> Non
     assert whole(said) is is_whole
 
 
+def setup() -> ClientSetup:
+    return ClientSetup(
+        process=1,
+        name="c1",
+        servers=(("n1", "127.0.0.1"),),
+        lease_ns=SECOND,
+        options={},
+        tell=lambda *args, **kwargs: None,
+    )
+
+
 def outcome(monkeypatch: pytest.MonkeyPatch, says: Says, what: str = "acquire") -> Answer:
     """What one call comes to before a server that says so to its question."""
 
@@ -41,15 +52,7 @@ def outcome(monkeypatch: pytest.MonkeyPatch, says: Says, what: str = "acquire") 
         server = await asyncio.start_server(says, "127.0.0.1", 0)
         monkeypatch.setattr(own, "PORT", server.sockets[0].getsockname()[1])
         monkeypatch.setattr(own, "ANSWER_WITHIN_S", 0.3)
-        setup = ClientSetup(
-            process=1,
-            name="c1",
-            servers=(("n1", "127.0.0.1"),),
-            lease_ns=SECOND,
-            options={},
-            tell=lambda *args, **kwargs: None,
-        )
-        lock = own.OwnRedisLock(setup)
+        lock = own.OwnRedisLock(setup())
         if what == "acquire":
             mode = Mode.EXCLUSIVE
             answer = await lock.acquire("db", attempt=7, ttl_ns=SECOND, wait_ns=0, mode=mode)
@@ -85,6 +88,8 @@ async def hanging_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
     [
         (saying(b":", b"0\r\n"), "acquire", Status.OK),
         (saying(b":-1\r\n"), "acquire", Status.FAIL),
+        (saying(b"+O", b"K\r\n"), "acquire", Status.OK),
+        (saying(b"$-1\r\n"), "acquire", Status.FAIL),
         (saying(b"-LOADING not yet\r\n"), "acquire", Status.FAIL),
         (saying(), "acquire", Status.INFO),
         (hanging_up, "acquire", Status.INFO),
@@ -98,3 +103,28 @@ def test_what_a_server_says_has_its_meaning(
 ) -> None:
     answer = outcome(monkeypatch, says, what)
     assert (answer.outcome, answer.token) == (wanted, NO_TOKEN)
+
+
+def test_every_question_has_its_own_time_though_one_timer_serves_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(2):
+            await reader.read(4096)
+            await asyncio.sleep(1.6)
+            writer.write(b":0\r\n")
+        await reader.read()
+        writer.close()
+
+    async def run() -> list[Status]:
+        server = await asyncio.start_server(slow, "127.0.0.1", 0)
+        monkeypatch.setattr(own, "PORT", server.sockets[0].getsockname()[1])
+        monkeypatch.setattr(own, "ANSWER_WITHIN_S", 3.0)
+        lock = own.OwnRedisLock(setup())
+        grant = Grant(lock="db", attempt=7, token=-1, ttl_ns=SECOND, granted_at_ns=0)
+        came = [(await lock.release(grant)).outcome for _ in range(2)]
+        await lock.close()
+        server.close()
+        return came
+
+    assert asyncio.run(run()) == [Status.NOT_OWNER, Status.NOT_OWNER]

@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests import needs
-from tests.front.test_runs import every_fault_has_evidence, nothing_promised_is_violated, run
+from tests.front.test_runs import (
+    every_fault_has_evidence,
+    most_calls_are_narrowed,
+    nothing_promised_is_violated,
+    run,
+)
 
 HOLDER_PAUSES = "pause:target=holder,every=6s,for=4s"
 QUEUE_OUTLIVES_LEASE = (
@@ -43,6 +48,7 @@ def test_a_paused_holder_writes_late_and_only_fencing_stops_it(
     assert ran.verdict("no-stale-write") == stale
     assert ran.verdict("mutual-exclusion") == "HOLDS"
     assert (ran.verdicts["evidence"]["rejected"]["stale"] > 0) == (resource == "fenced")
+    most_calls_are_narrowed(ran)
 
 
 @pytest.mark.docker
@@ -54,6 +60,7 @@ def test_promises_are_kept_under_faults_in_containers(tmp_path: Path, system: st
     nothing_promised_is_violated(ran)
     every_fault_has_evidence(ran, {"partition", "kill"})
     assert ran.verdicts["evidence"]["acquire"]["granted"] > 20
+    most_calls_are_narrowed(ran)
 
 
 @pytest.mark.real_server

@@ -124,6 +124,23 @@ def test_what_another_thread_sends_counts_for_a_client_but_for_no_call(
             assert bool(seen.edges().arrived) is known
 
 
+def test_a_client_may_close_its_connection_before_its_call_is_over(echo: tuple[str, int]) -> None:
+    with connected(echo) as plug:
+        warm(plug)
+        with span(CLIENT) as seen:
+            with connected(echo) as brief:
+                exchange(brief)
+                arrived = brief.arrived
+            del brief
+            assert seen.edges().sent <= arrived == seen.edges().arrived
+            assert seen.edges().sent > 0
+            with connected(echo) as unsure:
+                unsure.sendall(b"x")
+                unsure.recvmsg(1)
+            del unsure
+            assert seen.edges() == stamping.NO_EDGES
+
+
 def test_asyncio_streams_are_stamped_without_being_touched(
     echo: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,27 +141,56 @@ def planned(path: Path, system: str, seed: int) -> Path:
     return path
 
 
+STRENGTH = ("UNKNOWN", "HOLDS", "VIOLATED")
+TIMES = 5
+
+
+def ready(folder: Path, words: list[str]) -> Ran:
+    """A run that had all its clients. A machine too busy to start them in time judges nothing."""
+    for again in range(3):
+        ran = distant.run(folder / str(again), words)
+        assert ran.code in (0, 1, 3), ran.err
+        if not any("not ready" in text for text in ran.verdicts()["problems"]):
+            return ran
+        tell(f"run again: {ran.verdicts()['problems']}")
+    raise AssertionError("clients were not ready, three times")
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("system", list(FAULTS))
 def test_five_hosts_come_to_the_verdicts_of_containers(
     tmp_path: Path, bed: Bed, system: str, seed: int
 ) -> None:
+    """What chance decides, whether a paused owner writes before or after the next, may show on one
+    side first: then both run again, and what shows on one side has to show on the other."""
     plan = str(planned(tmp_path / "plan.toml", system, seed))
-    over_ssh = ["--backend", "ssh", "--hosts", str(bed.hosts_file())]
-    came = {}
-    for name, words in (("docker", ["--backend", "docker"]), ("ssh", over_ssh)):
-        ran = distant.run(tmp_path / name, [plan, *words])
-        assert ran.code in (0, 1, 3), ran.err
-        came[name] = {prop: (row["verdict"], row["reason"]) for prop, row in ran.rows().items()}
-        bit = [row["do"] for row in ran.faults() if row.get("bit")]
-        tell(f"{name}: bit {sorted(bit)}")
-        assert set(bit) == {"partition", "pause", "kill", "clock"}
+    sides = {
+        "docker": [plan, "--backend", "docker"],
+        "ssh": [plan, "--backend", "ssh", "--hosts", str(bed.hosts_file())],
+    }
+    came: dict[str, dict[str, str]] = {name: {} for name in sides}
+    for n in range(TIMES):
+        for name, words in sides.items():
+            ran = ready(tmp_path / f"{name}{n}", words)
+            bit = [row["do"] for row in ran.faults() if row.get("bit")]
+            tell(f"{name}: bit {sorted(bit)}")
+            assert set(bit) == {"partition", "pause", "kill", "clock"}
+            for prop, row in ran.rows().items():
+                so_far = came[name].get(prop, "UNKNOWN")
+                came[name][prop] = max(so_far, row["verdict"], key=STRENGTH.index)
+                if row["verdict"] == "VIOLATED":
+                    tell(f"{name}: {prop}: {[one['sentence'] for one in row['findings']]}")
+        at_the_agents(ran)
+        if came["docker"] == came["ssh"]:
+            break
+        tell(f"round {n + 1}: docker {came['docker']}, ssh {came['ssh']}")
+    assert came["docker"] == came["ssh"]
+
+
+def at_the_agents(ran: Ran) -> None:
     rows = [row for row in ran.faults() if row["event"] in ("injected", "healed")]
     times = sorted(row["evidence"]["took_ns"] for row in rows)
     quarter, middle = times[len(times) // 4], times[len(times) // 2]
     tell(f"at the agents: quarter {quarter / 1e6:.2f}, half {middle / 1e6:.2f} ms")
-    for prop, (verdict, reason) in came["docker"].items():
-        tell(f"{prop}: docker {verdict}, ssh {came['ssh'][prop][0]}")
-        assert came["ssh"][prop][0] == verdict, (prop, reason, came["ssh"][prop][1])
     # On a machine that others keep busy the slower ones are the scheduler's doing.
     assert quarter <= AT_THE_AGENT_NS

@@ -158,11 +158,21 @@ class Connection:
                 raise self._failed(
                     to, "there is no key to show: give a `key`, or load one into an agent (ssh-add)"
                 ) from error
-            reason = str(error) or type(error).__name__
-            raise self._failed(to, f"cannot be reached: {reason}") from error
+            raise self._failed(
+                to,
+                f"cannot be reached: {_reason(error)}; is it up, and do `address` and `port` lead"
+                " to its sshd?",
+            ) from error
         client.get_transport().set_keepalive(KEEPALIVE_S)
         return client
 
     def _failed(self, to: Host | Jump, why: str) -> EnvironmentFailed:
         way = "jump host " if isinstance(to, Jump) else ""
         return EnvironmentFailed(f"ssh: {self.host.name}: {way}{to.address}:{to.port} {why}")
+
+
+def _reason(error: Exception) -> str:
+    """In the system's own words, where paramiko only counts what it has tried."""
+    if isinstance(error, paramiko.ssh_exception.NoValidConnectionsError):
+        return ", ".join(sorted({one.strerror or str(one) for one in error.errors.values()}))
+    return str(error) or type(error).__name__

@@ -15,6 +15,7 @@ from holdfast.harness.clock import now_ns
 from holdfast.harness.errors import EnvironmentFailed
 
 PROMPT = "holdfast-asks-sudo:"
+WRONG_PASSWORD = "the password is wrong"
 BEGIN_S = 20.0
 ANSWER_S = 25.0
 GONE_S = 6.0
@@ -74,7 +75,7 @@ class Line:
         if name not in os.environ:
             raise EnvironmentFailed(
                 f"ssh: {self._host.name}: its sudo password should be in the environment variable"
-                f" {name}, which is not set"
+                f" {name}, which is not set; export it before the run"
             )
         return os.environ[name]
 
@@ -110,7 +111,7 @@ class Line:
                 self._errors += channel.recv_stderr(1 << 16)
             if self._errors.count(PROMPT.encode()) > 1:
                 channel.close()
-                raise self._refused("the password is wrong")
+                raise self._refused(WRONG_PASSWORD)
             if channel.exit_status_ready() and not channel.recv_ready():
                 raise self._refused(self._last_words().lstrip(": ") or "it said nothing")
             if time.monotonic() > deadline:
@@ -125,7 +126,12 @@ class Line:
     def _refused(self, why: str) -> EnvironmentFailed:
         host = self._host
         user = host.user or "the login user"
-        if why.startswith("sudo:") or why == "the password is wrong":
+        if why == WRONG_PASSWORD:
+            return EnvironmentFailed(
+                f"ssh: {host.name}: sudo refused {user}: {why}; correct the environment variable"
+                f" {host.sudo_password_env}"
+            )
+        if why.startswith("sudo:"):
             return EnvironmentFailed(
                 f"ssh: {host.name}: sudo refused {user}: {why.removeprefix('sudo: ')}; allow"
                 " it in the host's sudoers, name a sudo_password_env, or log in as root with"

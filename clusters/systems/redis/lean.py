@@ -14,7 +14,12 @@ import socket
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
-READ_BYTES = 4096
+READ_BYTES = 448
+"""Answers of a lock are shorter, and Python has memory of that size at hand. A longer answer comes
+in several reads."""
+USUAL = frozenset((b"+OK\r\n", b"$-1\r\n", b":-1\r\n", b":0\r\n", b":1\r\n"))
+"""Answers that need no second look to be known as whole."""
+IN = select.EPOLLIN
 ROUNDS = 8
 """So often a turn of the loop looks again for answers before it lets others have theirs."""
 
@@ -64,6 +69,9 @@ class Hub:
                 # Whoever was served before it in this round may have closed it.
                 line = lines.get(number)
                 if line is None:
+                    continue
+                if event == IN:
+                    line.read_on()
                     continue
                 if event & select.EPOLLOUT:
                     line.write_on()
@@ -117,12 +125,17 @@ class Lean:
             return
         except OSError:
             data = b""
-        if not data:
+        if data in USUAL and not self._part:
+            self._on_answer(data)
+        elif not data:
             self.close()
-            return
-        if self._part:
-            data, self._part = self._part + data, b""
+        else:
+            self._take(self._part + data)
+
+    def _take(self, data: bytes) -> None:
+        """What has come since the question."""
         if whole(data):
+            self._part = b""
             self._on_answer(data)
         else:
             self._part = data

@@ -10,6 +10,7 @@ import asyncio
 import socket
 import struct
 from collections import deque
+from functools import lru_cache
 
 GIVE_UP_S = 1.0
 """A connection that owes an answer for so long is cut, and what it had not sent is dropped."""
@@ -106,11 +107,20 @@ class Link:
 
 def encoded(words: tuple[str | int, ...]) -> bytes:
     """A command as a server reads it."""
-    parts = [f"*{len(words)}\r\n".encode()]
+    parts = [b"*%d\r\n" % len(words)]
     for word in words:
-        raw = str(word).encode()
-        parts += [f"${len(raw)}\r\n".encode(), raw, b"\r\n"]
+        parts.append(_text(word) if isinstance(word, str) else _bulk(b"%d" % word))
     return b"".join(parts)
+
+
+@lru_cache(1024)
+def _text(word: str) -> bytes:
+    """Kept: a client asks with the same few words again and again, whole scripts among them."""
+    return _bulk(word.encode())
+
+
+def _bulk(raw: bytes) -> bytes:
+    return b"$%d\r\n%b\r\n" % (len(raw), raw)
 
 
 async def decoded(reader: asyncio.StreamReader) -> Reply | Exception:

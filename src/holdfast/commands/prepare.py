@@ -42,7 +42,7 @@ KNOWN = Known(
     nemeses=tuple(catalogue.NEMESES),
     resources=tuple(catalogue.RESOURCES),
 )
-READY_NS = 20 * SECOND
+READY_NS = 60 * SECOND
 
 
 def complete(plan: Plan) -> Plan:
