@@ -63,7 +63,6 @@ EXCUSED = {
     ("nemesis/targets.py", "set"): "membership only, the order is that of the names",
     ("clusters/systems/reference/consensus.py", "set"): "sorted at once",
     ("workloads/resource.py", "os.getpid"): "the process on a host, not its rules",
-    ("harness/client.py", "set"): "membership only",
     ("nemesis/clock.py", "set"): "compared, never walked",
 }
 
