@@ -43,8 +43,9 @@ class Trial:
             argv, stdin=pipe, stdout=pipe, stderr=pipe, env=environ, start_new_session=True
         )
         self._errors: list[str] = []
-        for part in (self._read, self._read_errors):
-            threading.Thread(target=part, daemon=True).start()
+        self._hearing = threading.Thread(target=self._read_errors, daemon=True)
+        self._hearing.start()
+        threading.Thread(target=self._read, daemon=True).start()
 
     def ask(self, op: str, lock: str, attempt: int, wait_ns: int = 0) -> str:
         """The outcome of one request. _Stop where no answer can be expected any more."""
@@ -115,6 +116,8 @@ class Trial:
 
     def _ended(self, when: str) -> None:
         self._process.wait(END_S)
+        # What it said last may still be on its way to us.
+        self._hearing.join(END_S)
         last = f"; it said last: {' | '.join(self._errors[-3:])}" if self._errors else ""
         self.faults.append(
             f"it ended with code {self._process.returncode} when {when}{last};"
