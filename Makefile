@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ROUNDS ?= 10
+# Processes that tests without containers share; each file goes to one of them.
+PROCESSES ?= 2
 SOAK ?= 10m
 
 .PHONY: demo venv test test-docker test-docker-again docker-image lint check power soak rounds format clean kernel reference
@@ -19,7 +21,7 @@ demo: $(VENV)/ready
 venv: $(VENV)/ready
 
 test: $(VENV)/ready
-	$(BIN)/pytest -m "not docker and not real_server and not power"
+	$(BIN)/pytest -n $(PROCESSES) --dist loadfile -m "not docker and not real_server and not power"
 
 # Needs a container engine; make docker-image first.
 test-docker: $(VENV)/ready
