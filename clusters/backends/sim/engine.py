@@ -26,6 +26,9 @@ START_NS = 1_000_000_000_000
 
 MOST_EVENTS = 20_000_000
 """A run that needs more is one that does not end."""
+MOST_WAITING = 50_000
+"""So does one in which more than this is to come at once: something breeds, as the messages of a
+broken consensus where each is answered and now and then doubled. Fifty clients need 640 at most."""
 
 
 DRAIN = 100_000
@@ -126,9 +129,10 @@ class Engine:
                 if not self.ready and not self._advance(until_ns):
                     return False
                 self._drain(until_ns)
-                if self.events > MOST_EVENTS:
+                if self.events > MOST_EVENTS or len(self.heap) > MOST_WAITING:
                     raise EnvironmentFailed(
-                        f"simulator: {self.events} events and no end; something runs in circles"
+                        f"simulator: {self.events} events, {len(self.heap)} to come and no end;"
+                        " something runs in circles"
                     )
             return True
         finally:

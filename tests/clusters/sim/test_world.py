@@ -9,6 +9,7 @@ import pytest
 from holdfast.clusters.backends.sim.clock import NodeClock, Skew
 from holdfast.clusters.backends.sim.network import Weather
 from holdfast.clusters.backends.sim.recorder import Holding
+from holdfast.harness.errors import EnvironmentFailed
 from tests.clusters.sim.small import MS, SECOND, Small
 
 
@@ -285,3 +286,15 @@ def test_who_waits_for_a_holder_learns_of_the_next_grant() -> None:
     world.run(10 * MS)
     assert 501 * MS < seen[0] <= 504 * MS
     assert [hold.attempt for hold in holding.holds()] == [7]
+
+
+def test_what_breeds_without_end_is_an_error_and_no_run_that_lasts_for_ever() -> None:
+    small = Small()
+
+    def breed() -> None:
+        small.engine.later(MS, breed)
+        small.engine.later(2 * MS, breed)
+
+    breed()
+    with pytest.raises(EnvironmentFailed, match="to come and no end"):
+        small.run(SECOND)
