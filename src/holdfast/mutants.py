@@ -21,7 +21,7 @@ MUTANTS: dict[str, Mutant] = {
         area="queue",
         says="when a lease runs out, nobody tells the first of the queue",
         breaks="deadlock-freedom",
-        seeds=400,
+        seeds=800,
     ),
     "token-reset": Mutant(
         part="reference",
@@ -35,14 +35,14 @@ MUTANTS: dict[str, Mutant] = {
         area="consensus",
         says="who holds is not in the snapshot: a restart finds every lock free",
         breaks="token-order",
-        seeds=100,
+        seeds=300,
     ),
     "wall-clock": Mutant(
         part="reference",
         area="lease",
         says="leases are counted on the wall clock, which can be set",
         breaks="mutual-exclusion",
-        seeds=100,
+        seeds=200,
     ),
     "early-expiry": Mutant(
         part="reference",
@@ -84,14 +84,14 @@ MUTANTS: dict[str, Mutant] = {
         area="terms",
         says="readers are let in for ever, however long a writer waits",
         breaks="starvation-freedom",
-        seeds=200,
+        seeds=1100,
     ),
     "one-permit-more": Mutant(
         part="reference",
         area="terms",
         says="a semaphore looks whether a permit is left, not whether as many as are asked for",
         breaks="mutual-exclusion",
-        seeds=200,
+        seeds=300,
     ),
     "outer-release": Mutant(
         part="reference",
@@ -105,7 +105,7 @@ MUTANTS: dict[str, Mutant] = {
         area="terms",
         says="whoever bears the holder's name is let in again, another process too",
         breaks="mutual-exclusion",
-        seeds=200,
+        seeds=300,
     ),
     "short-extension": Mutant(
         part="reference",
@@ -119,14 +119,14 @@ MUTANTS: dict[str, Mutant] = {
         area="terms",
         says="whether nobody held since is looked at before the wait and not after it",
         breaks="truthful-queries",
-        seeds=200,
+        seeds=600,
     ),
     "place-from-the-end": Mutant(
         part="reference",
         area="terms",
         says="asked for the place in the queue, it counts those behind",
         breaks="truthful-queries",
-        seeds=200,
+        seeds=500,
     ),
     "age-since-renewal": Mutant(
         part="reference",
@@ -140,7 +140,7 @@ MUTANTS: dict[str, Mutant] = {
         area="terms",
         says="asked who holds, it tells the text that the lock's first hold carried",
         breaks="truthful-queries",
-        seeds=200,
+        seeds=300,
     ),
     "former-holder": Mutant(
         part="reference",
@@ -161,7 +161,7 @@ MUTANTS: dict[str, Mutant] = {
         area="queue",
         says="who is passed over by the more urgent stays as urgent as it was",
         breaks="starvation-freedom",
-        seeds=500,
+        seeds=700,
     ),
     "no-lock-delay": Mutant(
         part="chubby",
@@ -175,7 +175,7 @@ MUTANTS: dict[str, Mutant] = {
         area="terms",
         says="a sequencer is taken for in force if it was ever given out",
         breaks="truthful-queries",
-        seeds=200,
+        seeds=500,
     ),
     "parent-only": Mutant(
         part="reference",
@@ -196,14 +196,14 @@ MUTANTS: dict[str, Mutant] = {
         area="terms",
         says="nobody looks whether clients wait for each other's locks in a circle",
         breaks="no-multi-lock-deadlock",
-        seeds=300,
+        seeds=1000,
     ),
     "unchecked-tokens": Mutant(
         part="resource",
         area="resource",
         says="the resource looks at no token",
         breaks="no-stale-write",
-        seeds=50,
+        seeds=100,
     ),
     "forgotten-commands": Mutant(
         part="resource",
@@ -238,7 +238,7 @@ MUTANTS: dict[str, Mutant] = {
         area="lease",
         says="the renewal of a lease that has run out puts it back in force, whoever holds by then",
         breaks="ownership",
-        seeds=200,
+        seeds=400,
     ),
     "endless-lease": Mutant(
         part="reference",
@@ -252,7 +252,7 @@ MUTANTS: dict[str, Mutant] = {
         area="session",
         says="a request for a lock that is sent again is taken for a new one",
         breaks="deadlock-freedom",
-        seeds=500,
+        seeds=700,
     ),
     "dead-predecessor": Mutant(
         part="reference",
@@ -273,7 +273,7 @@ MUTANTS: dict[str, Mutant] = {
         area="session",
         says="who waits stays in the queue when its session ends, and is granted in its turn",
         breaks="deadlock-freedom",
-        seeds=500,
+        seeds=1000,
     ),
     "lingering-holds": Mutant(
         part="reference",
@@ -315,7 +315,7 @@ MUTANTS: dict[str, Mutant] = {
         area="resource",
         says="after a restart the resource no longer knows what was written",
         breaks="exactly-once-job",
-        seeds=500,
+        seeds=600,
     ),
     "jealous-tokens": Mutant(
         part="resource",
