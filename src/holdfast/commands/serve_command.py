@@ -5,13 +5,19 @@ from __future__ import annotations
 import ipaddress
 import re
 import secrets
+import signal
 import sys
+import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from holdfast.commands import settings
 from holdfast.harness.errors import EnvironmentFailed, UsageError
+
+if TYPE_CHECKING:
+    from holdfast.serving import Server
 
 SHORTEST = 16
 
@@ -50,9 +56,24 @@ def command(
     with server:
         place = f"http://{server.place}/"
         made = f"?token={token}" if token and token_file is None else ""
+        asked = _ends_on_interrupt(server)
         click.echo(f"serving {root} at {place}{made} (^C ends it)")
         server.serve_forever(poll_interval=0.2)
-    return 0
+    return 130 if asked.is_set() else 0
+
+
+def _ends_on_interrupt(server: Server) -> threading.Event:
+    """Set once ^C came. As an exception it could come up where Python drops it."""
+    asked = threading.Event()
+
+    def ask(number: int, frame: object) -> None:
+        asked.set()
+        threading.Thread(target=server.shutdown, daemon=True).start()
+
+    main = threading.current_thread() is threading.main_thread()
+    if main and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, ask)
+    return asked
 
 
 def _token(host: str, file: Path | None, *, allow_remote: bool) -> str:
