@@ -115,7 +115,7 @@ def remove_container(engine: Engine, found: Mapping[str, Any]) -> None:
 
     It has to have ended before it is removed, and one goes after the other: the engine miscounts
     the ends of a network, and never lets it go, where a container ends by itself while it is
-    removed by force, and it did so once in 86 times where several ended at once (never in 64 since).
+    removed by force, and once in 86 times where several ended at once (0 in 64 one by one).
     """
     name = found["Id"]
     _unless_gone(lambda: engine.api.kill(name))
