@@ -7,7 +7,7 @@ ROUNDS ?= 10
 PROCESSES ?= 2
 SOAK ?= 10m
 
-.PHONY: demo venv test test-docker test-docker-again docker-image lint check power soak rounds format clean kernel reference
+.PHONY: demo venv test test-again test-docker test-docker-again docker-image lint check power soak rounds format clean kernel reference
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -22,6 +22,10 @@ venv: $(VENV)/ready
 
 test: $(VENV)/ready
 	$(BIN)/pytest -n $(PROCESSES) --dist loadfile -m "not docker and not real_server and not power"
+
+# Those of them that failed the last time.
+test-again: $(VENV)/ready
+	$(BIN)/pytest -m "not docker and not real_server and not power" --last-failed --last-failed-no-failures none
 
 # Needs a container engine; make docker-image first.
 test-docker: $(VENV)/ready
