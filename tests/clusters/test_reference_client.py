@@ -81,11 +81,12 @@ def test_an_acquire_of_unknown_outcome_is_taken_back_where_no_lease_would_end_it
     assert [one["drop"] for one in asked if one["op"] == "cancel"] == taken_back
 
 
+@pytest.mark.parametrize("first", [UNANSWERED, NEVER_SENT])
 @pytest.mark.parametrize(("options", "times"), [({"session_ms": "900"}, 2), ({}, 1)])
 def test_a_release_without_an_answer_is_asked_again_where_no_lease_would_end_the_hold(
-    options: dict[str, str], times: int
+    options: dict[str, str], times: int, first: Frame
 ) -> None:
-    answers = iter([UNANSWERED, {"is": "released"}])
+    answers = iter([first, {"is": "released"}])
 
     async def work() -> tuple[Answer, list[str]]:
         releasing = client(setup_of(options))
@@ -101,4 +102,33 @@ def test_a_release_without_an_answer_is_asked_again_where_no_lease_would_end_the
         return answer, asked
 
     answer, asked = asyncio.run(work())
-    assert answer.outcome is Status.INFO and asked == ["release"] * times
+    surely_not = times == 1 and first is NEVER_SENT
+    assert answer.outcome is (Status.FAIL if surely_not else Status.INFO)
+    assert asked == ["release"] * times
+
+
+@pytest.mark.parametrize(("lost", "outcome"), [(7, Status.INFO), (6, Status.OK)])
+def test_nobody_waits_on_in_a_session_that_is_over(lost: int, outcome: Status) -> None:
+    async def work() -> Answer:
+        waiting = client(setup_of({"session_ms": "900"}))
+        queued = asyncio.Event()
+
+        async def once(op: str, **fields: Any) -> Frame:
+            queued.set()
+            return {"is": "queued", "place": 0} if op == "acquire" else {"is": "cancelled"}
+
+        waiting._talk.once = once  # type: ignore[method-assign]
+        waiting._talk.sent_in = lambda seq: 7  # type: ignore[method-assign]
+        asking = waiting.acquire("l", attempt=1, ttl_ns=10**9, wait_ns=10**12, mode=Mode.EXCLUSIVE)
+        task = asyncio.get_running_loop().create_task(asking)
+        await queued.wait()
+        await asyncio.sleep(0)
+        waiting._on_session_lost(lost)
+        waiting._decide(1, {"is": "granted", "token": 1})
+        answer = await asyncio.wait_for(task, 10)
+        assert waiting._looking is not None
+        waiting._looking.cancel()
+        await asyncio.gather(*waiting._tasks)
+        return answer
+
+    assert asyncio.run(work()).outcome is outcome

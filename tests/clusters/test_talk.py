@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
+from typing import Any
 
 import pytest
 
 from holdfast.clusters.systems.reference import talk
 from holdfast.clusters.systems.reference.talk import UNANSWERED, Talk
+from holdfast.clusters.systems.reference.wire import Frame
 
 SHORT_S = 0.2
 
@@ -29,7 +31,7 @@ def test_a_silent_server_is_left_by_whoever_waited_its_time(
             rng=random.Random(1),
             session_ns=0,
             on_event=lambda frame: None,
-            on_lost=lambda: None,
+            on_lost=lambda session: None,
         )
 
         async def ask() -> tuple[int, int]:
@@ -46,3 +48,34 @@ def test_a_silent_server_is_left_by_whoever_waited_its_time(
 
         asked, left = asyncio.run(ask())
     assert (asked != left) == (share == 1.0), "a caller in a hurry does not blame the server"
+
+
+def test_a_session_is_not_asked_about_what_the_one_before_was_asked() -> None:
+    asking = Talk(
+        servers=[("n1", "127.0.0.1:1")],
+        rng=random.Random(1),
+        session_ns=0,
+        on_event=lambda frame: None,
+        on_lost=lambda session: None,
+    )
+    sent: list[tuple[str, int]] = []
+
+    async def ask(question: dict[str, Any], until_s: float) -> Frame:
+        sent.append((question["op"], question["session"]))
+        return {"is": "queued" if question["op"] == "acquire" else "cancelled"}
+
+    asking._ask = ask  # type: ignore[method-assign]
+
+    async def work(session: int) -> tuple[Frame, Frame]:
+        asking._session = 7
+        wait, cancel, until_s = asking.begin(), asking.begin(), asking.time() + 1
+        await asking.once("acquire", seq=wait, until_s=until_s)
+        asking._session = session
+        again = await asking.once("acquire", seq=wait, until_s=until_s)
+        return again, await asking.once("cancel", seq=cancel, about=wait, until_s=until_s)
+
+    assert asyncio.run(work(7)) == ({"is": "queued"}, {"is": "cancelled"})
+    assert sent == [("acquire", 7), ("acquire", 7), ("cancel", 7)]
+    sent.clear()
+    assert asyncio.run(work(8)) == (UNANSWERED, UNANSWERED)
+    assert sent == [("acquire", 7)]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 from holdfast.clusters.systems.reference import sequencers
@@ -77,9 +78,8 @@ class ReferenceClient:
     ) -> Answer:
         """As `LockClient`."""
         terms = PLAIN if mode is PLAIN.mode else Terms(mode=mode)
-        return await self.acquire_on(
-            lock, attempt=attempt, ttl_ns=ttl_ns, wait_ns=wait_ns, terms=terms
-        )
+        asked = {"attempt": attempt, "ttl_ns": ttl_ns, "wait_ns": wait_ns}
+        return await self.acquire_on(lock, **asked, terms=terms)
 
     async def acquire_on(
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, terms: Terms
@@ -127,8 +127,9 @@ class ReferenceClient:
         self._holds.pop(grant.attempt, None)
         named = {"lock": grant.lock, "attempt": grant.attempt, "token": grant.token}
         answer = meant(await self._call("release", **named))
-        if self._session_ns and answer.outcome is Status.INFO:
+        if self._session_ns and answer.outcome in (Status.INFO, Status.FAIL):
             self._background(self._insist("release", **named))
+            answer = replace(answer, outcome=Status.INFO)
         return answer
 
     async def query(self, lock: str, *, attempt: int) -> Queried:
@@ -220,8 +221,10 @@ class ReferenceClient:
     async def _cancel(self, target: int) -> Frame:
         seq = self._talk.begin()
         try:
-            within = {"until_s": self._until(CANCEL_S)}
-            answer = await self._talk.once("cancel", seq=seq, **within, target=target, drop=False)
+            asked: dict[str, Any] = {"about": target, "target": target, "drop": False}
+            answer = await self._talk.once(
+                "cancel", seq=seq, until_s=self._until(CANCEL_S), **asked
+            )
         finally:
             self._talk.finish(seq)
         # That this request never left says nothing about the one that it was to cancel.
@@ -230,14 +233,14 @@ class ReferenceClient:
     async def _give_up(self, target: int) -> None:
         """Takes back an acquire whose caller no longer wants it, granted or not, if it can."""
         if self._session_ns:
-            await self._insist("cancel", target=target, drop=True)
+            await self._insist("cancel", about=target, target=target, drop=True)
         else:
             seq = self._talk.begin()
             await self._talk.post("cancel", seq=seq, target=target, drop=True)
             self._talk.finish(seq)
         self._talk.finish(target)
 
-    async def _insist(self, op: str, **fields: object) -> None:
+    async def _insist(self, op: str, **fields: Any) -> None:
         """Asks until it is answered: in a session that is kept alive no lease ends a hold."""
         seq = self._talk.begin()
         try:
@@ -263,11 +266,14 @@ class ReferenceClient:
                 Op.LOST, attempt=attempt, lock=held.lock, text=reason, token=held.token
             )
 
-    def _on_session_lost(self) -> None:
-        """All that was held in it is lost. Where holds are pure leases a session is only a name."""
+    def _on_session_lost(self, session: int) -> None:
+        """All that was held in it is lost, and nobody waits in it any more. Where holds are pure
+        leases a session is only a name."""
         if self._session_ns:
             self._holds.clear()
             self._setup.tell(Op.CLOSED, attempt=0, lock="", text="session")
+        for seq in [seq for seq in self._waits if self._talk.sent_in(seq) == session]:
+            self._decide(seq, {"is": "no-session"})
 
     def _decide(self, seq: int, answer: Frame) -> None:
         wait = self._waits.get(seq)
@@ -352,20 +358,24 @@ class ReferenceClient:
                 "beat", until_s=self._until(self._call_s), session=session
             )
             if answer["is"] == "alive":
-                # The row is stamped now, and the session's lease began at the latest when the
-                # heartbeat was sent: what has passed since then is taken off. Where nothing is
-                # left, as after a stop of this process, it says nothing about now.
-                passed_s = asyncio.get_running_loop().time() - sent_s
-                left_ns = answer["ttl_ns"] - round(passed_s * SECOND)
-                if left_ns > 0:
-                    self._setup.tell(Op.HEARTBEAT, attempt=0, lock="", res=left_ns)
+                self._alive(answer["ttl_ns"], sent_s)
             elif answer["is"] == "no-session":
                 self._talk.lost_session(session)
             await asyncio.sleep(self._session_ns / 3e9)
 
+    def _alive(self, ttl_ns: int, sent_s: float) -> None:
+        """Notes how long the session lives on, by the answer to a heartbeat.
+
+        The row is stamped now, and the session's lease began at the latest when the heartbeat was
+        sent: what has passed since then is taken off. Where nothing is left, as after a stop of
+        this process, the answer says nothing about now."""
+        left_ns = ttl_ns - round((self._talk.time() - sent_s) * SECOND)
+        if left_ns > 0:
+            self._setup.tell(Op.HEARTBEAT, attempt=0, lock="", res=left_ns)
+
     # Small change
 
-    async def _call(self, op: str, **fields: object) -> Frame:
+    async def _call(self, op: str, **fields: Any) -> Frame:
         seq = self._talk.begin()
         try:
             return await self._talk.once(op, seq=seq, until_s=self._until(self._call_s), **fields)

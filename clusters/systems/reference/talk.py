@@ -30,8 +30,8 @@ NEVER_SENT: Frame = {"is": "never-sent"}
 class Talk:
     """One client and its session. Times `until_s` are on the clock of the running loop.
 
-    on_event gets what the service says unasked; on_lost is called when it does not know the session
-    any more, whoever learned it, before another one is opened.
+    on_event gets what the service says unasked; on_lost is called with a session that the service
+    does not know any more, whoever learned it, before another one is opened.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Talk:
         rng: random.Random,
         session_ns: int,
         on_event: Callable[[Frame], None],
-        on_lost: Callable[[], None],
+        on_lost: Callable[[int], None],
     ) -> None:
         self._on_lost = on_lost
         self._servers = list(servers)
@@ -54,7 +54,7 @@ class Talk:
         self._at = rng.randrange(len(self._servers))
         self._session = 0
         self._seq = 0
-        self._open_seqs: dict[int, None] = {}
+        self._open_seqs: dict[int, int] = {}
         self.time: Callable[[], float] = self._find_clock
         """the clock of the running loop, which is the same one for a client's whole life"""
 
@@ -65,16 +65,24 @@ class Talk:
     def begin(self) -> int:
         """The number of a new request; `finish` it once it will never be asked again."""
         self._seq += 1
-        self._open_seqs[self._seq] = None
+        self._open_seqs[self._seq] = 0
         return self._seq
 
     def finish(self, seq: int) -> None:
         """The service may forget the request, and ends it if it still waits."""
         self._open_seqs.pop(seq, None)
 
-    async def once(self, op: str, *, seq: int, until_s: float, **fields: Any) -> Frame:
-        """The answer to a numbered request, or UNANSWERED or NEVER_SENT once time is up."""
-        sent_in = 0
+    def sent_in(self, seq: int) -> int:
+        """The session that an open request was sent in, 0 for none."""
+        return self._open_seqs.get(seq, 0)
+
+    async def once(
+        self, op: str, *, seq: int, until_s: float, about: int = 0, **fields: Any
+    ) -> Frame:
+        """The answer to a numbered request, or UNANSWERED or NEVER_SENT once time is up.
+
+        about: another request, of which only the session that it was sent in knows anything."""
+        sent_in = self.sent_in(about or seq)
         for turn in range(1 << 30):
             session = 0
             try:
@@ -82,9 +90,10 @@ class Talk:
                 if sent_in and session != sent_in:
                     # Only the session that it was sent in would know it again.
                     return UNANSWERED
+                self._sent(seq, session)
                 answer = await self._ask(self._numbered(op, session, seq, fields), until_s)
             except NotSent:
-                pass
+                self._sent(seq, sent_in)
             except NoAnswer:
                 sent_in = session
             else:
@@ -102,6 +111,11 @@ class Talk:
             if not await self._pause(turn, until_s):
                 break
         return UNANSWERED if sent_in else NEVER_SENT
+
+    def _sent(self, seq: int, session: int) -> None:
+        """Notes the session that an open request was sent in."""
+        if seq in self._open_seqs:
+            self._open_seqs[seq] = session
 
     async def plain(self, op: str, *, until_s: float, **fields: Any) -> Frame:
         """The answer to a request that may be taken in twice, or UNANSWERED."""
@@ -166,7 +180,7 @@ class Talk:
     def _forget(self, session: int) -> None:
         if session == self._session:
             self._session = 0
-            self._on_lost()
+            self._on_lost(session)
 
     async def _ask(self, question: dict[str, Any], until_s: float) -> Frame:
         if not self._links[self._at].open:
