@@ -14,6 +14,8 @@ from holdfast.harness.events import Op
 
 Times = npt.NDArray[np.int64]
 
+STOPS_WHOLE_NODES = frozenset({"kill", "pause"})
+"""Kinds of fault that do nothing but stop nodes."""
 LEAVES_RUNNING = frozenset({"clock", "delay"})
 """Kinds of fault under which every node still answers."""
 AIMED_AT_CLIENTS = frozenset({"holder", "waiter", "client", "clients", "resource"})
@@ -138,3 +140,28 @@ def servers_struck(case: Case, window: Window) -> list[str]:
     servers = int(case.options.get("servers", "0"))
     names = [f"n{n}" for n in range(1, servers + 1)]
     return [name for name in names if name in window.nodes]
+
+
+def stops_a_minority(case: Case, window: Window) -> bool:
+    """Whether all that a fault does is to stop fewer than half of the servers, with all those
+    counted that other faults strike meanwhile."""
+    struck = servers_struck(case, window)
+    if window.do not in STOPS_WHOLE_NODES or not struck or len(struck) < len(window.nodes):
+        return False
+    for other in case.windows:
+        meanwhile = other.from_ns <= window.to_ns and window.from_ns <= other.to_ns
+        if meanwhile and other.do not in LEAVES_RUNNING:
+            struck = [*struck, *servers_struck(case, other)]
+    return 2 * len(dict.fromkeys(struck)) < int(case.options.get("servers", "0"))
+
+
+def stopped_servers(case: Case, from_ns: int, to_ns: int) -> list[str]:
+    """The servers that were seen to be stopped by a fault at some time of a span, in order."""
+    struck = dict.fromkeys(
+        server
+        for window in case.windows
+        if window.bit and window.do in STOPS_WHOLE_NODES
+        if window.from_ns < to_ns and from_ns < window.to_ns
+        for server in servers_struck(case, window)
+    )
+    return sorted(struck)

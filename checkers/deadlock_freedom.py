@@ -5,11 +5,12 @@ Claims
     longer than every excuse lasts. A dead owner's hold that nothing but a release would end counts
     as given up: such a lock is never free again, which is what this property is about.
 Assumes
-    The service answers again `recovery_ns` after a heal, and may then count a lease anew. Each
-    acquire of unknown outcome may burn one more lease.
+    The service answers again `recovery_ns` after a heal, and may then count a lease anew; where it
+    promises to go on without a minority of its servers, `minority_ns` after they have stopped.
+    Each acquire of unknown outcome may burn one more lease.
 Blind to
-    Stalls shorter than the slack, during faults and right after them; services that do not answer
-    at all; unknown acquires of clients that live on, where a lease does not bound the hold.
+    Stalls shorter than the slack, during other faults and right after them; services that do not
+    answer at all; unknown acquires of clients that live on, where a lease does not bound the hold.
 Cost
     O(n log n) in the attempts of each lock.
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from holdfast.checkers.coverage import stopped_servers
 from holdfast.checkers.exercise import Exercise, conclude, exercise
 from holdfast.checkers.holds import Attempt, Span
 from holdfast.checkers.sentences import drawn, seconds, who
@@ -71,12 +73,14 @@ def _finding(case: Case, stall: Stall) -> Finding:
     why = "nobody had held it before"
     if stall.last is not None:
         why = f"its last owner, {who(case, stall.last)}, had let it go or was dead"
+    stopped = stopped_servers(case, stall.from_ns, stall.to_ns)
+    ran = f", with only {' and '.join(stopped)} stopped" if stopped else ""
     ends = [] if stall.last is None else [stall.last.row, stall.last.end_row]
     return Finding(
         kind="deadlock",
         sentence=(
             f"from {seconds(case, stall.from_ns)} to {seconds(case, stall.to_ns)} nobody was"
-            f" granted '{lock}', although {named} asked for it and nobody could hold it: {why}"
+            f" granted '{lock}', although {named} asked for it and nobody could hold it{ran}: {why}"
         ),
         witnesses=(*(row for row in ends if row >= 0), *(a.row for a in stall.asked[:4])),
         lock=lock,

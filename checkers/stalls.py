@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.checkers.columns import Indices, Ints
+from holdfast.checkers.coverage import stops_a_minority
 from holdfast.checkers.holds import INF, Attempt, Span
 from holdfast.checkers.table import ENDS, Bools, Table, table
 from holdfast.harness.case import Case
@@ -58,9 +59,9 @@ def stalls(
                  not; it lies between its call and its answer
     dead_let_go  whether a dead owner's hold that nothing else would end counts as ended
     """
-    found = table(case)
+    found, faults = table(case), _disturbed(case)
     for key, entries in found.by_family().items():
-        free = _free(case, entries, dead_let_go)
+        free = _free(case, entries, faults, dead_let_go)
         if not free:
             continue
         refused = (found.status[entries] == Status.FAIL) | (found.queued[entries] >= 0)
@@ -169,12 +170,10 @@ def _runs(from_ns: int, to_ns: int, asked: Sequence[Asked]) -> Iterator[list[Ask
         yield run
 
 
-def _free(case: Case, entries: Indices, dead_let_go: bool) -> list[Span]:
+def _free(case: Case, entries: Indices, faults: Sequence[Span], dead_let_go: bool) -> list[Span]:
     """The spans of a run, long enough to matter, in which nobody could hold this lock and no fault
     disturbed it."""
     begun, over = _blocks(case, entries, dead_let_go)
-    calm_ns = case.promises.recovery_ns + longest_ns(case)
-    faults = [(window.from_ns, window.to_ns + calm_ns) for window in case.windows]
     begun = np.concatenate((begun, np.array([from_ns for from_ns, _ in faults], np.int64)))
     over = np.concatenate((over, np.array([to_ns for _, to_ns in faults], np.int64)))
     order = np.argsort(begun, kind="stable")
@@ -183,6 +182,20 @@ def _free(case: Case, entries: Indices, dead_let_go: bool) -> list[Span]:
     return [
         (int(reached[n]), int(ends[n])) for n in np.flatnonzero(ends - reached >= SLACK_NS).tolist()
     ]
+
+
+def _disturbed(case: Case) -> list[Span]:
+    """The spans in which a fault, or what it leaves behind, excuses that nobody is granted any."""
+    lease_ns, promises = longest_ns(case), case.promises
+    calm_ns = promises.recovery_ns + lease_ns
+    spans = []
+    for window in case.windows:
+        if promises.minority_ns >= 0 and stops_a_minority(case, window):
+            spans.append((window.from_ns, window.from_ns + promises.minority_ns + lease_ns))
+            spans.append((window.to_ns, window.to_ns + calm_ns))
+        else:
+            spans.append((window.from_ns, window.to_ns + calm_ns))
+    return spans
 
 
 def _blocks(case: Case, entries: Indices, dead_let_go: bool) -> tuple[Ints, Ints]:

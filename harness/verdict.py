@@ -133,6 +133,8 @@ class Promises:
     order            "fifo", "racing", "priority"
     notice_ns        the holder is told of a loss at most so long after it can be reached (0: never)
     recovery_ns      after the last heal the service answers again within this time
+    minority_ns      with fewer than half of its servers stopped, and no other fault, it answers
+                     again within this time; -1: not promised
     aging            by priority: after so many grants to others nobody who comes later goes before
                      one who waits; -1: it is not bounded
     subtrees         a lock whose name begins with "/" stands for all paths below it
@@ -159,6 +161,7 @@ class Promises:
     recovery_ns: int
     keeps: Mapping[str, tuple[str, ...]]
     sheet: Mapping[str, str]
+    minority_ns: int = -1
     aging: int = -1
     subtrees: bool = False
     delay_ns: int = 0

@@ -173,3 +173,47 @@ def unbitten(at: float) -> Window:
 def test_a_fault_that_was_not_seen_to_bite_still_excuses() -> None:
     judged = case(HANDED_OVER + REFUSED_PROBE, windows=(unbitten(19),))
     assert both(judged)[0] is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("minority_s", "faults", "found"),
+    [
+        (2, [("kill", "n1", 15, 60)], True),
+        (2, [("pause", "n2", 15, 60)], True),
+        (2, [("kill", "n1", 15, 60), ("clock", "n2", 28, 40)], False),
+        (2, [("kill", "n1", 22, 60)], False),
+        (2, [("kill", "n1", 15, 29)], False),
+        (2, [("kill", "n1+n2", 15, 60)], False),
+        (2, [("kill", "n1", 15, 60), ("pause", "n2", 16, 17)], False),
+        (2, [("kill", "n1+c1", 15, 60)], False),
+        (2, [("partition", "n1", 15, 60)], False),
+        (12, [("kill", "n1", 15, 60)], False),
+        (-1, [("kill", "n1", 15, 60)], False),
+    ],
+)
+def test_who_promises_to_do_without_a_minority_is_judged_while_it_is_stopped(
+    minority_s: int, faults: list[tuple[str, str, float, float]], found: bool
+) -> None:
+    text = HANDED_OVER + " 2a?@20 2Q@21 2Q@35 2a-@36 9p?@90 9p+3@91"
+    judged = case(
+        text,
+        promises={"minority_ns": minority_s * SECOND},
+        windows=[window(*fault) for fault in faults],
+        options={"servers": "3"},
+    )
+    findings = deadlock_freedom.deadlocks(judged)
+    assert bool(findings) == found
+    if findings:
+        stopped = faults[0][1]
+        assert f"nobody could hold it, with only {stopped} stopped: its" in findings[0].sentence
+
+
+def test_a_server_is_called_stopped_only_where_that_was_seen() -> None:
+    judged = case(
+        HANDED_OVER + " 2a?@20 2Q@21 2Q@35 2a-@36 9p?@90 9p+3@91",
+        promises={"minority_ns": 2 * SECOND},
+        windows=[window("kill", "n1", 15, 60, bit=False)],
+        options={"servers": "3"},
+    )
+    (finding,) = deadlock_freedom.deadlocks(judged)
+    assert "nobody could hold it: its last owner" in finding.sentence

@@ -64,6 +64,7 @@ class MajoritySystem:
             order="racing",
             notice_ns=2 * SECOND,
             recovery_ns=2 * SECOND,
+            minority_ns=2 * SECOND,
             keeps=dict.fromkeys(KEPT, ("any",)),
             sheet=SHEET,
         )
