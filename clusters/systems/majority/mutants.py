@@ -6,6 +6,7 @@ The front door's table says of each what it breaks. None of this is loaded unles
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from holdfast.clusters.systems.majority.client import MajorityClient
 from holdfast.clusters.systems.reference.wire import Frame
@@ -21,7 +22,25 @@ class LeakyRound(MajorityClient):
         return await super()._give_back(lock, owner, decided) if held else []
 
 
+class WideQuorum(MajorityClient):
+    """Wants half of the servers, rounded up, and one more: of three all, of five four."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._quorum = (len(self._remotes) + 1) // 2 + 1
+
+
+class EveryVote(MajorityClient):
+    """Wants a yes from every server."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._quorum = len(self._remotes)
+
+
 CLIENTS: dict[str, type[MajorityClient]] = {
     "leaky-round": LeakyRound,
+    "wide-quorum": WideQuorum,
+    "every-vote": EveryVote,
 }
 """name -> the client with that bug"""

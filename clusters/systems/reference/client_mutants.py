@@ -38,6 +38,13 @@ class DeafWaiter(ReferenceClient):
         """Does not ask, so it learns nothing."""
 
 
+class CountedFromAnswer(ReferenceClient):
+    """Counts what its session is promised from the answer, and not from when it asked."""
+
+    def _alive(self, ttl_ns: int, sent_s: float) -> None:
+        super()._alive(ttl_ns, self._talk.time())
+
+
 class UnreadAnswer(ReferenceClient):
     """Waits for an answer, and takes every one for a yes."""
 
@@ -57,5 +64,6 @@ CLIENTS: dict[str, type[ReferenceClient]] = {
     "silent-renewal": SilentRenewal,
     "deaf-waiter": DeafWaiter,
     "unread-answer": UnreadAnswer,
+    "counted-from-answer": CountedFromAnswer,
 }
 """name -> the client with that bug"""

@@ -14,7 +14,7 @@ from holdfast.clusters.systems.reference.api_mutants import LOCKS
 from holdfast.clusters.systems.reference.asking_mutants import ASKING
 from holdfast.clusters.systems.reference.consensus import Consensus, Effects
 from holdfast.clusters.systems.reference.locks import Locks
-from holdfast.clusters.systems.reference.messages import AskVote, Save, Tail
+from holdfast.clusters.systems.reference.messages import AskVote, Ballot, Save, Tail
 from holdfast.clusters.systems.reference.node import LockNode, expiry, hold_name
 from holdfast.clusters.systems.reference.session_mutants import CLOCKS, ENDINGS
 from holdfast.clusters.systems.reference.tables import Event, Hold, Lock, Started
@@ -85,6 +85,14 @@ class BlindVote(Consensus):
         last = self.log.last
         longest = replace(ask, last_index=max(ask.last_index, last), last_term=1 << 40)
         super()._on_ask_vote(now_ns, longest)
+
+
+class UnsavedVote(Consensus):
+    """Does not write down for whom it votes, and in which term."""
+
+    def take(self, now_ns: int) -> Effects:
+        effects = super().take(now_ns)
+        return replace(effects, saves=tuple(s for s in effects.saves if not isinstance(s, Ballot)))
 
 
 class SmallQuorum(Consensus):
@@ -201,6 +209,7 @@ NODES: dict[str, type[LockNode]] = {
     "age-since-renewal": AgeSinceRenewal,
     "lone-commit": _agreeing(LoneCommit),
     "blind-vote": _agreeing(BlindVote),
+    "unsaved-vote": _agreeing(UnsavedVote),
     "small-quorum": _agreeing(SmallQuorum),
     "late-disk": _agreeing(LateDisk),
     **{name: _locks(kind) for name, kind in (LOCKS | ASKING | ENDINGS).items()},

@@ -17,7 +17,7 @@ KNOWN: dict[str, str] = {
     " lose all their locks when it has been silent for so long",
     "delay_ms": "0 (default): a lock whose holder died is free at once; else nobody is let in for"
     " so long after the end of its session or lease",
-    "snapshot_every": "10 to 1000000, default 4000: log entries between two snapshots",
+    "snapshot_every": "2 to 1000000, default 4000: log entries between two snapshots",
     "owner": "a name that all clients give themselves, as if they shared one id; by default each"
     " has its own",
     "mutant": "a planted bug by name, to see that it is found; none by default",
@@ -28,7 +28,7 @@ _RANGES = {
     "election_ms": (50, 10_000),
     "session_ms": (0, 3_600_000),
     "delay_ms": (0, 3_600_000),
-    "snapshot_every": (10, 1_000_000),
+    "snapshot_every": (2, 1_000_000),
 }
 
 

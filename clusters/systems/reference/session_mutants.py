@@ -45,6 +45,28 @@ class Revive(Locks):
         return super()._renew(index, command)
 
 
+class RenewedExpiry(Locks):
+    """Ends a lease that ran out, though it was renewed between the leader's look and now."""
+
+    def apply(self, index: int, command: Mapping[str, Any] | None) -> tuple[Answer, list[Event]]:
+        if command is not None and command["op"] == "expire":
+            hold = self.held(command)
+            command = {**command, "renewal": hold.renewal if hold else -1}
+        return super().apply(index, command)
+
+
+class AnyonesExpiry(Locks):
+    """Ends whatever hold there is by the time the end of an older lease is in the log."""
+
+    def apply(self, index: int, command: Mapping[str, Any] | None) -> tuple[Answer, list[Event]]:
+        if command is not None and command["op"] == "expire":
+            lock = self.locks.get(command["lock"])
+            for hold in lock.holds[:1] if lock else ():
+                named = {"attempt": hold.attempt, "token": hold.token, "renewal": hold.renewal}
+                command = {**command, **named}
+        return super().apply(index, command)
+
+
 class EndlessLease(LockNode):
     """Never looks whether a lease has run out."""
 
@@ -96,8 +118,25 @@ class WrongReason(Locks):
         super().end(index, hold, "expired" if reason == "revoked" else reason)
 
 
+class Departed(dict[int, Session]):
+    """Sessions, where what is left of one that has ended gets a blank that nobody finds again."""
+
+    def __missing__(self, number: int) -> Session:
+        return Session(number, ttl_ns=0, beat=0)
+
+
 class ZombieWaiter(Locks):
     """Leaves who waits in the queue when its session ends, and grants it the lock in its turn."""
+
+    def __init__(self, *, order: str = "fifo", delays: bool = False) -> None:
+        super().__init__(order=order, delays=delays)
+        self.sessions = Departed()
+
+    @classmethod
+    def load(cls, state: Mapping[str, Any]) -> Locks:
+        locks = super().load(state)
+        locks.sessions = Departed(locks.sessions)
+        return locks
 
     def end_session(self, index: int, session: Session, why: str) -> None:
         stay = self.waiters(session.number)
@@ -106,10 +145,18 @@ class ZombieWaiter(Locks):
             lock = self.locks.setdefault(waiter.lock, Lock())
             if lock.holds:
                 lock.queue.append(waiter)
-                # So much of the session stays that it can be granted something.
-                self.sessions[session.number] = session
-                session.answers[waiter.seq] = self._queued(waiter)
-                session.busy += 1
+
+
+class ForgottenAnswers(Locks):
+    """Leaves what was answered out of what it restores: who asks again asks anew."""
+
+    @classmethod
+    def load(cls, state: Mapping[str, Any]) -> Locks:
+        locks = super().load(state)
+        for session in locks.sessions.values():
+            known = session.answers.items()
+            session.answers = {seq: one for seq, one in known if one["is"] == "queued"}
+        return locks
 
 
 class LingeringHolds(Locks):
@@ -136,6 +183,9 @@ class ShortSession(LockNode):
 
 ENDINGS: dict[str, type[Locks]] = {
     "revive": Revive,
+    "renewed-expiry": RenewedExpiry,
+    "anyones-expiry": AnyonesExpiry,
+    "forgotten-answers": ForgottenAnswers,
     "taken-twice": TakenTwice,
     "dead-predecessor": DeadPredecessor,
     "wrong-reason": WrongReason,

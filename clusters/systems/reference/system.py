@@ -147,6 +147,7 @@ class ReferenceSystem:
             order=chosen.queue,
             notice_ns=2 * SECOND,
             recovery_ns=5 * SECOND,
+            minority_ns=5 * SECOND,
             keeps=dict.fromkeys(kept, ("any",)),
             sheet=self._sheet,
             subtrees=True,
