@@ -1,7 +1,8 @@
 """Shrinking: from a plan that fails to the smallest one found that fails the same way.
 
 Delta debugging (Zeller and Hildebrandt, 2002) over the faults, with smaller moves around it: the
-time after the finding is cut off, durations are halved, clients, locks and options left out.
+time after the finding is cut off, durations are halved, clients, locks and options left out, and
+faults that only the simulator has are replaced where others do.
 Whether a plan fails is asked of an `Attempt`, which knows simulators, clusters and findings; here
 are plans only. Nothing is lost: each smaller failing plan is handed out as soon as it is found.
 """
@@ -39,6 +40,9 @@ class Failing:
     after_ns: int
     sentence: str
 
+
+STAND_INS = {"freeze": "pause", "freeze-write": "pause", "torn-write": "kill"}
+"""Faults that only the simulator has, and what comes nearest to them on every backend."""
 
 Attempt = Callable[[Plan, int], Failing | None]
 """Try a candidate up to so often: how it failed as the first plan did, None if it did not.
@@ -174,6 +178,18 @@ def shorter_faults(best: Failing, attempt: Attempt) -> Iterator[Failing]:
             yield (best := smaller)
 
 
+def common_faults(best: Failing, attempt: Attempt) -> Iterator[Failing]:
+    """Faults that every backend has, where they do as well: such a plan runs on containers too."""
+    for n, fault in enumerate(best.plan.faults):
+        if fault.do in STAND_INS:
+            # Its id stays, for whom it hits is drawn by that.
+            common = replace(fault, do=STAND_INS[fault.do], params={})
+            faults = (*best.plan.faults[:n], common, *best.plan.faults[n + 1 :])
+            same = attempt(replace(best.plan, faults=faults), FEW)
+            if same is not None:
+                yield (best := same)
+
+
 def round_times(best: Failing, attempt: Attempt) -> Iterator[Failing]:
     """Times that a person can read."""
     for step_ns in (100 * MILLISECOND, 10 * MILLISECOND, MILLISECOND):
@@ -214,6 +230,7 @@ PASSES: Sequence[Pass] = (
     earlier,
     fewer_parties,
     cut_time,
+    common_faults,
     shorter_faults,
     round_times,
     fewer_options,

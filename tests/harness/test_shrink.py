@@ -86,6 +86,25 @@ def test_every_step_fails_and_none_has_more_faults_than_the_one_before() -> None
     assert sizes == sorted(sizes, reverse=True)
 
 
+@pytest.mark.parametrize(
+    ("rare", "common"), [("freeze", "pause"), ("freeze-write", "pause"), ("torn-write", "kill")]
+)
+def test_a_fault_that_every_backend_has_stands_in_where_it_does_as_well(
+    rare: str, common: str
+) -> None:
+    first = plan_of(3)
+    first = replace(first, faults=tuple(replace(fault, do=rare) for fault in first.faults))
+    plan, _ = smallest(first, Needs("f1", "f2"))
+    assert [(fault.id, fault.do) for fault in plan.faults] == [("f1", common), ("f2", common)]
+
+    def rare_only(plan: Plan, tries: int) -> Failing | None:
+        only = plan.faults and all(fault.do == rare for fault in plan.faults)
+        return Needs("f1")(plan, tries) if only else None
+
+    plan, _ = smallest(first, rare_only)
+    assert [(fault.id, fault.do) for fault in plan.faults] == [("f1", rare)]
+
+
 def test_no_candidate_is_tried_in_vain_twice() -> None:
     needs = Needs("f1", "f3")
     smallest(plan_of(12), needs)
