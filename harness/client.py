@@ -278,14 +278,14 @@ class Context:
 
     @contextlib.asynccontextmanager
     async def renewing(
-        self, grant: Grant, *, every_ns: int = 0, ttls_ns: Sequence[int] = ()
+        self, grant: Grant, *, every_ns: Sequence[int] = (), ttls_ns: Sequence[int] = ()
     ) -> AsyncIterator[None]:
-        """Renew every third of the lease, or every `every_ns`, at once the first time, while the
-        body runs; for the lease, or for each of `ttls_ns` in turn.
+        """Renew every third of the lease, or after each of `every_ns` in turn, at once the first
+        time, while the body runs; for the lease, or for each of `ttls_ns` in turn.
 
         At once, because a grant that waited in a queue says little about when its lease began.
         """
-        task = asyncio.ensure_future(self._renew_until_lost(grant, every_ns, cycle(ttls_ns)))
+        task = asyncio.ensure_future(self._renew(grant, cycle(every_ns), cycle(ttls_ns)))
         try:
             yield
         finally:
@@ -293,10 +293,10 @@ class Context:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    async def _renew_until_lost(self, grant: Grant, every_ns: int, ttls: Iterator[int]) -> None:
+    async def _renew(self, grant: Grant, every: Iterator[int], ttls: Iterator[int]) -> None:
         while not self.lost(grant):
             await self.renew(grant, ttl_ns=next(ttls, None))
-            await self.sleep(every_ns or self.lease_ns // 3)
+            await self.sleep(next(every, self.lease_ns // 3))
 
     async def sleep(self, span_ns: int) -> None:
         """Let time pass: the client thinks, works or waits between two calls."""

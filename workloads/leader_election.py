@@ -25,7 +25,7 @@ async def client(ctx: Context) -> None:
         grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)
         if grant is not None:
             over = ctx.now_ns() + shape.hold_leases * ctx.lease_ns
-            async with ctx.renewing(grant, every_ns=ctx.lease_ns * shape.renew_pct // 100):
+            async with ctx.renewing(grant, every_ns=shape.renewals_ns(ctx.rng, ctx.lease_ns)):
                 await ctx.read(grant)
                 while ctx.now_ns() < over and ctx.running and not ctx.lost(grant):
                     await ctx.sleep(max(shape.gap_ns, ctx.lease_ns // 20))

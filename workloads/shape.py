@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ DEFAULTS = {
     "renews": 0,
     "backoff_ms": 0,
     "renew_pct": 33,
+    "renew_spread_pct": 0,
     "extend": 0,
     "metadata": 0,
     "rate": 0,
@@ -27,13 +29,17 @@ DEFAULTS = {
 }
 """`workers` is for the driver: so many processes share the clients, 0: each has its own."""
 
+TURNS = 16
+"""So many renewals come each at a moment of its own, where they are spread; then the same again."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
     """writes per hold, the gap before each, the pause after a release, the longest wait, how many
     leases a long hold lasts, how many permits a semaphore has, whether several locks are taken in
-    order (1), after how many percent of its lease a long hold is renewed, how many acquires are due
-    a second, of all clients together (0: as they come).
+    order (1), after how many percent of its lease a long hold is renewed, and by how many percent
+    of it sooner or later each time, how many acquires are due a second, of all clients together
+    (0: as they come).
 
     mark   when a job is marked as done: with its effect (0), after it (1), before it (2)
     renews   whether an owner renews during a slow call; backoff_ns   after a refused try, at most
@@ -54,6 +60,7 @@ class Shape:
     renews: bool
     backoff_ns: int
     renew_pct: int
+    renew_spread_pct: int
     extend: bool
     metadata: bool
     rate: int
@@ -75,10 +82,20 @@ class Shape:
             renews=bool(value["renews"]),
             backoff_ns=value["backoff_ms"] * MILLISECOND,
             renew_pct=max(1, value["renew_pct"]),
+            renew_spread_pct=value["renew_spread_pct"],
             extend=bool(value["extend"]),
             metadata=bool(value["metadata"]),
             rate=value["rate"],
         )
+
+    def renewals_ns(self, rng: random.Random, lease_ns: int) -> tuple[int, ...]:
+        """How long to wait for each renewal in turn."""
+        percent, spread = self.renew_pct, self.renew_spread_pct
+        if not spread:
+            return (lease_ns * percent // 100,)
+        least_ns = lease_ns * max(1, percent - spread) // 100
+        most_ns = lease_ns * (percent + spread) // 100
+        return tuple(rng.randint(least_ns, most_ns) for _ in range(TURNS))
 
     def gives_up(self, renewed: bool, passed_ns: int, lease_ns: int) -> bool:
         """Whether an owner that looks sees its lease over. passed_ns: since it asked for it."""
