@@ -23,7 +23,7 @@ MUTANTS: dict[str, Mutant] = {
         area="queue",
         says="when a lease runs out, nobody tells the first of the queue",
         breaks="deadlock-freedom",
-        seeds=200,
+        seeds=300,
     ),
     "token-reset": Mutant(
         part="reference",
@@ -58,7 +58,7 @@ MUTANTS: dict[str, Mutant] = {
         area="consensus",
         says="a new leader ends every lease it finds, as if all had run out meanwhile",
         breaks="mutual-exclusion",
-        seeds=100,
+        seeds=200,
     ),
     "lone-commit": Mutant(
         part="reference",
@@ -72,14 +72,14 @@ MUTANTS: dict[str, Mutant] = {
         area="consensus",
         says="a vote is given to a candidate whose log lacks what was committed",
         breaks=ASSERTION,
-        seeds=200,
+        seeds=300,
     ),
     "writer-beside-readers": Mutant(
         part="reference",
         area="terms",
         says="a writer is let in while readers hold",
         breaks="mutual-exclusion",
-        seeds=100,
+        seeds=200,
     ),
     "greedy-readers": Mutant(
         part="reference",
@@ -163,7 +163,7 @@ MUTANTS: dict[str, Mutant] = {
         area="queue",
         says="who is passed over by the more urgent stays as urgent as it was",
         breaks="starvation-freedom",
-        seeds=800,
+        seeds=1300,
     ),
     "no-lock-delay": Mutant(
         part="chubby",
@@ -177,7 +177,7 @@ MUTANTS: dict[str, Mutant] = {
         area="terms",
         says="a sequencer is taken for in force if it was ever given out",
         breaks="truthful-queries",
-        seeds=500,
+        seeds=700,
     ),
     "parent-only": Mutant(
         part="reference",
@@ -212,7 +212,7 @@ MUTANTS: dict[str, Mutant] = {
         area="consensus",
         says="entries are acknowledged at once and written to disk once a second",
         breaks="token-order",
-        seeds=200,
+        seeds=300,
     ),
     "renewed-expiry": Mutant(
         part="reference",
@@ -233,14 +233,14 @@ MUTANTS: dict[str, Mutant] = {
         area="session",
         says="what was answered is not in the snapshot: who asks again asks anew",
         breaks="deadlock-freedom",
-        seeds=3500,
+        seeds=5600,
     ),
     "unsaved-vote": Mutant(
         part="reference",
         area="consensus",
         says="for whom a node votes, and in which term, is not on disk",
         breaks=ASSERTION,
-        seeds=1400,
+        seeds=2600,
     ),
     "counted-from-answer": Mutant(
         part="reference",
@@ -302,6 +302,13 @@ MUTANTS: dict[str, Mutant] = {
         part="reference",
         area="session",
         says="a session is promised its whole time and ended after a quarter of it",
+        breaks="mutual-exclusion",
+        seeds=100,
+    ),
+    "connection-bound": Mutant(
+        part="reference",
+        area="session",
+        says="what a client holds ends with its connection, whatever is left of the lease",
         breaks="mutual-exclusion",
         seeds=100,
     ),

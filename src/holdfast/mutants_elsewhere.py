@@ -17,7 +17,7 @@ ELSEWHERE: dict[str, Mutant] = {
         area="resource",
         says="a write that is sent again is applied again",
         breaks="applied-once",
-        seeds=200,
+        seeds=300,
     ),
     "tolerant-tokens": Mutant(
         part="resource",

@@ -16,12 +16,14 @@ from holdfast.harness.plan import Plan
 from holdfast.harness.seeds import stream
 
 FAULTS = ("partition", "pause", "kill", "clock", "freeze", "slow-links")
+OF_CLIENTS = ("reply-loss", "reset", "cancel")
+"""Faults of single requests; several in a row, for one is soon over."""
 OF_DISKS = ("freeze-write", "torn-write")
 """Faults that bite only where servers write to a disk."""
 WORKLOADS = {
     "critical-section": 12,
     "lost-update": 6,
-    "renewal": 14,
+    "renewal": 24,
     "try-lock": 6,
     "abandoned": 6,
 }
@@ -55,6 +57,9 @@ TARGETS = {
     "kill": ("", "all", "holder", "waiter"),
     "clock": ("leader|one", "leader|one", "all"),
     "torn-write": ("all",),
+    "reply-loss": ("client", "waiter"),
+    "reset": ("client", "waiter"),
+    "cancel": ("client", "waiter"),
 }
 """Whom a kind of fault hits all through a run; "" is its own turn of targets. All servers at once
 is a power cut: what nobody had on disk is gone for good."""
@@ -65,7 +70,7 @@ OUTAGE_RUN_NS = 16 * SECOND
 OUTAGE = (("kill", {"for": "11s", "every": "16s", "target": "minority"}),)
 """A share of the seeds of the vote and of `chubby` has one fault, which lasts: who can do without
 some servers is granted locks all the while. The reference service draws no such seed yet."""
-LEASES_NS = tuple(ms * MILLISECOND for ms in (400, 700, 1000, 1500))
+LEASES_NS = tuple(ms * MILLISECOND for ms in (200, 400, 700, 1500))
 
 
 def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload: str = "") -> Plan:
@@ -83,14 +88,14 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
         **(_reference(rng) if whole else {}),
         **_of_workload(rng, workload, whole=whole),
     }
-    kinds = (*FAULTS, *(OF_DISKS if whole else ()))
+    kinds = (*FAULTS, *OF_CLIENTS, *(OF_DISKS if whole else ()))
     plan = Plan(
         system=system,
         backend="sim",
         workload=workload,
         resource=rng.choice(("fenced", "fenced", "strict")),
         seed=seed,
-        time_ns=rng.choice((4, 5, 6, 8)) * SECOND,
+        time_ns=rng.choice((3, 4, 5, 6)) * SECOND,
         lease_ns=lease_ns,
         nodes=rng.choice((3, 3, 3, 5)) if nodes > 1 else nodes,
         clients=rng.randint(2, 6),
@@ -109,7 +114,7 @@ def _pace(rng: random.Random, lease_ns: int) -> dict[str, str]:
     """How clients go about it: few slow holds, or many quick ones; some last longer than a lease,
     and are lost to another. Some waits end before the run does, and some do not: who gives up in
     time hides that nobody thought of it."""
-    gap_ms = round(lease_ns / MILLISECOND * rng.choice((0.01, 0.05, 0.15, 0.6)))
+    gap_ms = round(lease_ns / MILLISECOND * rng.choice((0.02, 0.05, 0.15, 0.6)))
     return {
         "writes": str(rng.choice((1, 2, 4, 8))),
         "gap_ms": str(gap_ms),
@@ -117,6 +122,7 @@ def _pace(rng: random.Random, lease_ns: int) -> dict[str, str]:
         "wait_ms": str(rng.choice((300, 1000, 5000, 20_000))),
         "hold_leases": str(rng.choice((1, 2, 3))),
         "renew_pct": str(rng.choice((33, 90, 98))),
+        "renew_spread_pct": str(rng.choice((0, 5))),
     }
 
 
@@ -177,21 +183,21 @@ def _reference(rng: random.Random) -> dict[str, str]:
         "election_ms": str(rng.choice((100, 150, 300))),
         "snapshot_every": str(rng.choice((3, 10, 40, 400))),
     }
-    if rng.random() < 0.5:
-        options["session_ms"] = str(rng.choice((400, 1000)))
+    if rng.random() < 0.55:
+        options["session_ms"] = str(rng.choice((200, 300, 600)))
     return options
 
 
 def _faults(
     rng: random.Random, lease_ns: int, kinds: Sequence[str]
 ) -> tuple[tuple[str, dict[str, str]], ...]:
-    """Up to three kinds, each with a pace of its own; now and then none, for some promises are
+    """Up to four kinds, each with a pace of its own; now and then none, for some promises are
     judged in calm only. Of each kind a run must show a grant meanwhile: with more kinds than
     that, most runs say nothing."""
-    # Deaths, clocks and cuts twice: much of what a service can get wrong shows only after one of
-    # them, and some of it, as a vote that was forgotten, only after two together.
-    twice = ("kill", "clock", "partition")
-    drawn = rng.sample([*kinds, *twice], rng.choice((0, 0, 1, 1, 1, 2, 2, 2, 3, 3)))
+    # Deaths, clocks, cuts and lost answers twice: much of what a service can get wrong shows only
+    # after one of them, and some of it, as a vote that was forgotten, only after two together.
+    twice = ("kill", "clock", "partition", "reply-loss")
+    drawn = rng.sample([*kinds, *twice], rng.choice((0, 0, 1, 1, 2, 2, 2, 3, 4, 4)))
     return tuple((kind, _timing(rng, kind, lease_ns)) for kind in dict.fromkeys(drawn))
 
 
@@ -205,5 +211,9 @@ def _timing(rng: random.Random, kind: str, lease_ns: int) -> dict[str, str]:
     for_ns = rng.choice([*[20 * MILLISECOND] * 3, *spans] if kind == "kill" else spans)
     every_ns = max(for_ns * rng.choice((2, 3)), 400 * MILLISECOND)
     timing = {"for": duration_text(for_ns), "every": duration_text(every_ns)}
+    if kind in OF_CLIENTS:
+        timing["count"] = str(rng.choice((1, 3, 10)))
+    if kind == "cancel":
+        timing["after"] = rng.choice(("1ms", "20ms", "200ms"))
     target = rng.choice(("", *TARGETS.get(kind, ())))
     return {**timing, "target": target} if target else timing

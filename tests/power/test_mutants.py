@@ -16,11 +16,11 @@ from holdfast.workloads.mutants import STORES
 
 QUICK = {
     "token-reset": 15,
-    "early-expiry": 10,
+    "early-expiry": 30,
     "dead-predecessor": 20,
     "lingering-holds": 30,
     "silent-renewal": 40,
-    "one-permit-more": 30,
+    "outer-release": 20,
     "unchecked-tokens": 30,
 }
 """One of each area that `make test` looks for, and within how many seeds."""

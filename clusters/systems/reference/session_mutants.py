@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.clusters.systems.reference.locks import Handler, Locks
-from holdfast.clusters.systems.reference.node import LockNode
+from holdfast.clusters.systems.reference.node import LockNode, expiry
 from holdfast.clusters.systems.reference.tables import (
     Answer,
     Beat,
@@ -181,6 +181,18 @@ class ShortSession(LockNode):
         super()._on_event(now_ns, event)
 
 
+class ConnectionBound(LockNode):
+    """Takes the end of a connection for the end of its client."""
+
+    def _on_left(self, now_ns: int, connection: int) -> None:
+        sessions = [s for s, c in self._connections.items() if c == connection]
+        for lock in self.locks.locks.values():
+            for hold in lock.holds:
+                if hold.session in sessions:
+                    self._on_due(expiry(hold))
+        super()._on_left(now_ns, connection)
+
+
 ENDINGS: dict[str, type[Locks]] = {
     "revive": Revive,
     "renewed-expiry": RenewedExpiry,
@@ -197,5 +209,6 @@ ENDINGS: dict[str, type[Locks]] = {
 CLOCKS: dict[str, type[LockNode]] = {
     "endless-lease": EndlessLease,
     "short-session": ShortSession,
+    "connection-bound": ConnectionBound,
 }
 """name -> the node with that bug"""

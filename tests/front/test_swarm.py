@@ -1,0 +1,33 @@
+"""What the swarm draws: every fault that the simulator has, and plans that fit."""
+
+from __future__ import annotations
+
+from holdfast import catalogue, swarm
+from holdfast.commands import prepare
+from holdfast.harness.plan import Plan
+
+SEEDS = range(600)
+
+
+def test_every_fault_that_the_simulator_has_is_drawn() -> None:
+    able = {
+        name
+        for name in catalogue.NEMESES
+        if not prepare.out_of_reach(Plan(system="reference", backend="sim", nemeses=((name, {}),)))
+    }
+    drawn = [kind for seed in SEEDS for kind, _ in swarm.draw(seed, "reference", 3, {}).nemeses]
+    assert set(drawn) == able
+    assert {"reply-loss", "reset", "cancel", "torn-write"} <= able
+    assert min(drawn.count(kind) for kind in able) > 30
+
+
+def test_services_without_disks_meet_no_fault_of_disks() -> None:
+    drawn = {kind for seed in SEEDS for kind, _ in swarm.draw(seed, "majority", 5, {}).nemeses}
+    assert not drawn & set(swarm.OF_DISKS)
+    assert {"reply-loss", "partition", "kill"} <= drawn
+
+
+def test_every_plan_that_is_drawn_fits() -> None:
+    for seed in SEEDS:
+        whole = prepare.complete(swarm.draw(seed, "reference", 3, {}))
+        assert all(fault.at_ns + fault.for_ns <= whole.time_ns for fault in whole.faults)
