@@ -26,17 +26,19 @@ class Watch:
         self.why = GIVEN_UP
         self._task = task
         self._cancelling = task.cancelling()
-        self._fired = False
+        self._fired = 0
 
     def fire(self) -> None:
-        """Its time is up: the call is cancelled."""
-        self._fired = True
+        """Its time is up, or a fault wants it: the call is cancelled. Both may come at once."""
+        self._fired += 1
         self._task.cancel()
 
     def gave_up(self) -> bool:
-        """Whether a cancellation that came out of the call is ours alone; it is taken back."""
-        fired, self._fired = self._fired, False
-        return fired and self._task.uncancel() <= self._cancelling
+        """Whether a cancellation that came out of the call is ours alone; ours are taken back."""
+        fired, self._fired = self._fired, 0
+        for _ in range(fired):
+            self._task.uncancel()
+        return fired > 0 and self._task.cancelling() <= self._cancelling
 
 
 @dataclass(slots=True)
