@@ -28,6 +28,11 @@ class Watch:
         self._cancelling = task.cancelling()
         self._fired = 0
 
+    @property
+    def fired(self) -> bool:
+        """Whether it was cancelled and is not over yet."""
+        return self._fired > 0
+
     def fire(self) -> None:
         """Its time is up, or a fault wants it: the call is cancelled. Both may come at once."""
         self._fired += 1
@@ -72,7 +77,8 @@ class Guard:
 
     def _cancel(self, watch: Watch) -> None:
         wanted = self._cancelling
-        if wanted is None or wanted.count <= 0 or watch not in self._watches:
+        if wanted is None or wanted.count <= 0 or watch not in self._watches or watch.fired:
+            # What one fault has cancelled is no evidence of another.
             return
         wanted.count -= 1
         watch.why = CANCELLED

@@ -54,9 +54,8 @@ def test_a_load_of_many_clients_comes_from_few_processes(tmp_path: Path) -> None
     tries = found.history.rows[found.history.rows["f"] == Op.TRY]
     assert set(tries["process"]) == set(range(1, 21))
     pace = json.loads((ran.run_dir / "verdicts.json").read_text())["evidence"]["pace"]
-    # A busy machine ends a run late, and asks late: both count against what was planned.
-    assert pace["planned"] >= 180
-    assert pace["planned"] / 2 < pace["issued"] < 1.2 * pace["planned"]
+    # A busy machine ends a run late, and more is due by then.
+    assert pace["planned"] >= 180 and pace["issued"] == pytest.approx(pace["planned"], abs=30)
 
 
 def test_a_run_below_nine_tenths_of_its_rate_passes_nothing(tmp_path: Path) -> None:
