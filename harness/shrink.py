@@ -171,8 +171,7 @@ def shorter_faults(best: Failing, attempt: Attempt) -> Iterator[Failing]:
         while best.plan.faults[n].for_ns >= 2 * SHORT_NS:
             fault = best.plan.faults[n]
             half = replace(fault, for_ns=_rounded(fault.for_ns // 2, MILLISECOND))
-            faults = (*best.plan.faults[:n], half, *best.plan.faults[n + 1 :])
-            smaller = attempt(replace(best.plan, faults=faults), FEW)
+            smaller = attempt(_with_fault(best.plan, n, half), FEW)
             if smaller is None:
                 break
             yield (best := smaller)
@@ -184,8 +183,7 @@ def common_faults(best: Failing, attempt: Attempt) -> Iterator[Failing]:
         if fault.do in STAND_INS:
             # Its id stays, for whom it hits is drawn by that.
             common = replace(fault, do=STAND_INS[fault.do], params={})
-            faults = (*best.plan.faults[:n], common, *best.plan.faults[n + 1 :])
-            same = attempt(replace(best.plan, faults=faults), FEW)
+            same = attempt(_with_fault(best.plan, n, common), FEW)
             if same is not None:
                 yield (best := same)
 
@@ -242,6 +240,11 @@ PASSES: Sequence[Pass] = (
 def _with(plan: Plan, name: str, number: int) -> Plan:
     fewer: Mapping[str, Any] = {name: number}
     return replace(plan, **fewer)
+
+
+def _with_fault(plan: Plan, n: int, fault: Fault) -> Plan:
+    """The plan with another fault in the place of its n-th."""
+    return replace(plan, faults=(*plan.faults[:n], fault, *plan.faults[n + 1 :]))
 
 
 def _rounded(span_ns: int, step_ns: int) -> int:
