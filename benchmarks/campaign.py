@@ -12,7 +12,7 @@ from statistics import median
 from holdfast.campaigning import Task, work
 from holdfast.commands import prepare
 from holdfast.commands.campaign_command import carry_out
-from holdfast.harness.campaign import read
+from holdfast.harness.campaigns.spec import read
 
 RUNS = 20
 ROUNDS = 7

@@ -24,7 +24,7 @@ import numpy as np
 
 from holdfast.checkers.models.exact import Rule, conflicts
 from holdfast.checkers.models.lock_columns import LockColumns
-from holdfast.harness.events import NO_TOKEN
+from holdfast.harness.core.operations import NO_TOKEN
 
 ROUNDS = 7
 TURN = 1000

@@ -18,8 +18,8 @@ from typing import Any
 from holdfast.clusters.backends import engine, local
 from holdfast.clusters.backends.docker import DockerBackend
 from holdfast.clusters.backends.local import LocalBackend
-from holdfast.harness.clock import MILLISECOND, now_ns
-from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.core.clock import MILLISECOND, now_ns
+from holdfast.harness.core.ports import Command, Node, Place
 
 STEPS = ("open", "start", "close")
 BACKENDS: dict[str, Any] = {"local": LocalBackend, "docker": DockerBackend}

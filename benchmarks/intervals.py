@@ -24,13 +24,13 @@ import numpy as np
 from holdfast.checkers.mutual_exclusion import check
 from holdfast.clusters.libraries import fetch
 from holdfast.clusters.systems.redis.system import LIBRARIES
-from holdfast.harness import history
-from holdfast.harness.case import Case, History, Rows
-from holdfast.harness.events import CAME, LEFT, Op, Status
-from holdfast.harness.ports import CALL
-from holdfast.harness.segments import Recorder
-from holdfast.harness.steady import KernelStamps
-from holdfast.harness.verdict import Promises, Verdict
+from holdfast.harness.core.case import Case, History, Rows
+from holdfast.harness.core.operations import CAME, LEFT, Op, Status
+from holdfast.harness.core.ports import CALL
+from holdfast.harness.core.verdict import Promises, Verdict
+from holdfast.harness.history import reader
+from holdfast.harness.recording.clock_sync import KernelStamps
+from holdfast.harness.recording.segments import Recorder
 
 CLIENTS = 10
 NEAR_NS = 1_000_000
@@ -177,7 +177,7 @@ def measured(program: Path, kind: str, ops: int) -> dict[str, Any]:
             argv = ["-m", "benchmarks.intervals", "client", kind, str(port), name, str(ops)]
             subprocess.run([sys.executable, *argv], check=True)
         log = np.fromfile(folder / "log", np.int64).reshape(-1, 5)
-        rows = history.load(folder).history.rows
+        rows = reader.load(folder).history.rows
     order, known = np.argsort(rows["attempt"], kind="stable"), np.argsort(log[:, 1], kind="stable")
     rows, log = rows[order], log[known]
     assert np.array_equal(rows["attempt"], log[:, 1]), "the server saw other ops than the client"
@@ -256,7 +256,7 @@ def planted(program: Path) -> dict[str, Any]:
                 (folder / "over").touch()
                 newcomer.wait(60)
         log = np.fromfile(folder / "log", np.int64).reshape(-1, 5)
-        found = history.load(folder).history
+        found = reader.load(folder).history
     pairs = log[log[:, 0] == PLANTED]
     wide = call_edges(found.rows)
     hits = [

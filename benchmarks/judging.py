@@ -21,8 +21,8 @@ import numpy as np
 from benchmarks.run_directory import Shape, write
 
 from holdfast.commands.running import judge_run
-from holdfast.harness.history import load
-from holdfast.harness.store import RunDir
+from holdfast.harness.history.reader import load
+from holdfast.harness.runs.directory import RunDir
 
 
 def measured(path: Path) -> dict[str, object]:

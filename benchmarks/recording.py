@@ -12,9 +12,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from holdfast.harness.clock import now_ns
-from holdfast.harness.events import Op, Status
-from holdfast.harness.segments import Recorder
+from holdfast.harness.core.clock import now_ns
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.recording.segments import Recorder
 
 OPS = 20_000
 ROUNDS = 15

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from holdfast.harness.clock import MILLISECOND
+from holdfast.harness.core.clock import MILLISECOND
 
 RUN = ["run", "--system", "reference", "--clients", "1", "--time", "10s", "--json", "--seed", "1"]
 SYNCS = 200

@@ -22,7 +22,7 @@ from playwright.sync_api import sync_playwright
 from tests.reports.browser import FLAGS, executable
 
 from holdfast.commands.running import judge_run
-from holdfast.harness.store import RunDir
+from holdfast.harness.runs.directory import RunDir
 
 ZOOM = """() => new Promise((done) => {
   const from = timeline.frames.length;

@@ -21,13 +21,13 @@ import numpy.typing as npt
 
 from holdfast import catalogue
 from holdfast.commands import prepare
-from holdfast.harness import store
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.events import NO_TOKEN, Op, Status
-from holdfast.harness.history import ROW_DTYPE
-from holdfast.harness.plan import Plan, to_toml
-from holdfast.harness.segments import write_closed
-from holdfast.harness.store import RunDir
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
+from holdfast.harness.history.reader import ROW_DTYPE
+from holdfast.harness.plans.plan import Plan, to_toml
+from holdfast.harness.recording.segments import write_closed
+from holdfast.harness.runs import directory
+from holdfast.harness.runs.directory import RunDir
 
 Ints = npt.NDArray[np.int64]
 Columns = dict[str, Ints]
@@ -237,11 +237,11 @@ def write(shape: Shape, out: Path) -> RunDir:
     plan = Plan(system="reference", backend="sim", workload="critical-section", clients=clients,
                 resource="fenced", seed=shape.seed, time_ns=last_ns - START_NS,
                 lease_ns=LEASE_NS, locks=shape.locks)  # fmt: skip
-    run = store.create(out, f"drawn-{shape.ops}-{shape.locks}-{shape.seed}")
+    run = directory.create(out, f"drawn-{shape.ops}-{shape.locks}-{shape.seed}")
     manifest = prepare.manifest(plan, run.path.name, "python benchmarks/run_directory.py")
     manifest["asks"] = [prop for prop in catalogue.CHECKERS if prop not in NOT_DRAWN]
     manifest["drawn"] = asdict(shape)
-    store.write_json(run.manifest, manifest)
+    directory.write_json(run.manifest, manifest)
     run.plan.write_text(to_toml(plan, exact=True))
     locks = [f"lock{n}" for n in range(shape.locks)]
     strings = (*STRINGS, *locks)
@@ -259,7 +259,7 @@ def write(shape: Shape, out: Path) -> RunDir:
         write_closed(run.history, meta, strings, _packed(served, slice(None), 3))
     marks = {"start": START_NS, "stop": last_ns + MILLISECOND, "end": end_ns + SECOND}
     for mark, t_ns in marks.items():
-        store.append(run.times, {"mark": mark, "t_ns": t_ns, "problems": []})
+        directory.append(run.times, {"mark": mark, "t_ns": t_ns, "problems": []})
     return run
 
 

@@ -11,8 +11,8 @@ from statistics import median
 
 from holdfast import swarm, trials
 from holdfast.commands import prepare, shrinking
-from holdfast.harness.clock import SECOND
-from holdfast.harness.plan import Plan
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.plans.plan import Plan
 from holdfast.mutants import MUTANTS
 from holdfast.trials import Shown
 

@@ -19,10 +19,10 @@ from typing import Any
 
 from holdfast import catalogue
 from holdfast.commands import prepare
-from holdfast.harness.clock import SECOND
-from holdfast.harness.entry import load
-from holdfast.harness.events import Op
-from holdfast.harness.plan import Plan
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.operations import Op
+from holdfast.harness.plans.plan import Plan
 from holdfast.simulating import warm
 
 ROUNDS = 5

@@ -41,13 +41,13 @@ from holdfast.clusters.systems.redis.lean import Lean
 from holdfast.clusters.systems.redis.own import OwnRedisLock
 from holdfast.clusters.systems.redis.resp import encoded
 from holdfast.clusters.systems.redis.system import LIBRARIES
-from holdfast.harness.client import Context, Parts
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import Op, Status
-from holdfast.harness.phase import GO
-from holdfast.harness.ports import CALL, ClientSetup
-from holdfast.harness.segments import Recorder
-from holdfast.harness.steady import KernelStamps
+from holdfast.harness.client.context import Context, Parts
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.ports import CALL, ClientSetup
+from holdfast.harness.recording.clock_sync import KernelStamps
+from holdfast.harness.recording.phase import GO
+from holdfast.harness.recording.segments import Recorder
 
 CONNECTIONS = (10, 50, 200)
 ROUNDS = 5

@@ -12,8 +12,8 @@ from holdfast.checkers import served
 from holdfast.checkers.columns import Indices, Ints, column
 from holdfast.checkers.holds import Attempt, conflict, ordered_tokens
 from holdfast.checkers.table import Bools, table
-from holdfast.harness.case import Case
-from holdfast.harness.events import NO_TOKEN, Op, Status
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 
 
 def newer(case: Case, b: Attempt, a: Attempt) -> bool:

@@ -11,8 +11,8 @@ from holdfast.checkers.leases import longest, shortest
 from holdfast.checkers.overlaps import slack
 from holdfast.checkers.sentences import span
 from holdfast.checkers.split import said_ns
-from holdfast.harness.case import Case
-from holdfast.harness.events import Status
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Status
 
 
 def wrong_age(case: Case, holder: Attempt, said: int, inv_ns: int, ret_ns: int) -> str | None:

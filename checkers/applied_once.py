@@ -17,8 +17,8 @@ from __future__ import annotations
 from holdfast.checkers import served
 from holdfast.checkers.exercise import conclude, exercise
 from holdfast.checkers.sentences import name, seconds
-from holdfast.harness.case import Case
-from holdfast.harness.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "applied-once"
 NEEDS = ("requests", "repeats", "faults")

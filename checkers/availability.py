@@ -14,8 +14,8 @@ from holdfast.checkers.columns import column, rows_of
 from holdfast.checkers.coverage import LEAVES_RUNNING, servers_struck
 from holdfast.checkers.formulas import quorum_failure
 from holdfast.checkers.table import table
-from holdfast.harness.case import Case, Window
-from holdfast.harness.events import Op, Status
+from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.operations import Op, Status
 
 ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
 STOPS_A_SERVER = frozenset({"pause", "kill", "freeze"})

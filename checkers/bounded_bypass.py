@@ -20,8 +20,8 @@ from holdfast.checkers.exercise import Exercise, conclude, exercise
 from holdfast.checkers.overtakes import Passed, told, waits
 from holdfast.checkers.sentences import drawn, lock_name
 from holdfast.checkers.starvation_freedom import starved
-from holdfast.harness.case import Case
-from holdfast.harness.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "bounded-bypass"
 NEEDS = ("contention", "tokens", "faults")

@@ -12,8 +12,8 @@ from holdfast.checkers.columns import column
 from holdfast.checkers.distribution import dist
 from holdfast.checkers.holds import Attempt, attempts
 from holdfast.checkers.stalls import DEATHS
-from holdfast.harness.case import Case
-from holdfast.harness.events import Status
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Status
 
 SECTIONS = (5, 10)
 """A lease that suits is so many times the 99th percentile of the critical section, under load."""

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.checkers.leases import INF
-from holdfast.harness.case import Case
-from holdfast.harness.events import NO_TOKEN, Op, Status
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 
 UNKNOWN = (Status.INFO, Status.INVOKED)
 STATUSES = tuple(Status)

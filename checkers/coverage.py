@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from holdfast.checkers.leases import INF
 from holdfast.checkers.table import Table, table
-from holdfast.harness.case import Case, Window
-from holdfast.harness.events import Op
+from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.operations import Op
 
 Times = npt.NDArray[np.int64]
 

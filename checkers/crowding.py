@@ -5,8 +5,8 @@ from __future__ import annotations
 from holdfast.checkers.availability import waits
 from holdfast.checkers.distribution import dist
 from holdfast.checkers.table import table
-from holdfast.harness.case import Case
-from holdfast.harness.events import Op
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op
 
 
 def crowding(case: Case) -> dict[str, object]:

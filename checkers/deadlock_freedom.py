@@ -25,9 +25,9 @@ from holdfast.checkers.holds import Attempt, Span
 from holdfast.checkers.sentences import drawn, seconds, who
 from holdfast.checkers.stalls import Stall, answered_span, stalls
 from holdfast.checkers.table import table
-from holdfast.harness.case import Case
-from holdfast.harness.events import Op
-from holdfast.harness.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "deadlock-freedom"
 NEEDS = ("contention", "probes", "faults")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from holdfast.checkers.evidence import renewal_margins
 from holdfast.checkers.leases import INF
 from holdfast.checkers.table import table
-from holdfast.harness.case import Case
+from holdfast.harness.core.case import Case
 
 NEVER = -1
 

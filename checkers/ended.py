@@ -14,8 +14,8 @@ import numpy as np
 from holdfast.checkers.columns import Ints, column, rows_of
 from holdfast.checkers.holds import INF, Attempt, conflict
 from holdfast.checkers.table import table
-from holdfast.harness.case import Case
-from holdfast.harness.events import Op, Status
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op, Status
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,10 +22,10 @@ from holdfast.checkers.split import acquire_split
 from holdfast.checkers.stale_belief import stale_beliefs
 from holdfast.checkers.table import Bools, table
 from holdfast.checkers.token_log import token_log
-from holdfast.harness.case import Case
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import Op, Status
-from holdfast.harness.rates import clopper_pearson
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.statistics import clopper_pearson
 
 CALLS = (
     Op.ACQUIRE,

@@ -24,10 +24,10 @@ import numpy as np
 from holdfast.checkers import served
 from holdfast.checkers.exercise import conclude, exercise
 from holdfast.checkers.sentences import name, seconds
-from holdfast.harness.case import Case
-from holdfast.harness.events import Op, Status
-from holdfast.harness.jobs import job_of
-from holdfast.harness.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.job_keys import job_of
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "exactly-once-job"
 NEEDS = ("contention", "requests", "jobs", "faults")

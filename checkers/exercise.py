@@ -14,10 +14,10 @@ from holdfast.checkers.lines import below, paths
 from holdfast.checkers.pace import too_slow
 from holdfast.checkers.split import SAID
 from holdfast.checkers.table import Bools, Table, table
-from holdfast.harness.case import Case
-from holdfast.harness.events import NO_TOKEN, Mode, Op, Status
-from holdfast.harness.jobs import job_of
-from holdfast.harness.verdict import Finding, PropertyVerdict, Verdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.job_keys import job_of
+from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
+from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
 
 Met = tuple[dict[str, int], list[str]]
 """Counts by name, and the reasons why they do not suffice."""

@@ -27,8 +27,8 @@ from holdfast.checkers.exercise import conclude, exercise
 from holdfast.checkers.holds import Attempt
 from holdfast.checkers.sentences import drawn, seconds, who
 from holdfast.checkers.table import table
-from holdfast.harness.case import Case
-from holdfast.harness.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "no-expired-write"
 NEEDS = ("contention", "requests", "stale-requests", "faults")

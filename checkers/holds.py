@@ -16,16 +16,10 @@ from typing import NamedTuple
 
 from holdfast.checkers.columns import UNKNOWN, Log
 from holdfast.checkers.leases import INF as INF
-from holdfast.checkers.leases import (
-    Renewal,
-    contract_end,
-    longest,
-    possible_end,
-    shortest,
-)
+from holdfast.checkers.leases import Renewal, contract_end, longest, possible_end, shortest
 from holdfast.checkers.lines import on_line, paths
-from holdfast.harness.case import Case
-from holdfast.harness.events import NO_TOKEN, Mode, Op, Status
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 
 Span = tuple[int, int]
 """[from_ns, to_ns], closed"""

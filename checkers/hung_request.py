@@ -21,11 +21,11 @@ import numpy as np
 
 from holdfast.checkers.exercise import Exercise, conclude, exercise
 from holdfast.checkers.sentences import name, seconds, span
-from holdfast.harness.case import Case
-from holdfast.harness.client import GUARD_NS
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import Op, Status
-from holdfast.harness.verdict import Finding, PropertyVerdict
+from holdfast.harness.client.context import GUARD_NS
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "no-hung-request"
 NEEDS = ("contention", "faults")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.harness.events import Status
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.verdict import Promises
 
 INF = 1 << 62
 """never, in ns"""

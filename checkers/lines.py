@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.harness.case import Case
+from holdfast.harness.core.case import Case
 
 
 def paths(case: Case) -> Mapping[int, str]:

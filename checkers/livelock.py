@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from holdfast.checkers.holds import Attempt, Span
 from holdfast.checkers.sentences import name, seconds
 from holdfast.checkers.stalls import Stall, answered_span, stalls
-from holdfast.harness.case import Case
-from holdfast.harness.events import Op, Status
-from holdfast.harness.verdict import Finding
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.verdict import Finding
 
 LEAST = 10
 """So many refused tries of one lock make a storm."""

@@ -23,9 +23,9 @@ from holdfast.checkers.overlaps import slack
 from holdfast.checkers.sentences import drawn, lock_name, name, seconds, span, who
 from holdfast.checkers.succession import Succession
 from holdfast.checkers.table import ENDS, table
-from holdfast.harness.case import Case
-from holdfast.harness.events import Op
-from holdfast.harness.verdict import Finding
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op
+from holdfast.harness.core.verdict import Finding
 
 DEATHS = ("", "lost", "closed", "killed")
 """How a claim ends whose owner never gave the lock back."""

@@ -29,9 +29,9 @@ from holdfast.checkers.overlaps import reach, slack
 from holdfast.checkers.sentences import drawn, lock_name, name, seconds, span
 from holdfast.checkers.succession import Succession
 from holdfast.checkers.table import table
-from holdfast.harness.case import Case, Window
-from holdfast.harness.events import Op
-from holdfast.harness.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.operations import Op
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "loss-notice"
 NEEDS = ("losses", "faults")

@@ -12,9 +12,9 @@ from holdfast.checkers.columns import rows_of
 from holdfast.checkers.holds import Attempt, by_id, by_lock
 from holdfast.checkers.overlaps import slack
 from holdfast.checkers.sentences import lock_name, name, seconds
-from holdfast.harness.case import Case
-from holdfast.harness.events import NO_TOKEN, Op, Status
-from holdfast.harness.verdict import Finding
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
+from holdfast.harness.core.verdict import Finding
 
 EXPIRED, REVOKED, RELEASED = "expired", "revoked", "released"
 OF_SESSIONS = ("session", "closed")

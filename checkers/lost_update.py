@@ -26,9 +26,9 @@ from holdfast.checkers.columns import Indices, column
 from holdfast.checkers.exercise import conclude, exercise
 from holdfast.checkers.sentences import drawn, name, seconds
 from holdfast.checkers.table import table
-from holdfast.harness.case import Case
-from holdfast.harness.events import Op, Status
-from holdfast.harness.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "no-lost-update"
 NEEDS = ("contention", "requests", "updates", "faults")

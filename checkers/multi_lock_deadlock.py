@@ -27,10 +27,10 @@ from holdfast.checkers.overtakes import first_told
 from holdfast.checkers.sentences import drawn, lock_name, name, seconds, span
 from holdfast.checkers.stalls import longest_ns
 from holdfast.checkers.table import table
-from holdfast.harness.case import Case
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import Mode
-from holdfast.harness.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Mode
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "no-multi-lock-deadlock"
 NEEDS = ("contention", "second-locks", "faults")

@@ -41,9 +41,9 @@ from holdfast.checkers.overlaps import (
 from holdfast.checkers.sentences import drawn, lock_name, name, seconds, span, who
 from holdfast.checkers.stale_belief import stale_beliefs
 from holdfast.checkers.table import ENDS, table
-from holdfast.harness.case import Case
-from holdfast.harness.events import Op, Status
-from holdfast.harness.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "mutual-exclusion"
 NEEDS = ("contention", "judged-holds", "sharing", "reentry", "faults")

@@ -28,9 +28,9 @@ from holdfast.checkers.exercise import Exercise, conclude, exercise
 from holdfast.checkers.sentences import drawn, lock_name, name, seconds, who
 from holdfast.checkers.stalls import SLACK_NS, longest_ns
 from holdfast.checkers.table import ENDS, Bools, table
-from holdfast.harness.case import Case
-from holdfast.harness.events import Mode, Op, Status
-from holdfast.harness.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Mode, Op, Status
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "no-false-rejection"
 NEEDS = ("contention", "faults")

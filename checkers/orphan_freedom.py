@@ -20,9 +20,9 @@ from holdfast.checkers.exercise import Exercise, conclude, exercise
 from holdfast.checkers.holds import Attempt, Span
 from holdfast.checkers.sentences import drawn, seconds, who
 from holdfast.checkers.stalls import Stall, answered_span, stalls
-from holdfast.harness.case import Case
-from holdfast.harness.events import Op, Status
-from holdfast.harness.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "orphan-freedom"
 NEEDS = ("contention", "probes", "faults")

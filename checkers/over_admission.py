@@ -21,9 +21,9 @@ from holdfast.checkers.holds import Attempt
 from holdfast.checkers.overlaps import granted, proof_reach, reach, slack
 from holdfast.checkers.sentences import drawn, lock_name, name, seconds, who
 from holdfast.checkers.table import table
-from holdfast.harness.case import Case
-from holdfast.harness.events import Mode
-from holdfast.harness.verdict import Finding
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Mode
+from holdfast.harness.core.verdict import Finding
 
 LOW_16 = (1 << 16) - 1
 SHOWN = 5

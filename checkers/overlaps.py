@@ -15,8 +15,8 @@ import numpy as np
 from holdfast.checkers.columns import Indices, Ints
 from holdfast.checkers.holds import INF, Attempt, conflict, ordered_tokens
 from holdfast.checkers.table import table
-from holdfast.harness.case import Case
-from holdfast.harness.events import NO_TOKEN, Mode
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN, Mode
 
 Reach = Callable[[Attempt], int]
 

@@ -17,8 +17,8 @@ from holdfast.checkers.holds import INF, Attempt, ordered_tokens
 from holdfast.checkers.overlaps import granted, inversions, slack
 from holdfast.checkers.sentences import lock_name, name, seconds
 from holdfast.checkers.table import table
-from holdfast.harness.case import Case
-from holdfast.harness.events import NO_TOKEN, Op
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN, Op
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,9 +22,9 @@ from holdfast.checkers.overlaps import reach, slack
 from holdfast.checkers.sentences import drawn, lock_name, name, seconds, who
 from holdfast.checkers.succession import Succession
 from holdfast.checkers.table import table
-from holdfast.harness.case import Case
-from holdfast.harness.events import Op, Status
-from holdfast.harness.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "ownership"
 NEEDS = ("stale-releases", "faults")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from holdfast.checkers.columns import column, rows_of, took
 from holdfast.checkers.distribution import dist
-from holdfast.harness.case import Case
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import Op, Status
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Op, Status
 
 ENOUGH = 0.9
 

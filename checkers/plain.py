@@ -12,7 +12,7 @@ import numpy as np
 from holdfast.checkers.columns import Ints, column, rows_of
 from holdfast.checkers.leases import INF, MILLION
 from holdfast.checkers.table import ENDS, Bools, Table
-from holdfast.harness.events import NO_TOKEN, Op, Status
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 
 LONG_NS = 1 << 42
 """Leases beyond this could overflow what a drift makes of them."""

@@ -11,8 +11,8 @@ from holdfast.checkers.columns import column
 from holdfast.checkers.holds import INF, Attempt, by_lock, conflict, ordered_tokens
 from holdfast.checkers.overlaps import inversions, proof_reach, reach, slack
 from holdfast.checkers.table import table
-from holdfast.harness.case import Case
-from holdfast.harness.events import CHANGED, NO_TOKEN, Mode, Op, Status
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import CHANGED, NO_TOKEN, Mode, Op, Status
 
 UNKNOWN = (Status.INFO, Status.INVOKED)
 

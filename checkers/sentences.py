@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.checkers.holds import Attempt
-from holdfast.harness.case import Case
-from holdfast.harness.clock import MILLISECOND, SECOND
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import MILLISECOND, SECOND
 
 
 def seconds(case: Case, t_ns: int) -> str:

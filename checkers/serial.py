@@ -18,8 +18,8 @@ import numpy as np
 from holdfast.checkers import served
 from holdfast.checkers.columns import Indices, column
 from holdfast.checkers.sentences import name
-from holdfast.harness.case import Case
-from holdfast.harness.events import Op, Status
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op, Status
 
 MOST = 200
 """Sections of one component from which a shortest cycle is looked for."""

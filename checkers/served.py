@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.checkers.columns import column, rows_of
-from holdfast.harness.case import Case
-from holdfast.harness.events import ONCE, Op, Status
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import ONCE, Op, Status
 
 Indices = npt.NDArray[np.intp]
 MODES_WITH_TOKENS = ("fenced", "strict")

@@ -14,8 +14,8 @@ import numpy as np
 from holdfast.checkers.columns import Ints, column, rows_of
 from holdfast.checkers.distribution import dist
 from holdfast.checkers.table import table
-from holdfast.harness.case import Case
-from holdfast.harness.events import Op
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op
 
 SAID = (1 << 16) - 1
 EXPONENT, FRACTION = 11, (1 << 11) - 1

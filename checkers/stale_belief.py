@@ -12,9 +12,9 @@ from holdfast.checkers.holds import Attempt, conflict
 from holdfast.checkers.overlaps import granted, knots, meetings, reach, slack
 from holdfast.checkers.sentences import drawn, lock_name, name, seconds, span
 from holdfast.checkers.table import table
-from holdfast.harness.case import Case
-from holdfast.harness.events import NO_TOKEN
-from holdfast.harness.verdict import Finding
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN
+from holdfast.harness.core.verdict import Finding
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

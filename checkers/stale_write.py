@@ -23,8 +23,8 @@ from holdfast.checkers.admitted import accepted, walked
 from holdfast.checkers.exercise import conclude, exercise
 from holdfast.checkers.holds import Attempt
 from holdfast.checkers.sentences import drawn, seconds, who
-from holdfast.harness.case import Case
-from holdfast.harness.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "no-stale-write"
 NEEDS = ("contention", "requests", "stale-requests", "faults")

@@ -16,9 +16,9 @@ from holdfast.checkers.columns import Indices, Ints
 from holdfast.checkers.coverage import stops_a_minority
 from holdfast.checkers.holds import INF, Attempt, Span
 from holdfast.checkers.table import ENDS, Bools, Table, table
-from holdfast.harness.case import Case
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import Status
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Status
 
 SLACK_NS = 3 * SECOND
 """A free lock may take so long to be noticed: polls, back-off, a busy host."""

@@ -10,8 +10,8 @@ from holdfast.checkers.columns import Indices, Ints
 from holdfast.checkers.holds import Attempt, conflict, ordered_tokens
 from holdfast.checkers.overlaps import granted, inversions, slack
 from holdfast.checkers.table import Bools, table
-from holdfast.harness.case import Case
-from holdfast.harness.events import NO_TOKEN
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN
 
 
 class Succession:

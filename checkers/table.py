@@ -15,8 +15,8 @@ import numpy.typing as npt
 from holdfast.checkers.columns import Indices, Ints, Log, column, rows_of
 from holdfast.checkers.holds import ASKS, INF, Attempt, attempts, derived
 from holdfast.checkers.lines import families, lines, on_line, paths
-from holdfast.harness.case import Case
-from holdfast.harness.events import NO_TOKEN, Op, Status
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 
 Bools = npt.NDArray[np.bool_]
 Grouping = Callable[[Case, Sequence[int]], Mapping[int, Sequence[int]]]

@@ -8,8 +8,8 @@ import numpy as np
 
 from holdfast.checkers.columns import Indices, Ints
 from holdfast.checkers.table import Bools, Table, table
-from holdfast.harness.case import Case
-from holdfast.harness.events import NO_TOKEN
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN
 
 SHOWN = 200
 

@@ -32,9 +32,9 @@ from holdfast.checkers.overlaps import (
 )
 from holdfast.checkers.sentences import drawn, lock_name, name, seconds
 from holdfast.checkers.table import table
-from holdfast.harness.case import Case
-from holdfast.harness.events import Mode
-from holdfast.harness.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Mode
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "token-order"
 NEEDS = ("tokens", "contention", "faults")

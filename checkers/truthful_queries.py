@@ -33,9 +33,9 @@ from holdfast.checkers.lines import paths
 from holdfast.checkers.overlaps import slack
 from holdfast.checkers.queried import LockStory
 from holdfast.checkers.sentences import lock_name, name, seconds
-from holdfast.harness.case import Case
-from holdfast.harness.events import NO_TOKEN, Mode, Op, Status, carried
-from holdfast.harness.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status, carried
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "truthful-queries"
 NEEDS = ("contention", "queries", "faults")

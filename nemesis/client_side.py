@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.harness.durations import duration_ns
-from holdfast.harness.ports import Fault, Request, View
+from holdfast.harness.core.durations import duration_ns
+from holdfast.harness.core.ports import Fault, Request, View
 from holdfast.nemesis import options as read
 from holdfast.nemesis.targets import resolve
 from holdfast.nemesis.timetable import TIMING, slots

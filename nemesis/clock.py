@@ -16,8 +16,8 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
-from holdfast.harness.durations import duration_ns, duration_text
-from holdfast.harness.ports import Fault, Request, View
+from holdfast.harness.core.durations import duration_ns, duration_text
+from holdfast.harness.core.ports import Fault, Request, View
 from holdfast.nemesis import options as read
 from holdfast.nemesis.options import rate_ppm
 from holdfast.nemesis.targets import resolve

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.harness.clock import SECOND
-from holdfast.harness.durations import duration_text
-from holdfast.harness.errors import UsageError
-from holdfast.harness.ports import Fault, Nemesis
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.durations import duration_text
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.ports import Fault, Nemesis
+from holdfast.harness.core.seeds import stream
 from holdfast.nemesis.options import unknown
 from holdfast.nemesis.timetable import EVERY_NS, lease_ns
 

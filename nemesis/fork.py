@@ -16,7 +16,7 @@ Heals
 
 from __future__ import annotations
 
-from holdfast.harness.forking import HOW
+from holdfast.harness.client.forking import HOW
 from holdfast.nemesis.client_side import InTheProcess
 from holdfast.nemesis.options import one_of
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 
-from holdfast.harness.errors import UsageError
+from holdfast.harness.core.errors import UsageError
 
 RATE = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 

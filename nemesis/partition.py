@@ -26,7 +26,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from holdfast.harness.ports import Fault, Request, View
+from holdfast.harness.core.ports import Fault, Request, View
 from holdfast.nemesis import options as read
 from holdfast.nemesis.options import one_of
 from holdfast.nemesis.targets import Unresolved, clients, resolve, servers

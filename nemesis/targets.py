@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from holdfast.harness.ports import View
+from holdfast.harness.core.ports import View
 from holdfast.nemesis.options import unknown
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from holdfast.harness.clock import SECOND
-from holdfast.harness.durations import duration_ns, duration_text
-from holdfast.harness.errors import UsageError
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.durations import duration_ns, duration_text
+from holdfast.harness.core.errors import UsageError
 
 EVERY_NS = 5 * SECOND
 LEASE = "2s"

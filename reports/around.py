@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.harness.events import Op, Status
+from holdfast.harness.core.operations import Op, Status
 from holdfast.reports.reading import Shown
 from holdfast.reports.timeline import Recorded
 

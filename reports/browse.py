@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from holdfast.harness.results import MEASURES, RATES
-from holdfast.harness.shelf import Entry
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.campaigns.results import MEASURES, RATES
+from holdfast.harness.campaigns.run_index import Entry
+from holdfast.harness.core.verdict import Verdict
 from holdfast.reports.pages import render
 from holdfast.reports.timeline import DIGEST
 from holdfast.reports.words import NONE, plain, seconds, span

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from holdfast.harness.rates import none_in
+from holdfast.harness.core.statistics import none_in
 from holdfast.reports.pages import render, write
 from holdfast.reports.words import percent
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from holdfast.harness.gate import FAILED, PASSED, WORDS, Trouble, exit_code
-from holdfast.harness.rates import none_in
-from holdfast.harness.results import Result, failed
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.campaigns.gate import FAILED, PASSED, WORDS, Trouble, exit_code
+from holdfast.harness.campaigns.results import Result, failed
+from holdfast.harness.core.statistics import none_in
+from holdfast.harness.core.verdict import Verdict
 from holdfast.reports.words import count, percent, plain, stopped
 
 ANNOTATIONS = 10

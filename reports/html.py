@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.verdict import Verdict
 from holdfast.reports import charts, page, story, words
 from holdfast.reports.around import around
 from holdfast.reports.overview import overview

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.harness.rates import clopper_pearson, none_in
-from holdfast.harness.results import CALM, Result, failed, planned, staged
-from holdfast.harness.verdict import PROPERTIES, Verdict
+from holdfast.harness.campaigns.results import CALM, Result, failed, planned, staged
+from holdfast.harness.core.statistics import clopper_pearson, none_in
+from holdfast.harness.core.verdict import PROPERTIES, Verdict
 from holdfast.reports.claims import claim_of
 from holdfast.reports.speeds import Speed, speeds
 from holdfast.reports.speeds import table as speed_table

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.harness.rates import none_in
-from holdfast.harness.results import Result
+from holdfast.harness.campaigns.results import Result
+from holdfast.harness.core.statistics import none_in
 from holdfast.reports.claims import claim_of
 from holdfast.reports.matrix import HELD, NOT_EXERCISED, VIOLATED, Matrix, Square
 from holdfast.reports.pages import render

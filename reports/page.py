@@ -8,8 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from holdfast.harness.rates import clopper_pearson
-from holdfast.harness.verdict import Severity, Verdict
+from holdfast.harness.core.statistics import clopper_pearson
+from holdfast.harness.core.verdict import Severity, Verdict
 from holdfast.reports import charts
 from holdfast.reports.around import Beside
 from holdfast.reports.circles import circle

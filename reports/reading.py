@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.harness.errors import UsageError
-from holdfast.harness.verdict import Promises, Severity, Verdict
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.verdict import Promises, Severity, Verdict
 
 Span = tuple[int, int, str, int]
 """from_ns, to_ns, label, index of its witness (-1: none)."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from holdfast.harness.results import CALM, RATES, Result, failed
+from holdfast.harness.campaigns.results import CALM, RATES, Result, failed
 from holdfast.reports.words import NONE, span
 
 COLUMNS = {

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.harness.verdict import PROPERTIES, Verdict
+from holdfast.harness.core.verdict import PROPERTIES, Verdict
 from holdfast.reports.kinds import kind
 from holdfast.reports.reading import Judged, Judgement, Outcome, Shown, read
 from holdfast.reports.words import count, listed, plain, seconds, stopped

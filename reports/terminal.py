@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.verdict import Verdict
 from holdfast.reports import story, words
 from holdfast.reports.reading import Judged, Judgement, Outcome, read
 

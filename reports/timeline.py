@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.harness.case import History
-from holdfast.harness.events import NO_TOKEN, Op, Status
+from holdfast.harness.core.case import History
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.reports.columns import Bools, Ints, packed, ranked, signed, sparse_steps, steps
 from holdfast.reports.reading import Judged
 from holdfast.reports.words import evidence, plain

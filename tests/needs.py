@@ -21,7 +21,7 @@ from holdfast.clusters import libraries as fetched
 from holdfast.clusters.backends import engine as container_engine
 from holdfast.clusters.backends import local
 from holdfast.clusters.image import build
-from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.core.errors import EnvironmentFailed
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 PYTHONS = (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3")

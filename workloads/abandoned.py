@@ -7,7 +7,7 @@ Checkers: exclusion, fencing and liveness
 
 from __future__ import annotations
 
-from holdfast.harness.client import Context
+from holdfast.harness.client.context import Context
 from holdfast.workloads.paced import ASKS as PACED_ASKS
 from holdfast.workloads.shape import Shape
 

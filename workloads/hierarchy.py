@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 
-from holdfast.harness.client import Context
+from holdfast.harness.client.context import Context
 from holdfast.workloads.shape import Shape
 
 ASKS = (

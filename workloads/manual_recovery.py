@@ -9,7 +9,7 @@ Checkers: those of exclusion, fencing, notices and liveness
 
 from __future__ import annotations
 
-from holdfast.harness.client import Context
+from holdfast.harness.client.context import Context
 from holdfast.workloads.shape import Shape
 
 ASKS = (

@@ -7,7 +7,7 @@ Checkers: no-multi-lock-deadlock and those of exclusion and liveness
 
 from __future__ import annotations
 
-from holdfast.harness.client import Context
+from holdfast.harness.client.context import Context
 from holdfast.workloads.shape import Shape
 
 ASKS = (

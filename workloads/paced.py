@@ -11,8 +11,8 @@ Checkers: exclusion, fencing and liveness; HOLDS only if nine tenths of what was
 
 from __future__ import annotations
 
-from holdfast.harness.client import Context
-from holdfast.harness.clock import SECOND
+from holdfast.harness.client.context import Context
+from holdfast.harness.core.clock import SECOND
 from holdfast.workloads.shape import Shape
 
 ASKS = (

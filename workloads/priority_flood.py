@@ -7,8 +7,8 @@ Checkers: starvation-freedom, bounded-bypass and those of exclusion and liveness
 
 from __future__ import annotations
 
-from holdfast.harness.client import Context
-from holdfast.harness.events import Terms
+from holdfast.harness.client.context import Context
+from holdfast.harness.core.operations import Terms
 from holdfast.workloads.shape import Shape
 
 ASKS = (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.harness.client import Context
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import Op
-from holdfast.harness.phase import PROBE
-from holdfast.harness.waiting import until
+from holdfast.harness.client.context import Context
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Op
+from holdfast.harness.core.waiting import until
+from holdfast.harness.recording.phase import PROBE
 
 
 async def client(ctx: Context) -> None:

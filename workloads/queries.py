@@ -13,8 +13,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from holdfast.harness.client import Context
-from holdfast.harness.events import Grant, Terms
+from holdfast.harness.client.context import Context
+from holdfast.harness.core.operations import Grant, Terms
 from holdfast.workloads.shape import Shape
 
 ASKS = (

@@ -7,8 +7,8 @@ Checkers: every one but lost updates
 
 from __future__ import annotations
 
-from holdfast.harness.client import Context
-from holdfast.harness.events import Grant, Terms
+from holdfast.harness.client.context import Context
+from holdfast.harness.core.operations import Grant, Terms
 from holdfast.workloads.critical_section import ASKS as CRITICAL_SECTION_ASKS
 from holdfast.workloads.shape import Shape
 

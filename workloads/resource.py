@@ -25,10 +25,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from holdfast.harness import segments
-from holdfast.harness.events import NO_TOKEN, ROW_BYTES, ROW_FORMAT, Op, Status
-from holdfast.harness.phase import END, Phase
-from holdfast.harness.waiting import until
+from holdfast.harness.core.operations import NO_TOKEN, ROW_BYTES, ROW_FORMAT, Op, Status
+from holdfast.harness.core.waiting import until
+from holdfast.harness.recording import segments
+from holdfast.harness.recording.phase import END, Phase
 
 PORT = 7300
 LIMIT = 1 << 16

@@ -10,8 +10,8 @@ import asyncio
 import json
 from typing import Any
 
-from holdfast.harness.events import Status
-from holdfast.harness.replies import Reply
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.resource_replies import Reply
 from holdfast.workloads.resource import PORT
 
 TIMEOUT_S = 2.0

@@ -9,7 +9,7 @@ Checkers: no-false-rejection, starvation-freedom (livelock) and those of exclusi
 
 from __future__ import annotations
 
-from holdfast.harness.client import Context
+from holdfast.harness.client.context import Context
 from holdfast.workloads.shape import Shape
 
 ASKS = (

@@ -7,8 +7,8 @@ Checkers: exclusion, ownership and liveness; nothing is written, for tokens orde
 
 from __future__ import annotations
 
-from holdfast.harness.client import Context
-from holdfast.harness.events import Mode, Terms
+from holdfast.harness.client.context import Context
+from holdfast.harness.core.operations import Mode, Terms
 from holdfast.workloads.shape import Shape
 
 ASKS = (

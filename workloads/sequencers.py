@@ -8,7 +8,7 @@ Checkers: truthful-queries, and those of exclusion and liveness
 
 from __future__ import annotations
 
-from holdfast.harness.client import Context
+from holdfast.harness.client.context import Context
 from holdfast.workloads.shape import Shape
 
 ASKS = (

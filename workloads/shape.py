@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from holdfast.harness.clock import MILLISECOND
+from holdfast.harness.core.clock import MILLISECOND
 
 DEFAULTS = {
     "writes": 4,

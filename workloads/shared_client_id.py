@@ -10,8 +10,8 @@ Checkers: ownership and those of exclusion, fencing and liveness
 
 from __future__ import annotations
 
-from holdfast.harness.client import Context
-from holdfast.harness.events import Grant
+from holdfast.harness.client.context import Context
+from holdfast.harness.core.operations import Grant
 from holdfast.workloads.shape import Shape
 
 ASKS = (

@@ -12,9 +12,9 @@ Checkers: exactly-once-job and those of exclusion, fencing and liveness
 
 from __future__ import annotations
 
-from holdfast.harness.client import Context
-from holdfast.harness.events import ONCE, Grant
-from holdfast.harness.jobs import job_key, mark_key
+from holdfast.harness.client.context import Context
+from holdfast.harness.core.job_keys import job_key, mark_key
+from holdfast.harness.core.operations import ONCE, Grant
 from holdfast.workloads.shape import Shape
 
 ASKS = (

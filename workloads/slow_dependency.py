@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import contextlib
 
-from holdfast.harness.client import Context
-from holdfast.harness.events import Grant
+from holdfast.harness.client.context import Context
+from holdfast.harness.core.operations import Grant
 from holdfast.workloads.shape import Shape
 
 ASKS = (

@@ -17,7 +17,7 @@ from holdfast.checkers.models import kernel
 from holdfast.checkers.models.crowds import crowds
 from holdfast.checkers.models.lock_columns import LockColumns
 from holdfast.checkers.models.spans import BLOCK, Holds, Instants, spans
-from holdfast.harness.events import NO_TOKEN
+from holdfast.harness.core.operations import NO_TOKEN
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

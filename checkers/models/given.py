@@ -20,9 +20,9 @@ from typing import Any
 
 from holdfast.checkers.models.search import linearizable
 from holdfast.checkers.models.verdicts import BUDGET, Judgement, Model, shown
-from holdfast.harness.errors import UsageError
-from holdfast.harness.events import Status
-from holdfast.harness.foreign.ops import ForeignOp
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import Status
+from holdfast.harness.foreign.operations import ForeignOp
 
 
 def given(name: str, made: Any) -> Model:

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.checkers.models.lock_columns import LockColumns
-from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.core.errors import EnvironmentFailed
 
 SOURCE = Path(__file__).with_name("kernel.c")
 FLAGS = ("-O2", "-shared", "-fPIC", "-std=c11", "-Wall", "-Werror")

@@ -16,9 +16,9 @@ from collections.abc import Hashable, Sequence
 
 from holdfast.checkers.models.search import linearizable
 from holdfast.checkers.models.verdicts import BUDGET, Judgement
-from holdfast.harness.errors import UsageError
-from holdfast.harness.events import Status
-from holdfast.harness.foreign.ops import ForeignOp, brief
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import Status
+from holdfast.harness.foreign.operations import ForeignOp, brief
 
 UNSEEN = ("unseen",)
 """The state of a text that nobody got and that begins none that was."""

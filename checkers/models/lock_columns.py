@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.harness.errors import UsageError
-from holdfast.harness.events import NO_TOKEN, Status
-from holdfast.harness.foreign.ops import ForeignOp, brief
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import NO_TOKEN, Status
+from holdfast.harness.foreign.operations import ForeignOp, brief
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

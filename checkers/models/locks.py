@@ -24,10 +24,10 @@ from holdfast.checkers.models.lock_columns import LockColumns, Paired, paired
 from holdfast.checkers.models.search import linearizable
 from holdfast.checkers.models.specifications import LeaseMutex, Mutex, OwnerMutex
 from holdfast.checkers.models.verdicts import BUDGET, NOTHING, Judgement, counted, said
-from holdfast.harness.errors import UsageError
-from holdfast.harness.events import NO_TOKEN, Status
-from holdfast.harness.foreign.ops import ForeignOp
-from holdfast.harness.verdict import Finding, Verdict
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import NO_TOKEN, Status
+from holdfast.harness.core.verdict import Finding, Verdict
+from holdfast.harness.foreign.operations import ForeignOp
 
 EXACT = "every hold ends before the next one begins"
 

@@ -17,7 +17,7 @@ from holdfast.checkers.models.locks import exactly
 from holdfast.checkers.models.search import linearizable
 from holdfast.checkers.models.specifications import ReadWrite
 from holdfast.checkers.models.verdicts import BUDGET, Judgement
-from holdfast.harness.foreign.ops import ForeignOp
+from holdfast.harness.foreign.operations import ForeignOp
 
 
 def read_write(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:

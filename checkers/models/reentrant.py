@@ -19,8 +19,8 @@ from holdfast.checkers.models.locks import exactly
 from holdfast.checkers.models.search import linearizable
 from holdfast.checkers.models.specifications import Reentrant
 from holdfast.checkers.models.verdicts import BUDGET, Judgement
-from holdfast.harness.events import Status
-from holdfast.harness.foreign.ops import ForeignOp
+from holdfast.harness.core.operations import Status
+from holdfast.harness.foreign.operations import ForeignOp
 
 
 def reentrant(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:

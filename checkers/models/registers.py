@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from holdfast.checkers.models.search import linearizable
 from holdfast.checkers.models.verdicts import BUDGET, Judgement, counted, said
-from holdfast.harness.errors import UsageError
-from holdfast.harness.events import Status
-from holdfast.harness.foreign.ops import OPEN, ForeignOp, brief
-from holdfast.harness.verdict import Finding, Verdict
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.verdict import Finding, Verdict
+from holdfast.harness.foreign.operations import OPEN, ForeignOp, brief
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,17 +23,10 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.checkers.models.verdicts import (
-    BUDGET,
-    Judgement,
-    by_key,
-    joined,
-    said,
-    shown,
-)
-from holdfast.harness.events import Status
-from holdfast.harness.foreign.ops import OPEN, ForeignOp
-from holdfast.harness.verdict import Finding, Verdict
+from holdfast.checkers.models.verdicts import BUDGET, Judgement, by_key, joined, said, shown
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.verdict import Finding, Verdict
+from holdfast.harness.foreign.operations import OPEN, ForeignOp
 
 STATES_SHOWN = 4
 COMPARED = 16

@@ -17,8 +17,8 @@ from holdfast.checkers.models.locks import exactly
 from holdfast.checkers.models.search import linearizable
 from holdfast.checkers.models.specifications import Semaphore
 from holdfast.checkers.models.verdicts import BUDGET, Judgement, Model
-from holdfast.harness.errors import UsageError
-from holdfast.harness.foreign.ops import ForeignOp
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.foreign.operations import ForeignOp
 
 
 def semaphore(limit: str) -> Model:

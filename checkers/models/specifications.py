@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from holdfast.checkers.models.lock_columns import token_of
-from holdfast.harness.events import NO_TOKEN
-from holdfast.harness.foreign.ops import ForeignOp
+from holdfast.harness.core.operations import NO_TOKEN
+from holdfast.harness.foreign.operations import ForeignOp
 
 
 class Mutex:

@@ -6,9 +6,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.harness.events import Status
-from holdfast.harness.foreign.ops import ForeignOp, brief
-from holdfast.harness.verdict import Finding, Verdict, worst
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.verdict import Finding, Verdict, worst
+from holdfast.harness.foreign.operations import ForeignOp, brief
 
 NOTHING = "no operation was answered ok, so nothing had to be explained"
 BUDGET = 1_000_000

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from holdfast.clusters.backends import processes
-from holdfast.harness import registry
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.ports import Command, Place
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Command, Place
+from holdfast.harness.runs import registry
 
 NOT_RUN = (126, 127)
 DIES_WITH_DRIVER = ("setpriv", "--pdeathsig", "KILL", "--")

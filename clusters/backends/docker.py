@@ -22,9 +22,9 @@ from typing import Any, TypeVar
 
 from holdfast.clusters.backends import engine, guests, launch, processes
 from holdfast.clusters.image import build
-from holdfast.harness.clock import SECOND, now_ns
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.ports import Command, Image, Node, Place
+from holdfast.harness.core.clock import SECOND, now_ns
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Command, Image, Node, Place
 
 THREADS = 8
 LOCK = ".driver.lock"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.harness import registry
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.ports import Place
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Place
+from holdfast.harness.runs import registry
 
 RUN_LABEL, NODES_LABEL, DRIVER_LABEL = "holdfast.run", "holdfast.label", "holdfast.driver"
 DEFAULT_URL = "unix:///var/run/docker.sock"

@@ -15,8 +15,8 @@ from typing import Any
 
 from holdfast.clusters.backends import processes
 from holdfast.clusters.backends.engine import END_S, Engine
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.ports import Command, Image
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Command, Image
 
 ENTERING = (b"runc", b"/proc/self/exe")
 HEARD_S = 5

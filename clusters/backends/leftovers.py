@@ -14,8 +14,8 @@ from typing import Any
 
 from holdfast.clusters.backends import engine, processes
 from holdfast.clusters.backends.ssh import leftovers as ssh
-from holdfast.harness import registry
-from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.runs import registry
 
 QUICK_S = 3
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from holdfast.clusters.backends import processes
 from holdfast.clusters.backends.children import Children
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Command, Node, Place
 
 OUTSIDE_VARIABLE = "HOLDFAST_OUTSIDE"
 TOOLS = {"env": "coreutils", "sleep": "coreutils", "ip": "iproute2"} | dict.fromkeys(

@@ -19,9 +19,9 @@ from typing import TypedDict
 
 from holdfast.clusters.backends import processes
 from holdfast.clusters.backends.children import Children
-from holdfast.harness import registry
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.runs import registry
 
 MOST_NODES = 250
 BLOCKS = 254

@@ -8,9 +8,9 @@ import signal
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from holdfast.harness import registry
-from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
-from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.runs import registry
 
 START_NS = 20 * SECOND
 AS_NOBODY = ("unshare", "--user", "--ipc", "--map-user=65534", "--map-group=65534", "--")

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.core.errors import EnvironmentFailed
 
 NAME = "holdfast-node"
 BASE = "debian:bookworm-slim"

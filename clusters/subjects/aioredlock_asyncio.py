@@ -9,8 +9,8 @@ from typing import Any
 from aioredlock import Aioredlock, LockAcquiringError, LockError
 
 from holdfast.clusters.systems.redis import PORT
-from holdfast.harness.events import Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.ports import ClientSetup
 
 POLL_S = 0.05
 ERRORS = ((LockAcquiringError, Status.FAIL),)

@@ -20,10 +20,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from holdfast.harness.clock import SECOND
-from holdfast.harness.entry import load
-from holdfast.harness.events import Answer, Grant, Mode, Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.operations import Answer, Grant, Mode, Status
+from holdfast.harness.core.ports import ClientSetup
 
 Meaning = Sequence[tuple[type[BaseException], Status]]
 NO_RENEW = Answer(outcome=Status.FAIL, error="this library has no renewal")

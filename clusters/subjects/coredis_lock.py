@@ -10,8 +10,8 @@ from coredis.exceptions import LockExtensionError, LockReleaseError
 from coredis.patterns.lock import Lock
 
 from holdfast.clusters.systems.redis import PORT
-from holdfast.harness.events import Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.ports import ClientSetup
 
 ERRORS = ((LockReleaseError, Status.NOT_OWNER), (LockExtensionError, Status.NOT_OWNER))
 

@@ -12,8 +12,8 @@ from botocore.config import Config
 from python_dynamodb_lock.python_dynamodb_lock import DynamoDBLockClient, DynamoDBLockError
 
 from holdfast.clusters.systems.dynamodb import PORT
-from holdfast.harness.events import Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.ports import ClientSetup
 
 POLL = timedelta(milliseconds=50)
 LONG_S = 1e6

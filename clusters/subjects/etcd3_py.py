@@ -9,8 +9,8 @@ import etcd3
 from etcd3.stateful.lock import EtcdLockAcquireTimeout
 
 from holdfast.clusters.systems.etcd import PORT
-from holdfast.harness.events import Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.ports import ClientSetup
 
 ANSWER_WITHIN_S = 2
 ERRORS = ((EtcdLockAcquireTimeout, Status.FAIL),)

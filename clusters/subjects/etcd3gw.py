@@ -10,8 +10,8 @@ from etcd3gw import client
 from etcd3gw.exceptions import ConnectionFailedError
 
 from holdfast.clusters.systems.etcd import PORT
-from holdfast.harness.events import Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.ports import ClientSetup
 
 ANSWER_WITHIN_S = 2
 POLL_S = 0.05

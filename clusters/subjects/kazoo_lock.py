@@ -8,8 +8,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import CancelledError, LockTimeout
 
 from holdfast.clusters.systems.zookeeper import PORT
-from holdfast.harness.events import Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.ports import ClientSetup
 
 ERRORS = ((LockTimeout, Status.FAIL), (CancelledError, Status.FAIL))
 

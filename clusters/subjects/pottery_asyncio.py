@@ -9,8 +9,8 @@ from pottery import AIORedlock, QuorumNotAchieved, ReleaseUnlockedLock
 from pottery.exceptions import ExtendUnlockedLock, TooManyExtensions
 
 from holdfast.clusters.systems.redis import PORT
-from holdfast.harness.events import Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.ports import ClientSetup
 
 ERRORS = (
     (QuorumNotAchieved, Status.FAIL),

@@ -8,8 +8,8 @@ from typing import Any
 import psycopg
 
 from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
-from holdfast.harness.events import Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.ports import ClientSetup
 
 POLL_S = 0.05
 TRY = "select pg_try_advisory_lock(hashtext(%s))"

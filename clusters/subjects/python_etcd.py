@@ -8,8 +8,8 @@ from typing import Any
 import etcd
 
 from holdfast.clusters.systems.etcd import PORT
-from holdfast.harness.events import Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.ports import ClientSetup
 
 ANSWER_WITHIN_S = 2
 ERRORS = ((etcd.EtcdLockExpired, Status.FAIL),)

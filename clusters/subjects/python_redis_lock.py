@@ -8,8 +8,8 @@ import redis
 import redis_lock
 
 from holdfast.clusters.systems.redis import PORT
-from holdfast.harness.events import Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.ports import ClientSetup
 
 ANSWER_WITHIN_S = 8.0
 """Longer than it waits for a list to wake it."""

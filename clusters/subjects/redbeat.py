@@ -9,8 +9,8 @@ from celery import Celery, signals
 from redis.exceptions import LockNotOwnedError
 
 from holdfast.clusters.systems.redis import PORT
-from holdfast.harness.events import Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.ports import ClientSetup
 
 ERRORS = ((LockNotOwnedError, Status.NOT_OWNER),)
 

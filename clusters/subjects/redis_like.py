@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.clusters.systems.redis import PORT
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.ports import ClientSetup
 
 ANSWER_WITHIN_S = 1.0
 

@@ -9,8 +9,8 @@ import sherlock
 from sherlock.lock import LockException, LockTimeoutException
 
 from holdfast.clusters.systems.redis import PORT
-from holdfast.harness.events import Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.ports import ClientSetup
 
 ANSWER_WITHIN_S = 1.0
 ERRORS = ((LockTimeoutException, Status.FAIL), (LockException, Status.NOT_OWNER))

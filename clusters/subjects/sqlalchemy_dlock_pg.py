@@ -9,8 +9,8 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy_dlock import create_sadlock
 
 from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
-from holdfast.harness.events import Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.ports import ClientSetup
 
 ERRORS: tuple[tuple[type[Exception], Status], ...] = ((OperationalError, Status.INFO),)
 

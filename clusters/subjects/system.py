@@ -15,10 +15,10 @@ from typing import Any
 
 from holdfast.clusters.subjects.rows import LIBRARIES
 from holdfast.clusters.systems.options import choose
-from holdfast.harness.entry import load
-from holdfast.harness.errors import UsageError
-from holdfast.harness.ports import Command, Node, Place
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
 
 CLIENT_SIDE = ("reply-loss", "reset", "delay", "black-hole", "hang-up", "cancel", "stall", "fork")
 KEPT = ("partition", "pause", *CLIENT_SIDE)

@@ -8,8 +8,8 @@ from typing import Any
 from tooz import coordination
 
 from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
-from holdfast.harness.events import Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.ports import ClientSetup
 
 POLL_S = 0.05
 ERRORS: tuple[tuple[type[Exception], Status], ...] = ()

@@ -6,7 +6,7 @@ import valkey.asyncio as valkey
 from valkey.exceptions import LockError, LockNotOwnedError
 
 from holdfast.clusters.subjects.redis_like import AsyncioLocks
-from holdfast.harness.events import Status
+from holdfast.harness.core.operations import Status
 
 ERRORS = ((LockNotOwnedError, Status.NOT_OWNER),)
 

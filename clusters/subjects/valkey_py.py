@@ -6,7 +6,7 @@ import valkey
 from valkey.exceptions import LockError, LockNotOwnedError
 
 from holdfast.clusters.subjects.redis_like import BlockingLocks
-from holdfast.harness.events import Status
+from holdfast.harness.core.operations import Status
 
 ERRORS = ((LockNotOwnedError, Status.NOT_OWNER),)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 
-from holdfast.harness.errors import UsageError
+from holdfast.harness.core.errors import UsageError
 
 
 def choose(

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import ClientSetup
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import ClientSetup
+from holdfast.harness.core.seeds import stream
 
 ASK_S = 1.0
 BEAT_S = 0.3

@@ -16,7 +16,7 @@ import re
 from collections.abc import Hashable, Iterator
 from typing import BinaryIO
 
-from holdfast.harness.foreign.ops import Malformed
+from holdfast.harness.foreign.operations import Malformed
 
 CHUNK = 1 << 18
 LONGEST = 1 << 20

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
-from holdfast.harness.events import NO_TOKEN
-from holdfast.harness.foreign.ops import Event, Malformed
+from holdfast.harness.core.operations import NO_TOKEN
+from holdfast.harness.foreign.operations import Event, Malformed
 
 KINDS = ("invoke", "ok", "fail", "info")
 LARGEST = (1 << 63) - 1

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.harness.case import History
-from holdfast.harness.errors import UsageError
-from holdfast.harness.events import Mode, Op, Status
+from holdfast.harness.core.case import History
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import Mode, Op, Status
 from holdfast.harness.foreign.write import LEFT_OUT
 
 WORDS: dict[str, type[IntEnum]] = {"f": Op, "status": Status, "mode": Mode}

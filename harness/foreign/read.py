@@ -17,12 +17,12 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from holdfast.harness.errors import UsageError
+from holdfast.harness.core.errors import UsageError
 from holdfast.harness.foreign.edn import forms
 from holdfast.harness.foreign.fields import event_of
-from holdfast.harness.foreign.ops import Event, ForeignHistory, Malformed, Pairing
+from holdfast.harness.foreign.json_document import values
+from holdfast.harness.foreign.operations import Event, ForeignHistory, Malformed, Pairing
 from holdfast.harness.foreign.table import csv_events, parquet_events
-from holdfast.harness.foreign.whole_json import values
 
 LONGEST_LINE = 16 << 20
 HEAD = 4096

@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
-from holdfast.harness.errors import UsageError
-from holdfast.harness.events import NO_TOKEN, Mode, Op, Status
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 from holdfast.harness.foreign.fields import LARGEST
-from holdfast.harness.foreign.ops import Event, Malformed
+from holdfast.harness.foreign.operations import Event, Malformed
 from holdfast.harness.foreign.write import FS, KINDS
 
 WANTED = ("f", "status", "process", "key", "t_inv", "t_ret", "attempt", "token")

@@ -14,8 +14,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from holdfast.harness.case import History
-from holdfast.harness.events import NO_TOKEN, Mode, Op, Status
+from holdfast.harness.core.case import History
+from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 
 FS = {
     Op.ACQUIRE: "acquire",

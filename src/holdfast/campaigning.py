@@ -27,12 +27,13 @@ from typing import Any
 
 from holdfast import catalogue, simulating, swarm
 from holdfast.commands import prepare, running
-from holdfast.harness import registry, results
-from holdfast.harness.campaign import SWARM, Job
-from holdfast.harness.entry import load
-from holdfast.harness.errors import EnvironmentFailed, HoldfastError, UsageError
-from holdfast.harness.plan import Plan
-from holdfast.harness.results import Result
+from holdfast.harness.campaigns import results
+from holdfast.harness.campaigns.results import Result
+from holdfast.harness.campaigns.spec import SWARM, Job
+from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.plans.plan import Plan
+from holdfast.harness.runs import registry
 
 SEEDS_A_TASK = 8
 """Simulated runs are so short that handing them on one by one would cost more than it brings."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.clusters.systems.program import protocol, words
-from holdfast.harness.clock import SECOND
+from holdfast.harness.core.clock import SECOND
 
 ANSWER_S = 5.0
 QUIET_S = 0.3

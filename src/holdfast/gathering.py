@@ -8,11 +8,12 @@ from pathlib import Path
 
 from holdfast.campaigning import JOURNAL
 from holdfast.commands import running
-from holdfast.harness import journal, results, store
-from holdfast.harness.errors import UsageError
-from holdfast.harness.judge import SCHEMA
-from holdfast.harness.results import Result
-from holdfast.harness.store import RunDir
+from holdfast.harness.campaigns import journal, results
+from holdfast.harness.campaigns.results import Result
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.judging.judge import SCHEMA
+from holdfast.harness.runs import directory
+from holdfast.harness.runs.directory import RunDir
 
 
 def gather(paths: Sequence[Path]) -> list[Result]:
@@ -59,7 +60,7 @@ def _at(folder: Path, result: Result) -> Result:
 def _of_run(run: RunDir) -> Result:
     """A run that was not judged yet is judged first."""
     if run.verdicts.exists():
-        verdicts = store.read_json(run.verdicts, SCHEMA)
+        verdicts = directory.read_json(run.verdicts, SCHEMA)
     else:
         verdicts = running.judge_run(run)
     result = results.of_verdicts(verdicts, run.read_manifest(), run=str(run.path))

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from holdfast import catalogue
-from holdfast.harness import store
-from holdfast.harness.case import History
-from holdfast.harness.clock import now_ns
-from holdfast.harness.entry import load
-from holdfast.harness.events import Op, Status
-from holdfast.harness.history import Recording
-from holdfast.harness.history import load as load_history
-from holdfast.harness.judge import case_of, judge_case
-from holdfast.harness.store import RunDir
+from holdfast.harness.core.case import History
+from holdfast.harness.core.clock import now_ns
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.history.reader import Recording
+from holdfast.harness.history.reader import load as load_history
+from holdfast.harness.judging.judge import case_of, judge_case
+from holdfast.harness.runs import directory
+from holdfast.harness.runs.directory import RunDir
 
 BEFORE_THE_END = (
     "mutual-exclusion",
@@ -42,9 +42,9 @@ def so_far(run: RunDir) -> dict[str, Any]:
     """
     instant = now_ns()
     manifest = run.read_manifest()
-    faults = [row for row in store.read_lines(run.faults) if int(row.get("t_ns", 0)) <= instant]
+    faults = [row for row in directory.read_lines(run.faults) if int(row.get("t_ns", 0)) <= instant]
     recording = _until(load_history(run.history), instant)
-    case = case_of(manifest, recording, store.read_lines(run.times), faults)
+    case = case_of(manifest, recording, directory.read_lines(run.times), faults)
     case = replace(
         case,
         asked=[prop for prop in case.asked if prop in BEFORE_THE_END],

@@ -18,9 +18,9 @@ from holdfast.catalogue import SYSTEMS
 from holdfast.clusters.systems.own import PREFIX
 from holdfast.clusters.systems.program import words
 from holdfast.clusters.systems.program.system import ProgramSystem, checked
-from holdfast.harness.entry import load, load_file
-from holdfast.harness.errors import UsageError
-from holdfast.harness.plan import OWN
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load, load_file
+from holdfast.harness.plans.plan import OWN
 from holdfast.rows import SystemRow
 
 MOST = 9

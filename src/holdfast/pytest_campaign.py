@@ -17,16 +17,17 @@ from holdfast import catalogue
 from holdfast.commands import prepare
 from holdfast.commands.campaign_command import carry_out, check, version
 from holdfast.gathering import gather
-from holdfast.harness import baseline as baselines
-from holdfast.harness import campaign as campaigns
-from holdfast.harness import gate, store
-from holdfast.harness.baseline import Baseline
-from holdfast.harness.entry import load
-from holdfast.harness.errors import UsageError
-from holdfast.harness.gate import Trouble
-from holdfast.harness.judge import SCHEMA
-from holdfast.harness.plan import OWN
-from holdfast.harness.results import Result
+from holdfast.harness.campaigns import baseline as baselines
+from holdfast.harness.campaigns import gate
+from holdfast.harness.campaigns import spec as campaigns
+from holdfast.harness.campaigns.baseline import Baseline
+from holdfast.harness.campaigns.gate import Trouble
+from holdfast.harness.campaigns.results import Result
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.judging.judge import SCHEMA
+from holdfast.harness.plans.plan import OWN
+from holdfast.harness.runs import directory
 from holdfast.reports.gate import headline
 from holdfast.reports.story import story
 from holdfast.scenarios import staging
@@ -158,7 +159,7 @@ def _text(troubles: Sequence[Trouble], results: Sequence[Result], folder: Path) 
         if result is None:
             continue
         if result.run and trouble.code == gate.FAILED:
-            verdicts = store.read_json(Path(result.run) / "verdicts.json", SCHEMA)
+            verdicts = directory.read_json(Path(result.run) / "verdicts.json", SCHEMA)
             lines += [f"  {sentence}" for sentence in story(verdicts)]
             lines.append(f"  report: {result.run}/report.html")
         lines.append(f"  again: {result.command}")

@@ -16,8 +16,8 @@ import click
 from holdfast import catalogue
 from holdfast.commands import COMMANDS, cli
 from holdfast.commands.plans import read_table
-from holdfast.harness.entry import load
-from holdfast.harness.verdict import PROPERTIES
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.scenarios import SCENARIOS, path_of
 
 WIDTH = 90

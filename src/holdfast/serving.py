@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from holdfast.harness.errors import HoldfastError
-from holdfast.harness.shelf import Entry, Shelf
+from holdfast.harness.campaigns.run_index import Entry, Shelf
+from holdfast.harness.core.errors import HoldfastError
 from holdfast.reports import browse
 from holdfast.reports.html import TEMPLATES
 from holdfast.reports.timeline import DIGEST

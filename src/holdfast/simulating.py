@@ -13,11 +13,12 @@ from typing import Any
 
 from holdfast import catalogue, swarm
 from holdfast.commands import prepare
-from holdfast.harness import history, judge
-from holdfast.harness.case import Case
-from holdfast.harness.entry import load
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.plan import Plan
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.loading import load
+from holdfast.harness.history import reader
+from holdfast.harness.judging import judge
+from holdfast.harness.plans.plan import Plan
 from holdfast.twice import difference
 
 
@@ -67,7 +68,7 @@ def in_memory(manifest: Mapping[str, Any]) -> Ran:
     begun_ns = time.process_time_ns()
     world = load(manifest["entries"]["backend"])(manifest)
     ran_ns = time.process_time_ns()
-    recording = history.merge(load(catalogue.SIM_WRITTEN)(world))
+    recording = reader.merge(load(catalogue.SIM_WRITTEN)(world))
     case = judge.case_of(manifest, recording, world.marks, world.faults)
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest["asks"]}
     verdicts = judge.judge_case(manifest, case, checkers)

@@ -10,10 +10,10 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.durations import duration_text
-from holdfast.harness.plan import Plan
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.durations import duration_text
+from holdfast.harness.core.seeds import stream
+from holdfast.harness.plans.plan import Plan
 
 FAULTS = ("partition", "pause", "kill", "clock", "freeze", "slow-links")
 OF_CLIENTS = ("reply-loss", "reset", "cancel")

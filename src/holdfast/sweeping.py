@@ -17,10 +17,12 @@ from holdfast import simulating
 from holdfast.checkers.calibration import calibration
 from holdfast.checkers.crowding import crowding
 from holdfast.commands import prepare
-from holdfast.harness import history, judge, store
-from holdfast.harness.case import Case
-from holdfast.harness.errors import UsageError
-from holdfast.harness.plan import Plan, parse, suggest
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.history import reader
+from holdfast.harness.judging import judge
+from holdfast.harness.plans.plan import Plan, parse, suggest
+from holdfast.harness.runs import directory
 from holdfast.trials import Shown, of_verdicts
 
 MEASURES: dict[str, Callable[[Case], Mapping[str, Any]] | None] = {
@@ -141,9 +143,9 @@ def _one(plan: Plan, again: str, out: Path) -> tuple[Mapping[str, Any], Case]:
     from holdfast.commands.run_command import carry_out
 
     verdicts = carry_out(full, out, again, quiet=True)
-    run = store.RunDir(Path(verdicts["report"]).parent)
-    marks, faults = store.read_lines(run.times), store.read_lines(run.faults)
-    return verdicts, judge.case_of(run.read_manifest(), history.load(run.history), marks, faults)
+    run = directory.RunDir(Path(verdicts["report"]).parent)
+    marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
+    return verdicts, judge.case_of(run.read_manifest(), reader.load(run.history), marks, faults)
 
 
 def _untested(verdicts: Mapping[str, Any]) -> tuple[str, ...]:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.commands import prepare
-from holdfast.harness import shrink
-from holdfast.harness.case import History
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.plan import Plan
-from holdfast.harness.shrink import Failing
+from holdfast.harness.core.case import History
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.plans import shrink
+from holdfast.harness.plans.plan import Plan
+from holdfast.harness.plans.shrink import Failing
 from holdfast.simulating import in_memory
 
 ENDED = "ended by itself"

@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import catalogue
-from holdfast.harness import history, store
-from holdfast.harness.case import History
-from holdfast.harness.entry import load
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.same import first_difference
-from holdfast.harness.store import RunDir
+from holdfast.harness.core.case import History
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.loading import load
+from holdfast.harness.history import reader
+from holdfast.harness.history.diff import first_difference
+from holdfast.harness.runs import directory
+from holdfast.harness.runs.directory import RunDir
 
 WITHIN_S = 600
 
@@ -49,9 +50,9 @@ def difference(manifest: Mapping[str, Any], world: Any, seen: History) -> str:
             last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
             raise EnvironmentFailed(f"the second run of a seed failed: {last}")
         return (
-            first_difference(seen, history.load(run.history).history)
-            or _lines("fault", world.faults, list(store.read_lines(run.faults)))
-            or _lines("mark", world.marks, list(store.read_lines(run.times)))
+            first_difference(seen, reader.load(run.history).history)
+            or _lines("fault", world.faults, list(directory.read_lines(run.faults)))
+            or _lines("mark", world.marks, list(directory.read_lines(run.times)))
         )
 
 

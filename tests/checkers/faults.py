@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.harness.case import Window
-from holdfast.harness.clock import SECOND
+from holdfast.harness.core.case import Window
+from holdfast.harness.core.clock import SECOND
 
 
 def window(

@@ -28,10 +28,10 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.harness.case import MERGED_DTYPE, Case, History
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import NO_TOKEN, Op, Status, Terms, attempt_id
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.case import MERGED_DTYPE, Case, History
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status, Terms, attempt_id
+from holdfast.harness.core.verdict import Promises
 
 CALLS = {
     "a": Op.ACQUIRE, "t": Op.TRY, "p": Op.PROBE, "n": Op.RENEW, "r": Op.RELEASE,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.checkers import applied_once
-from holdfast.harness.events import Op
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.operations import Op
+from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case, history
 
 TWO_OWNERS = "0a? 0a+1 0w? 0S 0w+ 0r? 0r+ 1a? 1a+2 1w? 1S 1w+ 1r? 1r+"

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.checkers.availability import availability, partitions, waits
 from holdfast.checkers.formulas import quorum_failure
-from holdfast.harness.case import Window
+from holdfast.harness.core.case import Window
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case
 

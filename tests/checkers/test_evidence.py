@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from holdfast.checkers.evidence import evidence
-from holdfast.harness.case import Case
-from holdfast.harness.clock import SECOND
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import SECOND
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.checkers.exactly_once_job import check
-from holdfast.harness.jobs import job_key, job_of, mark_key
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.job_keys import job_key, job_of, mark_key
+from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case, history
 
 TURNS = "0a? 0a+1 1a? 1Q {one} 0r? 0r+ 1a+2 {other} 1r? 1r+"

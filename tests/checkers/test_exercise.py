@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from holdfast.checkers.exercise import NEEDS, Exercise, conclude, exercise
-from holdfast.harness.case import Case
-from holdfast.harness.verdict import Finding, Verdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.verdict import Finding, Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case, history
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.checkers.expired_write import check
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.verdict import Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case
 

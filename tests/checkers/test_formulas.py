@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.checkers.distribution import dist
 from holdfast.checkers.formulas import lease_margin, quorum_failure, utilisation
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.seeds import stream
 
 
 def test_the_lease_margin_of_the_textbook() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.checkers import bounded_bypass, deadlock_freedom, mutual_exclusion, token_order
 from holdfast.checkers.holds import Attempt, attempts, conflict
 from holdfast.checkers.table import table
-from holdfast.harness.case import Case
+from holdfast.harness.core.case import Case
 from tests.checkers.shorthand import case
 
 

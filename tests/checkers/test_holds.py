@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.checkers.holds import INF, Attempt, attempts, by_id, by_lock, conflict
-from holdfast.harness.case import Window
-from holdfast.harness.clock import SECOND
+from holdfast.harness.core.case import Window
+from holdfast.harness.core.clock import SECOND
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from holdfast.checkers.hung_request import check
-from holdfast.harness.case import Case
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import Op
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Op
+from holdfast.harness.core.verdict import Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case, history
 

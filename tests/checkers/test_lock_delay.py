@@ -6,8 +6,8 @@ import pytest
 
 from holdfast.checkers.lock_delay import delayed
 from holdfast.checkers.mutual_exclusion import check
-from holdfast.harness.clock import SECOND
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case
 
 DELAYED = {"bound": "session", "delay_ns": 4 * SECOND}

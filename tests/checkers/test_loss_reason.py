@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from holdfast.checkers.loss_notice import check
-from holdfast.harness.case import Case
-from holdfast.harness.events import Op
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op
+from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case, history
 
 LEASE = 10

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.checkers.lost_update import check
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case, history
 
 HANDED_OVER = "0a? 0a+1 1a? 0w?=0 0S+ 0w+=1 0r? 0r+ 1a+2 1w?=1 1S+ 1w+=2 1r? 1r+"

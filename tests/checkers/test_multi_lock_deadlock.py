@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.checkers import multi_lock_deadlock
-from holdfast.harness.events import Mode, Terms
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.operations import Mode, Terms
+from holdfast.harness.core.verdict import Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case, history, on
 

@@ -10,10 +10,10 @@ import pytest
 
 from holdfast.checkers import mutual_exclusion
 from holdfast.checkers.holds import attempts
-from holdfast.harness.case import History
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import NO_TOKEN, Op, Status, attempt_id
-from holdfast.harness.verdict import PropertyVerdict, Verdict
+from holdfast.harness.core.case import History
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status, attempt_id
+from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case, history, table
 

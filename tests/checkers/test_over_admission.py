@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.checkers import mutual_exclusion
-from holdfast.harness.events import PLAIN, Mode, Terms
+from holdfast.harness.core.operations import PLAIN, Mode, Terms
 from tests.checkers.shorthand import case, history, on
 
 READER = Terms(mode=Mode.SHARED)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.checkers import bounded_bypass, starvation_freedom
-from holdfast.harness.events import PLAIN, Mode, Terms
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.operations import PLAIN, Mode, Terms
+from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case, history, on
 
 READER = Terms(mode=Mode.SHARED)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from holdfast.checkers.hung_request import check as hung
 from holdfast.checkers.mutual_exclusion import check
 from holdfast.checkers.pace import pace, planned, too_slow
-from holdfast.harness.case import Case
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case
 
 CALM = "0t? 0t+1 1t? 1t- 0r? 0r+ 1t? 1t+2 1r? 1r+"

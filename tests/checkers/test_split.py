@@ -10,10 +10,11 @@ import pytest
 
 from holdfast import catalogue
 from holdfast.checkers.split import SAID, acquire_split, span_ns
-from holdfast.harness import history, judge
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.entry import load
-from holdfast.harness.events import Op, spent
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.operations import Op, spent
+from holdfast.harness.history import reader
+from holdfast.harness.judging import judge
 from tests.checkers.shorthand import case
 from tests.clusters.sim.test_runs import plan, simulate
 
@@ -69,7 +70,7 @@ def test_nothing_is_said_of_a_service_that_says_nothing() -> None:
 @pytest.mark.parametrize("system", ["reference", "chubby", "single"])
 def test_the_reference_service_says_what_it_spent_and_others_do_not(system: str) -> None:
     simulated, manifest = simulate(plan(system=system, time_ns=4 * SECOND))
-    recording = history.merge(load(catalogue.SIM_WRITTEN)(simulated))
+    recording = reader.merge(load(catalogue.SIM_WRITTEN)(simulated))
     judged = judge.case_of(manifest, recording, simulated.marks, simulated.faults)
     found: dict[str, Any] | None = acquire_split(judged)
     if system == "single":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.checkers.stale_write import check
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case, history
 
 REFUSED = "0a? 0a+1 1a? 0w? 0S+ 0w+ 0n? 0n! 1a+2 1w? 1S+ 1w+ 0w? 0S- 0w- 1r? 1r+"

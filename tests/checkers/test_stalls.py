@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from holdfast.checkers import deadlock_freedom, orphan_freedom
-from holdfast.harness.case import Case, Window
-from holdfast.harness.clock import SECOND
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.verdict import Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case, history
 

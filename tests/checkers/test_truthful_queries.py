@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from holdfast.checkers import truthful_queries
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import CHANGED, Op, Status, Terms, attempt_id, carried, spent
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import CHANGED, Op, Status, Terms, attempt_id, carried, spent
+from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case, history, on
 
 PLAIN = Terms()

@@ -15,8 +15,8 @@ from typing import Any
 from holdfast.clusters.backends.docker import DockerBackend
 from holdfast.clusters.backends.local import LocalBackend
 from holdfast.clusters.backends.local_proxy import LocalProxyBackend
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Command, Node, Place
 
 KINDS: dict[str, Any] = {
     "local": LocalBackend,

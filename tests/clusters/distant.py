@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.harness.store import read_lines
+from holdfast.harness.runs.directory import read_lines
 
 WITHIN_S = 300
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.clusters.backends import processes
-from holdfast.harness import registry
+from holdfast.harness.runs import registry
 
 HERE = Path(__file__).parent
 ANSWER_S = 30

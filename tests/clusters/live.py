@@ -15,9 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from holdfast.harness.clock import now_ns
-from holdfast.harness.events import Answer, Grant, Mode, Op
-from holdfast.harness.ports import ClientSetup, LockClient, Node, Place, System
+from holdfast.harness.core.clock import now_ns
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op
+from holdfast.harness.core.ports import ClientSetup, LockClient, Node, Place, System
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 SECOND = 1_000_000_000

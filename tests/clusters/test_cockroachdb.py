@@ -13,9 +13,9 @@ import pytest
 
 from holdfast.clusters.systems.cockroachdb import Where, where
 from holdfast.clusters.systems.cockroachdb.system import SYSTEM
-from holdfast.harness.errors import UsageError
-from holdfast.harness.events import Mode, Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import Mode, Status
+from holdfast.harness.core.ports import ClientSetup
 from tests import needs
 from tests.front.said import holdfast
 

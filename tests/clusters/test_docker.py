@@ -13,8 +13,8 @@ import pytest
 
 from holdfast.clusters.backends import engine, leftovers
 from holdfast.clusters.backends.docker import DockerBackend
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.ports import Node, Place
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Node, Place
 from tests import needs
 from tests.clusters.driving import HERE, Cluster, eventually, gone, status
 

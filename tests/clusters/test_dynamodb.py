@@ -13,8 +13,8 @@ from holdfast.clusters.systems.dynamodb import client as dynamodb
 from holdfast.clusters.systems.dynamodb import emulator
 from holdfast.clusters.systems.dynamodb.system import SYSTEM
 from holdfast.clusters.systems.dynamodb.table import Failed
-from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import ClientSetup
 
 LEASE_NS = 500_000_000
 GRANT = Grant(lock="l", attempt=7, token=-1, ttl_ns=LEASE_NS, granted_at_ns=0)

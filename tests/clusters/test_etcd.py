@@ -14,10 +14,10 @@ import pytest
 from holdfast.clusters.systems.etcd import client as adapter
 from holdfast.clusters.systems.etcd.gateway import NoAnswer, NotSent, Refused, Server, refusal
 from holdfast.clusters.systems.etcd.system import SYSTEM, status
-from holdfast.harness.clock import SECOND
-from holdfast.harness.errors import EnvironmentFailed, UsageError
-from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import ClientSetup, Node, Place
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import ClientSetup, Node, Place
 from tests.clusters.live import SOURCES
 
 WITH_TRAILER = (

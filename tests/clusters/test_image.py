@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.clusters.image import build
-from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.core.errors import EnvironmentFailed
 from tests import needs
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,8 +10,8 @@ import pytest
 from holdfast.clusters.systems.majority.system import SYSTEM as MAJORITY
 from holdfast.clusters.systems.single.system import SYSTEM as SINGLE
 from holdfast.clusters.systems.single.table import Table
-from holdfast.harness.events import Op, Status
-from holdfast.harness.ports import System
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.ports import System
 from tests.clusters.live import SECOND, Live
 
 

@@ -13,7 +13,7 @@ import docker
 import pytest
 
 from holdfast.clusters.backends import engine, leftovers
-from holdfast.harness import registry
+from holdfast.harness.runs import registry
 from tests.clusters.driving import eventually
 
 NAMESPACE = registry.mark().rpartition(":")[2]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from holdfast.clusters.backends import leftovers, processes
 from holdfast.clusters.backends.local_proxy import LocalProxyBackend
-from holdfast.harness import registry
-from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.runs import registry
 from tests import needs
 from tests.clusters.driving import Cluster, eventually, family, gone
 

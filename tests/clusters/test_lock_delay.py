@@ -11,8 +11,8 @@ from holdfast.clusters.systems.chubby.system import SYSTEM
 from holdfast.clusters.systems.reference.locks import Locks
 from holdfast.clusters.systems.reference.sequencers import read, written
 from holdfast.clusters.systems.reference.tables import Closed
-from holdfast.harness.clock import MILLISECOND
-from holdfast.harness.errors import UsageError
+from holdfast.harness.core.clock import MILLISECOND
+from holdfast.harness.core.errors import UsageError
 from tests.clusters.test_locks import Log
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from holdfast.clusters.systems.mariadb_row import server
 from holdfast.clusters.systems.mariadb_row.system import SYSTEM
-from holdfast.harness.events import Answer, Status
-from holdfast.harness.ports import Node, Place
+from holdfast.harness.core.operations import Answer, Status
+from holdfast.harness.core.ports import Node, Place
 from tests import needs
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from holdfast.clusters.systems.nats_kv.system import SYSTEM, _leader
-from holdfast.harness.errors import EnvironmentFailed, UsageError
-from holdfast.harness.events import Grant, Mode, Op, Status
-from holdfast.harness.ports import ClientSetup, Node, Place
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.operations import Grant, Mode, Op, Status
+from holdfast.harness.core.ports import ClientSetup, Node, Place
 from tests import needs
 from tests.front.test_runs import every_fault_has_evidence, nothing_promised_is_violated, run
 

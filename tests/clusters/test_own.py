@@ -11,12 +11,12 @@ import pytest
 from holdfast import own
 from holdfast.clusters.systems.own.client import OwnClient
 from holdfast.commands import prepare
-from holdfast.harness.clock import SECOND
-from holdfast.harness.entry import load
-from holdfast.harness.errors import UsageError
-from holdfast.harness.events import Grant, Mode, Op, Status
-from holdfast.harness.plan import Plan
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.operations import Grant, Mode, Op, Status
+from holdfast.harness.core.ports import ClientSetup
+from holdfast.harness.plans.plan import Plan
 
 Write = Callable[[str], str]
 LOCK = "class L:\n    def acquire(self, *a): return 1\n    def release(self, *a): return True\n"

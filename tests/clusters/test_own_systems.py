@@ -11,9 +11,9 @@ import pytest
 from holdfast.clusters.systems.majority.system import SYSTEM as MAJORITY
 from holdfast.clusters.systems.reference.system import SYSTEM as REFERENCE
 from holdfast.clusters.systems.single.system import SYSTEM as SINGLE
-from holdfast.harness.errors import UsageError
-from holdfast.harness.ports import Node, Place, System
-from holdfast.harness.verdict import PROPERTIES
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.ports import Node, Place, System
+from holdfast.harness.core.verdict import PROPERTIES
 from tests.clusters.live import SOURCES
 
 SYSTEMS = pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from holdfast.clusters.systems.postgres import PORT, deploy, pooler, server
 from holdfast.clusters.systems.postgres_advisory.system import SYSTEM as ADVISORY
 from holdfast.clusters.systems.postgres_row.system import SYSTEM as ROW
 from holdfast.clusters.systems.sessions import Failed
-from holdfast.harness.errors import UsageError
-from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import ClientSetup, Node, Place
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import ClientSetup, Node, Place
 from tests import needs
 
 LEASE_NS = 1_000_000_000

@@ -12,10 +12,10 @@ from holdfast import own
 from holdfast.clusters.systems.program import protocol
 from holdfast.clusters.systems.program.system import ProgramSystem
 from holdfast.commands.prepare import complete
-from holdfast.harness.errors import UsageError
-from holdfast.harness.events import Status
-from holdfast.harness.plan import Plan
-from holdfast.harness.ports import Image, Node, Place
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.ports import Image, Node, Place
+from holdfast.harness.plans.plan import Plan
 
 TABLE = """
 [system]

@@ -13,9 +13,9 @@ import pytest
 from holdfast.clusters.systems.redis.system import SYSTEM
 from holdfast.clusters.systems.redis.ways import FIXED, way
 from holdfast.clusters.systems.redis_sentinel.system import SYSTEM as SENTINEL
-from holdfast.harness.errors import EnvironmentFailed, UsageError
-from holdfast.harness.events import NO_TOKEN, Status
-from holdfast.harness.ports import Node, Place
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.operations import NO_TOKEN, Status
+from holdfast.harness.core.ports import Node, Place
 from tests import needs
 
 FAULTS = ["partition", "pause"]

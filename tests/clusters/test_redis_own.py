@@ -9,9 +9,9 @@ import pytest
 
 from holdfast.clusters.systems.redis import own
 from holdfast.clusters.systems.redis.lean import whole
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Status
+from holdfast.harness.core.ports import ClientSetup
 
 Says = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -11,9 +11,9 @@ import pytest
 from holdfast.clusters.systems.redis.resp import Link, NoAnswer, NotSent, Refused, decoded, encoded
 from holdfast.clusters.systems.redlock import client as redlock
 from holdfast.clusters.systems.redlock.system import SYSTEM
-from holdfast.harness.errors import UsageError
-from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import ClientSetup
 
 LEASE_NS = 1_000_000_000
 WORDS: dict[str, Any] = {

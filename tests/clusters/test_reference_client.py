@@ -10,8 +10,8 @@ import pytest
 from holdfast.clusters.systems.reference.client import client
 from holdfast.clusters.systems.reference.talk import NEVER_SENT, UNANSWERED
 from holdfast.clusters.systems.reference.wire import Frame
-from holdfast.harness.events import Answer, Grant, Mode, Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.operations import Answer, Grant, Mode, Status
+from holdfast.harness.core.ports import ClientSetup
 
 GRANT = Grant(lock="l", attempt=1, token=1, ttl_ns=1, granted_at_ns=0)
 

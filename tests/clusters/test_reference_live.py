@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.clusters.systems.reference.system import SYSTEM, status
-from holdfast.harness.events import Op, Status
+from holdfast.harness.core.operations import Op, Status
 from tests.clusters.live import SECOND, Live
 
 

@@ -11,10 +11,10 @@ from holdfast.clusters.backends.ssh import hosts
 from holdfast.clusters.backends.ssh.agents import merged
 from holdfast.clusters.backends.ssh.mirror import Mirror
 from holdfast.clusters.backends.ssh.remote import Copies
-from holdfast.harness import history
-from holdfast.harness.errors import EnvironmentFailed, UsageError
-from holdfast.harness.events import Op, Status
-from holdfast.harness.segments import READY, Recorder
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.history import reader
+from holdfast.harness.recording.segments import READY, Recorder
 
 
 def test_a_hosts_file_becomes_hosts_again_by_way_of_the_manifest(tmp_path: Path) -> None:
@@ -64,14 +64,14 @@ def test_what_was_fetched_is_what_was_recorded_at_every_look(tmp_path: Path) -> 
     recorder = Recorder(there / "history", "c1", {"node": "c1", "processes": [1]})
     first = recorder.invoke(Op.ACQUIRE, 1, recorder.intern("lock"), attempt=1)
     carried(mirror, copies)
-    (row,) = history.load(here / "history").history.rows
+    (row,) = reader.load(here / "history").history.rows
     assert (row["status"], row["t_ret"]) == (Status.INVOKED, 0)
     second = recorder.invoke(Op.READ, 1, recorder.intern("other"), attempt=1)
     recorder.complete(second, Status.FAIL, err=recorder.intern("refused"))
     recorder.complete(first, Status.OK, token=7, res=1)
     recorder.tell(READY)
     carried(mirror, copies)
-    recording = history.load(here / "history")
+    recording = reader.load(here / "history")
     assert recording.states == {"c1": READY}
     assert list(recording.history.rows["status"]) == [Status.OK, Status.FAIL]
     assert recording.history.rows["token"][0] == 7

@@ -15,11 +15,11 @@ from holdfast.clusters.subjects.client import Asyncio, Blocking
 from holdfast.clusters.subjects.rows import LIBRARIES
 from holdfast.clusters.subjects.system import LibrarySystem, entry
 from holdfast.commands import prepare
-from holdfast.harness.entry import load
-from holdfast.harness.errors import UsageError
-from holdfast.harness.events import Grant, Mode, Status
-from holdfast.harness.plan import Plan
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.operations import Grant, Mode, Status
+from holdfast.harness.core.ports import ClientSetup
+from holdfast.harness.plans.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 ADAPTERS = sorted({name for row in LIBRARIES.values() for name in row.adapters.values()})

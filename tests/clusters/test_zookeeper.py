@@ -15,10 +15,10 @@ import pytest
 from holdfast.clusters.systems import zookeeper
 from holdfast.clusters.systems.zookeeper import system
 from holdfast.clusters.systems.zookeeper.system import SYSTEM
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.errors import EnvironmentFailed, UsageError
-from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import ClientSetup, Node, Place
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import ClientSetup, Node, Place
 from tests.clusters.live import SOURCES
 
 ERRORS = (

@@ -16,12 +16,12 @@ import pytest
 from holdfast import simulating
 from holdfast.commands import prepare
 from holdfast.commands.run_command import carry_out
-from holdfast.harness import history
-from holdfast.harness.case import History
-from holdfast.harness.clock import MILLISECOND
-from holdfast.harness.events import Op, Status
-from holdfast.harness.plan import Plan
-from holdfast.harness.ports import Fault
+from holdfast.harness.core.case import History
+from holdfast.harness.core.clock import MILLISECOND
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.ports import Fault
+from holdfast.harness.history import reader
+from holdfast.harness.plans.plan import Plan
 from tests import needs
 
 LEASE_NS = 600 * MILLISECOND
@@ -184,7 +184,7 @@ def simulated(plan: Plan) -> tuple[dict[str, Any], History]:
 def on_processes(plan: Plan, folder: Path) -> tuple[dict[str, Any], History]:
     verdicts = carry_out(prepare.complete(plan), folder, "a test", quiet=True)
     run = Path(str(verdicts["report"])).parent
-    return verdicts, history.load(run / "history").history
+    return verdicts, reader.load(run / "history").history
 
 
 def on_the_local_arm(name: str, folder: Path) -> None:

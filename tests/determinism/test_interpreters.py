@@ -15,8 +15,8 @@ import pytest
 import holdfast
 from holdfast import catalogue, swarm
 from holdfast.commands import prepare
-from holdfast.harness.entry import load
-from holdfast.harness.plan import Plan
+from holdfast.harness.core.loading import load
+from holdfast.harness.plans.plan import Plan
 
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 CASES = (("reference", 3), ("reference", 46), ("single", 8), ("majority", 5))

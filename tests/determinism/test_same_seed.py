@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import catalogue, swarm
 from holdfast.commands import prepare
-from holdfast.harness.entry import load
+from holdfast.harness.core.loading import load
 from holdfast.simulating import one_seed
 
 SEEDS = (3, 9)

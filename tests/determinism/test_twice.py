@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.seeds import stream
 from tests.front.said import holdfast
 
 Capture = pytest.CaptureFixture[str]

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.harness import history
-from holdfast.harness.events import Op, Status
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.history import reader
 
 START_WITHIN_S = 60.0
 HEAL_WITHIN_S = 5.0
@@ -134,7 +134,7 @@ def nothing_acknowledged_is_missing(run_dir: Path) -> int:
     The resource answered only what it had recorded, and decided only what a client had recorded as
     sent, so a missing row on either side would be a lost acknowledged event.
     """
-    rows = history.load(run_dir / "history").history.rows
+    rows = reader.load(run_dir / "history").history.rows
     sent = rows[rows["f"] == Op.WRITE]
     served = rows[rows["f"] == Op.SERVED_WRITE]
     names = sent["process"].astype(np.int64) << 32 | sent["row"]

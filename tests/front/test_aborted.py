@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.harness.clock import SECOND, now_ns
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.clock import SECOND, now_ns
+from holdfast.harness.core.seeds import stream
 from tests import needs
 from tests.front import aborted
 

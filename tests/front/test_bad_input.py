@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.harness import segments, store
-from holdfast.harness.events import Op, Status
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.recording import segments
+from holdfast.harness.runs import directory
 from tests.front.said import Said, holdfast
 
 Capture = pytest.CaptureFixture[str]
@@ -116,10 +117,10 @@ def test_a_setting_is_shown_with_its_source(
     assert found["system"] == ["reference", "default"]
 
 
-def recorded_run(folder: Path) -> store.RunDir:
+def recorded_run(folder: Path) -> directory.RunDir:
     """A run directory with a history of one row."""
-    run = store.create(folder, "run")
-    store.write_json(run.manifest, {"schema": store.SCHEMA, "asks": []})
+    run = directory.create(folder, "run")
+    directory.write_json(run.manifest, {"schema": directory.SCHEMA, "asks": []})
     meta = {"node": "c1", "processes": [1]}
     with segments.Recorder(run.history, "c1", meta) as recorder:
         recorder.complete(recorder.invoke(Op.TRY, 1, 0), Status.OK)

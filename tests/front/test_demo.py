@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from holdfast.commands import demo_command, prepare
-from holdfast.harness.clock import SECOND
-from holdfast.harness.plan import Plan
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.plans.plan import Plan
 
 Capture = pytest.CaptureFixture[str]
 

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import catalogue
 from holdfast.commands import COMMANDS
-from holdfast.harness.verdict import PROPERTIES
+from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.reports.kinds import KINDS
 from tests.front.said import holdfast
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from holdfast.harness import segments, store
-from holdfast.harness.events import Mode, Op, Status, attempt_id
+from holdfast.harness.core.operations import Mode, Op, Status, attempt_id
 from holdfast.harness.foreign.read import read_history
+from holdfast.harness.recording import segments
+from holdfast.harness.runs import directory
 from tests.front.said import holdfast
 
 Capture = pytest.CaptureFixture[str]
@@ -83,10 +84,10 @@ def test_a_run_is_not_judged_by_a_model(capsys: Capture, tmp_path: Path) -> None
     assert said.code == 2 and "holdfast export" in said.err
 
 
-def recorded(folder: Path) -> store.RunDir:
+def recorded(folder: Path) -> directory.RunDir:
     """A run in which a holder is followed by a reader, one answer is lost and one try refused."""
-    run = store.create(folder, "run")
-    store.write_json(run.manifest, {"schema": store.SCHEMA, "asks": []})
+    run = directory.create(folder, "run")
+    directory.write_json(run.manifest, {"schema": directory.SCHEMA, "asks": []})
     with segments.Recorder(run.history, "c1", {"node": "c1", "processes": [1, 2]}) as recorder:
         db = recorder.intern("db \u00e9\n")
         first, second = attempt_id(1, 1), attempt_id(2, 1)

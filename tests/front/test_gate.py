@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from holdfast.harness.journal import Journal
+from holdfast.harness.campaigns.journal import Journal
 from tests.front.said import holdfast
 from tests.harness.test_gate import run, runs
 

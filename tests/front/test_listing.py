@@ -10,9 +10,9 @@ import pytest
 from holdfast import catalogue
 from holdfast.commands import COMMANDS
 from holdfast.commands.list_command import KINDS
-from holdfast.harness.entry import load
-from holdfast.harness.plan import parse
-from holdfast.harness.verdict import PROPERTIES
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.harness.plans.plan import parse
 from tests.front.said import holdfast
 
 Capture = pytest.CaptureFixture[str]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.commands import driving, prepare
-from holdfast.harness import history
-from holdfast.harness.errors import UsageError
-from holdfast.harness.events import Op
-from holdfast.harness.plan import Plan
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import Op
+from holdfast.harness.history import reader
+from holdfast.harness.plans.plan import Plan
 from tests import needs
 from tests.front.test_runs import run
 
@@ -48,7 +48,7 @@ def test_a_load_of_many_clients_comes_from_few_processes(tmp_path: Path) -> None
         *("--time", "3s", "--lease", "1s", "--locks", "4"),
         codes=(0, 3),
     )
-    found = history.load(ran.run_dir / "history")
+    found = reader.load(ran.run_dir / "history")
     on = {node: [p for p, at in found.nodes.items() if at == node] for node in ("c1", "c2")}
     assert on == {"c1": list(range(1, 21, 2)), "c2": list(range(2, 21, 2))}
     tries = found.history.rows[found.history.rows["f"] == Op.TRY]

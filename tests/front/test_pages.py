@@ -18,7 +18,7 @@ import pytest
 
 from holdfast import catalogue, reference
 from holdfast.commands import prepare
-from holdfast.harness import verdict
+from holdfast.harness.core import verdict
 from tests.front.said import holdfast
 from tests.front.test_howto import steps
 
@@ -32,7 +32,7 @@ PAGES = [
 ]
 TABLES: dict[str, ModuleType] = {
     "src/holdfast/catalogue.py": catalogue,
-    "harness/verdict.py": verdict,
+    "harness/core/verdict.py": verdict,
 }
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch

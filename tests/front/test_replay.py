@@ -11,9 +11,9 @@ import pytest
 
 from holdfast import simulating, swarm
 from holdfast.commands import plans, prepare, shrinking
-from holdfast.harness.clock import SECOND
-from holdfast.harness.plan import Plan, to_toml
-from holdfast.harness.shrink import Failing
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.plans.plan import Plan, to_toml
+from holdfast.harness.plans.shrink import Failing
 from holdfast.trials import Tries
 from tests import needs
 from tests.front.said import holdfast

@@ -12,7 +12,7 @@ import pytest
 from holdfast import catalogue, simulating
 from holdfast.commands import plans, prepare
 from holdfast.commands.scenario_command import plan_of
-from holdfast.harness.plan import parse
+from holdfast.harness.plans.plan import parse
 from holdfast.scenarios import SCENARIOS, path_of
 from tests import needs
 from tests.front.said import holdfast

@@ -20,10 +20,10 @@ import pytest
 from holdfast import live_judging
 from holdfast.commands import main
 from holdfast.commands.serve_command import command as serve
-from holdfast.harness import registry, store
-from holdfast.harness.history import load
-from holdfast.harness.shelf import Shelf
-from holdfast.harness.store import RunDir
+from holdfast.harness.campaigns.run_index import Shelf
+from holdfast.harness.history.reader import load
+from holdfast.harness.runs import directory, registry
+from holdfast.harness.runs.directory import RunDir
 from holdfast.serving import POLICY, Server
 from tests.front.said import holdfast
 
@@ -329,7 +329,7 @@ def test_rows_later_than_the_look_are_left_out(runs: Path, monkeypatch: pytest.M
     whole = live_judging.so_far(broken)
     assert [one["property"] for one in whole["violated"]] == ["token-order"]
     assert whole["ops"] == len(rows)
-    early = store.read_json(broken.verdicts, "holdfast-verdict/1")["start_ns"]
+    early = directory.read_json(broken.verdicts, "holdfast-verdict/1")["start_ns"]
     moment = whole["violated"][0]["at_ns"] + early - 1_000_000
     monkeypatch.setattr(live_judging, "now_ns", lambda: moment)
     before = live_judging.so_far(broken)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import catalogue, swarm
 from holdfast.commands import prepare
-from holdfast.harness.plan import Plan
+from holdfast.harness.plans.plan import Plan
 
 SEEDS = range(600)
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.harness.campaign import Campaign, read
-from holdfast.harness.clock import SECOND
-from holdfast.harness.errors import UsageError
-from holdfast.harness.journal import Journal, done
-from holdfast.harness.plan import Known
-from holdfast.harness.results import Result
+from holdfast.harness.campaigns.journal import Journal, done
+from holdfast.harness.campaigns.results import Result
+from holdfast.harness.campaigns.spec import Campaign, read
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.plans.plan import Known
 
 KNOWN = Known(
     systems=("reference", "redis", "majority"),

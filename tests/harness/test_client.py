@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.harness import client as client_module
-from holdfast.harness import history
-from holdfast.harness.case import History
-from holdfast.harness.client import Context, Parts
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.phase import GO
-from holdfast.harness.replies import Reply
-from holdfast.harness.segments import Recorder
+from holdfast.harness.client import context as client_module
+from holdfast.harness.client.context import Context, Parts
+from holdfast.harness.core.case import History
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.resource_replies import Reply
+from holdfast.harness.history import reader
+from holdfast.harness.recording.phase import GO
+from holdfast.harness.recording.segments import Recorder
 
 Act = Callable[[], Answer]
 
@@ -122,7 +122,7 @@ def record(
             await context.close()
 
         asyncio.run(tell())
-    return history.load(directory).history
+    return reader.load(directory).history
 
 
 def statuses(found: History, *ops: Op) -> list[Status]:

@@ -12,9 +12,9 @@ import pytest
 from benchmarks.run_directory import Shape, write
 
 from holdfast.commands.running import judge_run
-from holdfast.harness.errors import UsageError
-from holdfast.harness.seeds import stream
-from holdfast.harness.store import RunDir
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.seeds import stream
+from holdfast.harness.runs.directory import RunDir
 
 SUITE, POWER = 150, 5000
 SHAPE = Shape(ops=300, clients=3, writes=1, lapse=20)

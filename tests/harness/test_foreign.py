@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.harness.errors import UsageError
-from holdfast.harness.events import Status
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import Status
 from holdfast.harness.foreign.edn import CHUNK, forms
-from holdfast.harness.foreign.ops import OPEN, ForeignOp
+from holdfast.harness.foreign.operations import OPEN, ForeignOp
 from holdfast.harness.foreign.read import read_history
 
 EDN = """[{:process 0, :type :invoke, :f :acquire, :value nil, :time 10}

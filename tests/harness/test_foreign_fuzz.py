@@ -11,11 +11,11 @@ import pytest
 
 from holdfast import catalogue
 from holdfast.checkers.models.verdicts import Judgement
-from holdfast.harness.entry import load
-from holdfast.harness.errors import UsageError
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.seeds import stream
+from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.foreign.read import FORMATS, read_from
-from holdfast.harness.seeds import stream
-from holdfast.harness.verdict import Verdict
 
 SUITE, POWER = 6000, 100_000
 BUDGET = 500

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.harness import baseline as baselines
-from holdfast.harness.baseline import Baseline, Known
-from holdfast.harness.errors import UsageError
-from holdfast.harness.gate import Rules, Trouble, exit_code, judge, rules
-from holdfast.harness.results import Outcome, Result
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.campaigns import baseline as baselines
+from holdfast.harness.campaigns.baseline import Baseline, Known
+from holdfast.harness.campaigns.gate import Rules, Trouble, exit_code, judge, rules
+from holdfast.harness.campaigns.results import Outcome, Result
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.verdict import Verdict
 
 TODAY = date(2027, 1, 31)
 NOTHING = Rules(slower={})

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from holdfast.harness.guard import Guard
+from holdfast.harness.client.guard import Guard
 
 
 async def bounded(guard: Guard, within_s: float, for_s: float) -> str:

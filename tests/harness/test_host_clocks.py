@@ -12,13 +12,14 @@ import pytest
 
 from holdfast.checkers.mutual_exclusion import check
 from holdfast.clusters.systems.reference.system import SYSTEM
-from holdfast.harness import history, host_clocks, store
-from holdfast.harness.case import Case
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.events import ROW_FORMAT, Op, Status, attempt_id
-from holdfast.harness.host_clocks import HostClock, Sample
-from holdfast.harness.segments import write_closed
-from holdfast.harness.verdict import Finding, Verdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.operations import ROW_FORMAT, Op, Status, attempt_id
+from holdfast.harness.core.verdict import Finding, Verdict
+from holdfast.harness.history import host_clocks, reader
+from holdfast.harness.history.host_clocks import HostClock, Sample
+from holdfast.harness.recording.segments import write_closed
+from holdfast.harness.runs import directory
 
 MINUTE = 60 * SECOND
 LEASE = 2 * SECOND
@@ -122,9 +123,9 @@ class Writing:
         for host, clock in zip(hosts, self.clocks, strict=True):
             for look in looks(self.rng, clock, 8 * SECOND):
                 stamps = {name: getattr(look, name) for name in look.__dataclass_fields__}
-                store.append(path, {"host": host, **stamps})
-            store.append(path, {"host": host, "whole": True})
-        recording = history.load(self.folder / "history")
+                directory.append(path, {"host": host, **stamps})
+            directory.append(path, {"host": host, "whole": True})
+        recording = reader.load(self.folder / "history")
         case = Case(
             history=recording.history,
             promises=SYSTEM.promises({}),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.harness import live as live_module
-from holdfast.harness.events import Op, Status
-from holdfast.harness.live import Live
-from holdfast.harness.segments import READY, Recorder
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.history import live as live_module
+from holdfast.harness.history.live import Live
+from holdfast.harness.recording.segments import READY, Recorder
 
 
 def test_a_holder_is_seen_from_its_grant_to_the_sending_of_its_release(tmp_path: Path) -> None:

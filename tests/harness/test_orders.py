@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.harness.client import Context
-from holdfast.harness.clock import now_ns
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.events import Answer, Grant, Op, Status
-from holdfast.harness.orders import BLOCKING, BUSY, COROUTINES, Obeys, Orders
+from holdfast.harness.client.context import Context
+from holdfast.harness.client.self_faults import BLOCKING, BUSY, COROUTINES, Obeys, Orders
+from holdfast.harness.core.clock import now_ns
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.operations import Answer, Grant, Op, Status
 from tests.harness.test_client import GRANTED, BlockingLock, Lock, record, statuses
 
 MOST_S = 5.0

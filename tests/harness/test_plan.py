@@ -6,11 +6,11 @@ import tomllib
 
 import pytest
 
-from holdfast.harness.clock import SECOND
-from holdfast.harness.durations import duration_ns, duration_text
-from holdfast.harness.errors import UsageError
-from holdfast.harness.plan import Known, Plan, parse, parse_nemesis, to_toml
-from holdfast.harness.ports import Fault
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.durations import duration_ns, duration_text
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.ports import Fault
+from holdfast.harness.plans.plan import Known, Plan, parse, parse_nemesis, to_toml
 
 KNOWN = Known(
     systems=("reference", "redis"),

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from holdfast.harness.rates import (
+from holdfast.harness.core.statistics import (
     at_most,
     chance_of_greater,
     clopper_pearson,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.harness import registry
+from holdfast.harness.runs import registry
 
 
 @pytest.fixture(autouse=True)

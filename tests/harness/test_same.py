@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.harness.case import MERGED_DTYPE, History
-from holdfast.harness.events import Op, Status
-from holdfast.harness.same import first_difference
+from holdfast.harness.core.case import MERGED_DTYPE, History
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.history.diff import first_difference
 
 
 def history(*rows: tuple[int, Op, str], strings: tuple[str, ...] = ("", "a", "b")) -> History:

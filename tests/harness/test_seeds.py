@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.seeds import stream
 
 
 def test_one_name_gives_one_stream_in_every_process() -> None:
-    code = "from holdfast.harness.seeds import stream; print(stream(7, 'a', 1).random())"
+    code = "from holdfast.harness.core.seeds import stream; print(stream(7, 'a', 1).random())"
     told = {
         subprocess.run(
             [sys.executable, "-c", code],

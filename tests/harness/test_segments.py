@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.harness import history, segments
-from holdfast.harness.errors import UsageError
-from holdfast.harness.events import ROW_BYTES, Op, Status
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import ROW_BYTES, Op, Status
+from holdfast.harness.history import reader
+from holdfast.harness.recording import segments
 
 WRITER = """
 import sys
@@ -40,7 +41,7 @@ def test_both_edges_and_every_column_come_back(tmp_path: Path) -> None:
             Op.ACQUIRE, 1, key, attempt=5, token=9, arg=-3, aux=1 << 40, op=77, mode=1
         )
         t_ret = record.complete(row, Status.OK, token=12, res=34, err=record.intern("why"))
-    loaded = history.load(tmp_path)
+    loaded = reader.load(tmp_path)
     (found,) = loaded.history.rows
     assert loaded.nodes == {1: "c1"}
     assert found["t_inv"] <= found["t_ret"] == t_ret
@@ -54,7 +55,7 @@ def test_both_edges_and_every_column_come_back(tmp_path: Path) -> None:
 def test_an_op_that_never_returned_stays_invoked(tmp_path: Path) -> None:
     with recorder(tmp_path) as record:
         record.invoke(Op.TRY, 1, record.intern("db"))
-    assert [row["status"] for row in history.load(tmp_path).history.rows] == [Status.INVOKED]
+    assert [row["status"] for row in reader.load(tmp_path).history.rows] == [Status.INVOKED]
 
 
 @pytest.mark.parametrize("wait_for", [1, 300, 2000])
@@ -69,7 +70,7 @@ def test_nothing_acknowledged_is_lost_at_sigkill(tmp_path: Path, wait_for: int) 
         os.kill(writer.pid, signal.SIGKILL)
         rest = writer.stdout.read().splitlines()
         acknowledged = int(rest[-1]) if rest and rest[-1] else wait_for
-    rows = history.load(tmp_path).history.rows
+    rows = reader.load(tmp_path).history.rows
     whole = rows[rows["status"] == Status.OK]
     assert len(whole) >= acknowledged
     assert [int(token) for token in whole["token"]] == [int(row) for row in whole["row"]]
@@ -83,7 +84,7 @@ def test_a_full_segment_is_followed_by_another(
     with recorder(tmp_path) as record:
         for _ in range(20):
             record.complete(record.invoke(Op.TRY, 1, 0), Status.FAIL)
-    loaded = history.load(tmp_path)
+    loaded = reader.load(tmp_path)
     assert [int(row) for row in loaded.history.rows["row"]] == list(range(20))
     assert not loaded.history.problems
 
@@ -96,7 +97,7 @@ def test_a_missing_segment_is_told_as_a_gap(
         for _ in range(20):
             record.complete(record.invoke(Op.TRY, 1, 0), Status.FAIL)
     segments.segment_path(tmp_path, "w", 1).unlink()
-    assert history.load(tmp_path).history.problems == ("writer w: rows 8 to 16 are missing",)
+    assert reader.load(tmp_path).history.problems == ("writer w: rows 8 to 16 are missing",)
 
 
 def test_two_writers_merge_in_order_of_invocation_with_one_table_of_strings(
@@ -107,7 +108,7 @@ def test_two_writers_merge_in_order_of_invocation_with_one_table_of_strings(
         for writer in (a, b, a):
             row = writer.invoke(Op.TRY, 1, writer.intern("db"))
             writer.complete(row, Status.OK)
-    loaded = history.load(tmp_path).history
+    loaded = reader.load(tmp_path).history
     assert [loaded.writers[n] for n in loaded.rows["writer"]] == ["a", "b", "a"]
     assert {loaded.strings[n] for n in loaded.rows["key"]} == {"db"}
 
@@ -142,7 +143,7 @@ def test_damage_is_one_message_with_the_place(
     damaged(path, at, value)
     before = path.read_bytes()
     with pytest.raises(UsageError) as caught:
-        history.load(tmp_path)
+        reader.load(tmp_path)
     assert says in str(caught.value)
     assert str(path) in str(caught.value)
     assert path.read_bytes() == before
@@ -153,16 +154,16 @@ def test_a_truncated_segment_is_told(tmp_path: Path, keep: int) -> None:
     path = one_row(tmp_path)
     os.truncate(path, keep)
     with pytest.raises(UsageError, match="copy the run directory again"):
-        history.load(tmp_path)
+        reader.load(tmp_path)
 
 
 def test_a_folder_without_segments_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no \*\.seg"):
-        history.load(tmp_path)
+        reader.load(tmp_path)
 
 
 def test_a_writer_killed_while_it_closes_leaves_a_readable_file(tmp_path: Path) -> None:
     path = one_row(tmp_path)
     with path.open("ab") as file:
         file.write(bytes(5 * ROW_BYTES))
-    assert len(history.load(tmp_path).history.rows) == 1
+    assert len(reader.load(tmp_path).history.rows) == 1

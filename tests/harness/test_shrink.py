@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.plan import Plan
-from holdfast.harness.ports import Fault
-from holdfast.harness.seeds import stream
-from holdfast.harness.shrink import MANY, NETWORK, Attempt, Failing, shrink
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.ports import Fault
+from holdfast.harness.core.seeds import stream
+from holdfast.harness.plans.plan import Plan
+from holdfast.harness.plans.shrink import MANY, NETWORK, Attempt, Failing, shrink
 
 
 def plan_of(faults: int) -> Plan:

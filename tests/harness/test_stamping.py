@@ -12,13 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast.harness import history, segments, stamping
-from holdfast.harness.clock import MILLISECOND, now_ns
-from holdfast.harness.events import CAME, LEFT, Op, Status
-from holdfast.harness.narrowing import share
-from holdfast.harness.ports import CALL, CLIENT
-from holdfast.harness.stamping import Edges, StampedSocket, span
-from holdfast.harness.steady import Mirror, Steady
+from holdfast.harness.core.clock import MILLISECOND, now_ns
+from holdfast.harness.core.operations import CAME, LEFT, Op, Status
+from holdfast.harness.core.ports import CALL, CLIENT
+from holdfast.harness.history import reader as history
+from holdfast.harness.history.tighten import share
+from holdfast.harness.recording import segments, timestamped_socket
+from holdfast.harness.recording.clock_sync import Mirror, Steady
+from holdfast.harness.recording.timestamped_socket import Edges, StampedSocket, span
 
 SECOND_NS = 1_000_000_000
 WARM_NS = 10 * SECOND_NS
@@ -139,7 +140,7 @@ def test_a_client_may_close_its_connection_before_its_call_is_over(echo: tuple[s
                 unsure.sendall(b"x")
                 unsure.recvmsg(1)
             del unsure
-            assert seen.edges() == stamping.NO_EDGES
+            assert seen.edges() == timestamped_socket.NO_EDGES
 
 
 def test_asyncio_streams_are_stamped_without_being_touched(
@@ -149,7 +150,7 @@ def test_asyncio_streams_are_stamped_without_being_touched(
 
     async def ask() -> Edges:
         reader, writer = await asyncio.open_connection(*echo)
-        found, until_ns = stamping.NO_EDGES, now_ns() + WARM_NS
+        found, until_ns = timestamped_socket.NO_EDGES, now_ns() + WARM_NS
         while now_ns() < until_ns:
             with span(CALL) as seen:
                 writer.write(b"question")

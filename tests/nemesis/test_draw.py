@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.harness.durations import duration_ns, duration_text
-from holdfast.harness.errors import UsageError
-from holdfast.harness.ports import Fault, Nemesis
+from holdfast.harness.core.durations import duration_ns, duration_text
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.ports import Fault, Nemesis
 from holdfast.nemesis import (
     black_hole,
     cancel,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.harness.ports import Fault, View
+from holdfast.harness.core.ports import Fault, View
 from holdfast.nemesis.agent.requests import checked
 from holdfast.nemesis.partition import NEMESIS, SHAPES, TARGETS
 from holdfast.nemesis.targets import Unresolved

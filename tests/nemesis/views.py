@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.harness.ports import Node, View
+from holdfast.harness.core.ports import Node, View
 
 
 def view(

@@ -16,7 +16,7 @@ import pytest
 from holdfast import sweeping
 from holdfast.commands import prepare
 from holdfast.commands.scenario_command import plan_of
-from holdfast.harness.plan import Plan
+from holdfast.harness.plans.plan import Plan
 from holdfast.scenarios import SCENARIOS, staging
 from holdfast.simulating import one_plan
 

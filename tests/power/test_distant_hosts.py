@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.harness.clock import SECOND
+from holdfast.harness.core.clock import SECOND
 from tests import needs
 from tests.clusters import distant
 from tests.clusters.bed import Bed

@@ -8,7 +8,7 @@ from holdfast import catalogue
 from holdfast.clusters.systems.majority.mutants import CLIENTS as VOTERS
 from holdfast.clusters.systems.reference.client_mutants import CLIENTS
 from holdfast.clusters.systems.reference.mutants import NODES
-from holdfast.harness.verdict import PROPERTIES
+from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.mutants import MUTANTS
 from holdfast.planted import AREAS, ASSERTION
 from holdfast.simulating import Seed, one_seed

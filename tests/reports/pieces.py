@@ -6,7 +6,7 @@ import math
 from itertools import pairwise
 from typing import Any
 
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.seeds import stream
 
 START = 7_205_113_000_000_000
 SECOND = 1_000_000_000

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from holdfast.harness.case import MERGED_DTYPE, History
-from holdfast.harness.events import NO_TOKEN, Op, Status
+from holdfast.harness.core.case import MERGED_DTYPE, History
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.reports.timeline import Recorded
 from tests.reports.pieces import MS, SECOND, at
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from holdfast.harness.tally import summary
+from holdfast.harness.campaigns.summary import summary
 from holdfast.reports import campaign, html, matrix_pages
 from holdfast.reports.matrix import matrix
 from tests.reports import specimens

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.harness.results import Result
-from holdfast.harness.tally import first_failure, summary, tally
+from holdfast.harness.campaigns.results import Result
+from holdfast.harness.campaigns.summary import first_failure, summary, tally
 from holdfast.reports.campaign import bound, headline, page
 from tests.reports.specimens import HOSTILE
 from tests.reports.test_matrix import run

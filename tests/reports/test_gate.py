@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from holdfast.harness.baseline import Baseline
-from holdfast.harness.gate import judge, rules
-from holdfast.harness.results import Result
+from holdfast.harness.campaigns.baseline import Baseline
+from holdfast.harness.campaigns.gate import judge, rules
+from holdfast.harness.campaigns.results import Result
 from holdfast.reports.gate import SUMMARY_BYTES, github_lines, junit, step_summary, terminal
 from tests.harness.test_gate import TODAY, run, runs
 from tests.reports.test_matrix import run as named

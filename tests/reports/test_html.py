@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.harness.errors import UsageError
+from holdfast.harness.core.errors import UsageError
 from holdfast.reports import html
 from tests.reports import specimens
 from tests.reports.pieces import MANIFEST, PLAN

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from holdfast import catalogue
-from holdfast.harness.results import Outcome, Result
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.campaigns.results import Outcome, Result
+from holdfast.harness.core.verdict import Verdict
 from holdfast.reports.claims import CLAIMS
 from holdfast.reports.matrix import matrix, table
 from holdfast.reports.matrix_pages import markdown, page, terminal

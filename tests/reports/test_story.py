@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.harness.errors import UsageError
+from holdfast.harness.core.errors import UsageError
 from holdfast.reports.kinds import KINDS, kind
 from holdfast.reports.reading import Outcome, read
 from holdfast.reports.story import story

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.harness.events import Op, Status
+from holdfast.harness.core.operations import Op, Status
 from holdfast.reports import html, timeline
 from holdfast.reports.columns import packed, ranked, signed, sparse_steps, steps
 from holdfast.reports.reading import read

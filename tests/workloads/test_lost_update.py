@@ -6,8 +6,8 @@ import pytest
 
 from holdfast import simulating
 from holdfast.commands import prepare
-from holdfast.harness.events import Op, Status
-from holdfast.harness.plan import parse
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.plans.plan import parse
 
 TABLE = {
     "system": "reference",

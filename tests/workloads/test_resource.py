@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.harness import history
-from holdfast.harness.events import Op, Status
-from holdfast.harness.segments import Recorder
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.history import reader
+from holdfast.harness.recording.segments import Recorder
 from holdfast.workloads.resource import Server, Store, replay
 
 META = {"node": "resource", "processes": []}
@@ -55,7 +55,7 @@ def test_what_was_decided_is_on_record_in_order(tmp_path: Path) -> None:
         assert ask(server, "write", 5, op=3 << 32 | 8) == {"ok": True, "version": 1, "error": ""}
         assert ask(server, "read", 6)["version"] == 1
         assert ask(server, "write", 5, base=1)["ok"] is False
-    rows = history.load(tmp_path).history.rows
+    rows = reader.load(tmp_path).history.rows
     assert rows["f"].tolist() == [Op.SERVED_WRITE, Op.SERVED_READ, Op.SERVED_WRITE]
     assert rows["status"].tolist() == [Status.OK, Status.OK, Status.FAIL]
     assert rows["process"].tolist() == [3, 0, 0]
@@ -89,7 +89,7 @@ def test_a_command_that_its_key_names_is_carried_out_once(tmp_path: Path) -> Non
         assert write("job", 2, once=1) == first == {"ok": True, "version": 1, "error": ""}
         assert write("db", 3, once=0)["version"] == 1
         assert write("db", 4, once=0)["version"] == 2, "two updates are two commands"
-    assert history.load(tmp_path).history.rows["op"].tolist() == [1, 3, 4]
+    assert reader.load(tmp_path).history.rows["op"].tolist() == [1, 3, 4]
 
 
 def test_a_restarted_resource_still_refuses_the_old_token(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_write_that_comes_again_is_answered_as_before_and_not_applied(tmp_path
         first = ask(server, "write", 5, op=7)
         assert ask(server, "write", 5, op=8)["version"] == 2
         assert ask(server, "write", 5, op=7) == first
-    assert len(history.load(tmp_path).history.rows) == 2
+    assert len(reader.load(tmp_path).history.rows) == 2
     with Recorder(tmp_path, "resource-2", META) as recorder:
         again = Store("fenced")
         replay(tmp_path, "resource", again)

@@ -10,7 +10,7 @@ from holdfast.clusters.backends.sim.clock import Skew
 from holdfast.clusters.backends.sim.disk_faults import FreezeWrite, TornWrite, wanted_dead
 from holdfast.clusters.backends.sim.loop import NodeLoop
 from holdfast.clusters.backends.sim.network import Link
-from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.core.errors import EnvironmentFailed
 
 if TYPE_CHECKING:
     from holdfast.clusters.backends.sim.cluster import SimCluster

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from holdfast.harness.clock import SECOND
-from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.errors import EnvironmentFailed
 
 if TYPE_CHECKING:
     from holdfast.clusters.backends.sim.cluster import SimCluster

@@ -21,16 +21,16 @@ from holdfast.clusters.backends.sim.options import Knobs
 from holdfast.clusters.backends.sim.recorder import Holding, MemoryRecorder
 from holdfast.clusters.backends.sim.resource import ResourceLink
 from holdfast.clusters.backends.sim.resource import serve as serve_resource
-from holdfast.harness.client import Context, Parts
-from holdfast.harness.clock import MILLISECOND
-from holdfast.harness.entry import load
-from holdfast.harness.events import NO_TOKEN, Op
-from holdfast.harness.guard import Guard
-from holdfast.harness.phase import END, GO, PREPARE, PROBE
-from holdfast.harness.plan import Plan, lock_names
-from holdfast.harness.ports import ClientSetup, Node, Place, System
-from holdfast.harness.seeds import stream
-from holdfast.harness.segments import DIED_ON_PURPOSE, DONE, IDLE, OPENED, READY
+from holdfast.harness.client.context import Context, Parts
+from holdfast.harness.client.guard import Guard
+from holdfast.harness.core.clock import MILLISECOND
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.operations import NO_TOKEN, Op
+from holdfast.harness.core.ports import ClientSetup, Node, Place, System
+from holdfast.harness.core.seeds import stream
+from holdfast.harness.plans.plan import Plan, lock_names
+from holdfast.harness.recording.phase import END, GO, PREPARE, PROBE
+from holdfast.harness.recording.segments import DIED_ON_PURPOSE, DONE, IDLE, OPENED, READY
 
 GENERATION = 1000
 """A client started again is a new logical client: its process number grows by so much."""

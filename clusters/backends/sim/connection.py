@@ -9,7 +9,7 @@ from heapq import heappush
 from typing import TYPE_CHECKING, Any
 
 from holdfast.clusters.backends.sim.engine import Handle
-from holdfast.harness.clock import MILLISECOND, SECOND
+from holdfast.harness.core.clock import MILLISECOND, SECOND
 
 if TYPE_CHECKING:
     from holdfast.clusters.backends.sim.loop import NodeLoop

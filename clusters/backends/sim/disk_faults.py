@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.clusters.backends.sim.loop import NodeLoop
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.seeds import stream
 
 if TYPE_CHECKING:
     from holdfast.clusters.backends.sim.cluster import Host, SimCluster

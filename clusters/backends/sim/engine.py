@@ -14,7 +14,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.core.errors import EnvironmentFailed
 
 if TYPE_CHECKING:
     from holdfast.clusters.backends.sim.connection import End

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from holdfast.clusters.backends.sim.run import Simulated
-from holdfast.harness import store
-from holdfast.harness.history import Written
-from holdfast.harness.segments import write_closed
-from holdfast.harness.store import RunDir
+from holdfast.harness.history.reader import Written
+from holdfast.harness.recording.segments import write_closed
+from holdfast.harness.runs import directory
+from holdfast.harness.runs.directory import RunDir
 
 
 def keep(simulated: Simulated, run: RunDir) -> None:
@@ -14,9 +14,9 @@ def keep(simulated: Simulated, run: RunDir) -> None:
     for recorder in simulated.recorders:
         write_closed(run.history, recorder.meta, recorder.strings, recorder.packed())
     for row in simulated.marks:
-        store.append(run.times, row)
+        directory.append(run.times, row)
     for row in simulated.faults:
-        store.append(run.faults, row)
+        directory.append(run.faults, row)
 
 
 def written(simulated: Simulated) -> list[Written]:

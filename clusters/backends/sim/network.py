@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.clusters.backends.sim.connection import SPIKE, End, pair
 from holdfast.clusters.backends.sim.engine import Engine, Handle
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.seeds import stream
 
 if TYPE_CHECKING:
     from holdfast.clusters.backends.sim.loop import NodeLoop

@@ -7,8 +7,8 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.harness.events import NO_TOKEN, ROW_FORMAT, Op, Stamped, Status
-from holdfast.harness.holding import LOOK_S, Hold
+from holdfast.harness.core.operations import NO_TOKEN, ROW_FORMAT, Op, Stamped, Status
+from holdfast.harness.history.current_holders import LOOK_S, Hold
 
 _ROW = struct.Struct(ROW_FORMAT)
 _GRANTS = (int(Op.ACQUIRE), int(Op.TRY))

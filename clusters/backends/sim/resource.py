@@ -8,8 +8,8 @@ from typing import Any
 
 from holdfast.clusters.systems.reference.link import Link, NoAnswer, NotSent
 from holdfast.clusters.systems.reference.wire import Frame, Framed
-from holdfast.harness.events import Status
-from holdfast.harness.replies import Reply
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.resource_replies import Reply
 
 PORT = 7300
 TIMEOUT_S = 2.0

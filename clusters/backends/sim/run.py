@@ -17,16 +17,16 @@ from holdfast.clusters.backends.sim.loop import NodeLoop
 from holdfast.clusters.backends.sim.network import Network
 from holdfast.clusters.backends.sim.options import Knobs
 from holdfast.clusters.backends.sim.recorder import MemoryRecorder
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.entry import load
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.manifest import plan_of
-from holdfast.harness.phase import END, GO, PROBE, STOP
-from holdfast.harness.ports import Node
-from holdfast.harness.schedule import Schedule
-from holdfast.harness.segments import DIED_ON_PURPOSE, DONE, IDLE, READY
-from holdfast.harness.verdict import Promises
-from holdfast.harness.waiting import sleep_until, until, until_answer
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import Node
+from holdfast.harness.core.verdict import Promises
+from holdfast.harness.core.waiting import sleep_until, until, until_answer
+from holdfast.harness.driver.schedule import Schedule
+from holdfast.harness.plans.manifest import plan_of
+from holdfast.harness.recording.phase import END, GO, PROBE, STOP
+from holdfast.harness.recording.segments import DIED_ON_PURPOSE, DONE, IDLE, READY
 
 DRIVER = Node(name="driver", role="driver", address="10.77.0.1")
 END_WITHIN_NS = 10 * SECOND

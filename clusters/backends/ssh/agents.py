@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.clusters.backends.ssh.remote import Remote
-from holdfast.harness.clock import now_ns
-from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.core.clock import now_ns
+from holdfast.harness.core.errors import EnvironmentFailed
 
 ANY_BITES = ("cut",)
 """Faults that have bitten when they have on one host; the others must have on each."""

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from holdfast.harness.entry import load
-from holdfast.harness.ports import Node, Place, System
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import Node, Place, System
 
 
 async def answer(system: System, request: dict[str, Any]) -> dict[str, Any]:

@@ -21,10 +21,10 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from holdfast.clusters.backends.ssh.agents import Agents
 from holdfast.clusters.backends.ssh.hosts import Hosts, from_manifest
 from holdfast.clusters.backends.ssh.remote import HostLost, Remote
-from holdfast.harness import host_clocks
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.ports import Command, Node, Place, System
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Command, Node, Place, System
+from holdfast.harness.history import host_clocks
 
 NETWORK = "10.77"
 MOST_NODES = 250

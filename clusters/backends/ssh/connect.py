@@ -16,7 +16,7 @@ from typing import Any
 import paramiko
 
 from holdfast.clusters.backends.ssh.hosts import Host, Jump
-from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.core.errors import EnvironmentFailed
 
 CONNECT_S = 10.0
 KEEPALIVE_S = 2

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from holdfast.harness.durations import duration_ns
-from holdfast.harness.errors import UsageError
-from holdfast.harness.plan import suggest
+from holdfast.harness.core.durations import duration_ns
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.plans.plan import suggest
 
 TUNNEL_PORT = 4789
 CLOCK_BOUND = "10ms"

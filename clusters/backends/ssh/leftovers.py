@@ -12,7 +12,7 @@ from holdfast.clusters.backends.ssh.connect import Connection
 from holdfast.clusters.backends.ssh.hosts import Host, Hosts, from_manifest
 from holdfast.clusters.backends.ssh.line import Line
 from holdfast.clusters.backends.ssh.remote import STEWARD
-from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.core.errors import EnvironmentFailed
 
 
 def hosts_of(run_dir: Path) -> Hosts | None:

@@ -11,8 +11,8 @@ from typing import Any
 
 from holdfast.clusters.backends.ssh.connect import Connection
 from holdfast.clusters.backends.ssh.hosts import Host
-from holdfast.harness.clock import now_ns
-from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.core.clock import now_ns
+from holdfast.harness.core.errors import EnvironmentFailed
 
 PROMPT = "holdfast-asks-sudo:"
 WRONG_PASSWORD = "the password is wrong"

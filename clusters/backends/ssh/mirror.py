@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.harness.events import ROW_BYTES, Status
-from holdfast.harness.segments import HEADER_BYTES, META_AT
+from holdfast.harness.core.operations import ROW_BYTES, Status
+from holdfast.harness.recording.segments import HEADER_BYTES, META_AT
 
 Piece = tuple[str, int, str]
 """[name under the run's folder, where in the file, base64 of the bytes]"""

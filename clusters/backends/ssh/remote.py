@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 from holdfast.clusters.backends.ssh.connect import Connection
 from holdfast.clusters.backends.ssh.hosts import Host
 from holdfast.clusters.backends.ssh.line import GONE_S, Answered, Gone, Line
-from holdfast.harness import host_clocks, store
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.host_clocks import MOST_PPM
-from holdfast.harness.ports import Node
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Node
+from holdfast.harness.history import host_clocks
+from holdfast.harness.history.host_clocks import MOST_PPM
+from holdfast.harness.runs import directory
 
 STEWARD = "holdfast.clusters.backends.ssh.steward"
 ASKER = "holdfast.clusters.backends.ssh.asker"
@@ -150,7 +151,7 @@ class Remote:
 
     def whole(self) -> None:
         """Note that everything was fetched."""
-        store.append(self._run_dir / host_clocks.FILE, {"host": self.host.name, "whole": True})
+        directory.append(self._run_dir / host_clocks.FILE, {"host": self.host.name, "whole": True})
 
     async def close(self) -> None:
         """Ends the connection, and with it the steward, if it is still there."""
@@ -175,7 +176,7 @@ class Remote:
         received_ns = found.received_ns - inside + drift
         self.offset_ns = (found.sent_ns + received_ns) // 2 - asked
         row = {"sent_ns": found.sent_ns, "host_ns": asked, "received_ns": received_ns}
-        store.append(self._run_dir / host_clocks.FILE, {"host": self.host.name, **row})
+        directory.append(self._run_dir / host_clocks.FILE, {"host": self.host.name, **row})
 
     async def _answered(self, do: str, args: Mapping[str, Any]) -> Answered:
         found = await self._in_thread(lambda: self._asked(do, args))

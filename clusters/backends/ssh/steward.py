@@ -34,9 +34,9 @@ from holdfast.clusters.backends.ssh.fabric import (
     search_path,
 )
 from holdfast.clusters.backends.ssh.mirror import Mirror
-from holdfast.harness import registry
-from holdfast.harness.clock import now_ns
-from holdfast.harness.phase import Phase
+from holdfast.harness.core.clock import now_ns
+from holdfast.harness.recording.phase import Phase
+from holdfast.harness.runs import registry
 
 SILENCE_S = 10.0
 START_S = 20.0

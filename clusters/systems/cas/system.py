@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from holdfast.clusters.systems.none.system import NoSystem
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.verdict import Promises
 
 SHEET = {
     "acquisition": "always granted, at once",

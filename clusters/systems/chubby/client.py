@@ -7,7 +7,7 @@ from dataclasses import replace
 from holdfast.clusters.systems.chubby.options import DEFAULTS
 from holdfast.clusters.systems.reference.client import ReferenceClient
 from holdfast.clusters.systems.reference.client import client as made
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.ports import ClientSetup
 
 
 def client(setup: ClientSetup) -> ReferenceClient:

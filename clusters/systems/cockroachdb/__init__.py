@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from holdfast.harness.errors import UsageError
+from holdfast.harness.core.errors import UsageError
 
 PORT = 26257
 DEFAULTS = {"at": "127.0.0.1:26257", "user": "root", "database": "defaultdb", "idle": "lease"}

@@ -9,8 +9,8 @@ from holdfast.clusters.systems.cockroachdb import Where, where
 from holdfast.clusters.systems.postgres.session import connect
 from holdfast.clusters.systems.postgres_row.client import RowLock
 from holdfast.clusters.systems.sessions import ASK_S, NoSession, Session, SessionClient
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import ClientSetup
 
 OPEN_S = 15.0
 PAUSE_S = 0.2

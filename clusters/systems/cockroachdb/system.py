@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.clusters.systems.cockroachdb import where
 from holdfast.clusters.systems.postgres_row.system import SYSTEM as ROW
-from holdfast.harness.clock import SECOND
-from holdfast.harness.errors import UsageError
-from holdfast.harness.ports import Command, Node, Place
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
 
 REACHED = ("partition", "pause", "kill")
 

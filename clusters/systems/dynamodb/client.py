@@ -11,10 +11,10 @@ import time
 from typing import Any
 
 from holdfast.clusters.systems.dynamodb.table import Failed, Table
-from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
-from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import CLIENT, ClientSetup
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import CLIENT, ClientSetup
+from holdfast.harness.core.seeds import stream
 
 POLL_NS = (20 * MILLISECOND, 80 * MILLISECOND)
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from holdfast.harness.entry import load
+from holdfast.harness.core.loading import load
 
 APPLICATION = "moto.moto_server.werkzeug_app"
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]

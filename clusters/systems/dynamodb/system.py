@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from holdfast.clusters.systems.dynamodb import PORT
 from holdfast.clusters.systems.dynamodb.table import HEADERS, NAMESPACE
 from holdfast.clusters.systems.options import choose
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.ports import Command, Node, Place
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
 
 KEPT = ("partition", "pause", "clock")
 REACHED = ("partition", "pause", "kill")

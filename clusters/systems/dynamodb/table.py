@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from holdfast.clusters.systems.dynamodb import PORT, TABLE
-from holdfast.harness.events import Status
+from holdfast.harness.core.operations import Status
 
 ANSWER_WITHIN_S = 1.0
 NAMESPACE = "DynamoDB_20120810"

@@ -27,10 +27,10 @@ from holdfast.clusters.systems.etcd.gateway import (
     encoded,
     number,
 )
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import CLIENT, ClientSetup
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import CLIENT, ClientSetup
+from holdfast.harness.core.seeds import stream
 
 GONE = "etcdserver: requested lease not found"
 MEANING: dict[str, Status] = {

@@ -19,10 +19,10 @@ from collections.abc import Mapping, Sequence
 from holdfast.clusters.systems.etcd import PEER_PORT, PORT
 from holdfast.clusters.systems.etcd.gateway import Body, NoAnswer, NotSent, Refused, Server, number
 from holdfast.clusters.systems.options import choose
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.ports import Command, Node, Place
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {
     "lock": ("transaction", "rpc"),

@@ -14,9 +14,9 @@ from typing import Any
 from holdfast.clusters.systems.majority.options import quorum_of
 from holdfast.clusters.systems.reference.wire import Frame
 from holdfast.clusters.systems.single.remote import Remote
-from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import CLIENT, ClientSetup
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import CLIENT, ClientSetup
+from holdfast.harness.core.seeds import stream
 
 VOTE_S = 0.25
 """A server that does not vote for so long has not voted."""

@@ -17,9 +17,9 @@ from holdfast.clusters.systems.majority.options import KNOWN, quorum_of
 from holdfast.clusters.systems.reference.system import KEPT, known_options, status
 from holdfast.clusters.systems.reference.wire import DEFAULT_PORT
 from holdfast.clusters.systems.single.system import lease_server
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.ports import Command, Node, Place
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
 
 MOST = 1000
 """servers; more than any run has, so that `promises` can check a quorum without knowing them"""

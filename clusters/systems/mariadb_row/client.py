@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.clusters.systems.mariadb_row.session import connect
 from holdfast.clusters.systems.sessions import ASK_S, Session, SessionClient
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.ports import ClientSetup
 
 ROW = "select name from locks where name = %s for update"
 LONGEST_S = 100_000_000

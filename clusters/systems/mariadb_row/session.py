@@ -15,7 +15,7 @@ import pymysql
 
 from holdfast.clusters.systems.mariadb_row import DATABASE, PORT, USER
 from holdfast.clusters.systems.sessions import Failed, NoSession
-from holdfast.harness.events import Answer, Status
+from holdfast.harness.core.operations import Answer, Status
 
 CONNECT_S = 1.0
 LINGER_S = 1.0

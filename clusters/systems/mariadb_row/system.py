@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from holdfast.clusters.systems.mariadb_row import PORT
 from holdfast.clusters.systems.mariadb_row.server import binary
 from holdfast.clusters.systems.options import choose
-from holdfast.harness.clock import SECOND
-from holdfast.harness.ports import Command, Node, Place
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
 
 REACHED = ("partition", "pause", "kill")
 OPTIONS: dict[str, tuple[str, ...]] = {"idle": ("lease", "none"), "tokens": ("none", "sequence")}

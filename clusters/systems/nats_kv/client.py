@@ -17,10 +17,10 @@ import nats.js.errors
 from nats.js.api import StorageType
 
 from holdfast.clusters.systems.nats_kv import BUCKET, PORT
-from holdfast.harness.clock import SECOND, now_ns
-from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import CLIENT, ClientSetup
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.clock import SECOND, now_ns
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import CLIENT, ClientSetup
+from holdfast.harness.core.seeds import stream
 
 ANSWER_S = 1.0
 OPEN_S = 45.0

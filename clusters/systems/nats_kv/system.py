@@ -18,10 +18,10 @@ from typing import Any
 
 from holdfast.clusters.systems.nats_kv import BUCKET, PEER_PORT, PORT, STATUS_PORT
 from holdfast.clusters.systems.options import choose
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.ports import Command, Node, Place
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
 
 BINARY = "nats-server"
 STATUS_S = 0.5

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.harness.events import Answer, Grant, Mode, Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.operations import Answer, Grant, Mode, Status
+from holdfast.harness.core.ports import ClientSetup
 
 
 class NoLock:

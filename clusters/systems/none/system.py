@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.harness.errors import UsageError
-from holdfast.harness.ports import Command, Node, Place
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
 
 
 class NoSystem:

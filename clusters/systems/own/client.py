@@ -11,11 +11,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
-from holdfast.harness.entry import load
-from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import ClientSetup
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import ClientSetup
+from holdfast.harness.core.seeds import stream
 
 POLL_NS = (5 * MILLISECOND, 25 * MILLISECOND)
 

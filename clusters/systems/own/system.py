@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.clusters.systems.options import choose
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.entry import load
-from holdfast.harness.errors import UsageError
-from holdfast.harness.ports import Command, Node, Place
-from holdfast.harness.verdict import PROPERTIES, Promises
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import PROPERTIES, Promises
 
 USUAL = ("mutual-exclusion", "ownership", "deadlock-freedom", "orphan-freedom", "no-hung-request")
 WITH_TOKENS = ("token-order", "no-stale-write")

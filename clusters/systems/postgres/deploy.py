@@ -10,7 +10,7 @@ import subprocess
 
 from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
 from holdfast.clusters.systems.postgres.server import binary
-from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Node, Place
 
 MODULE = "holdfast.clusters.systems.postgres.server"
 POOLER = "holdfast.clusters.systems.postgres.pooler"

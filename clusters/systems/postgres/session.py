@@ -16,7 +16,7 @@ from psycopg import errors
 
 from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
 from holdfast.clusters.systems.sessions import Failed, NoSession
-from holdfast.harness.events import Answer, Status
+from holdfast.harness.core.operations import Answer, Status
 
 CONNECT_S = 1.0
 NEXT_TOKEN = "select nextval('tokens')"

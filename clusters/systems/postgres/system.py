@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.postgres import PORT, deploy
-from holdfast.harness.clock import SECOND
-from holdfast.harness.ports import Command, Node, Place
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
 
 REACHED = ("partition", "pause", "kill")
 OPTIONS: dict[str, tuple[str, ...]] = {

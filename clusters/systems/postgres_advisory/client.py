@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.clusters.systems.postgres.session import NEXT_TOKEN, connect
 from holdfast.clusters.systems.sessions import ASK_S, Session, SessionClient, first
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.ports import ClientSetup
 
 KEY = "hashtextextended(%s, 0)"
 

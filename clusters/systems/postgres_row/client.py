@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.clusters.systems.postgres.session import NEXT_TOKEN, connect
 from holdfast.clusters.systems.sessions import ASK_S, Session, SessionClient
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.ports import ClientSetup
 
 ROW = "select name from locks where name = %s for update"
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from holdfast.clusters.systems.program import protocol, words
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import ClientSetup
 
 ANSWER_NS = 5 * SECOND
 """An answer that is so late is unknown."""

@@ -12,8 +12,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.harness.clock import MILLISECOND
-from holdfast.harness.events import NO_TOKEN, Answer, Status
+from holdfast.harness.core.clock import MILLISECOND
+from holdfast.harness.core.operations import NO_TOKEN, Answer, Status
 
 OUTCOMES = {
     "ok": Status.OK,

@@ -19,10 +19,10 @@ from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.own.system import CHOICES, USUAL, WITH_TOKENS
 from holdfast.clusters.systems.program import words
 from holdfast.clusters.systems.program.table import has_servers, problems
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.errors import UsageError
-from holdfast.harness.ports import Command, Image, Node, Place
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.ports import Command, Image, Node, Place
+from holdfast.harness.core.verdict import Promises
 
 ANSWER_S = 0.5
 ANSWER_BYTES = 65536

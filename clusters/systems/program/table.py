@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.clusters.systems.own.system import CHOICES
 from holdfast.clusters.systems.program.words import blanks, split
-from holdfast.harness.verdict import PROPERTIES
+from holdfast.harness.core.verdict import PROPERTIES
 
 MOST = 9
 IMAGE = re.compile(r"[a-z0-9][\w./:@-]*")

@@ -18,10 +18,10 @@ from redis.retry import Retry
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.own import OwnRedisLock
 from holdfast.clusters.systems.redis.ways import way
-from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
-from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import CALL, ClientSetup
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import CALL, ClientSetup
+from holdfast.harness.core.seeds import stream
 
 ANSWER_WITHIN_S = 1.0
 POLL_NS = (2 * MILLISECOND, 12 * MILLISECOND)

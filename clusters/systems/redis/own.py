@@ -14,10 +14,10 @@ from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.lean import Lean
 from holdfast.clusters.systems.redis.resp import encoded
 from holdfast.clusters.systems.redis.ways import ACQUIRE, RELEASE, RENEW
-from holdfast.harness.clock import MILLISECOND, SECOND, now_ns
-from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import CALL, ClientSetup
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
+from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import CALL, ClientSetup
+from holdfast.harness.core.seeds import stream
 
 ANSWER_WITHIN_S = 1.0
 POLL_NS = (2 * MILLISECOND, 12 * MILLISECOND)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.resp import Link, NoAnswer, NotSent, Refused
-from holdfast.harness.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Node, Place
 
 BINARY = "redis-server"
 PERSISTENCE: dict[str, tuple[str, ...]] = {

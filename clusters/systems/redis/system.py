@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.server import PERSISTENCE, missing, redis_server, said
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.errors import UsageError
-from holdfast.harness.ports import Command, Node, Place
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {
     "client": ("redis-py", "own"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from holdfast.harness.events import NO_TOKEN
+from holdfast.harness.core.operations import NO_TOKEN
 
 ACQUIRE = """
 if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then

@@ -6,7 +6,7 @@ from redis.sentinel import Sentinel
 
 from holdfast.clusters.systems.redis.client import CONNECTION, RedisLock
 from holdfast.clusters.systems.redis_sentinel import DATA, GROUP, PORT
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.ports import ClientSetup
 
 
 def client(setup: ClientSetup) -> RedisLock:

@@ -16,10 +16,10 @@ from holdfast.clusters.systems.redis import PORT as DATA_PORT
 from holdfast.clusters.systems.redis.server import BINARY, missing, said
 from holdfast.clusters.systems.redis.system import LIBRARIES
 from holdfast.clusters.systems.redis_sentinel import DATA, GROUP, PORT
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.ports import Command, Node, Place
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {"persistence": ("always", "none")}
 PERSISTENCE = {

@@ -14,9 +14,9 @@ from typing import Any
 
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.resp import Link, NoAnswer, NotSent, Refused
-from holdfast.harness.events import Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import CLIENT, ClientSetup
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import CLIENT, ClientSetup
+from holdfast.harness.core.seeds import stream
 
 MEANING: dict[str, Status] = {
     "done": Status.OK,

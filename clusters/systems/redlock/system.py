@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.server import missing, redis_server, said
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.ports import Command, Node, Place
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {"persistence": ("always", "stock", "none")}
 

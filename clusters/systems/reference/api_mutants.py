@@ -11,14 +11,7 @@ from typing import Any
 
 from holdfast.clusters.systems.reference import sequencers
 from holdfast.clusters.systems.reference.locks import Locks
-from holdfast.clusters.systems.reference.tables import (
-    EXCLUSIVE,
-    SHARED,
-    Answer,
-    Hold,
-    Lock,
-    Waiter,
-)
+from holdfast.clusters.systems.reference.tables import EXCLUSIVE, SHARED, Answer, Hold, Lock, Waiter
 
 # Read-write locks
 

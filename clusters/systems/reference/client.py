@@ -22,19 +22,10 @@ from holdfast.clusters.systems.reference.options import read
 from holdfast.clusters.systems.reference.requests import MAX_NS
 from holdfast.clusters.systems.reference.talk import UNANSWERED, Talk
 from holdfast.clusters.systems.reference.wire import Frame
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import (
-    PLAIN,
-    Answer,
-    Grant,
-    Mode,
-    Op,
-    Status,
-    Terms,
-    spent,
-)
-from holdfast.harness.ports import CLIENT, ClientSetup, Queried
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import PLAIN, Answer, Grant, Mode, Op, Status, Terms, spent
+from holdfast.harness.core.ports import CLIENT, ClientSetup, Queried
+from holdfast.harness.core.seeds import stream
 
 ASK_S = 0.6
 """A hold or a wait that was not heard of for so long is asked about."""

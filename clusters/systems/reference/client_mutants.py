@@ -8,8 +8,8 @@ from __future__ import annotations
 from holdfast.clusters.systems.reference.client import ReferenceClient
 from holdfast.clusters.systems.reference.talk import UNANSWERED
 from holdfast.clusters.systems.reference.wire import Frame
-from holdfast.harness.events import Answer, Grant, Status, Terms
-from holdfast.harness.ports import ClientSetup
+from holdfast.harness.core.operations import Answer, Grant, Status, Terms
+from holdfast.harness.core.ports import ClientSetup
 
 
 class SilentRenewal(ReferenceClient):

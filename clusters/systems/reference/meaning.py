@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.clusters.systems.reference.wire import Frame
-from holdfast.harness.events import NO_TOKEN, PLAIN, Answer, Status, Terms
-from holdfast.harness.ports import Queried
+from holdfast.harness.core.operations import NO_TOKEN, PLAIN, Answer, Status, Terms
+from holdfast.harness.core.ports import Queried
 
 MEANING: dict[str, Status] = {
     "granted": Status.OK,

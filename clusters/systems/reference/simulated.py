@@ -7,14 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from holdfast.clusters.systems.reference.messages import (
-    NOTHING,
-    Ballot,
-    Durable,
-    Entry,
-    Save,
-    Tail,
-)
+from holdfast.clusters.systems.reference.messages import NOTHING, Ballot, Durable, Entry, Save, Tail
 from holdfast.clusters.systems.reference.server import Server
 
 

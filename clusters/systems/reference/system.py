@@ -18,10 +18,10 @@ from holdfast.clusters.systems.reference.admission import PRIORITIES
 from holdfast.clusters.systems.reference.link import Link, NoAnswer, NotSent
 from holdfast.clusters.systems.reference.options import KNOWN, read
 from holdfast.clusters.systems.reference.wire import DEFAULT_PORT, Frame
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.errors import UsageError
-from holdfast.harness.ports import ABILITIES, Command, Node, Place
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.ports import ABILITIES, Command, Node, Place
+from holdfast.harness.core.verdict import Promises
 
 STATUS_S = 0.3
 

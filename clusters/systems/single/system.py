@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.clusters.systems.reference.system import known_options, server_command, status
 from holdfast.clusters.systems.reference.wire import DEFAULT_PORT
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.ports import Command, Node, Place
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
 
 ALIVE = ("partition", "pause", "clock")
 """Faults under which the server keeps its memory."""

@@ -1,6 +1,6 @@
 """ZooKeeper as people use it for locks: ephemeral sequential nodes, through unmodified kazoo."""
 
-from holdfast.harness.clock import MILLISECOND
+from holdfast.harness.core.clock import MILLISECOND
 
 PORT = 2181
 FOLLOW_PORT = 2888

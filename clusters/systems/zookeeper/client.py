@@ -26,9 +26,9 @@ from kazoo.protocol.states import KazooState
 from kazoo.recipe.lock import Lock
 
 from holdfast.clusters.systems.zookeeper import PORT, session_ns
-from holdfast.harness.clock import SECOND, now_ns
-from holdfast.harness.events import NO_TOKEN, Answer, Grant, Mode, Op, Status
-from holdfast.harness.ports import CLIENT, ClientSetup
+from holdfast.harness.core.clock import SECOND, now_ns
+from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import CLIENT, ClientSetup
 
 MEANING: tuple[tuple[type[Exception], Status], ...] = (
     (LockTimeout, Status.FAIL),

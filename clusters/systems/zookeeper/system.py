@@ -17,16 +17,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.clusters.systems.options import choose
-from holdfast.clusters.systems.zookeeper import (
-    ELECTION_PORT,
-    FOLLOW_PORT,
-    LONGEST_MS,
-    PORT,
-)
-from holdfast.harness.clock import MILLISECOND, SECOND
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.ports import Command, Node, Place
-from holdfast.harness.verdict import Promises
+from holdfast.clusters.systems.zookeeper import ELECTION_PORT, FOLLOW_PORT, LONGEST_MS, PORT
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {
     "lock": ("kazoo",),

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from holdfast import __version__
-from holdfast.harness.errors import HoldfastError
+from holdfast.harness.core.errors import HoldfastError
 
 COMMANDS: dict[str, str] = {
     "demo": "The tour: the reference service holds, the majority vote is violated.",
@@ -56,7 +56,7 @@ class Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from holdfast.harness.plan import suggest
+            from holdfast.harness.plans.plan import suggest
 
             ctx.fail(suggest(args[0], list(COMMANDS), "command"))
         return super().resolve_command(ctx, args)

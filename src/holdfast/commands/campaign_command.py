@@ -17,12 +17,13 @@ import click
 
 from holdfast import __version__, campaigning, own
 from holdfast.commands import prepare, shrinking
-from holdfast.harness import journal, store
-from holdfast.harness.campaign import Campaign, Job, read
-from holdfast.harness.durations import duration_ns
-from holdfast.harness.errors import UsageError
-from holdfast.harness.results import Result
-from holdfast.harness.tally import first_failure, summary, tally
+from holdfast.harness.campaigns import journal
+from holdfast.harness.campaigns.results import Result
+from holdfast.harness.campaigns.spec import Campaign, Job, read
+from holdfast.harness.campaigns.summary import first_failure, summary, tally
+from holdfast.harness.core.durations import duration_ns
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.runs import directory
 from holdfast.reports import matrix_pages
 from holdfast.reports.campaign import bound, headline, index
 from holdfast.reports.matrix import matrix
@@ -177,7 +178,7 @@ def _finish(campaign: Campaign, jobs: Sequence[Job], folder: Path) -> dict[str, 
     seen = {job.cell for job in jobs if job.key in noted}
     not_run = [cell.says for n, cell in enumerate(campaign.cells) if n not in seen]
     told = summary(campaign.name, len(jobs), found, not_run)
-    store.write_json(folder / "campaign.json", told)
+    directory.write_json(folder / "campaign.json", told)
     index(folder, told)
     write(folder / "matrix.html", matrix_pages.page(matrix(found), folder))
     return told

@@ -8,8 +8,8 @@ import click
 
 from holdfast import catalogue
 from holdfast.commands import judging, running
-from holdfast.harness.errors import UsageError
-from holdfast.harness.store import RunDir
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.runs.directory import RunDir
 
 RANK = {0: 0, 3: 1, 4: 2, 1: 3}
 """Of several runs the worst exit code counts: 1 before 4 before 3."""
@@ -88,7 +88,7 @@ def command(
 
 
 def _restrict(verdicts: dict[str, object], only: tuple[str, ...]) -> tuple[dict[str, object], int]:
-    from holdfast.harness.judge import overall
+    from holdfast.harness.judging.judge import overall
 
     rows = verdicts["verdicts"]
     assert isinstance(rows, list)

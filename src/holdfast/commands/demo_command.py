@@ -10,9 +10,9 @@ import click
 from holdfast import catalogue
 from holdfast.commands import prepare
 from holdfast.commands.run_command import carry_out
-from holdfast.harness.clock import SECOND
-from holdfast.harness.plan import Plan
-from holdfast.harness.ports import Fault
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.ports import Fault
+from holdfast.harness.plans.plan import Plan
 
 OUT = Path(".holdfast/runs")
 SPAN_NS = 20 * SECOND

@@ -18,8 +18,8 @@ from holdfast.clusters import libraries
 from holdfast.clusters.subjects.rows import LIBRARIES
 from holdfast.clusters.subjects.system import entry
 from holdfast.clusters.systems.program.table import problems
-from holdfast.harness.entry import load
-from holdfast.harness.errors import UsageError
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load
 
 AGENT_WITHIN_S = 10
 Row = tuple[str, str, str | None]

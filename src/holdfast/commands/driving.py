@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from holdfast.harness.plan import Plan
+from holdfast.harness.plans.plan import Plan
 
 OWN_PROCESS_UP_TO = 16
 """Up to so many clients each has a process of its own, which a fault can hit alone."""

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from holdfast.harness.errors import UsageError
+from holdfast.harness.core.errors import UsageError
 from holdfast.harness.foreign.write import FORMATS
-from holdfast.harness.history import load
-from holdfast.harness.store import RunDir
+from holdfast.harness.history.reader import load
+from holdfast.harness.runs.directory import RunDir
 
 
 @click.command(

@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 
 from holdfast.gathering import gather
-from holdfast.harness import baseline as baselines
-from holdfast.harness import gate
-from holdfast.harness.errors import UsageError
-from holdfast.harness.gate import Trouble
-from holdfast.harness.results import Result
+from holdfast.harness.campaigns import baseline as baselines
+from holdfast.harness.campaigns import gate
+from holdfast.harness.campaigns.gate import Trouble
+from holdfast.harness.campaigns.results import Result
+from holdfast.harness.core.errors import UsageError
 
 
 @click.command(short_help="May these runs pass, compared with a baseline?")

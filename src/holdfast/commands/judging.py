@@ -11,10 +11,10 @@ import click
 
 from holdfast import catalogue
 from holdfast.checkers.models.given import given
-from holdfast.harness.entry import load, load_file
-from holdfast.harness.errors import UsageError
-from holdfast.harness.plan import suggest
-from holdfast.harness.verdict import Finding, Verdict
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load, load_file
+from holdfast.harness.core.verdict import Finding, Verdict
+from holdfast.harness.plans.plan import suggest
 
 EXIT = {Verdict.HOLDS: 0, Verdict.VIOLATED: 1, Verdict.UNKNOWN: 3}
 MOST_SHOWN = 5

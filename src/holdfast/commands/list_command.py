@@ -9,9 +9,9 @@ import click
 
 from holdfast import catalogue
 from holdfast.findings import FINDINGS
-from holdfast.harness.errors import UsageError
-from holdfast.harness.plan import suggest
-from holdfast.harness.verdict import PROPERTIES
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.harness.plans.plan import suggest
 from holdfast.mutants import MUTANTS
 from holdfast.scenarios import SCENARIOS
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from holdfast.gathering import gather
-from holdfast.harness.errors import UsageError
+from holdfast.harness.core.errors import UsageError
 
 
 @click.command(short_help="System x property x fault, from the evidence of runs.")

@@ -9,10 +9,10 @@ from typing import Any
 
 from holdfast import catalogue
 from holdfast.commands import prepare
-from holdfast.harness.entry import load
-from holdfast.harness.errors import UsageError
-from holdfast.harness.plan import Plan, parse, suggest
-from holdfast.harness.store import RunDir
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.plans.plan import Plan, parse, suggest
+from holdfast.harness.runs.directory import RunDir
 
 
 def read_table(path: Path) -> dict[str, Any]:

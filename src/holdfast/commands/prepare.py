@@ -19,16 +19,16 @@ from holdfast.clusters import libraries
 from holdfast.clusters.subjects.system import entry as entry_of_library
 from holdfast.clusters.systems.program.words import FOLDER
 from holdfast.commands import driving
-from holdfast.harness import store
-from holdfast.harness.clock import SECOND
-from holdfast.harness.durations import duration_text
-from holdfast.harness.entry import load
-from holdfast.harness.errors import UsageError
-from holdfast.harness.manifest import plan_table
-from holdfast.harness.plan import Known, Plan, suggest, to_toml
-from holdfast.harness.ports import ABILITIES, System
-from holdfast.harness.store import RunDir
-from holdfast.harness.verdict import Promises
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.durations import duration_text
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import ABILITIES, System
+from holdfast.harness.core.verdict import Promises
+from holdfast.harness.plans.manifest import plan_table
+from holdfast.harness.plans.plan import Known, Plan, suggest, to_toml
+from holdfast.harness.runs import directory
+from holdfast.harness.runs.directory import RunDir
 from holdfast.mutants import MUTANTS
 from holdfast.nemesis.compose import draw_all
 from holdfast.scenarios import staging
@@ -247,18 +247,18 @@ def create(
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     # Of a path to a user's own file the name of the class is enough.
     name = name or f"{now}-{plan.system.rpartition(':')[2]}-{plan.seed}"
-    run = store.create(out, name)
+    run = directory.create(out, name)
     fetched = _libraries(plan)
     run.plan.write_text(to_toml(plan, exact=True))
     if plan.backend != "sim":
         # Nothing travels into the simulator.
-        store.pack_code(Path(holdfast.__file__).parent, run.code, _own_file(plan, run))
+        directory.pack_code(Path(holdfast.__file__).parent, run.code, _own_file(plan, run))
     table = manifest(plan, name, again, fetched)
     table["options"]["system"] |= own.program_options(
         plan.system, system_options(plan), run.path / FOLDER
     )
     extra = {"hosts": hosts} if hosts else {}
-    store.write_json(run.manifest, {**table, **extra})
+    directory.write_json(run.manifest, {**table, **extra})
     return run
 
 
@@ -290,7 +290,7 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
     workload |= {"over_ns": str(plan.time_ns + 600 * SECOND), "clients": str(plan.clients)}
     row = catalogue.WORKLOADS[plan.workload]
     return {
-        "schema": store.SCHEMA,
+        "schema": directory.SCHEMA,
         "run": name,
         "label": name,
         "version": __version__,

@@ -14,11 +14,11 @@ from holdfast import __version__, simulating, trials
 from holdfast.commands import plans
 from holdfast.commands.check_command import RANK
 from holdfast.commands.settings import DEFAULTS
-from holdfast.harness import history
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.plan import Plan
-from holdfast.harness.same import first_difference
-from holdfast.harness.store import RunDir
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.history import reader
+from holdfast.harness.history.diff import first_difference
+from holdfast.harness.plans.plan import Plan
+from holdfast.harness.runs.directory import RunDir
 from holdfast.trials import Trial
 
 
@@ -72,7 +72,7 @@ def _must_be_the_same(plan: Plan, done: Sequence[Trial], run: RunDir | None) -> 
         return
     again = done[0].history
     assert again is not None
-    differs = first_difference(history.load(run.history).history, again)
+    differs = first_difference(reader.load(run.history).history, again)
     if differs:
         raise EnvironmentFailed(
             f"{run.path}: not the history that it had; {differs};"

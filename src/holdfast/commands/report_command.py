@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from holdfast.commands import running
-from holdfast.harness import store
-from holdfast.harness.judge import SCHEMA
-from holdfast.harness.store import RunDir
+from holdfast.harness.judging.judge import SCHEMA
+from holdfast.harness.runs import directory
+from holdfast.harness.runs.directory import RunDir
 
 
 @click.command(short_help="Write the HTML report of a judged run.")
@@ -20,7 +20,7 @@ def command(path: Path, html: Path | None) -> int:
     """One offline file. A run that was not judged yet is judged first."""
     run = RunDir(path.resolve())
     if run.verdicts.exists():
-        verdicts = store.read_json(run.verdicts, SCHEMA)
+        verdicts = directory.read_json(run.verdicts, SCHEMA)
     else:
         verdicts = running.judge_run(run)
     written = Path(running.report_run(run, verdicts))

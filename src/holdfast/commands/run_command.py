@@ -13,8 +13,8 @@ import click
 
 from holdfast.commands import plans, prepare, running
 from holdfast.commands.settings import Setting, resolve
-from holdfast.harness.errors import HoldfastError, UsageError
-from holdfast.harness.plan import Plan, parse, parse_nemesis, to_toml
+from holdfast.harness.core.errors import HoldfastError, UsageError
+from holdfast.harness.plans.plan import Plan, parse, parse_nemesis, to_toml
 
 
 @click.command(short_help="One run: deploy, drive clients under faults, judge, report.")

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast import catalogue
-from holdfast.harness import store
-from holdfast.harness.clock import SECOND
-from holdfast.harness.entry import load
-from holdfast.harness.errors import EnvironmentFailed, UsageError
-from holdfast.harness.store import RunDir
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.runs import directory
+from holdfast.harness.runs.directory import RunDir
 
 if TYPE_CHECKING:
     from holdfast.reports.timeline import Recorded
@@ -31,7 +31,7 @@ Show = Callable[[Mapping[str, Any]], None]
 
 def judge_run(run: RunDir) -> dict[str, Any]:
     """Judge a run directory and write its verdicts.json; needs no cluster and no engine."""
-    from holdfast.harness.judge import judge
+    from holdfast.harness.judging.judge import judge
 
     asked = run.read_manifest()["asks"]
     unknown = [prop for prop in asked if prop not in catalogue.CHECKERS]
@@ -41,7 +41,7 @@ def judge_run(run: RunDir) -> dict[str, Any]:
         )
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in asked}
     verdicts = judge(run, checkers, load(catalogue.EVIDENCE))
-    store.write_json(run.verdicts, verdicts)
+    directory.write_json(run.verdicts, verdicts)
     return verdicts
 
 
@@ -58,13 +58,13 @@ def report_run(run: RunDir, verdicts: Mapping[str, Any]) -> str:
 
 def _recorded(run: RunDir, manifest: Mapping[str, Any]) -> tuple[Recorded | None, str]:
     """What was recorded, for the timeline; else None and why there is none."""
-    from holdfast.harness.history import load as load_history
-    from holdfast.harness.judge import case_of
+    from holdfast.harness.history.reader import load as load_history
+    from holdfast.harness.judging.judge import case_of
     from holdfast.reports.timeline import Recorded
 
     try:
         recording = load_history(run.history)
-        marks, faults = store.read_lines(run.times), store.read_lines(run.faults)
+        marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
         case = case_of(manifest, recording, marks, faults)
     except UsageError as error:
         return None, str(error)
@@ -95,7 +95,7 @@ def execute(run: RunDir, show: Show) -> None:
         return
     row = catalogue.BACKENDS[manifest["plan"]["backend"]]
     prefix = load(row.prefix)() if row.prefix else []
-    argv = [*prefix, sys.executable, "-m", "holdfast.harness.run", str(run.path)]
+    argv = [*prefix, sys.executable, "-m", "holdfast.harness.driver.run", str(run.path)]
     log = run.log("driver", "driver")
     failed: dict[str, Any] = {}
     with (

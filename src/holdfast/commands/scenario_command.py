@@ -17,8 +17,8 @@ from holdfast.commands import prepare, run_command, sweeps
 from holdfast.commands.run_command import carry_out
 from holdfast.commands.settings import DEFAULTS
 from holdfast.findings import FINDINGS
-from holdfast.harness.errors import UsageError
-from holdfast.harness.plan import Plan, parse, suggest, to_toml
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.plans.plan import Plan, parse, suggest, to_toml
 from holdfast.scenarios import SCENARIOS, path_of, staging
 
 FINDING = "finding:"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.commands import settings
-from holdfast.harness.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 
 if TYPE_CHECKING:
     from holdfast.serving import Server
@@ -38,7 +38,7 @@ def command(
 
     Ends with ^C.
     """
-    from holdfast.harness.shelf import Shelf
+    from holdfast.harness.campaigns.run_index import Shelf
     from holdfast.serving import Server
 
     host = host.removeprefix("[").removesuffix("]") if ":" in host else host

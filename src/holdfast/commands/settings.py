@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.harness.errors import UsageError
-from holdfast.harness.plan import suggest
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.plans.plan import suggest
 
 DEFAULTS: dict[str, Any] = {
     "system": "reference",

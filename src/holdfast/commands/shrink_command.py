@@ -9,7 +9,7 @@ import click
 
 from holdfast.commands import plans, shrinking
 from holdfast.commands.settings import DEFAULTS
-from holdfast.harness.durations import duration_ns
+from holdfast.harness.core.durations import duration_ns
 
 
 @click.command(short_help="The smallest plan that still fails the same way.")

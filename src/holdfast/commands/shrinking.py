@@ -12,12 +12,12 @@ import click
 
 from holdfast import simulating, trials
 from holdfast.commands import plans
-from holdfast.harness.clock import SECOND
-from holdfast.harness.durations import duration_text
-from holdfast.harness.errors import UsageError
-from holdfast.harness.plan import Plan, suggest, to_toml
-from holdfast.harness.shrink import Failing, shrink
-from holdfast.harness.store import RunDir, read_json
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.durations import duration_text
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.plans.plan import Plan, suggest, to_toml
+from holdfast.harness.plans.shrink import Failing, shrink
+from holdfast.harness.runs.directory import RunDir, read_json
 from holdfast.trials import OutOfTime, Shown, Tries
 
 INTERRUPTED = "interrupted"

@@ -14,10 +14,10 @@ import click
 
 from holdfast import catalogue, swarm
 from holdfast.commands import prepare, shrinking
-from holdfast.harness.clock import SECOND
-from holdfast.harness.durations import duration_ns
-from holdfast.harness.errors import UsageError
-from holdfast.harness.plan import suggest
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.durations import duration_ns
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.plans.plan import suggest
 from holdfast.mutants import MUTANTS
 from holdfast.simulating import Seed, Tally, explore
 

@@ -12,7 +12,7 @@ import click
 from holdfast import simulating, sweeping
 from holdfast.checkers.calibration import SECTIONS
 from holdfast.commands.check_command import RANK
-from holdfast.harness.clock import MILLISECOND, SECOND
+from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.sweeping import Step, Sweep
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.harness.errors import UsageError
-from holdfast.harness.plan import suggest
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.plans.plan import suggest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

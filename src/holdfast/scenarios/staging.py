@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast import catalogue
-from holdfast.harness.durations import duration_text
-from holdfast.harness.errors import UsageError
-from holdfast.harness.plan import Plan, suggest
+from holdfast.harness.core.durations import duration_text
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.plans.plan import Plan, suggest
 from holdfast.scenarios import SCENARIOS, path_of
 
 FIXED = {"workload", "nemesis", "fault", "must"}

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from holdfast.harness.case import Case, History, Window
-from holdfast.harness.events import NO_TOKEN, Op, Status, attempt_id
+from holdfast.harness.core.case import Case, History, Window
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status, attempt_id
 from tests.checkers.brute.service import Answer, Ask, Kind, Reply, Service
 from tests.checkers.brute.world import Box, Network, Step, World
 from tests.checkers.shorthand import case, table

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import NO_TOKEN, Op, Status, attempt_id
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status, attempt_id
 
 Hold = tuple[int, int]
 END = 40

@@ -13,9 +13,9 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.harness.case import Case, History
-from holdfast.harness.clock import MILLISECOND
-from holdfast.harness.events import NO_TOKEN, Op, Status, attempt_id
+from holdfast.harness.core.case import Case, History
+from holdfast.harness.core.clock import MILLISECOND
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status, attempt_id
 from tests.checkers.shorthand import case, table
 
 LEASE, STOP, PROBE_WAIT, GIVE_UP, LATE = 2_000, 12_000, 10_000, 1_500, 1_500

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from holdfast.harness.events import NO_TOKEN, Op, Status
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from tests.checkers.brute.world import World
 
 NEVER = 1 << 40

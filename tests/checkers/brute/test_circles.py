@@ -10,8 +10,8 @@ from itertools import combinations, pairwise, permutations, product
 import pytest
 
 from holdfast.checkers.multi_lock_deadlock import FOUND_WITHIN_NS, check
-from holdfast.harness.clock import SECOND
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case, history
 
 BOUND = FOUND_WITHIN_NS / SECOND

@@ -9,10 +9,10 @@ import pytest
 
 from holdfast.checkers.deadlock_freedom import check as deadlock
 from holdfast.checkers.expired_write import expired_writes
-from holdfast.harness.case import Case, History
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import NO_TOKEN, Op, Status, attempt_id
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.case import Case, History
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status, attempt_id
+from holdfast.harness.core.seeds import stream
 from tests.checkers.brute.executions import END, Ask, Hold, courses, owner, rows
 from tests.checkers.shorthand import case, table
 

@@ -16,11 +16,11 @@ from holdfast.checkers import (
     stale_write,
 )
 from holdfast.checkers.evidence import evidence
-from holdfast.harness.case import Case
-from holdfast.harness.clock import MILLISECOND
-from holdfast.harness.events import Op, Status
-from holdfast.harness.seeds import stream
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import MILLISECOND
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.seeds import stream
+from holdfast.harness.core.verdict import Verdict
 from tests.checkers.brute.guarded import World
 
 NEVER_ACCUSED = {

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from holdfast.checkers.mutual_exclusion import check
-from holdfast.harness.case import Case, History
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.case import Case, History
+from holdfast.harness.core.seeds import stream
 from tests.checkers.brute.executions import LOCKS, Ask, courses, owner, rows
 from tests.checkers.shorthand import case, table
 

@@ -8,11 +8,11 @@ from collections import Counter
 import pytest
 
 from holdfast.checkers.hung_request import check, hung
-from holdfast.harness.case import Case, History, Window
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import Op, Status, attempt_id
-from holdfast.harness.seeds import stream
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.case import Case, History, Window
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Op, Status, attempt_id
+from holdfast.harness.core.seeds import stream
+from holdfast.harness.core.verdict import Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case, table
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from holdfast.checkers.exactly_once_job import check
-from holdfast.harness.case import Case, History
-from holdfast.harness.events import NO_TOKEN, Op, Status
-from holdfast.harness.jobs import job_key, mark_key
-from holdfast.harness.seeds import stream
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.case import Case, History
+from holdfast.harness.core.job_keys import job_key, mark_key
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
+from holdfast.harness.core.seeds import stream
+from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case, history, table
 
 _TOLD = history("1a?:db@0 1a+1@1 2a?:db@1.5 1r?@2 1r+@3 2a+2@4 2r?@5 2r+@6").rows

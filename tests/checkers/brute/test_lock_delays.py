@@ -9,8 +9,8 @@ from itertools import product
 import pytest
 
 from holdfast.checkers.mutual_exclusion import check
-from holdfast.harness.clock import SECOND
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case, history
 
 SESSION, DELAY, LAST = 5, 4, 20

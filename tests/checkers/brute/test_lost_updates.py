@@ -10,10 +10,10 @@ import pytest
 
 from holdfast.checkers import served
 from holdfast.checkers.lost_update import check, lost_updates
-from holdfast.harness.case import Case
-from holdfast.harness.events import Op, Status
-from holdfast.harness.seeds import stream
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.seeds import stream
+from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case, history, table
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.checkers.holds import attempts
 from holdfast.checkers.overlaps import reach
-from holdfast.harness.events import NO_TOKEN, Op, Status
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from tests.checkers.brute.test_timelines import case_of
 from tests.checkers.brute.timelines import Asked, Call, Rules, holds
 

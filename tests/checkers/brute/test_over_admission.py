@@ -7,10 +7,10 @@ import random
 import pytest
 
 from holdfast.checkers.over_admission import over_admissions
-from holdfast.harness.case import Case
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import Mode, Terms
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Mode, Terms
+from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case, history, on
 
 Act = tuple[int, int, int, int]

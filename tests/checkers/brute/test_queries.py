@@ -10,10 +10,10 @@ from itertools import pairwise, product
 import pytest
 
 from holdfast.checkers.truthful_queries import check
-from holdfast.harness.case import History
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import Op, attempt_id, carried, spent
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.case import History
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Op, attempt_id, carried, spent
+from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case, history
 
 NOBODY = 0

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.checkers import bounded_bypass, starvation_freedom
 from holdfast.checkers.overtakes import waits
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case, history
 
 ORDERS = ("fifo", "lifo", "any")

@@ -10,9 +10,9 @@ import pytest
 
 from holdfast.checkers.no_false_rejection import check
 from holdfast.checkers.stalls import SLACK_NS
-from holdfast.harness.clock import SECOND
-from holdfast.harness.events import Op, Status
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case, history
 
 LEASE = 1000

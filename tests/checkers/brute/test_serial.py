@@ -11,7 +11,7 @@ import pytest
 from holdfast.checkers.evidence import evidence
 from holdfast.checkers.serial import edges, shortest_cycle
 from holdfast.checkers.served import Request
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case
 from tests.checkers.test_lost_update import HANDED_OVER, OVERWRITTEN
 

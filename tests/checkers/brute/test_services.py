@@ -8,17 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checkers import (
-    bounded_bypass,
-    loss_notice,
-    mutual_exclusion,
-    ownership,
-    token_order,
-)
+from holdfast.checkers import bounded_bypass, loss_notice, mutual_exclusion, ownership, token_order
 from holdfast.checkers.holds import attempts
-from holdfast.harness.case import Case
-from holdfast.harness.events import Status
-from holdfast.harness.verdict import PropertyVerdict, Verdict
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from tests.checkers.brute.clients import run
 from tests.checkers.brute.service import Kind
 

@@ -10,10 +10,10 @@ from itertools import product
 import pytest
 
 from holdfast.checkers.stale_write import check, stale_writes
-from holdfast.harness.case import Case, History
-from holdfast.harness.events import NO_TOKEN, Op, Status, attempt_id
-from holdfast.harness.seeds import stream
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.case import Case, History
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status, attempt_id
+from holdfast.harness.core.seeds import stream
+from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case, table
 
 

@@ -12,8 +12,8 @@ import pytest
 from holdfast.checkers import loss_notice, ownership
 from holdfast.checkers.holds import INF, Attempt, attempts, conflict
 from holdfast.checkers.overlaps import inversions, reach
-from holdfast.harness.case import Case, Window
-from holdfast.harness.events import NO_TOKEN, Status
+from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.operations import NO_TOKEN, Status
 from tests.checkers.brute.clients import run
 from tests.checkers.brute.service import Kind
 from tests.checkers.brute.test_timelines import HORIZON, REGIMES, case_of

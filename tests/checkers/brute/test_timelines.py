@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.checkers import mutual_exclusion, token_order
 from holdfast.checkers.overlaps import overlaps
-from holdfast.harness.case import Case, History
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.case import Case, History
+from holdfast.harness.core.verdict import Verdict
 from tests.checkers.brute.timelines import Asked, Rules, draw, possible, rows
 from tests.checkers.shorthand import case, table
 

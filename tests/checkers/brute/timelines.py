@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby, pairwise, permutations, product
 
-from holdfast.harness.events import NO_TOKEN, Op, Status, attempt_id
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status, attempt_id
 
 NEVER = 10_000
 Hold = tuple[int, int]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
-from holdfast.harness.events import Status
-from holdfast.harness.foreign.ops import ForeignOp
+from holdfast.harness.core.operations import Status
+from holdfast.harness.foreign.operations import ForeignOp
 
 Step = Callable[[Hashable, ForeignOp], Hashable | None]
 

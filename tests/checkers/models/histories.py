@@ -11,8 +11,8 @@ import random
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 
-from holdfast.harness.events import NO_TOKEN, Status
-from holdfast.harness.foreign.ops import OPEN, ForeignOp
+from holdfast.harness.core.operations import NO_TOKEN, Status
+from holdfast.harness.foreign.operations import OPEN, ForeignOp
 from tests.checkers.models import brute
 
 STEP = 10

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.harness.events import NO_TOKEN, Status
-from holdfast.harness.foreign.ops import OPEN, ForeignOp
+from holdfast.harness.core.operations import NO_TOKEN, Status
+from holdfast.harness.foreign.operations import OPEN, ForeignOp
 
 
 def drawn(*lines: str) -> list[ForeignOp]:

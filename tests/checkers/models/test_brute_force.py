@@ -10,9 +10,9 @@ import pytest
 
 from holdfast.checkers.models import kv, locks, read_write, reentrant, registers, semaphore
 from holdfast.checkers.models.verdicts import Model
-from holdfast.harness.foreign.ops import OPEN
-from holdfast.harness.seeds import stream
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.seeds import stream
+from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.foreign.operations import OPEN
 from tests.checkers.models import brute, histories
 
 SUITE, POWER = 1200, 20_000

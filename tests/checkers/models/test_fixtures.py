@@ -10,9 +10,9 @@ import pytest
 
 from holdfast import catalogue
 from holdfast.checkers.models import locks
-from holdfast.harness.entry import load
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.foreign.read import read_history
-from holdfast.harness.verdict import Verdict
 
 FIXTURES = Path(__file__).resolve().parents[3].parent / "shared" / "histories"
 

@@ -13,11 +13,11 @@ import pytest
 
 from holdfast.checkers.models.given import given
 from holdfast.commands.judging import judge_file, model_of
-from holdfast.harness.errors import UsageError
-from holdfast.harness.events import Status
-from holdfast.harness.foreign.ops import OPEN, ForeignOp
-from holdfast.harness.seeds import stream
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.seeds import stream
+from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.foreign.operations import OPEN, ForeignOp
 from tests.checkers.models import brute, histories
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "tutorial" / "own-checker.md"

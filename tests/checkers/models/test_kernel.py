@@ -12,8 +12,8 @@ from benchmarks.checking import drawn
 from holdfast.checkers.models import kernel
 from holdfast.checkers.models.exact import Rule, conflicts
 from holdfast.checkers.models.lock_columns import LockColumns, paired
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.seeds import stream
 from tests import needs
 from tests.checkers.models import histories
 from tests.checkers.models.test_brute_force import BENCHES, NAMES

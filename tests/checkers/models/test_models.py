@@ -10,10 +10,10 @@ from holdfast import catalogue
 from holdfast.checkers.models import kv, locks, read_write, reentrant, registers, semaphore
 from holdfast.checkers.models.search import linearizable
 from holdfast.checkers.models.verdicts import Model
-from holdfast.harness.entry import load
-from holdfast.harness.errors import UsageError
-from holdfast.harness.foreign.ops import ForeignOp
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.foreign.operations import ForeignOp
 from tests.checkers.models.shorthand import drawn
 
 HOLDS, VIOLATED, UNKNOWN = Verdict.HOLDS, Verdict.VIOLATED, Verdict.UNKNOWN

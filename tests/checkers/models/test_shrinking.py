@@ -15,9 +15,9 @@ from holdfast.checkers.models.exact import Rule
 from holdfast.checkers.models.lock_columns import paired
 from holdfast.checkers.models.locks import EXACT, exactly
 from holdfast.checkers.models.verdicts import Judgement
-from holdfast.harness.foreign.ops import OPEN, ForeignOp
-from holdfast.harness.seeds import stream
-from holdfast.harness.verdict import Verdict
+from holdfast.harness.core.seeds import stream
+from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.foreign.operations import OPEN, ForeignOp
 from tests.checkers.models import brute, histories
 from tests.checkers.models.test_brute_force import BENCHES, NAMES, Bench
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from holdfast.clusters.backends.sim.client_faults import Disturb, Order
-from holdfast.harness.errors import EnvironmentFailed
-from holdfast.harness.guard import Guard
+from holdfast.harness.client.guard import Guard
+from holdfast.harness.core.errors import EnvironmentFailed
 
 
 class Net:

@@ -9,12 +9,14 @@ import pytest
 
 from holdfast import catalogue
 from holdfast.commands import prepare, running
-from holdfast.harness import history, judge, store
-from holdfast.harness.clock import SECOND
-from holdfast.harness.entry import load
-from holdfast.harness.errors import UsageError
-from holdfast.harness.plan import Plan
-from holdfast.harness.ports import Fault
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import Fault
+from holdfast.harness.history import reader
+from holdfast.harness.judging import judge
+from holdfast.harness.plans.plan import Plan
+from holdfast.harness.runs import directory
 
 MS = 1_000_000
 FAULTS: tuple[tuple[str, dict[str, str]], ...] = (("partition", {}), ("kill", {}), ("pause", {}))
@@ -32,7 +34,7 @@ def simulate(chosen: Plan) -> tuple[Any, dict[str, Any]]:
 
 def judged(chosen: Plan) -> dict[str, Any]:
     simulated, manifest = simulate(chosen)
-    recording = history.merge(load(catalogue.SIM_WRITTEN)(simulated))
+    recording = reader.merge(load(catalogue.SIM_WRITTEN)(simulated))
     case = judge.case_of(manifest, recording, simulated.marks, simulated.faults)
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest["asks"]}
     return judge.judge_case(manifest, case, checkers)
@@ -61,9 +63,9 @@ def test_what_is_judged_in_memory_is_judged_the_same_from_files(tmp_path: Path) 
     in_memory = judged(chosen)
     for name in ("verdicts", "faults", "start_ns", "stop_ns", "end_ns", "verdict"):
         assert from_files[name] == in_memory[name], name
-    states = history.load(run.history).states
+    states = reader.load(run.history).states
     assert "c1" in states and "resource" in states
-    assert [row["mark"] for row in store.read_lines(run.times)][-1] == "end"
+    assert [row["mark"] for row in directory.read_lines(run.times)][-1] == "end"
 
 
 def test_every_fault_that_can_bite_is_seen_to_bite() -> None:

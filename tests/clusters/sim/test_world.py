@@ -9,7 +9,7 @@ import pytest
 from holdfast.clusters.backends.sim.clock import NodeClock, Skew
 from holdfast.clusters.backends.sim.network import Weather
 from holdfast.clusters.backends.sim.recorder import Holding
-from holdfast.harness.errors import EnvironmentFailed
+from holdfast.harness.core.errors import EnvironmentFailed
 from tests.clusters.sim.small import MS, SECOND, Small
 
 

@@ -1,0 +1,1 @@
+"""Many runs: what a campaign does, its journal, results, summary, baseline and gate."""

@@ -1,0 +1,168 @@
+"""What a gate compares with: a TOML file of what was exercised and how fast, and of excuses.
+
+There is no place in it for a violation. A known one is excused by a `[[known]]` table, which needs
+a reason and a day on which it ends.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from holdfast.harness.campaigns.results import MEASURES, Result, failed
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.verdict import PROPERTIES, Verdict
+from holdfast.harness.plans.plan import suggest
+
+SCHEMA = "holdfast-baseline/1"
+CELL_KEYS = ("cell", "property", "exercised", "runs")
+MEASURE_KEYS = ("cell", "name", "values")
+KNOWN_KEYS = ("system", "property", "cell", "reason", "expires")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Known:
+    """An excuse: this property may be violated, for this reason, up to and with this day.
+
+    cell ""  excuses it in every cell of the system
+    """
+
+    system: str
+    property: str
+    reason: str
+    expires: date
+    cell: str = ""
+
+    def covers(self, result: Result) -> bool:
+        """Whether a run is one of those that the excuse speaks of."""
+        return result.system == self.system and self.cell in ("", result.cell)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Baseline:
+    """exercised: (cell, property) -> (runs that put it to the test, all runs)
+
+    measures: (cell, measure) -> one value per run
+    """
+
+    exercised: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    measures: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
+    known: Sequence[Known] = ()
+
+
+def read(path: Path) -> Baseline:
+    """The baseline in a file. UsageError where it is not there, or with one line per mistake."""
+    try:
+        table = tomllib.loads(path.read_text())
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"{path}: there is no such baseline; make one from good runs with --update-baseline"
+        ) from error
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{path}: not TOML: {error}") from error
+    problems: list[str] = []
+    if table.get("schema") != SCHEMA:
+        problems.append(f"{path}: schema is {table.get('schema')!r}, not {SCHEMA!r}")
+    for key in table:
+        if key not in ("schema", "cell", "measure", "known"):
+            problems.append(f"{path}: {suggest(key, ('cell', 'measure', 'known'), 'table')}")
+    cells = _rows(table, "cell", CELL_KEYS, path, problems)
+    measures = _rows(table, "measure", MEASURE_KEYS, path, problems)
+    known = [
+        _known(row, n, path, problems)
+        for n, row in enumerate(_rows(table, "known", KNOWN_KEYS, path, problems), 1)
+    ]
+    if problems:
+        raise UsageError(*problems)
+    try:
+        return Baseline(
+            exercised={
+                (row["cell"], row["property"]): (int(row["exercised"]), int(row["runs"]))
+                for row in cells
+            },
+            measures={
+                (row["cell"], row["name"]): list(map(float, row["values"])) for row in measures
+            },
+            known=[one for one in known if one is not None],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{path}: a table lacks or misstates a value: {error}") from error
+
+
+def _rows(
+    table: Mapping[str, Any], name: str, keys: Sequence[str], path: Path, problems: list[str]
+) -> list[dict[str, Any]]:
+    rows = table.get(name, [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        problems.append(f"{path}: {name} must be a list of tables: [[{name}]]")
+        return []
+    for n, row in enumerate(rows, 1):
+        problems += [f"{path}: {name} {n}: {suggest(k, keys, 'key')}" for k in row if k not in keys]
+    return rows
+
+
+def _known(row: Mapping[str, Any], n: int, path: Path, problems: list[str]) -> Known | None:
+    """One excuse; None where it is none."""
+    wrong = []
+    for key in ("system", "property", "reason"):
+        if not isinstance(row.get(key), str) or not row[key].strip():
+            wrong.append(f"{key} is missing; an excuse names system, property, reason and expires")
+    prop = row.get("property")
+    if isinstance(prop, str) and prop.strip() and prop not in PROPERTIES:
+        wrong.append(suggest(prop, PROPERTIES, "property"))
+    expires = row.get("expires")
+    try:
+        day = expires if type(expires) is date else date.fromisoformat(str(expires))
+    except ValueError:
+        wrong.append(f"expires = {expires!r} must be a day, as in 2027-01-31")
+    if wrong:
+        problems += [f"{path}: known {n}: {problem}" for problem in wrong]
+        return None
+    return Known(
+        system=row["system"],
+        property=row["property"],
+        reason=row["reason"],
+        expires=day,
+        cell=str(row.get("cell", "")),
+    )
+
+
+def of_results(results: Sequence[Result], known: Sequence[Known]) -> Baseline:
+    """What these runs exercised and how fast they were; the excuses stay as they are."""
+    exercised: dict[tuple[str, str], tuple[int, int]] = {}
+    measures: dict[tuple[str, str], list[float]] = {}
+    for result in results:
+        if failed(result):
+            continue
+        for prop, one in result.properties.items():
+            told, runs = exercised.get((result.cell, prop), (0, 0))
+            seen = one.verdict is not Verdict.UNKNOWN
+            exercised[result.cell, prop] = (told + seen, runs + 1)
+        for name, value in result.measures.items():
+            measures.setdefault((result.cell, name), []).append(value)
+    return Baseline(exercised=exercised, measures=measures, known=known)
+
+
+def to_toml(baseline: Baseline) -> str:
+    """The baseline as the text that `read` reads; the same runs give the same text."""
+    lines = [f"schema = {json.dumps(SCHEMA)}"]
+    for one in baseline.known:
+        lines += ["", "[[known]]", f"system = {json.dumps(one.system)}"]
+        lines += [f"property = {json.dumps(one.property)}"]
+        lines += [f"cell = {json.dumps(one.cell)}"] if one.cell else []
+        lines += [f"reason = {json.dumps(one.reason)}", f"expires = {one.expires.isoformat()}"]
+    for (cell, prop), (exercised, runs) in sorted(baseline.exercised.items()):
+        lines += ["", "[[cell]]", f"cell = {json.dumps(cell)}", f"property = {json.dumps(prop)}"]
+        lines += [f"exercised = {exercised}", f"runs = {runs}"]
+    for (cell, name), values in sorted(baseline.measures.items()):
+        if name in MEASURES:
+            lines += ["", "[[measure]]", f"cell = {json.dumps(cell)}", f"name = {json.dumps(name)}"]
+            lines += [f"values = {json.dumps([float(value) for value in values])}"]
+    return "\n".join(lines) + "\n"

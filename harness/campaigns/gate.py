@@ -1,0 +1,266 @@
+"""Whether runs may pass: nothing newly violated, nothing no longer exercised, nothing slower.
+
+Pure: results, a baseline, rules and today's date in; troubles out. What is inconclusive never
+becomes a pass: of several troubles the worst decides, 1 before 4 before 3.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from statistics import median
+from typing import Any
+
+from holdfast.harness.campaigns.baseline import Baseline, Known
+from holdfast.harness.campaigns.results import MEASURES, RATES, Result, failed, worst_code
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.statistics import chance_of_greater, least_chance
+from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.plans.plan import suggest
+
+SCHEMA = "holdfast-gate/1"
+CHANCE = 0.05
+LIMITS = "limits"
+_RULE = re.compile(r"([a-z0-9]+):([0-9]+(?:\.[0-9]+)?)%")
+PASSED, FAILED, INCONCLUSIVE, ENVIRONMENT = 0, 1, 3, 4
+WORDS = {PASSED: "passed", FAILED: "FAILED", INCONCLUSIVE: "INCONCLUSIVE", ENVIRONMENT: "NOT RUN"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rules:
+    """What counts as a regression besides violations.
+
+    slower   measure -> by how many percent it may be worse
+    limits   a property that was never promised may not newly be violated either
+    """
+
+    slower: Mapping[str, float]
+    limits: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trouble:
+    """One thing that the gate has to say. code: what it alone would end in; 0 for a note."""
+
+    code: int
+    kind: str
+    cell: str
+    sentence: str
+    property: str = ""
+    result: Result | None = None
+
+
+def rules(expressions: Iterable[str]) -> Rules:
+    """Rules from `--fail-on`: "p99:25%,grants:10%,limits". UsageError tells all mistakes."""
+    slower: dict[str, float] = {}
+    limits = False
+    problems = []
+    for part in (part.strip() for text in expressions for part in text.split(",")):
+        match = _RULE.fullmatch(part)
+        name = part.partition(":")[0]
+        if part == LIMITS:
+            limits = True
+        elif name not in MEASURES:
+            problems.append(f"--fail-on: {suggest(name, (*MEASURES, LIMITS), 'measure')}")
+        elif match is None:
+            problems.append(f"--fail-on {part!r}: write it like {name}:25%")
+        else:
+            slower[name] = float(match[2])
+    if problems:
+        raise UsageError(*problems)
+    return Rules(slower=slower, limits=limits)
+
+
+def judge(
+    results: Sequence[Result], baseline: Baseline, given: Rules, today: date
+) -> list[Trouble]:
+    """Everything that stands against these runs, the worst first."""
+    found = [*alone(results, baseline.known, today)]
+    found += _lost_exercise(results, baseline)
+    found += _new_limits(results, baseline, given)
+    found += _slower(results, baseline, given)
+    order = {FAILED: 0, ENVIRONMENT: 1, INCONCLUSIVE: 2, PASSED: 3}
+    return sorted(found, key=lambda trouble: order[trouble.code])
+
+
+def alone(results: Sequence[Result], known: Sequence[Known], today: date) -> list[Trouble]:
+    """What can be said without anything to compare with."""
+    if not results:
+        return [_trouble(INCONCLUSIVE, "no-runs", "", "there is no run to judge")]
+    found: list[Trouble] = []
+    for result in results:
+        if failed(result):
+            why = result.problems[0] if result.problems else "no reason was recorded"
+            says = f"seed {result.seed} could not be carried out: {why}"
+            found.append(_trouble(ENVIRONMENT, "environment", result.cell, says, result=result))
+        elif result.problems:
+            says = f"seed {result.seed} is incomplete: {result.problems[0]}"
+            found.append(_trouble(INCONCLUSIVE, "incomplete", result.cell, says, result=result))
+    return [*found, *_violations(results, known, today), *_excuses(results, known, today),
+            *_not_exercised(results)]  # fmt: skip
+
+
+def exit_code(troubles: Sequence[Trouble]) -> int:
+    """0 only where nothing stands against the runs."""
+    return worst_code([PASSED, *(trouble.code for trouble in troubles)])
+
+
+def table(troubles: Sequence[Trouble], results: Sequence[Result]) -> dict[str, Any]:
+    """The outcome as one JSON-ready object."""
+    code = exit_code(troubles)
+    return {
+        "schema": SCHEMA,
+        "exit_code": code,
+        "outcome": WORDS[code],
+        "runs": len(results),
+        "troubles": [
+            {
+                "code": one.code,
+                "kind": one.kind,
+                "cell": one.cell,
+                "property": one.property,
+                "sentence": one.sentence,
+                "run": one.result.run if one.result else "",
+                "command": one.result.command if one.result else "",
+            }
+            for one in troubles
+        ],
+    }
+
+
+def _trouble(
+    code: int, kind: str, cell: str, sentence: str, prop: str = "", result: Result | None = None
+) -> Trouble:
+    return Trouble(code=code, kind=kind, cell=cell, sentence=sentence, property=prop, result=result)
+
+
+def _violations(
+    results: Sequence[Result], known: Sequence[Known], today: date
+) -> Iterable[Trouble]:
+    """Each broken promise once per cell and property, unless it is excused today."""
+    told: dict[tuple[str, str], list[tuple[Result, str]]] = {}
+    for result in results:
+        for prop, one in result.broken():
+            told.setdefault((result.cell, prop), []).append((result, one.sentence or one.reason))
+    made = Counter(result.cell for result in results if not failed(result))
+    for (cell, prop), runs in told.items():
+        first, sentence = runs[0]
+        says = f"violated in {len(runs)} of {made[cell]} runs, first with seed {first.seed}:"
+        says = f"{says} {sentence}"
+        excuses = (one for one in known if one.property == prop and one.covers(first))
+        excuse = next(excuses, None)
+        if excuse is None:
+            yield _trouble(FAILED, "violation", cell, says, prop, first)
+        elif excuse.expires < today:
+            ended = f"{says}; its excuse ended on {excuse.expires} ({excuse.reason})"
+            yield _trouble(FAILED, "expired-excuse", cell, ended, prop, first)
+        else:
+            why = f"{says}; excused until {excuse.expires}: {excuse.reason}"
+            yield _trouble(PASSED, "excused", cell, why, prop, first)
+
+
+def _excuses(results: Sequence[Result], known: Sequence[Known], today: date) -> Iterable[Trouble]:
+    """An excuse for what no longer fails hides the next failure."""
+    for one in known:
+        where = one.cell or one.system
+        judged = [
+            result.properties[one.property].verdict
+            for result in results
+            if one.covers(result) and one.property in result.properties
+        ]
+        if Verdict.VIOLATED in judged:
+            continue
+        if Verdict.HOLDS in judged:
+            says = f"held in {judged.count(Verdict.HOLDS)} runs: take its [[known]] entry out"
+            yield _trouble(FAILED, "stale-excuse", where, says, one.property)
+        else:
+            says = "excused, but no run put it to the test"
+            yield _trouble(INCONCLUSIVE, "untried-excuse", where, says, one.property)
+
+
+def _not_exercised(results: Sequence[Result]) -> Iterable[Trouble]:
+    """A promise of a system that none of all its runs put to the test."""
+    told: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        for prop, one in result.properties.items():
+            if one.promised:
+                told.setdefault((result.system, prop), []).append(result)
+    for (system, prop), runs in told.items():
+        if all(run.properties[prop].verdict is Verdict.UNKNOWN for run in runs):
+            why = runs[0].properties[prop].reason
+            says = f"promised, and put to the test in none of {len(runs)} runs: {why}"
+            yield _trouble(INCONCLUSIVE, "not-exercised", system, says, prop, runs[0])
+
+
+def _lost_exercise(results: Sequence[Result], baseline: Baseline) -> Iterable[Trouble]:
+    """What most runs of the baseline put to the test, and none does now."""
+    by_cell = _by_cell(results)
+    for (cell, prop), (before, runs) in baseline.exercised.items():
+        if 2 * before <= runs:
+            continue
+        now = [run for run in by_cell.get(cell, ()) if prop in run.properties]
+        if not now:
+            says = f"was put to the test in {before} of {runs} runs, and was not judged now"
+            yield _trouble(INCONCLUSIVE, "lost-exercise", cell, says, prop)
+        elif all(run.properties[prop].verdict is Verdict.UNKNOWN for run in now):
+            why = now[0].properties[prop].reason
+            says = f"was put to the test in {before} of {runs} runs, now in 0 of {len(now)}: {why}"
+            yield _trouble(INCONCLUSIVE, "lost-exercise", cell, says, prop, now[0])
+
+
+def _new_limits(results: Sequence[Result], baseline: Baseline, given: Rules) -> Iterable[Trouble]:
+    """What was never promised and is violated: a note, or a failure where that was asked for."""
+    told: set[tuple[str, str]] = set()
+    for result in results:
+        for prop, one in result.properties.items():
+            if one.promised or one.verdict is not Verdict.VIOLATED or (result.cell, prop) in told:
+                continue
+            told.add((result.cell, prop))
+            excused = any(k.property == prop and k.covers(result) for k in baseline.known)
+            code = FAILED if given.limits and not excused else PASSED
+            says = f"violated, though never promised: {one.sentence or one.reason}"
+            yield _trouble(code, "limit", result.cell, says, prop, result)
+
+
+def _slower(results: Sequence[Result], baseline: Baseline, given: Rules) -> Iterable[Trouble]:
+    """Measures whose runs rank worse than the baseline's and whose median is worse by so much."""
+    by_cell = _by_cell(results)
+    for cell, (name, percent) in itertools.product(by_cell, given.slower.items()):
+        new = [run.measures[name] for run in by_cell[cell] if name in run.measures]
+        old = list(baseline.measures.get((cell, name), ()))
+        if not new and not old:
+            continue
+        if not new or not old or least_chance(len(new), len(old)) > CHANCE:
+            says = (
+                f"{name} cannot be compared: {len(new)} runs with it now, {len(old)} in the"
+                " baseline; three on each side are the least that say anything"
+            )
+            yield _trouble(INCONCLUSIVE, "too-few-runs", cell, says)
+            continue
+        fewer = name in RATES
+        chance = chance_of_greater(old, new) if fewer else chance_of_greater(new, old)
+        before, now = median(old), median(new)
+        worse = (before / now if fewer else now / before) if now and before else float("inf")
+        if chance <= CHANCE and worse > 1 + percent / 100:
+            says = (
+                f"{name}: median {_shown(name, now)} after {_shown(name, before)} in the baseline"
+                f" ({len(new)} and {len(old)} runs, chance {chance:.2g}): {MEASURES[name]}"
+            )
+            yield _trouble(FAILED, "slower", cell, says)
+
+
+def _by_cell(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """The runs that could be carried out, by their cell."""
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        if not failed(result):
+            found.setdefault(result.cell, []).append(result)
+    return found
+
+
+def _shown(name: str, value: float) -> str:
+    return f"{value:.1f} per s" if name in RATES else f"{value / 1e6:.1f} ms"

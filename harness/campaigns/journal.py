@@ -1,0 +1,81 @@
+"""The state of a campaign on disk: one line per finished run, appended and never rewritten.
+
+Whoever is killed while writing leaves at most one torn line, which the next one cuts off: that run
+was not noted, so it is done again. A lock on the file keeps a second campaign out.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from holdfast.harness.campaigns.results import Result, failed, read, table
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.runs.directory import read_lines
+
+
+class Journal:
+    """The open journal of a running campaign. A context manager."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = -1
+
+    def __enter__(self) -> Journal:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise UsageError(f"{self.path}: cannot be written: {error.strerror}") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._file)
+            raise UsageError(
+                f"{self.path.parent}: a campaign is at work there; wait for it, or choose --out"
+            ) from error
+        whole = self.path.read_bytes()
+        os.ftruncate(self._file, whole.rfind(b"\n") + 1)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._file)
+
+    def add(self, results: Iterable[Result]) -> None:
+        """Note finished runs. When this returns, a power cut no longer loses them."""
+        rows = [json.dumps({"event": "done", **table(result)}) for result in results]
+        left = "".join(f"{row}\n" for row in rows).encode()
+        while left:
+            left = left[os.write(self._file, left) :]
+        os.fsync(self._file)
+
+
+def done(path: Path) -> dict[str, Result]:
+    """The runs that a journal notes as carried out, by key; of two with one key the first.
+
+    A run that could not be carried out is not among them until it is.
+    """
+    found: dict[str, Result] = {}
+    for result in noted(path):
+        if result.key not in found or failed(found[result.key]):
+            found[result.key] = result
+    return found
+
+
+def noted(path: Path) -> list[Result]:
+    """Every line of a journal, in order."""
+    return [read(_body(row), str(path)) for row in read_lines(path)]
+
+
+def _body(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "event"}

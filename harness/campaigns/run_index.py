@@ -1,0 +1,159 @@
+"""The runs under a folder as a person browses them: which there are, and how they stand."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from holdfast.harness.campaigns import results
+from holdfast.harness.campaigns.results import Result
+from holdfast.harness.core.clock import now_ns
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.judging.judge import SCHEMA
+from holdfast.harness.runs import directory, registry
+from holdfast.harness.runs.directory import RunDir
+
+DEPTH = ("*", "*/*", "*/*/*")
+"""Runs lie in the folder itself, or in the `runs` of a campaign in it."""
+MOST_RUNS = 5000
+JUDGE_EVERY_S, JUDGE_WITHIN_S = 2.0, 60
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """One run: `state` is "judged", "running", "unjudged" or "unreadable"; result where judged."""
+
+    id: str
+    dir: RunDir
+    state: str
+    started: float
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    result: Result | None = None
+    problem: str = ""
+
+    @property
+    def verdict(self) -> str:
+        return self.result.verdict if self.result else self.state
+
+    @property
+    def nemesis(self) -> str:
+        plan = self.manifest.get("plan", {})
+        return results.planned(str(fault["do"]) for fault in plan.get("faults", ()))
+
+
+class Shelf:
+    """All runs under a folder. A run is only ever named by an id that the folder itself gave."""
+
+    def __init__(self, root: Path, judge: Sequence[str]) -> None:
+        """`judge` are the words of a program that prints how a running run stands, as JSON."""
+        self.root, self._judge = root.resolve(), judge
+        self._read: dict[tuple[str, int, int], Entry] = {}
+        self._live: dict[str, _Live] = {}
+        self._lock = threading.Lock()
+
+    def entries(self) -> list[Entry]:
+        """Every run, the newest first; links are not followed."""
+        going = {Path(note.run_dir) for note in registry.noted() if note.alive}
+        found = []
+        for pattern in DEPTH:
+            for manifest in self.root.glob(f"{pattern}/manifest.json"):
+                if manifest.is_symlink() or not manifest.resolve().is_relative_to(self.root):
+                    continue
+                folder = manifest.parent
+                if folder.resolve() == folder:
+                    found.append(self._entry(folder, running=folder in going))
+        found.sort(key=lambda entry: (-entry.started, entry.id))
+        return found[:MOST_RUNS]
+
+    def entry(self, ident: str) -> Entry | None:
+        """The run of this id, None where the folder has none."""
+        return next((entry for entry in self.entries() if entry.id == ident), None)
+
+    def live(self, entry: Entry) -> Mapping[str, Any]:
+        """How a running run stands, judged anew every now and then in another process."""
+        with self._lock:
+            watched = self._live.setdefault(entry.id, _Live(entry.dir, self._judge))
+        return watched.look()
+
+    def _entry(self, folder: Path, *, running: bool) -> Entry:
+        run, ident = RunDir(folder), folder.relative_to(self.root).as_posix()
+        judged = run.verdicts.exists()
+        stamp = (run.verdicts if judged else run.manifest).stat()
+        key = (f"{ident} {running}", stamp.st_mtime_ns, stamp.st_size)
+        if key not in self._read:
+            started = run.manifest.stat().st_mtime
+            state = "judged" if judged else "running" if running else "unjudged"
+            self._read[key] = _read(Entry(id=ident, dir=run, state=state, started=started))
+        return self._read[key]
+
+
+def _read(entry: Entry) -> Entry:
+    try:
+        manifest = entry.dir.read_manifest()
+        if not isinstance(manifest["plan"]["faults"], list):
+            raise UsageError(f"{entry.dir.manifest}: its faults are no list")
+        if entry.state != "judged":
+            return replace(entry, manifest=manifest)
+        verdicts = directory.read_json(entry.dir.verdicts, SCHEMA)
+        return replace(entry, manifest=manifest, result=results.of_verdicts(verdicts, manifest))
+    except (UsageError, KeyError, TypeError, ValueError, AttributeError) as error:
+        return replace(entry, state="unreadable", problem=f"{type(error).__name__}: {error}")
+
+
+class _Live:
+    """The latest word on one running run, and the process that is making the next one."""
+
+    def __init__(self, run: RunDir, judge: Sequence[str]) -> None:
+        self._run, self._argv = run, [*judge, str(run.path)]
+        self._said: Mapping[str, Any] = {}
+        self._next = 0.0
+        self._lock = threading.Lock()
+
+    def look(self) -> Mapping[str, Any]:
+        """What is known now; a new judgement is begun where the last one is old."""
+        with self._lock:
+            if time.monotonic() >= self._next:
+                self._next = time.monotonic() + JUDGE_WITHIN_S + JUDGE_EVERY_S
+                threading.Thread(target=self._judge, daemon=True).start()
+            return {**self._said, **progress(self._run)}
+
+    def _judge(self) -> None:
+        try:
+            done = subprocess.run(
+                self._argv, capture_output=True, timeout=JUDGE_WITHIN_S, check=False
+            )
+            said = json.loads(done.stdout) if done.returncode == 0 else {}
+        except (OSError, ValueError, subprocess.TimeoutExpired):
+            said = {}
+        with self._lock:
+            self._said = said or self._said
+            self._next = time.monotonic() + JUDGE_EVERY_S
+
+
+def progress(run: RunDir) -> dict[str, Any]:
+    """How far a run is: seconds done and planned, the last word on each of its faults."""
+    try:
+        plan = run.read_manifest()["plan"]
+        marks = {row["mark"]: row["t_ns"] for row in directory.read_lines(run.times)}
+        faults = {str(row["id"]): row for row in directory.read_lines(run.faults)}
+    except (UsageError, KeyError, TypeError):
+        return {}
+    start = marks.get("start")
+    stage = "deploying" if start is None else "settling" if "stop" in marks else "running"
+    done = 0 if start is None else now_ns() - start
+    return {
+        "stage": stage,
+        "done_ns": min(done, plan["time_ns"]),
+        "of_ns": plan["time_ns"],
+        "faults": [
+            {"id": ident, "do": row.get("do", ""), "target": row.get("target", ""),
+             "event": row.get("event", "")}
+            for ident, row in faults.items()
+        ],
+    }  # fmt: skip

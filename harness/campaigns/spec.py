@@ -1,0 +1,272 @@
+"""What a campaign shall do, as data: a TOML file becomes the list of its runs, in order.
+
+The file names systems, workloads, nemeses and seeds, or scenarios, each of which has a workload and
+faults of its own; each combination is a cell, each cell has one run per seed. Every mistake is
+found before any is told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from holdfast.harness.campaigns.results import CALM, planned, staged
+from holdfast.harness.core.durations import duration_ns
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.plans.plan import Known, Plan, parse, parse_nemesis, suggest, to_toml
+
+SCHEMA = "holdfast-campaign/1"
+AXES = {"systems": "system", "workloads": "workload", "nemeses": "nemesis"}
+"""A list in the file -> the key of a plan that takes each of its values."""
+SCENARIOS = "scenarios"
+"""A list in the file, each of which takes the place of a workload and a nemesis."""
+PLAN_KEYS = ("backend", "resource", "time", "lease", "nodes", "clients", "locks", "options")
+ENTRY_KEYS = (*AXES, SCENARIOS, *PLAN_KEYS, "seeds", "first_seed", "swarm", "name")
+DRAWN = ("workloads", "nemeses", SCENARIOS, *(key for key in PLAN_KEYS if key != "options"))
+"""What a swarm draws from the seed."""
+OWN = ("workloads", "nemeses", *(key for key in PLAN_KEYS if key not in ("backend", "options")))
+"""What a scenario has of its own, whatever stands above all entries."""
+BUDGET_KEYS = ("time", "runs")
+SWARM = "swarm"
+Stage = Callable[[str, Mapping[str, Any], Sequence[str]], Mapping[str, Any]]
+"""(scenario, keys of a plan to put over it, workloads asked for) -> table of a plan. UsageError."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """One run to be carried out.
+
+    key     a readable name that is different for every different run, also between files
+    cell    number of the cell that it is one of
+    swarm   `plan` gives no more than system, seed and options; the seed decides the rest
+    """
+
+    key: str
+    cell: int
+    plan: Plan
+    swarm: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """One combination. `plan` has the first seed; nodes 0 asks for what suits the system."""
+
+    plan: Plan
+    swarm: bool
+    seeds: Sequence[int]
+
+    @property
+    def says(self) -> str:
+        """The combination for a person."""
+        if self.swarm:
+            return f"{self.plan.system} / sim / {SWARM}"
+        plan = self.plan
+        kinds = planned(name for name, _ in plan.nemeses)
+        faults = staged(plan.scenario) if plan.scenario else kinds
+        return f"{plan.system} / {plan.backend} / {plan.workload} / {faults}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Campaign:
+    """All cells, and how much may be spent on them. runs 0, time_ns 0: no bound."""
+
+    name: str
+    cells: Sequence[Cell]
+    time_ns: int = 0
+    runs: int = 0
+
+    def jobs(self, version: str) -> Iterator[Job]:
+        """Every run: the first seed of each cell, then the second, so that a budget covers all."""
+        longest = max((len(cell.seeds) for cell in self.cells), default=0)
+        for n, (number, cell) in itertools.product(range(longest), enumerate(self.cells)):
+            if n < len(cell.seeds):
+                plan = replace(cell.plan, seed=cell.seeds[n])
+                yield Job(key=_key(plan, cell, version), cell=number, plan=plan, swarm=cell.swarm)
+
+    @property
+    def size(self) -> int:
+        """How many runs there are in all."""
+        return sum(len(cell.seeds) for cell in self.cells)
+
+
+def _key(plan: Plan, cell: Cell, version: str) -> str:
+    exact = f"{version}\n{cell.swarm}\n{plan.nodes}\n{to_toml(plan, exact=False)}{plan.scenario}"
+    words = cell.says.replace(" / ", "-").rpartition("/")[2]
+    name = re.sub(r"[^A-Za-z0-9._+-]+", "-", words).strip("-.")[:80]
+    return f"{name}-{plan.seed}-{hashlib.sha256(exact.encode()).hexdigest()[:8]}"
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What was understood of a file so far, and what was not."""
+
+    known: Known
+    where: str
+    stage: Stage
+    problems: list[str] = field(default_factory=list)
+
+    def wrong(self, place: str, problem: str) -> None:
+        line = f"{self.where}: {place}{problem}"
+        if line not in self.problems:
+            self.problems.append(line)
+
+
+def read(table: Mapping[str, Any], known: Known, where: str, name: str, stage: Stage) -> Campaign:
+    """A campaign out of a TOML table; UsageError with one line per mistake.
+
+    name: what it is called if the file does not say.
+    """
+    reading = _Reading(known=known, where=where, stage=stage)
+    told = table.get("schema", SCHEMA)
+    if told != SCHEMA:
+        reading.wrong("", f"schema {told!r} is not {SCHEMA!r}, the only one read here")
+    common = {key: value for key, value in table.items() if key in ENTRY_KEYS and key != "name"}
+    for key in table:
+        if key not in (*ENTRY_KEYS, "schema", "budget", "entry"):
+            reading.wrong("", suggest(key, (*ENTRY_KEYS, "schema", "budget", "entry"), "key"))
+    entries = table.get("entry")
+    if entries is None:
+        entries, common = [common], {}
+    if not isinstance(entries, list) or not all(isinstance(row, dict) for row in entries):
+        reading.wrong("", "entry must be a list of tables: [[entry]]")
+        entries = []
+    cells: list[Cell] = []
+    for n, row in enumerate(entries, 1):
+        place = f"entry {row.get('name', n)}: " if "entry" in table else ""
+        cells += _entry({**_usual(common, row), **row}, place, reading)
+    time_ns, runs = _budget(table.get("budget", {}), reading)
+    if not cells and not reading.problems:
+        reading.wrong("", "no runs; give at least one of systems")
+    if reading.problems:
+        raise UsageError(*reading.problems)
+    return Campaign(name=str(table.get("name", name)), cells=cells, time_ns=time_ns, runs=runs)
+
+
+def _usual(common: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands above all entries and says something about this one."""
+    both = {**common, **row}
+    without: Sequence[str] = DRAWN if both.get(SWARM) is True else OWN if SCENARIOS in both else ()
+    return {key: value for key, value in common.items() if key not in without}
+
+
+def _budget(table: Any, reading: _Reading) -> tuple[int, int]:
+    if not isinstance(table, dict):
+        reading.wrong("", "budget must be a table: [budget]")
+        return 0, 0
+    for key in table:
+        if key not in BUDGET_KEYS:
+            reading.wrong("budget: ", suggest(key, BUDGET_KEYS, "key"))
+    time_ns, runs = 0, table.get("runs", 0)
+    try:
+        time_ns = duration_ns(str(table["time"])) if "time" in table else 0
+    except UsageError as error:
+        reading.wrong("budget: time: ", str(error))
+    if not _whole(runs, 0) or time_ns < 0:
+        reading.wrong("budget: ", "runs and time must not be less than nothing")
+        runs = 0
+    return time_ns, runs
+
+
+def _whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _entry(row: Mapping[str, Any], place: str, reading: _Reading) -> list[Cell]:
+    """The cells of one entry, as far as they make sense."""
+    for key in row:
+        if key not in ENTRY_KEYS:
+            reading.wrong(place, suggest(key, ENTRY_KEYS, "key"))
+    seeds = _seeds(row, place, reading)
+    if row.get("swarm") not in (None, True, False):
+        reading.wrong(place, f"swarm = {row['swarm']!r} must be true or false")
+    swarm = row.get("swarm") is True
+    drawn = [key for key in row if key in DRAWN and (key, row[key]) != ("backend", "sim")]
+    if swarm and drawn:
+        reading.wrong(place, f"swarm draws {', '.join(drawn)} from the seed; leave it out")
+        return []
+    if SCENARIOS in row:
+        return _scenes(row, seeds, place, reading)
+    axes = [_axis(row, axis, place, reading) for axis in AXES]
+    if not axes[0] and "systems" not in row:
+        reading.wrong(place, 'no systems; name some, as in systems = ["reference"]')
+    base = {key: row[key] for key in PLAN_KEYS if key in row}
+    base |= {"backend": "sim"} if swarm else {}
+    cells = []
+    for combination in itertools.product(*axes):
+        plan = _plan(base, dict(zip(AXES.values(), combination, strict=True)), place, reading)
+        if plan is not None:
+            cells.append(Cell(plan=plan, swarm=swarm, seeds=seeds))
+    return cells
+
+
+def _scenes(
+    row: Mapping[str, Any], seeds: Sequence[int], place: str, reading: _Reading
+) -> list[Cell]:
+    """The cells of an entry with scenarios: each on every system, or on the one of its file."""
+    if "nemeses" in row:
+        reading.wrong(place, "a scenario has faults of its own; give nemeses an entry of their own")
+    over = {key: row[key] for key in PLAN_KEYS if key in row}
+    over["backend"] = row.get("backend", Plan(system="").backend)
+    if not isinstance(over.get("options", {}), dict) or not isinstance(over["backend"], str):
+        reading.wrong(place, "options must be a table, and backend a name")
+        return []
+    systems = _axis(row, "systems", place, reading) if "systems" in row else [""]
+    workloads = _axis(row, "workloads", place, reading) if "workloads" in row else []
+    cells = []
+    for system, name in itertools.product(systems, _axis(row, SCENARIOS, place, reading)):
+        chosen = {**over, "system": system} if system else over
+        try:
+            table = reading.stage(name, chosen, workloads)
+            plan = replace(parse(table, reading.known, "plan"), scenario=name)
+        except UsageError as error:
+            for problem in error.problems:
+                reading.wrong(place, problem.removeprefix("plan: "))
+            continue
+        plan = plan if "nodes" in table else replace(plan, nodes=0)
+        cells.append(Cell(plan=plan, swarm=False, seeds=seeds))
+    return cells
+
+
+def _axis(row: Mapping[str, Any], axis: str, place: str, reading: _Reading) -> list[str]:
+    standard = {"workloads": ["critical-section"], "nemeses": [CALM]}
+    values = row.get(axis, standard.get(axis, []))
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        reading.wrong(place, f'{axis} must be a list of names, as in {axis} = ["..."]')
+        return []
+    return list(dict.fromkeys(values))
+
+
+def _seeds(row: Mapping[str, Any], place: str, reading: _Reading) -> Sequence[int]:
+    """A number of seeds from first_seed on, or the seeds themselves."""
+    seeds, first = row.get("seeds", 1), row.get("first_seed", 1)
+    if isinstance(seeds, list) and "first_seed" in row:
+        reading.wrong(place, "seeds names them one by one, so first_seed says nothing")
+    elif isinstance(seeds, list) and seeds and all(_whole(seed, 0) for seed in seeds):
+        return tuple(dict.fromkeys(seeds))
+    elif _whole(seeds, 1) and _whole(first, 0):
+        return range(first, first + seeds)
+    else:
+        reading.wrong(place, "seeds must be a number of them, at least 1, or a list; first_seed")
+    return ()
+
+
+def _plan(
+    base: Mapping[str, Any], chosen: Mapping[str, str], place: str, reading: _Reading
+) -> Plan | None:
+    """The plan of one combination with its first seed; None where it makes no sense."""
+    table: dict[str, Any] = {**base, "system": chosen["system"], "workload": chosen["workload"]}
+    try:
+        if chosen["nemesis"] not in ("", CALM):
+            named = parse_nemesis(chosen["nemesis"])
+            table["nemesis"] = [{"name": name, **options} for name, options in named]
+        plan = parse(json.loads(json.dumps(table)), reading.known, "plan")
+    except UsageError as error:
+        for problem in error.problems:
+            reading.wrong(place, problem.removeprefix("plan: "))
+        return None
+    return plan if "nodes" in table else replace(plan, nodes=0)

@@ -1,0 +1,123 @@
+"""What many results come to together: counts per cell, the first failure, one exit code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.harness.campaigns.results import Result, failed, table, worst_code
+from holdfast.harness.core.verdict import Verdict
+
+SCHEMA = "holdfast-campaign-result/1"
+
+
+@dataclass(slots=True)
+class CellTally:
+    """One cell. verdicts: property -> verdict -> runs; promised: those that any run was held to."""
+
+    says: str
+    runs: int = 0
+    failed: int = 0
+    incomplete: int = 0
+    verdicts: dict[str, Counter[str]] = field(default_factory=dict)
+    promised: set[str] = field(default_factory=set)
+    broken: Counter[str] = field(default_factory=Counter)
+    limits: Counter[str] = field(default_factory=Counter)
+
+    def add(self, result: Result) -> None:
+        """Count one run of the cell."""
+        self.runs += 1
+        self.failed += failed(result)
+        self.incomplete += bool(result.problems) and not failed(result)
+        for prop, one in result.properties.items():
+            self.verdicts.setdefault(prop, Counter())[str(one.verdict)] += 1
+            if one.promised:
+                self.promised.add(prop)
+            if one.verdict is Verdict.VIOLATED:
+                (self.broken if one.promised else self.limits)[prop] += 1
+
+    def unexercised(self) -> list[str]:
+        """What is promised and was neither seen to hold nor to break in any run."""
+        return sorted(
+            prop
+            for prop in self.promised
+            if not self.verdicts[prop]["HOLDS"] and not self.verdicts[prop]["VIOLATED"]
+        )
+
+    def exit_code(self) -> int:
+        """1 a promise was broken; 4 a run could not be carried out; 3 something is not shown."""
+        if self.broken:
+            return 1
+        if self.failed:
+            return 4
+        return 3 if self.incomplete or self.unexercised() else 0
+
+    def word(self) -> str:
+        """The state of the cell in one word."""
+        told = {1: "VIOLATED", 4: "ENVIRONMENT", 3: "UNKNOWN"}
+        return told.get(self.exit_code(), "LIMIT" if self.limits else "HOLDS")
+
+
+def tally(results: Iterable[Result]) -> list[CellTally]:
+    """Counts per cell, in the order in which the cells come."""
+    cells: dict[str, CellTally] = {}
+    for result in results:
+        cells.setdefault(result.cell, CellTally(says=result.cell)).add(result)
+    return list(cells.values())
+
+
+def first_failure(results: Sequence[Result]) -> dict[str, Any] | None:
+    """The first run that broke a promise, and the commands that show it again."""
+    for result in results:
+        broken = result.broken()
+        if broken:
+            prop, one = broken[0]
+            return {
+                "key": result.key,
+                "cell": result.cell,
+                "seed": result.seed,
+                "property": prop,
+                "kind": one.kind,
+                "sentence": one.sentence,
+                "run": result.run,
+                "commands": [result.command],
+            }
+    return None
+
+
+def summary(
+    name: str, of: int, results: Sequence[Result], not_run: Sequence[str] = ()
+) -> dict[str, Any]:
+    """All of a campaign as one JSON-ready object, the same whatever order the runs ended in.
+
+    of: how many runs there are to be; results: in the order of the campaign's file; not_run: the
+    cells without any, of which nothing is known.
+    """
+    cells = tally(results)
+    return {
+        "schema": SCHEMA,
+        "name": name,
+        "runs": len(results),
+        "of": of,
+        "exit_code": worst_code([*(cell.exit_code() for cell in cells), *(3 for _ in not_run)]),
+        "not_run": list(not_run),
+        "first_failure": first_failure(results),
+        "cells": [_cell_table(cell) for cell in cells],
+        "results": [table(result) for result in results],
+    }
+
+
+def _cell_table(cell: CellTally) -> Mapping[str, Any]:
+    return {
+        "cell": cell.says,
+        "word": cell.word(),
+        "runs": cell.runs,
+        "failed": cell.failed,
+        "incomplete": cell.incomplete,
+        "verdicts": {prop: dict(found) for prop, found in sorted(cell.verdicts.items())},
+        "broken": dict(cell.broken),
+        "limits": dict(cell.limits),
+        "unexercised": cell.unexercised(),
+    }

@@ -1,0 +1,1 @@
+"""One client process: guarded calls, grants, the worker, faults that it inflicts on itself."""

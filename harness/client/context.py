@@ -1,0 +1,400 @@
+"""What a workload sees of one client: guarded calls whose both edges are recorded.
+
+The same Context serves a worker process and the simulator: it is given its clock-keeping loop, its
+recorder and its chance, and owns none of them. Standard library only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import cycle
+from typing import Any
+
+from holdfast.harness.client.grants import Claims
+from holdfast.harness.client.guard import CANCELLED, Guard, unforeseen
+from holdfast.harness.core import resource_replies
+from holdfast.harness.core.clock import SECOND, now_ns
+from holdfast.harness.core.operations import (
+    NO_TOKEN,
+    PLAIN,
+    Answer,
+    Grant,
+    Op,
+    Stamped,
+    Status,
+    Terms,
+    attempt_id,
+    carried,
+    spent,
+)
+from holdfast.harness.core.ports import CALL, BlockingLockClient, LockClient, Queried
+from holdfast.harness.core.resource_replies import Resource
+from holdfast.harness.recording.phase import GO
+from holdfast.harness.recording.recorder import Rows, Stamps, Unrecorded
+
+GUARD_NS = 10 * SECOND
+"""A call that is so much over its own bound is given up here and judged as a hung request."""
+NOBODY: AbstractContextManager[None] = nullcontext()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parts:
+    """What a Context stands on. `now` is the clock of the run, ns; without `stamps` the edges of
+    the calls are all that is known of them."""
+
+    lock_client: LockClient | BlockingLockClient
+    resource: Resource
+    recorder: Rows
+    process: int
+    lease_ns: int
+    rng: random.Random
+    options: Mapping[str, str]
+    phase: Callable[[], int]
+    die: Callable[[], None]
+    now: Callable[[], int] = now_ns
+    stamps: Stamps | None = None
+
+
+class Context:
+    """One logical client. Every method records what it did; none raises for what a service may do.
+
+    locks     names of the locks of the run
+    lease_ns  the lease that acquires ask for
+    rng       this client's own stream of chance
+    now_ns    the clock of the run
+    guard     bounds every call under way
+    claims    what it was granted and told that it lost; whom to call then
+    thread    makes the calls of a blocking client; None for one of coroutines
+    """
+
+    def __init__(self, parts: Parts, locks: tuple[str, ...]) -> None:
+        self.locks = locks
+        self.lease_ns = parts.lease_ns
+        self.rng = parts.rng
+        self.options = parts.options
+        self.process = parts.process
+        self.now_ns = parts.now
+        self._parts = parts
+        self._able: Any = parts.lock_client
+        self._recorder: Rows = parts.recorder
+        self._attempts = 0
+        self.claims = Claims()
+        self.guard = Guard()
+        self._wire: str = getattr(parts.lock_client, "wire", "")
+        blocking = getattr(parts.lock_client, "blocking", False)
+        self.thread = ThreadPoolExecutor(1, f"client-{parts.process}") if blocking else None
+
+    @property
+    def running(self) -> bool:
+        """Whether new acquires may begin; the run has neither to start nor begun to end."""
+        return self._parts.phase() == GO
+
+    def reached(self, phase: int) -> bool:
+        """Whether the run is at this phase of `harness.phase`, or further."""
+        return self._parts.phase() >= phase
+
+    def die(self) -> None:
+        """Stop this process dead, holding what it holds; its claims end here, on record."""
+        self.tell(Op.CLOSED, attempt=0, lock="", text="the owner died holding")
+        self._parts.die()
+
+    def disown(self) -> Any:
+        """In a forked child: the lock client, of which nothing is recorded from here on."""
+        self._recorder = Unrecorded()
+        return self._able
+
+    async def open(self) -> None:
+        """Connect the lock client. What it raises ends the worker: nothing can be tested."""
+        await self._run(self._parts.lock_client.open)
+
+    async def close(self) -> None:
+        """Close the lock client; a service that no longer answers is no matter any more."""
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(self._run(self._parts.lock_client.close), 5)
+        if self.thread is not None:
+            self.thread.shutdown(wait=False, cancel_futures=True)
+
+    async def acquire(
+        self,
+        lock: str,
+        *,
+        wait_ns: int,
+        ttl_ns: int | None = None,
+        terms: Terms = PLAIN,
+        op: Op = Op.ACQUIRE,
+        due_ns: int = 0,
+    ) -> Grant | None:
+        """Ask for a lock and wait for it at most wait_ns (-1: no bound). None: not granted.
+
+        Terms that are not plain need a client with the ability (`harness.ports`); their metadata
+        becomes a text that names the attempt. due_ns: when it was due, if it was at a time."""
+        self._attempts += 1
+        attempt = attempt_id(self.process, self._attempts)
+        ttl = self.lease_ns if ttl_ns is None else ttl_ns
+        self.claims.asked(attempt)
+        edges = {"attempt": attempt, "arg": ttl, "aux": wait_ns, "mode": int(terms.mode)}
+        edges["op"] = terms.packed()
+        edges["late"] = max(0, self.now_ns() - due_ns) // 1000 if due_ns else 0
+        asked = {"attempt": attempt, "ttl_ns": ttl, "wait_ns": wait_ns}
+        if terms.metadata:
+            terms = replace(terms, metadata=carried(attempt))
+        answer = await self._call(
+            op,
+            lock,
+            edges,
+            lambda: (
+                self._able.acquire(lock, **asked, mode=terms.mode)
+                if terms is PLAIN or terms == PLAIN
+                else self._able.acquire_on(lock, **asked, terms=terms)
+            ),
+            guard_ns=max(wait_ns, 0) + GUARD_NS,
+        )
+        if answer.outcome is not Status.OK and answer.error != CANCELLED:
+            self.claims.over(attempt)
+            return None
+        grant = Grant(
+            lock=lock,
+            attempt=attempt,
+            token=answer.token,
+            ttl_ns=answer.ttl_ns,
+            granted_at_ns=self.now_ns(),
+        )
+        if answer.error == CANCELLED:
+            # Whoever cancels its call does not want the lock, and gives back what it may have got.
+            await self.release(grant)
+            return None
+        self.claims.acquired(grant)
+        return grant
+
+    async def try_acquire(
+        self, lock: str, *, ttl_ns: int | None = None, terms: Terms = PLAIN, due_ns: int = 0
+    ) -> Grant | None:
+        """Ask once, without waiting."""
+        asked: dict[str, Any] = {"ttl_ns": ttl_ns, "terms": terms, "due_ns": due_ns}
+        return await self.acquire(lock, wait_ns=0, op=Op.TRY, **asked)
+
+    async def holder(self, lock: str) -> int | None:
+        """The token of whoever holds, NO_TOKEN for nobody, None if there was no answer."""
+        said = await self._query(Op.HOLDER, lock, 0)
+        return said.token if said.outcome is Status.OK else None
+
+    async def place(self, lock: str) -> int | None:
+        """How many wait before this client's latest attempt, -1 if it does not wait, None: no
+        answer. Asked while an acquire of the client is under way."""
+        said = await self._query(Op.PLACE, lock, attempt_id(self.process, self._attempts))
+        return said.place if said.outcome is Status.OK else None
+
+    async def check(self, grant: Grant) -> bool | None:
+        """Whether a hold, past or present, is in force; None: no answer."""
+        edges = {"attempt": grant.attempt, "token": grant.token}
+        said = await self._call(Op.CHECK, grant.lock, edges, partial(self._able.check, grant))
+        return {Status.OK: True, Status.FAIL: False}.get(said.outcome)
+
+    async def force_unlock(self, lock: str, *, token: int) -> bool:
+        """As an operator, end the hold that has a token. False: not ended, or not known to be."""
+        call = partial(self._able.force, lock, token=token)
+        said = await self._call(Op.FORCE_UNLOCK, lock, {"token": token}, call)
+        return said.outcome is Status.OK
+
+    async def _query(self, op: Op, lock: str, attempt: int) -> Queried:
+        key = self._recorder.intern(lock)
+        row = self._recorder.invoke(op, self.process, key, attempt=attempt)
+        said: Queried = await self._able.query(lock, attempt=attempt)
+        err, more = said.error, dict[str, Any](res=said.place)
+        if op is Op.HOLDER:
+            err, told = err or said.metadata, spent(said.held_ns, said.left_ns)
+            more = {"res": said.renewals, "token": said.token, "spent": told}
+        self._recorder.complete(row, said.outcome, err=self._recorder.intern(err), **more)
+        return said
+
+    async def renew(self, grant: Grant, *, ttl_ns: int | None = None) -> bool:
+        """Ask for the lease to run on. False: not renewed, or not known to be."""
+        ttl = self.lease_ns if ttl_ns is None else ttl_ns
+        answer = await self._call(
+            Op.RENEW,
+            grant.lock,
+            {"attempt": grant.attempt, "token": grant.token, "arg": ttl},
+            lambda: self._parts.lock_client.renew(grant, ttl_ns=ttl),
+        )
+        return answer.outcome is Status.OK
+
+    async def release(self, grant: Grant) -> bool:
+        """Give the lock back. From its sending on this client no longer claims to hold."""
+        answer = await self._call(
+            Op.RELEASE,
+            grant.lock,
+            {"attempt": grant.attempt, "token": grant.token},
+            lambda: self._parts.lock_client.release(grant),
+        )
+        if answer.error == CANCELLED:
+            return await self.release(grant)
+        self.claims.over(grant.attempt)
+        return answer.outcome is Status.OK
+
+    async def read(self, grant: Grant, *, key: str = "") -> int:
+        """The version of a key of the resource, the lock's own usually; -1: refused, no answer."""
+        return await self._ask(grant, Op.READ, 0, key=key)
+
+    async def write(self, grant: Grant, *, base: int = -1, repeats: int = 0, key: str = "") -> int:
+        """Write to the resource, building on version `base` (-1: blind); -1 if not accepted.
+
+        It is sent so many times more under its own identity, whatever is answered. repeats ONCE:
+        it is the one command of its key, whoever sends it, where the resource knows such.
+        """
+        return await self._ask(grant, Op.WRITE, base, repeats, key)
+
+    def lost(self, grant: Grant) -> bool:
+        """Whether this client was told that it no longer holds."""
+        return self.claims.is_lost(grant.attempt)
+
+    def tell(
+        self,
+        op: Op,
+        *,
+        attempt: int,
+        lock: str,
+        res: int = 0,
+        text: str = "",
+        token: int = NO_TOKEN,
+    ) -> None:
+        """Record what the client learned unasked. Safe to call from any thread."""
+        recorder = self._recorder
+        if op in (Op.LOST, Op.CLOSED):
+            res = recorder.intern(text)
+        key = recorder.intern(lock)
+        row = recorder.invoke(op, self.process, key, attempt=attempt, token=token)
+        recorder.complete(row, Status.OK, res=res)
+        if op is Op.LOST:
+            self.claims.lost(attempt)
+        elif op is Op.CLOSED:
+            self.claims.all_lost()
+
+    @contextlib.asynccontextmanager
+    async def renewing(
+        self, grant: Grant, *, every_ns: Sequence[int] = (), ttls_ns: Sequence[int] = ()
+    ) -> AsyncIterator[None]:
+        """Renew every third of the lease, or after each of `every_ns` in turn, at once the first
+        time, while the body runs; for the lease, or for each of `ttls_ns` in turn.
+
+        At once, because a grant that waited in a queue says little about when its lease began.
+        """
+        task = asyncio.ensure_future(self._renew(grant, cycle(every_ns), cycle(ttls_ns)))
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _renew(self, grant: Grant, every: Iterator[int], ttls: Iterator[int]) -> None:
+        while not self.lost(grant):
+            await self.renew(grant, ttl_ns=next(ttls, None))
+            await self.sleep(next(every, self.lease_ns // 3))
+
+    async def sleep(self, span_ns: int) -> None:
+        """Let time pass: the client thinks, works or waits between two calls."""
+        await asyncio.sleep(span_ns / SECOND)
+
+    async def _ask(self, grant: Grant, op: Op, base: int, repeats: int = 0, key: str = "") -> int:
+        recorder, where = self._recorder, key or grant.lock
+        at = recorder.intern(where)
+        attempt, token = grant.attempt, grant.token
+        row = recorder.invoke(
+            op, self.process, at, attempt=attempt, token=token, arg=base, aux=repeats
+        )
+        name, resource = attempt_id(self.process, row), self._parts.resource
+        with self._watched(CALL) as stamped:
+            if op is Op.READ:
+                reply = await resource.read(where, op=name, attempt=attempt, token=token)
+            else:
+                sent = {"op": name, "attempt": attempt, "token": token, "base": base}
+                reply = await resource_replies.write(resource, where, repeats, **sent)
+            err = recorder.intern(reply.error)
+            recorder.complete(row, reply.outcome, res=reply.version, err=err, stamped=stamped)
+        return reply.version if reply.outcome is Status.OK else -1
+
+    async def _call(
+        self,
+        op: Op,
+        lock: str,
+        edges: Mapping[str, int],
+        call: Callable[[], Awaitable[Answer] | Answer],
+        guard_ns: int = GUARD_NS,
+    ) -> Answer:
+        """One recorded call. The row is invoked and completed where the call itself runs."""
+        recorder, key = self._recorder, self._recorder.intern(lock)
+        if self.thread is not None:
+            invoke = partial(recorder.invoke, op, self.process, key, **edges)
+            work = asyncio.get_running_loop().run_in_executor(
+                self.thread, self._blocking_call, invoke, call
+            )
+            return await self._guarded(lambda: asyncio.shield(work), None, guard_ns)
+        row = recorder.invoke(op, self.process, key, **edges)
+        with self._watched(self._wire) as stamped:
+            return await self._guarded(call, row, guard_ns, stamped)
+
+    def _watched(self, wire: str) -> AbstractContextManager[Stamped | None]:
+        """What the kernel says of the call that is made meanwhile, where somebody can ask it."""
+        stamps = self._parts.stamps
+        return NOBODY if stamps is None or not wire else stamps.watch(wire)
+
+    async def _guarded(
+        self,
+        call: Callable[[], Awaitable[Answer] | Answer],
+        row: int | None,
+        guard_ns: int,
+        stamped: Stamped | None = None,
+    ) -> Answer:
+        watch = self.guard.enter(guard_ns / SECOND)
+        try:
+            said = call()
+            answer = said if isinstance(said, Answer) else await said
+        except asyncio.CancelledError:
+            if not watch.gave_up():
+                # Whoever asked no longer wants the answer. That is no request left hanging.
+                no_more = Answer(outcome=Status.INFO, error="cancelled by its caller")
+                if row is not None:
+                    self._complete(row, no_more)
+                raise
+            answer = Answer(outcome=Status.INFO, error=watch.why)
+        except Exception as error:
+            answer = unforeseen(error)
+        finally:
+            self.guard.leave(watch)
+        if row is not None:
+            self._complete(row, answer, stamped)
+        return answer
+
+    def _blocking_call(
+        self, invoke: Callable[[], int], call: Callable[[], Awaitable[Answer] | Answer]
+    ) -> Answer:
+        row = invoke()
+        with self._watched(self._wire) as stamped:
+            try:
+                answer = call()
+                assert isinstance(answer, Answer), "a blocking adapter answers without await"
+            except Exception as error:
+                answer = unforeseen(error)
+            self._complete(row, answer, stamped)
+        return answer
+
+    def _complete(self, row: int, answer: Answer, stamped: Stamped | None = None) -> None:
+        err = self._recorder.intern(answer.error)
+        token = answer.token if answer.token != NO_TOKEN else None
+        said = {"res": answer.ttl_ns, "err": err, "spent": answer.spent}
+        self._recorder.complete(row, answer.outcome, token=token, **said, stamped=stamped)
+
+    async def _run(self, call: Callable[[], Awaitable[None] | None]) -> None:
+        """Open or close, in the client's own thread where it has one."""
+        if self.thread is not None:
+            await asyncio.get_running_loop().run_in_executor(self.thread, call)
+            return
+        if (waiting := call()) is not None:
+            await waiting

@@ -1,0 +1,126 @@
+"""A client process on a node of its own: one or a few logical clients, and their recorder.
+
+`python -S -m holdfast.harness.client.worker CONFIG.json`. It reads the phase file, runs one workload
+coroutine per client, and leaves by itself when its time is over, whatever became of the driver.
+Standard library only: it travels as source into containers and libraries' own environments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from holdfast.harness.client.context import Context, Parts
+from holdfast.harness.client.self_faults import Obeys
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import ClientSetup
+from holdfast.harness.core.seeds import stream
+from holdfast.harness.core.waiting import until
+from holdfast.harness.recording import segments
+from holdfast.harness.recording.clock_sync import KernelStamps, kernel_stamps
+from holdfast.harness.recording.phase import END, PREPARE, Phase
+
+Config = dict[str, Any]
+
+
+def main(argv: list[str]) -> int:
+    """Exit code 0: closed cleanly; 1: a workload or adapter raised, its traceback is in the log."""
+    config: Config = json.loads(Path(argv[1]).read_text())
+    phase = Phase(Path(config["phase"]), writable=False)
+    recorder = segments.Recorder(
+        Path(config["history"]),
+        config["writer"],
+        {
+            "node": config["node"],
+            "processes": config["processes"],
+            "pid": os.getpid(),
+            "role": config["role"],
+        },
+    )
+    gc.freeze()
+    gc.disable()
+    stamps = kernel_stamps(recorder, alone=len(config["processes"]) == 1)
+    asyncio.run(_work(config, phase, recorder, stamps))
+    if stamps is not None:
+        stamps.close()
+    recorder.close()
+    return 0
+
+
+async def _work(
+    config: Config, phase: Phase, recorder: segments.Recorder, stamps: KernelStamps | None
+) -> None:
+    contexts = [_context(config, n, phase, recorder, stamps) for n in config["processes"]]
+    if len(contexts) > 1 and any(ctx.thread is not None for ctx in contexts):
+        _keep_to_one_core(config["processes"][0])
+    await asyncio.gather(*(ctx.open() for ctx in contexts))
+    if config.get("orders"):
+        Obeys(Path(config["orders"]), contexts)
+    recorder.tell(segments.READY)
+    over = config["over_ns"]
+    await until(lambda: phase.get() != PREPARE, within_ns=over)
+    workload: Callable[[Context], Any] = load(config["workload"])
+    if phase.get() != END:
+        await asyncio.wait_for(asyncio.gather(*(workload(ctx) for ctx in contexts)), over / SECOND)
+    recorder.tell(segments.IDLE)
+    await until(lambda: phase.get() == END, within_ns=over)
+    await asyncio.gather(*(ctx.close() for ctx in contexts))
+    recorder.tell(segments.DONE)
+
+
+def _keep_to_one_core(number: int) -> None:
+    """For clients in threads: of those one runs at a time, and handing the interpreter over to
+    another core costs more than the work."""
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[-number % len(cores)]})
+
+
+def _context(
+    config: Config,
+    process: int,
+    phase: Phase,
+    recorder: segments.Recorder,
+    stamps: KernelStamps | None,
+) -> Context:
+    told: list[Context] = []
+    setup = ClientSetup(
+        process=process,
+        name=config["writer"],
+        servers=tuple((name, address) for name, address in config["servers"]),
+        lease_ns=config["lease_ns"],
+        options=config["options"],
+        tell=lambda *args, **kwargs: told[0].tell(*args, **kwargs),
+        seed=config["seed"],
+    )
+
+    def die() -> None:
+        recorder.tell(segments.DIED_ON_PURPOSE)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    resource = load(config["resource"]["connect"])(config["resource"]["address"])
+    parts = Parts(
+        lock_client=load(config["client"])(setup),
+        resource=resource,
+        recorder=recorder,
+        process=process,
+        lease_ns=config["lease_ns"],
+        rng=stream(config["seed"], "client", process),
+        options=config["workload_options"],
+        phase=phase.get,
+        die=die,
+        stamps=stamps,
+    )
+    told.append(Context(parts, tuple(config["locks"])))
+    return told[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

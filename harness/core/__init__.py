@@ -1,0 +1,1 @@
+"""The vocabulary of a run: operations, verdicts, faults, clocks, errors, ports."""

@@ -1,0 +1,95 @@
+"""What a checker is given: one merged history, the faults that bit, the promises. Pure data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.harness.core.operations import ROW_FIELDS, Op
+from holdfast.harness.core.verdict import Promises, PropertyVerdict
+
+Rows = npt.NDArray[Any]
+
+MERGED_DTYPE = np.dtype([*ROW_FIELDS, ("writer", "<u2"), ("row", "<u4")])
+"""A row of a merged history: `key` and `err` (and `res` of LOST and CLOSED) index
+History.strings; `writer` and `row` say where it came from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """All rows of a run in order of t_inv (ties: writer, then row).
+
+    rows      structured array of MERGED_DTYPE; witnesses are indices into it
+    strings   one table for the whole run; index 0 is the empty string
+    writers   names of the writers, by `writer` number
+    problems  why the log may be incomplete, one sentence each; empty for a complete one
+    """
+
+    rows: Rows
+    strings: Sequence[str]
+    writers: Sequence[str]
+    problems: Sequence[str] = ()
+
+    def of(self, *ops: Op) -> npt.NDArray[np.intp]:
+        """Indices of the rows of these kinds, in order."""
+        return np.flatnonzero(np.isin(self.rows["f"], [int(op) for op in ops]))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Window:
+    """The span of one injected fault, as it was observed.
+
+    bit       False where the evidence shows that it changed nothing, or it was never injected
+    evidence  what the agent measured, for people: {"dropped": 214}, {"state": "T"} ...
+    holder    the client node whose hold was aimed at, where the target was "holder"
+    """
+
+    id: str
+    do: str
+    target: str
+    nodes: Sequence[str]
+    from_ns: int
+    to_ns: int
+    bit: bool
+    evidence: Mapping[str, Any]
+    holder: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """Everything a checker may look at.
+
+    asked        property ids that the workload asks for
+    start_ns     workload begins; stop_ns: the last heal, no new acquires but probes; end_ns: done
+    error_ns     proven clock error between writers on several hosts, by which all intervals are
+                 widened already; 0 on one host
+    nodes        process number -> node name of the logical client
+    kinds        fault kinds that the plan wanted
+    options      of the run: "resource", "lease_ns", "workload" ...
+    memo         where derivations shared by checkers are kept; never part of the meaning
+    """
+
+    history: History
+    promises: Promises
+    windows: Sequence[Window]
+    asked: Sequence[str]
+    start_ns: int
+    stop_ns: int
+    end_ns: int
+    lease_ns: int
+    error_ns: int = 0
+    nodes: Mapping[int, str] = field(default_factory=dict)
+    kinds: Sequence[str] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+
+class Checker(Protocol):
+    """Judges one property. Pure: no file, no clock, no cluster, no plot."""
+
+    def __call__(self, case: Case) -> PropertyVerdict: ...

@@ -1,0 +1,26 @@
+"""Spans of time as people write them: "300ms", "5s", "2m"; inside, integer nanoseconds."""
+
+from __future__ import annotations
+
+import re
+
+from holdfast.harness.core.errors import UsageError
+
+UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
+_SPAN = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m)")
+
+
+def duration_ns(text: str) -> int:
+    """Nanoseconds of a span such as "1.5s"; UsageError for anything else, a bare number too."""
+    match = _SPAN.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{text!r} is not a span of time; write it like 300ms, 5s or 2m")
+    return round(float(match[1]) * UNITS_NS[match[2]])
+
+
+def duration_text(span_ns: int) -> str:
+    """The shortest exact way to write a span: 1500000000 -> "1500ms"."""
+    for unit in ("s", "ms", "us"):
+        if span_ns % UNITS_NS[unit] == 0:
+            return f"{span_ns // UNITS_NS[unit]}{unit}"
+    return f"{span_ns}ns"

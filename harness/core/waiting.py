@@ -1,0 +1,45 @@
+"""Waiting for a condition, always with a bound. `now` is the clock that the bound is on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
+
+
+async def until(
+    condition: Callable[[], bool],
+    *,
+    within_ns: int,
+    every_ns: int = 10 * MILLISECOND,
+    now: Callable[[], int] = now_ns,
+) -> bool:
+    """Look every `every_ns` until the condition holds; False if it did not within the bound."""
+    deadline = now() + within_ns
+    while not condition():
+        if now() >= deadline:
+            return False
+        await asyncio.sleep(every_ns / SECOND)
+    return True
+
+
+async def until_answer(
+    condition: Callable[[], Awaitable[bool]],
+    *,
+    within_ns: int,
+    every_ns: int = 30 * MILLISECOND,
+    now: Callable[[], int] = now_ns,
+) -> bool:
+    """The same for a condition that has to ask somebody."""
+    deadline = now() + within_ns
+    while not await condition():
+        if now() >= deadline:
+            return False
+        await asyncio.sleep(every_ns / SECOND)
+    return True
+
+
+async def sleep_until(t_ns: int, now: Callable[[], int] = now_ns) -> None:
+    """Return at a moment of the run's clock, or at once if it has passed."""
+    await asyncio.sleep(max(0, t_ns - now()) / SECOND)

@@ -1,0 +1,1 @@
+"""Driving one run: the cluster, the fault schedule, the link to the fault agent."""

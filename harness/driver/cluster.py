@@ -1,0 +1,291 @@
+"""The deployed cluster of one run: its nodes, what runs on each, and how to start it again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from holdfast.harness.client.agent_link import AgentLink
+from holdfast.harness.client.self_faults import Orders
+from holdfast.harness.core.clock import SECOND, now_ns
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Command, Distant, Fabric, Hosting, Node, Place, System
+from holdfast.harness.core.waiting import until_answer
+from holdfast.harness.plans.plan import Plan, lock_names
+from holdfast.harness.runs import registry
+from holdfast.harness.runs.directory import RunDir, write_json
+
+READY_WITHIN_NS = 20 * SECOND
+STAMPED_LINE = r"^\d{10,} "
+TAPS = "127.78.0"
+GENERATION = 1000
+"""A client started again is a new logical client: its process number grows by so much."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entries:
+    """Names of what workers load by themselves, "module:attr" each."""
+
+    system: str
+    workload: str
+    probe: str
+    resource_main: str
+    resource_client: str
+    resource_port: int
+
+
+@dataclass(slots=True)
+class Running:
+    """One process of the cluster, and how often this node's process was started before."""
+
+    pid: int
+    started_ns: int
+    generation: int
+    writer: str
+    name: str
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Starts and restarts what a plan deploys. The fault agent learns of every process."""
+
+    plan: Plan
+    run: RunDir
+    place: Place
+    backend: Fabric
+    system: System
+    agent: AgentLink | Orders
+    entries: Entries
+    options: Mapping[str, Mapping[str, str]]
+    over_ns: int
+    tapped: bool = False
+    ordered: bool = False
+    nodes: Sequence[Node] = ()
+    running: dict[str, Running] = field(default_factory=dict)
+
+    def named(self, role: str) -> list[Node]:
+        return [node for node in self.nodes if node.role == role]
+
+    async def open(self) -> None:
+        """Make the nodes, then start servers, resource and clients; wait until all are ready."""
+        wanted = [
+            *(Node(name=f"n{n}", role="server") for n in range(1, self.plan.nodes + 1)),
+            Node(name="resource", role="resource"),
+            *(Node(name=f"c{n}", role="client") for n in range(1, self._workers() + 1)),
+            Node(name="probe", role="probe"),
+        ]
+        self.nodes = tuple(await self.backend.open(wanted))
+        await self._forward()
+        for node in self.nodes:
+            await self.agent.ask(
+                "adopt",
+                node=node.name,
+                pid=self.backend.holder_pid(node.name),
+                address=node.address,
+                processes=[],
+            )
+        await self._tap()
+        await asyncio.gather(*(self.start(node.name) for node in self.named("server")))
+        await self._wait_for_servers()
+        rest = [node.name for node in self.nodes if node.role != "server"]
+        await asyncio.gather(*(self.start(name) for name in rest))
+
+    async def _forward(self) -> None:
+        """Where the backend has no networks, let the agent carry every directed link."""
+        links = getattr(self.backend, "proxy_links", None)
+        if links is not None:
+            ports = [*self.system.ports, self.entries.resource_port]
+            await self.agent.ask("proxy", links=links(ports))
+
+    async def _tap(self) -> None:
+        """Lead the clients' wires past the agent, where the plan has faults on them."""
+        for node in self.named("client") if self.tapped else ():
+            servers = [other for other in self.nodes if other.role == "server"]
+            links = [
+                {"listen": listen, "to": server.address, "ports": list(self.system.ports)}
+                for server, listen in zip(servers, _tap_addresses(len(servers)), strict=True)
+            ]
+            await self.agent.ask("tap", node=node.name, links=links)
+
+    async def _wait_for_servers(self) -> None:
+        options = self.options["system"]
+
+        async def ready(node: Node) -> bool:
+            if not self.alive(node.name):
+                raise EnvironmentFailed(self.obituary(node.name))
+            return await self.system.ready(node, options)
+
+        for node in self.named("server"):
+            if not await until_answer(partial(ready, node), within_ns=READY_WITHIN_NS):
+                raise EnvironmentFailed(
+                    f"{self.plan.system}: {node.name} was not ready within"
+                    f" {READY_WITHIN_NS // SECOND} s; see {self._log(node.name)}"
+                )
+
+    async def start(self, name: str) -> None:
+        """Start what runs on a node, or start it again; a client gets new process numbers."""
+        node = next(node for node in self.nodes if node.name == name)
+        before = self.running.get(name)
+        generation = 0 if before is None else before.generation + 1
+        writer = name if generation == 0 else f"{name}.{generation}"
+        command = await self._command(node, writer, generation)
+        pid = await self.backend.start(name, command)
+        self.running[name] = Running(
+            pid=pid,
+            started_ns=now_ns(),
+            generation=generation,
+            writer=writer,
+            name=command.log.stem,
+        )
+        try:
+            await self.agent.ask(
+                "adopt",
+                node=name,
+                pid=self.backend.holder_pid(name),
+                address=node.address,
+                processes=[pid],
+            )
+        except EnvironmentFailed as refused:
+            if self.alive(name):
+                raise
+            raise EnvironmentFailed(self.obituary(name)) from refused
+
+    async def leader(self) -> str | None:
+        """Who the system says leads it now; None where nobody does, or it has no leaders."""
+        return await self.system.leader(self.named("server"), self.options["system"])
+
+    async def refresh(self) -> None:
+        """Fetch what distant nodes have recorded by now; nothing to do on one host."""
+        if isinstance(self.backend, Hosting):
+            await self.backend.refresh()
+
+    def alive(self, name: str) -> bool:
+        """Whether the process of a node runs; a zombie does not."""
+        running = self.running.get(name)
+        if running is None:
+            return False
+        if isinstance(self.backend, Distant):
+            return self.backend.alive(name)
+        try:
+            stat = Path(f"/proc/{running.pid}/stat").read_text()
+        except OSError:
+            return False
+        return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+    def obituary(self, name: str) -> str:
+        """One sentence about a process that ended by itself, with the last it said."""
+        log = self._log(name)
+        try:
+            lines = log.read_text(errors="replace").strip().splitlines()
+        except OSError:
+            lines = []
+        # Our own servers begin a line with their clock, which tells nobody anything here.
+        last = f": {re.sub(STAMPED_LINE, '', lines[-1])[:300]}" if lines else ""
+        return f"{name} ended by itself{last} (see {log})"
+
+    def _log(self, name: str) -> Path:
+        running = self.running[name]
+        return self.run.log(name, running.name)
+
+    def _workers(self) -> int:
+        """How many processes the clients share, each on a node of its own."""
+        return int(self.options["workload"].get("workers", "0")) or self.plan.clients
+
+    def _place_of(self, name: str) -> Place:
+        """The run as a node's processes see it."""
+        return self.backend.place_of(name) if isinstance(self.backend, Distant) else self.place
+
+    def _environment(self, place: Place) -> dict[str, str]:
+        return {
+            "PYTHONPATH": os.pathsep.join(str(path) for path in place.shared),
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **registry.environ(self.place.label),
+        }
+
+    async def _command(self, node: Node, writer: str, generation: int) -> Command:
+        seen = self.backend.seen_from(node.name)
+        place = self._place_of(node.name)
+        there = RunDir(place.run_dir)
+        environment = self._environment(place)
+        if node.role == "server":
+            servers = [other for other in seen if other.role == "server"]
+            command = await self._server_command(node, servers, place)
+            # An image brings what it needs; where our code lies would only mislead it.
+            ours = environment if command.image is None else registry.environ(self.place.label)
+            return replace(command, env={**ours, **command.env})
+        config = self._config(node, seen, writer, generation, there)
+        name = f"workers/{writer}.json"
+        write_json(self.run.path / name, config)
+        if isinstance(self.backend, Distant):
+            await self.backend.put(node.name, name, json.dumps(config))
+        if node.role == "resource":
+            module = self.entries.resource_main
+        else:
+            module = "holdfast.harness.client.worker"
+        self.run.log(node.name, "worker")
+        return Command(
+            argv=(node.python, "-S", "-m", module, str(there.path / name)),
+            log=there.path / "logs" / node.name / "worker.log",
+            env=environment,
+        )
+
+    async def _server_command(self, node: Node, servers: Sequence[Node], place: Place) -> Command:
+        options = self.options["system"]
+        if isinstance(self.backend, Hosting):
+            return await self.backend.command(self.entries.system, node, servers, options)
+        return self.system.command(node, servers, place, options)
+
+    def _config(
+        self, node: Node, seen: Sequence[Node], writer: str, generation: int, there: RunDir
+    ) -> dict[str, Any]:
+        common = {
+            "writer": writer,
+            "node": node.name,
+            "role": node.role,
+            "history": str(there.history),
+            "phase": str(there.phase),
+            "over_ns": self.over_ns,
+        }
+        if node.role == "resource":
+            earlier = [node.name if g == 0 else f"{node.name}.{g}" for g in range(generation)]
+            mode = {"mode": self.plan.resource, "earlier": earlier, "address": node.address}
+            mode |= self.options["resource"]
+            return {**common, **mode}
+        resource = next(other for other in seen if other.role == "resource")
+        probe = node.role == "probe"
+        servers = [(other.name, other.address) for other in seen if other.role == "server"]
+        if self.tapped and not probe:
+            taps = _tap_addresses(len(servers))
+            servers = [(name, tap) for (name, _), tap in zip(servers, taps, strict=True)]
+        orders = str(self.run.path / "workers" / f"{writer}.order")
+        clients = self.plan.clients
+        numbers = (
+            [clients + 1] if probe else range(int(node.name[1:]), clients + 1, self._workers())
+        )
+        return {
+            **common,
+            "processes": [number + GENERATION * generation for number in numbers],
+            "servers": servers,
+            "orders": orders if self.ordered and not probe else "",
+            "client": self.system.client,
+            "workload": self.entries.probe if probe else self.entries.workload,
+            "resource": {"connect": self.entries.resource_client, "address": resource.address},
+            "options": dict(self.options["system"]),
+            "workload_options": dict(self.options["workload"]),
+            "lease_ns": self.plan.lease_ns,
+            "seed": self.plan.seed,
+            "locks": lock_names(self.plan),
+        }
+
+
+def _tap_addresses(count: int) -> list[str]:
+    """Loopback addresses of a client under which it reaches the servers, one for each."""
+    return [f"{TAPS}.{n}" for n in range(1, count + 1)]

@@ -1,0 +1,117 @@
+"""A reader of JSON that is not one object per line: an array of events, or events over many lines.
+
+An object with a field `history` that is an array stands for what is in that array, as test maps
+are written. The text of the file is held in memory, and one value after the other is read from it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from holdfast.harness.foreign.operations import Malformed
+
+_BLANK = re.compile(r"[ \t\r\n]*")
+
+
+def values(file: BinaryIO) -> Iterator[tuple[int, Any]]:
+    """(line where it begins, value) of each event; Malformed names the line and the reason."""
+    raw = file.read()
+    try:
+        reader = _Reader(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        at = raw.count(b"\n", 0, error.start) + 1
+        raise Malformed(at, f"not UTF-8: {error.reason}") from error
+    while char := reader.next():
+        if char == "[":
+            yield from reader.array()
+        elif char == "{":
+            yield from reader.object()
+        else:
+            raise Malformed(reader.line(), "an object or an array of objects is wanted here")
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._counted = 0
+        self._line = 1
+        self._decode = json.JSONDecoder(parse_constant=_refuse).raw_decode
+
+    def line(self) -> int:
+        """The line that it has come to."""
+        self._line += self._text.count("\n", self._counted, self._at)
+        self._counted = self._at
+        return self._line
+
+    def next(self) -> str:
+        """The next character that is not blank, which stays; nothing at the end."""
+        blank = _BLANK.match(self._text, self._at)
+        self._at = blank.end() if blank else self._at
+        return self._text[self._at : self._at + 1]
+
+    def array(self) -> Iterator[tuple[int, Any]]:
+        """The values of an array."""
+        begun = self._take("[", 0)
+        if self.next() == "]":
+            self._take("]", begun)
+            return
+        mark = ","
+        while mark == ",":
+            self.next()
+            yield self.line(), self._value(begun)
+            mark = self.next()
+            self._take(",]", begun)
+
+    def object(self) -> Iterator[tuple[int, Any]]:
+        """An object, or what is in its field `history`."""
+        begun = self._take("{", 0)
+        fields = dict[Any, Any]()
+        whole, mark = False, ","
+        if self.next() == "}":
+            mark = self._text[self._at]
+            self._take("}", begun)
+        while mark == ",":
+            self.next()
+            name = self._value(begun)
+            self._take(":", begun)
+            if name == "history" and self.next() == "[":
+                whole = True
+                yield from self.array()
+            elif isinstance(name, str):
+                fields[name] = self._value(begun)
+            else:
+                raise Malformed(self.line(), "the name of a field is a string in JSON")
+            mark = self.next()
+            self._take(",}", begun)
+        if not whole:
+            yield begun, fields
+
+    def _take(self, marks: str, begun: int) -> int:
+        """Goes past one of these marks; the line it stands on. begun: where its bracket is."""
+        char = self.next()
+        if not char:
+            raise Malformed(begun, "the file ends inside the bracket of this line: cut off?")
+        if char not in marks:
+            raise Malformed(self.line(), f"{char!r} stands where {' or '.join(marks)} is wanted")
+        line = self.line()
+        self._at += 1
+        return line
+
+    def _value(self, begun: int) -> Any:
+        if not self.next():
+            raise Malformed(begun, "the file ends inside the bracket of this line: cut off?")
+        try:
+            value, self._at = self._decode(self._text, self._at)
+        except json.JSONDecodeError as error:
+            raise Malformed(error.lineno, f"not JSON: {error.msg}") from error
+        except (RecursionError, ValueError) as error:
+            raise Malformed(self.line(), f"not JSON that can be read: {error}") from error
+        return value
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(f"{word} is no number in JSON")

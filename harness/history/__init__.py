@@ -1,0 +1,1 @@
+"""Reading recorded histories: merged for the judge, live for the driver."""

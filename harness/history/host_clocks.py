@@ -1,0 +1,213 @@
+"""What the driver knows of the clocks of other hosts: bounds that are proved, never guesses.
+
+One question and its answer bracket a stamp of the host between two stamps of the driver, so the
+difference of both clocks is known within that round trip. Between two such samples it can have
+moved by `most_ppm` at most, which is the one assumption; samples that contradict it are found. A
+stamp of a host therefore becomes an interval of the driver's clock: its earliest and its latest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.runs import directory
+
+FILE = "clocks.jsonl"
+MOST_PPM = 1000
+"""Two clocks of hosts drift apart no faster: five times what a bad crystal does."""
+FITTED = 4
+"""Of so many parts of the samples the narrowest one each is used to see how much a host drifts."""
+
+Stamps = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sample:
+    """The host said `host_ns` after the driver's `sent_ns` and before its `received_ns`."""
+
+    sent_ns: int
+    host_ns: int
+    received_ns: int
+
+
+class HostClock:
+    """The clock of one host against the driver's, by its samples.
+
+    contradicted   the samples fit no clock that drifts by `most_ppm` at most (it stepped); every
+                   stamp is then as uncertain as all samples together
+    """
+
+    def __init__(self, samples: Sequence[Sample], most_ppm: int = MOST_PPM) -> None:
+        if not samples:
+            raise UsageError("a host whose clock was never read has no place in a history")
+        ordered = sorted(samples, key=lambda sample: sample.host_ns)
+        self._at: Stamps = np.array([s.host_ns for s in ordered], np.int64)
+        self._low: Stamps = np.array([s.sent_ns - s.host_ns for s in ordered], np.int64)
+        self._high: Stamps = np.array([s.received_ns - s.host_ns for s in ordered], np.int64)
+        self._ppm = most_ppm
+        low, high = self._narrowed()
+        self.contradicted = bool((low > high).any())
+        if self.contradicted:
+            low = np.full_like(low, self._low.min())
+            high = np.full_like(high, self._high.max())
+        self._low, self._high = low, high
+
+    def earliest(self, stamps: Stamps) -> Stamps:
+        """The first moment of the driver's clock at which the host can have taken each stamp."""
+        left, right = self._around(stamps)
+        lows = [self._low[n] - self._drift(stamps - self._at[n]) for n in (left, right)]
+        offsets = self._low[left] if self.contradicted else np.maximum(*lows)
+        return stamps + offsets
+
+    def latest(self, stamps: Stamps) -> Stamps:
+        """The last moment of the driver's clock at which the host can have taken each stamp."""
+        left, right = self._around(stamps)
+        highs = [self._high[n] + self._drift(stamps - self._at[n]) for n in (left, right)]
+        offsets = self._high[left] if self.contradicted else np.minimum(*highs)
+        return stamps + offsets
+
+    def error_ns(self, stamps: Stamps) -> int:
+        """The worst half width of these stamps; of the samples themselves where there are none."""
+        seen = stamps if len(stamps) else self._at
+        return int((self.latest(seen) - self.earliest(seen)).max() + 1) // 2
+
+    def summary(self, stamps: Stamps) -> dict[str, Any]:
+        """For people and verdicts: offset at the end, drift over the run, bound, samples."""
+        middle = (self._low + self._high) // 2
+        return {
+            "offset_ns": int(middle[-1]),
+            "drift_ppm": self._slope(middle),
+            "error_ns": self.error_ns(stamps),
+            "samples": len(self._at),
+            "contradicted": self.contradicted,
+        }
+
+    def _slope(self, middle: Stamps) -> float:
+        """How fast the host's clock runs against the driver's, parts per million, by least squares
+        over the narrowest samples; 0 where there are too few."""
+        parts = [p for p in np.array_split(np.arange(len(middle)), FITTED) if len(p)]
+        best = [int(p[np.argmin((self._high - self._low)[p])]) for p in parts]
+        at = (self._at[best] - self._at[0]).astype(float)
+        if len(best) < 2 or at[-1] == at[0]:
+            return 0.0
+        slope = np.polyfit(at - at.mean(), (middle[best] - middle[0]).astype(float), 1)[0]
+        return round(float(-slope) * 1e6, 1)
+
+    def _narrowed(self) -> tuple[Stamps, Stamps]:
+        """Each sample's bounds, narrowed by what all the others say of that moment."""
+        moved = self._drift(self._at - self._at[0])
+        low = np.maximum(
+            np.maximum.accumulate(self._low + moved) - moved,
+            np.maximum.accumulate((self._low - moved)[::-1])[::-1] + moved,
+        )
+        high = np.minimum(
+            np.minimum.accumulate(self._high - moved) + moved,
+            np.minimum.accumulate((self._high + moved)[::-1])[::-1] - moved,
+        )
+        return low, high
+
+    def _drift(self, span: Stamps) -> Stamps:
+        """By how much the clocks can have moved apart in a span; rounded up, twice."""
+        return (np.abs(span) * self._ppm + 999_999) // 1_000_000 + 2
+
+    def _around(self, stamps: Stamps) -> tuple[Stamps, Stamps]:
+        right = np.searchsorted(self._at, stamps).clip(0, len(self._at) - 1)
+        return np.maximum(right - 1, 0), right
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HostClocks:
+    """The clocks of all hosts of a run.
+
+    asked_ns   the bound that the user asks for
+    most_ppm   what the bounds assume of drift
+    hosts      host -> the nodes on it
+    clocks     host -> its clock; a host that never answered has none
+    seen_ns    host -> what its writers stamped before this stamp of its own has arrived
+    whole      hosts from which everything has arrived
+    """
+
+    asked_ns: int
+    most_ppm: int
+    hosts: Mapping[str, Sequence[str]]
+    clocks: Mapping[str, HostClock]
+    seen_ns: Mapping[str, int]
+    whole: frozenset[str] = field(default=frozenset())
+
+    def of_node(self, node: str) -> tuple[str, HostClock]:
+        """The host of a node, and its clock. UsageError where it is not known."""
+        host = next((name for name, nodes in self.hosts.items() if node in nodes), "")
+        if host not in self.clocks:
+            raise UsageError(f"{FILE}: says nothing of the clock of {node}'s host")
+        return host, self.clocks[host]
+
+    def cut_ns(self) -> int | None:
+        """Up to this moment of the driver's clock every host's rows are here; None: all are."""
+        ends = [
+            int(self.clocks[host].earliest(np.array([at], np.int64))[0])
+            for host, at in self.seen_ns.items()
+            if host not in self.whole
+        ]
+        return min(ends, default=None)
+
+    def problems(self, errors: Mapping[str, int]) -> list[str]:
+        """Why these clocks do not suffice. errors: host -> proven error of its stamps."""
+        found = []
+        for host, error_ns in errors.items():
+            if self.clocks[host].contradicted:
+                found.append(
+                    f"the clock of host {host} moved by more than {self.most_ppm} ppm against the"
+                    " driver's: it stepped, or the machine was suspended"
+                )
+            if error_ns > self.asked_ns:
+                found.append(
+                    f"the clock of host {host} is known within {error_ns / 1e6:.3g} ms only, and"
+                    f" {self.asked_ns / 1e6:.3g} ms are asked for (clock_bound)"
+                )
+        missing = [host for host in self.seen_ns if host not in self.whole]
+        if missing:
+            found.append(
+                f"not everything was fetched from {', '.join(missing)}: the history is judged up"
+                " to the last moment for which every host's record is here"
+            )
+        return found
+
+
+def read(path: Path) -> HostClocks | None:
+    """The clocks of a run as its driver noted them; None for a run on one clock."""
+    rows = directory.read_lines(path)
+    head = next(rows, None)
+    if head is None:
+        return None
+    samples: dict[str, list[Sample]] = {}
+    seen: dict[str, int] = {}
+    whole: set[str] = set()
+    for row in rows:
+        host = row["host"]
+        if "whole" in row:
+            whole.add(host)
+            continue
+        keys = ("sent_ns", "host_ns", "received_ns")
+        samples.setdefault(host, []).append(Sample(**{key: int(row[key]) for key in keys}))
+        seen[host] = max(seen.get(host, 0), int(row["host_ns"]))
+    return HostClocks(
+        asked_ns=int(head["asked_ns"]),
+        most_ppm=int(head["most_ppm"]),
+        hosts=head["hosts"],
+        clocks={host: HostClock(each, int(head["most_ppm"])) for host, each in samples.items()},
+        seen_ns=seen,
+        whole=frozenset(whole),
+    )
+
+
+def begin(path: Path, *, asked_ns: int, hosts: Mapping[str, Iterable[str]]) -> None:
+    """Write the first line: what is asked, what is assumed, and which node is on which host."""
+    table = {host: list(nodes) for host, nodes in hosts.items()}
+    directory.append(path, {"asked_ns": asked_ns, "most_ppm": MOST_PPM, "hosts": table})

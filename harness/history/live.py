@@ -1,0 +1,124 @@
+"""A live look at a running history: who holds now, how much was granted, who is ready."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from holdfast.harness.core.operations import ROW_BYTES, Op, Status
+from holdfast.harness.history.current_holders import LOOK_S, Hold
+from holdfast.harness.history.reader import ROW_DTYPE, Header, read_header
+from holdfast.harness.recording.segments import HEADER_BYTES, READY
+
+LOOK_ROWS = 512
+"""So many rows of a segment are read at a time."""
+
+
+@dataclass
+class _Cursor:
+    """How far one segment was read, and the rows that had not returned yet."""
+
+    header: Header
+    read: int = 0
+    pending: list[int] = field(default_factory=list)
+
+
+class Live:
+    """Follows the segments of a run that is still being written.
+
+    shift_ns  what to add to the stamps of a node for the driver's clock
+    """
+
+    def __init__(self, directory: Path, shift_ns: Callable[[str], int] = lambda node: 0) -> None:
+        self._directory = directory
+        self._shift_ns = shift_ns
+        self._cursors: dict[Path, _Cursor] = {}
+        self._holds: dict[int, Hold] = {}
+        self._ended: set[int] = set()
+        self.grants = 0
+        self.ops = 0
+
+    def states(self) -> dict[str, int]:
+        """What each writer says of itself, by writer."""
+        found = {}
+        for path in sorted(self._directory.glob("*.seg")):
+            try:
+                header = read_header(path)
+            except OSError:
+                continue
+            if header.first_row == 0:
+                found[header.writer] = header.state
+        return found
+
+    def ready(self, writer: str) -> bool:
+        """Whether the writer said that it may be told to go."""
+        return self.states().get(writer, 0) >= READY
+
+    def holds(self) -> list[Hold]:
+        """Current holds, the most recently granted first."""
+        self.look()
+        return sorted(self._holds.values(), key=lambda hold: -hold.since_ns)
+
+    async def news(self) -> None:
+        """Returns when there may be something new: files tell nobody, so they are looked at."""
+        await asyncio.sleep(LOOK_S)
+
+    def look(self) -> None:
+        """Read what was written since the last look."""
+        for path in sorted(self._directory.glob("*.seg")):
+            cursor = self._cursors.get(path)
+            if cursor is None:
+                cursor = self._cursors[path] = _Cursor(read_header(path))
+            while self._follow(cursor):
+                pass
+
+    def _follow(self, cursor: _Cursor) -> bool:
+        """Take in the next rows of one segment; True if there may be more."""
+        first = min([cursor.read, *cursor.pending])
+        at = HEADER_BYTES + first * ROW_BYTES
+        rows = np.fromfile(cursor.header.path, ROW_DTYPE, count=LOOK_ROWS, offset=at)
+        empty = np.flatnonzero(rows["status"] == Status.EMPTY)
+        rows = rows[: empty[0]] if len(empty) else rows
+        node = str(cursor.header.meta.get("node", cursor.header.writer))
+        pending = []
+        for n, row in enumerate(rows, first):
+            if n < cursor.read and n not in cursor.pending:
+                continue
+            if n >= cursor.read:
+                self.ops += 1
+                if row["f"] in (Op.RELEASE, Op.LOST, Op.FORCE_UNLOCK):
+                    self._end(int(row["attempt"]))
+                elif row["f"] == Op.CLOSED:
+                    self._close(int(row["process"]))
+            if row["f"] in (Op.ACQUIRE, Op.TRY):
+                if row["status"] == Status.INVOKED:
+                    pending.append(n)
+                elif row["status"] == Status.OK:
+                    self._grant(row, node)
+                    self.grants += 1
+        fresh = first + len(rows) - cursor.read
+        cursor.pending = pending
+        cursor.read += max(0, fresh)
+        return len(rows) == LOOK_ROWS and fresh > 0
+
+    def _grant(self, row: np.void, node: str) -> None:
+        attempt = int(row["attempt"])
+        if attempt not in self._ended:
+            self._holds[attempt] = Hold(
+                process=int(row["process"]),
+                node=node,
+                attempt=attempt,
+                since_ns=int(row["t_ret"]) + self._shift_ns(node),
+            )
+
+    def _end(self, attempt: int) -> None:
+        self._ended.add(attempt)
+        self._holds.pop(attempt, None)
+
+    def _close(self, process: int) -> None:
+        for hold in [h for h in self._holds.values() if h.process == process]:
+            self._end(hold.attempt)

@@ -1,0 +1,317 @@
+"""Reading segments: one merged history for the judge, and a live look for the driver."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.harness.core.case import MERGED_DTYPE, History, Rows
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import NO_TOKEN, ROW_BYTES, ROW_FIELDS, Op, Status
+from holdfast.harness.history import host_clocks
+from holdfast.harness.history.tighten import narrowed
+from holdfast.harness.recording.segments import (
+    HEADER_BYTES,
+    MAGIC,
+    META_AT,
+    ROWS_AT,
+    SCHEMA,
+    STAMPS_AT,
+    STATE_AT,
+)
+
+LAST_NS = 1 << 61
+"""No clock shows so much, and two such spans still fit 64 bits; 73 years."""
+
+ROW_DTYPE = np.dtype([*ROW_FIELDS])
+assert ROW_DTYPE.itemsize == ROW_BYTES
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Header:
+    """What a segment says of itself. `rows` is None while its writer has not closed it.
+
+    stamps_ns   until when kernel stamps count; said in a writer's first segment
+    """
+
+    path: Path
+    writer: str
+    first_row: int
+    state: int
+    rows: int | None
+    meta: Mapping[str, Any]
+    stamps_ns: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recording:
+    """A merged history and who wrote it. nodes: process number -> node name.
+
+    clocks    host -> what is known of its clock; empty where all writers shared one
+    error_ns  the worst proven error of a stamp, by which every interval is widened already
+    """
+
+    history: History
+    nodes: Mapping[int, str]
+    states: Mapping[str, int]
+    clocks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    error_ns: int = 0
+
+
+def read_header(path: Path) -> Header:
+    """The header of one segment. UsageError if it is none, is cut short, or is of a newer kind."""
+    with path.open("rb") as file:
+        head = file.read(HEADER_BYTES)
+    if len(head) < HEADER_BYTES or not head.startswith(MAGIC):
+        raise UsageError(
+            f"{path}: not a Holdfast segment, or its head is damaged ({len(head)} bytes read);"
+            " copy the run directory again"
+        )
+    schema, row_bytes, _, first = np.frombuffer(head, "<u4", 4, len(MAGIC)).tolist()
+    if schema != SCHEMA or row_bytes != ROW_BYTES:
+        raise UsageError(
+            f"{path}: segment schema {schema}, this Holdfast reads {SCHEMA};"
+            " judge it with the version that wrote it, or a newer one"
+        )
+    used = int.from_bytes(head[ROWS_AT : ROWS_AT + 8], "little")
+    try:
+        meta = json.loads(head[META_AT:].split(b"\0", 1)[0])
+        writer = str(meta["writer"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{path}: the segment's description is damaged: {error}; copy the run directory again"
+        ) from error
+    return Header(
+        path=path,
+        writer=writer,
+        first_row=first,
+        state=head[STATE_AT],
+        rows=used - 1 if used else None,
+        meta=meta,
+        stamps_ns=int.from_bytes(head[STAMPS_AT : STAMPS_AT + 8], "little"),
+    )
+
+
+def read_rows(header: Header) -> Rows:
+    """All rows of one segment, those never begun included (status EMPTY)."""
+    raw = np.fromfile(header.path, np.uint8, offset=HEADER_BYTES)
+    if header.rows is not None and len(raw) < header.rows * ROW_BYTES:
+        raise UsageError(
+            f"{header.path}: holds {len(raw) // ROW_BYTES} of the {header.rows} rows its writer"
+            " closed it with; copy the run directory again"
+        )
+    rows: Rows = raw[: len(raw) // ROW_BYTES * ROW_BYTES].view(ROW_DTYPE)
+    return rows
+
+
+def load(directory: Path) -> Recording:
+    """Merge all segments of a run in order of t_inv.
+
+    Where its writers were on several hosts (clocks.jsonl beside the directory) every interval is
+    widened to the driver's clock. UsageError names the file and row of the first damage; nothing is
+    repaired or written.
+    """
+    by_writer: dict[str, list[Header]] = {}
+    for path in sorted(directory.glob("*.seg")):
+        header = read_header(path)
+        by_writer.setdefault(header.writer, []).append(header)
+    if not by_writer:
+        raise UsageError(f"{directory}: no *.seg in it; give a run directory of Holdfast")
+    table = _Strings()
+    parts, metas, states, problems = [], {}, {}, []
+    for number, (writer, headers) in enumerate(by_writer.items()):
+        headers.sort(key=lambda header: header.first_row)
+        problems += _gaps(writer, headers)
+        numbers = table.add(_read_strings(directory / f"{writer}.strings"))
+        for header in headers:
+            part = _merge_form(header, read_rows(header), number, numbers)
+            parts.append(narrowed(part, headers[0].stamps_ns))
+        metas[writer] = headers[0].meta
+        states[writer] = headers[0].state
+    clocks = host_clocks.read(directory.parent / host_clocks.FILE)
+    if clocks is None:
+        return _recording(parts, table, metas, states, problems)
+    parts, told, problems = widened(parts, metas, clocks, problems)
+    return replace(
+        _recording(parts, table, metas, states, problems),
+        clocks=told,
+        error_ns=max((int(one["error_ns"]) for one in told.values()), default=0),
+    )
+
+
+def widened(
+    parts: Sequence[Rows],
+    metas: Mapping[str, Mapping[str, Any]],
+    clocks: host_clocks.HostClocks,
+    problems: Sequence[str],
+) -> tuple[list[Rows], dict[str, dict[str, Any]], list[str]]:
+    """The same rows as intervals of the driver's clock, cut where a host's record is missing.
+
+    Returns besides what is known of each host's clock, and all problems.
+    """
+    writers, kept = list(metas), []
+    stamps: dict[str, list[Any]] = {host: [] for host in clocks.clocks}
+    for rows in parts:
+        rows = rows.copy()
+        kept.append(rows)
+        if not len(rows):
+            continue
+        writer = writers[int(rows["writer"][0])]
+        host, clock = clocks.of_node(str(metas[writer].get("node", writer)))
+        returned = rows["t_ret"] != 0
+        stamps[host] += [rows["t_inv"].copy(), rows["t_ret"][returned]]
+        rows["t_inv"] = clock.earliest(rows["t_inv"])
+        rows["t_ret"][returned] = clock.latest(rows["t_ret"][returned])
+    told, errors = {}, {}
+    for host, clock in clocks.clocks.items():
+        seen = np.concatenate([np.empty(0, np.int64), *stamps[host]])
+        told[host] = clock.summary(seen)
+        errors[host] = int(told[host]["error_ns"])
+    cut_ns = clocks.cut_ns()
+    if cut_ns is not None:
+        kept = [_until(rows, cut_ns) for rows in kept]
+    return kept, told, [*problems, *clocks.problems(errors)]
+
+
+def _until(rows: Rows, cut_ns: int) -> Rows:
+    """What had been recorded by a moment: later rows are gone, later answers have not come."""
+    at_once = np.isin(rows["f"], (Op.LOST, Op.CLOSED, Op.WAITING)) & (rows["t_ret"] > cut_ns)
+    rows = rows[(rows["t_inv"] <= cut_ns) & ~at_once]
+    late = rows["t_ret"] > cut_ns
+    rows["status"][late] = Status.INVOKED
+    for column in ("t_ret", "rx", "res", "err"):
+        rows[column][late] = 0
+    rows["token"][late & np.isin(rows["f"], (Op.ACQUIRE, Op.TRY, Op.PROBE))] = NO_TOKEN
+    return rows
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Written:
+    """What one writer wrote, in memory: `rows` packed as `events.ROW_FORMAT`, its strings."""
+
+    meta: Mapping[str, Any]
+    strings: Sequence[str]
+    rows: bytes
+
+
+def merge(writers: Sequence[Written]) -> Recording:
+    """The same as `load` for writers that kept everything in memory. UsageError if damaged."""
+    table = _Strings()
+    parts, metas = [], {}
+    for number, written in enumerate(sorted(writers, key=lambda one: str(one.meta["writer"]))):
+        writer = str(written.meta["writer"])
+        metas[writer] = written.meta
+        header = Header(
+            path=Path(writer), writer=writer, first_row=0, state=0, rows=None, meta=written.meta
+        )
+        rows = np.frombuffer(written.rows, ROW_DTYPE)
+        parts.append(_merge_form(header, rows, number, table.add(written.strings[1:])))
+    return _recording(parts, table, metas, dict.fromkeys(metas, 0), [])
+
+
+def _recording(
+    parts: Sequence[Rows],
+    table: _Strings,
+    metas: Mapping[str, Mapping[str, Any]],
+    states: Mapping[str, int],
+    problems: Sequence[str],
+) -> Recording:
+    """The history of all writers, in order of t_inv."""
+    nodes = {
+        int(process): str(meta.get("node", writer))
+        for writer, meta in metas.items()
+        for process in meta.get("processes", ())
+    }
+    rows = np.concatenate(parts)
+    # The parts stand in order of writer and row, and a stable sort leaves ties as they stand.
+    order = np.argsort(rows["t_inv"], kind="stable")
+    history = History(
+        rows=np.take(rows, order),
+        strings=table.strings,
+        writers=tuple(metas),
+        problems=tuple(problems),
+    )
+    return Recording(history=history, nodes=nodes, states=states)
+
+
+class _Strings:
+    """One table of strings for the whole run."""
+
+    def __init__(self) -> None:
+        self.strings = [""]
+        self._known = {"": 0}
+
+    def add(self, texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The run's number of each of a writer's strings, by the writer's own number."""
+        numbers = [0]
+        for text in texts:
+            if text not in self._known:
+                self._known[text] = len(self.strings)
+                self.strings.append(text)
+            numbers.append(self._known[text])
+        return np.array(numbers, np.int64)
+
+
+def _read_strings(path: Path) -> list[str]:
+    if not path.exists():
+        return []
+    lines = path.read_bytes().split(b"\n")
+    texts = []
+    for n, line in enumerate(lines[:-1], 1):
+        try:
+            text = json.loads(line)
+        except ValueError as error:
+            raise UsageError(f"{path}, line {n}: not a JSON string: {error}") from error
+        texts.append(str(text))
+    return texts
+
+
+def _gaps(writer: str, headers: Sequence[Header]) -> list[str]:
+    expected = 0
+    for header in headers:
+        if header.first_row != expected:
+            return [f"writer {writer}: rows {expected} to {header.first_row} are missing"]
+        expected = header.first_row + _capacity(header)
+    return []
+
+
+def _capacity(header: Header) -> int:
+    with header.path.open("rb") as file:
+        return int.from_bytes(file.read(20)[16:20], "little")
+
+
+def _merge_form(header: Header, rows: Rows, writer: int, numbers: Any) -> Rows:
+    """Rows of one segment with the run's string numbers, checked for damage."""
+    kept = np.flatnonzero(rows["status"] != Status.EMPTY)
+    rows = rows[kept]
+    told = np.isin(rows["f"], (Op.LOST, Op.CLOSED))
+    damage = (
+        (rows["status"] > max(Status))
+        | ~np.isin(rows["f"], [int(op) for op in Op])
+        | (rows["t_inv"] < 0)
+        | (np.maximum(rows["t_inv"], rows["t_ret"]) >= LAST_NS)
+        | ((rows["status"] > Status.INVOKED) & (rows["t_ret"] < rows["t_inv"]))
+        | (rows["key"] >= len(numbers))
+        | (rows["err"] >= len(numbers))
+        | (told & ((rows["res"] < 0) | (rows["res"] >= len(numbers))))
+    )
+    if damage.any():
+        at = int(kept[np.argmax(damage)])
+        raise UsageError(
+            f"{header.path}: row {at} (byte {HEADER_BYTES + at * ROW_BYTES}) is damaged;"
+            " copy the run directory again"
+        )
+    merged = np.empty(len(rows), MERGED_DTYPE)
+    for name, _ in ROW_FIELDS:
+        merged[name] = rows[name]
+    merged["key"] = numbers[rows["key"]]
+    merged["err"] = numbers[rows["err"]]
+    merged["res"][told] = numbers[rows["res"][told]]
+    merged["writer"] = writer
+    merged["row"] = kept + header.first_row
+    return merged

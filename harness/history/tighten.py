@@ -1,0 +1,56 @@
+"""Intervals as the kernel saw them, instead of the edges of the calls around them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast.harness.core.case import Rows
+from holdfast.harness.core.operations import CAME, LEFT, Op, Status
+
+LOCK_CALLS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
+CALLS = (*LOCK_CALLS, Op.READ, Op.WRITE)
+
+
+def narrowed(rows: Rows, until_ns: int) -> Rows:
+    """The same rows, from when their request left to when its answer came, where that is known.
+
+    Stamps count in rows that were over by until_ns. Where they do not, or contradict the call or
+    each other, tx, rx and flags become 0 and the edges of the call stay. Changes `rows`.
+    """
+    flags = rows["flags"] & (LEFT | CAME)
+    flags[(rows["t_ret"] == 0) | (rows["t_ret"] > until_ns)] = 0
+    tx = np.where(flags & LEFT, rows["tx"], 0).astype(np.int64)
+    rx = np.where(flags & CAME, rows["rx"], 0).astype(np.int64)
+    impossible = rows["t_ret"] - rows["t_inv"] - tx - rx < 0
+    tx[impossible] = rx[impossible] = flags[impossible] = 0
+    rows["tx"], rows["rx"], rows["flags"] = tx, rx, flags
+    rows["t_inv"] += tx
+    rows["t_ret"] -= rx
+    return rows
+
+
+def share(rows: Rows) -> dict[str, int | str]:
+    """How many calls were answered, how many of those the kernel stamped at both edges, the same of
+    the calls to the lock alone, and why not all of these were."""
+    calls = rows[(rows["status"] == Status.OK) | (rows["status"] == Status.NOT_OWNER)]
+    calls = calls[np.isin(calls["f"], CALLS)]
+    stamped = (calls["flags"] & (LEFT | CAME)) == LEFT | CAME
+    lock = np.isin(calls["f"], LOCK_CALLS)
+    of_lock, both_of_lock = int(lock.sum()), int((stamped & lock).sum())
+    why = ""
+    if of_lock and not calls["flags"].any():
+        why = "no call of this run has a stamp: where its clients ran the kernel gives none"
+    elif of_lock and not calls["flags"][lock].any():
+        why = (
+            "the lock's client hides its sockets, as libpq, gRPC, TLS and programs do, or its"
+            " adapter declares no `wire`; the edges of its calls stand"
+        )
+    elif both_of_lock < of_lock:
+        why = f"of {of_lock} answers of the lock {of_lock - both_of_lock} came without a stamp"
+    return {
+        "calls": len(calls),
+        "narrowed": int(stamped.sum()),
+        "lock_calls": of_lock,
+        "lock_narrowed": both_of_lock,
+        "why": why,
+    }

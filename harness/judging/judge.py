@@ -1,0 +1,253 @@
+"""From a run directory to a verdict: pure given the files. It needs no cluster and no engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from holdfast.harness.core.case import Case, Checker, History, Window
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.verdict import (
+    ENFORCED_BY_RESOURCE,
+    PROPERTIES,
+    Finding,
+    Promises,
+    PropertyVerdict,
+    Verdict,
+    worst,
+)
+from holdfast.harness.history.reader import Recording, load
+from holdfast.harness.history.tighten import share
+from holdfast.harness.runs import directory
+from holdfast.harness.runs.directory import RunDir
+
+SCHEMA = "holdfast-verdict/1"
+Evidence = Callable[[Case], dict[str, object]]
+
+
+def judge(run: RunDir, checkers: Mapping[str, Checker], evidence: Evidence) -> dict[str, Any]:
+    """The verdict of a run as one JSON-ready object; UsageError where its files are damaged.
+
+    `checkers` holds one per property; those that the run asks for are called.
+    """
+    manifest = run.read_manifest()
+    marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
+    recording = load(run.history)
+    case = case_of(manifest, recording, marks, faults)
+    clocks = {"clocks": dict(recording.clocks)} if recording.clocks else {}
+    told = {**evidence(case), "narrowed": share(case.history.rows)}
+    return {**judge_case(manifest, case, checkers), **clocks, "evidence": told}
+
+
+def judge_case(
+    manifest: Mapping[str, Any], case: Case, checkers: Mapping[str, Checker]
+) -> dict[str, Any]:
+    """The verdict of a run whose history is in memory, without its evidence."""
+    verdicts = [_one(prop, checkers[prop], case) for prop in case.asked]
+    kinds = sorted({window.do for window in case.windows if window.bit})
+    rows = [_verdict_row(verdict, case, kinds) for verdict in verdicts]
+    rows, aside, untested = meant(rows, manifest["plan"].get("must", ()))
+    word, exit_code = overall(rows, case.history.problems)
+    if untested and exit_code == 0:
+        word, exit_code = str(Verdict.UNKNOWN), 3
+    return {
+        "schema": SCHEMA,
+        "run": manifest["run"],
+        **{name: manifest["plan"][name] for name in ("system", "backend", "workload", "resource")},
+        "seed": manifest["plan"]["seed"],
+        "verdict": word,
+        "exit_code": exit_code,
+        "command": manifest["command"],
+        "problems": list(case.history.problems),
+        "start_ns": case.start_ns,
+        "stop_ns": case.stop_ns,
+        "end_ns": case.end_ns,
+        "nodes": {str(process): node for process, node in case.nodes.items()},
+        "servers": [f"n{n}" for n in range(1, manifest["plan"]["nodes"] + 1)],
+        "verdicts": rows,
+        "aside": aside,
+        "faults": [asdict(window) for window in case.windows],
+        "promises": manifest["promises"],
+    }
+
+
+def case_of(
+    manifest: Mapping[str, Any],
+    recording: Recording,
+    times: Iterable[Mapping[str, Any]],
+    faults: Iterable[Mapping[str, Any]],
+) -> Case:
+    """What checkers are given. times, faults: the rows of times.jsonl and faults.jsonl."""
+    history = recording.history
+    marks = {row["mark"]: row for row in times}
+    problems = [*history.problems, *_problems(marks)]
+    stamps = history.rows["t_inv"]
+    last_ns = int(max(stamps.max(), history.rows["t_ret"].max())) if len(stamps) else 0
+    first_ns = int(stamps.min()) if len(stamps) else 0
+    stop_ns = marks.get("stop", {}).get("t_ns", last_ns)
+    end_ns = max(last_ns, marks.get("end", {}).get("t_ns", last_ns))
+    return Case(
+        history=History(
+            rows=history.rows,
+            strings=history.strings,
+            writers=history.writers,
+            problems=tuple(problems),
+        ),
+        promises=Promises(**manifest["promises"]),
+        windows=_windows(faults, end_ns),
+        asked=tuple(manifest["asks"]),
+        start_ns=marks.get("start", {}).get("t_ns", first_ns),
+        stop_ns=stop_ns,
+        end_ns=end_ns,
+        lease_ns=manifest["plan"]["lease_ns"],
+        error_ns=recording.error_ns,
+        nodes=recording.nodes,
+        kinds=tuple(dict.fromkeys(fault["do"] for fault in manifest["plan"]["faults"])),
+        options={
+            "resource": manifest["plan"]["resource"],
+            "workload": manifest["plan"]["workload"],
+            "servers": str(manifest["plan"]["nodes"]),
+            **manifest["options"]["workload"],
+        },
+    )
+
+
+def _problems(marks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    if "start" not in marks:
+        return ["the run ended before its workload began"]
+    if "end" not in marks:
+        return ["the driver ended before the run was over: no settle phase, no probe"]
+    return list(marks["end"]["problems"])
+
+
+def _windows(rows: Iterable[Mapping[str, Any]], end_ns: int) -> list[Window]:
+    """The faults of a run as they were observed, in order of their beginning."""
+    steps: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for row in rows:
+        steps.setdefault(row["id"], {})[row["event"]] = row
+    windows = [_window(ident, events, end_ns) for ident, events in steps.items()]
+    return sorted((w for w in windows if w is not None), key=lambda w: (w.from_ns, w.id))
+
+
+def _window(ident: str, events: Mapping[str, Mapping[str, Any]], end_ns: int) -> Window | None:
+    missed = events.get("skipped") or events.get("failed")
+    injected, healed = events.get("injected"), events.get("healed")
+    row = injected or missed
+    if row is None:
+        return None
+    from_ns = int(row["t_ns"])
+    if injected is not None and row["do"] == "kill":
+        from_ns = int(row["before_ns"])
+    evidence = {**row.get("evidence", {}), **(healed or {}).get("evidence", {})}
+    reason = str(missed["reason"]) if missed else ""
+    if injected is not None and healed is None and not reason:
+        reason = "nobody was left to see it heal"
+    return Window(
+        id=ident,
+        do=str(row["do"]),
+        target=str(row["target"]),
+        nodes=tuple(row.get("nodes", ())),
+        from_ns=from_ns,
+        to_ns=int(healed["t_ns"]) if healed else (end_ns if injected else from_ns),
+        bit=bool(healed and healed["bit"]) and injected is not None,
+        evidence=evidence,
+        holder=str(row.get("holder", "")),
+        reason=reason,
+    )
+
+
+def _one(prop: str, checker: Checker, case: Case) -> PropertyVerdict:
+    """A checker that crashes has not judged, which is not the same as holding."""
+    try:
+        return checker(case)
+    except Exception as error:
+        return PropertyVerdict(
+            property=prop,
+            verdict=Verdict.UNKNOWN,
+            reason=f"the checker crashed: {type(error).__name__}: {error}; please report it",
+        )
+
+
+def _verdict_row(verdict: PropertyVerdict, case: Case, kinds: Sequence[str]) -> dict[str, Any]:
+    severity, _ = PROPERTIES[verdict.property]
+    return {
+        "property": verdict.property,
+        "verdict": str(verdict.verdict),
+        "promised": _promised(verdict.property, case, kinds),
+        "severity": str(severity),
+        "reason": verdict.reason,
+        "exercised": dict(verdict.exercised),
+        "findings": [_finding_row(finding, case) for finding in verdict.findings],
+        "notes": [_finding_row(finding, case) for finding in verdict.notes],
+    }
+
+
+def _promised(prop: str, case: Case, kinds: Sequence[str]) -> bool:
+    """Whether the system, and the resource and the workload beside it, stand for the property."""
+    if prop in ENFORCED_BY_RESOURCE and case.options["resource"] == "unfenced":
+        return False
+    if prop == "exactly-once-job" and case.options.get("mark", "0") != "0":
+        return False
+    return case.promises.promised(prop, kinds)
+
+
+def _finding_row(finding: Finding, case: Case) -> dict[str, Any]:
+    at = {witness: n for n, witness in enumerate(finding.witnesses)}
+    spans = [[s, e, label, at.get(row, -1)] for s, e, label, row in finding.spans]
+    return {
+        "kind": finding.kind,
+        "sentence": finding.sentence,
+        "lock": finding.lock,
+        "t_ns": finding.t_ns,
+        "witnesses": [event(case.history, witness, case.nodes) for witness in finding.witnesses],
+        "spans": spans,
+    }
+
+
+def event(history: History, index: int, nodes: Mapping[int, str]) -> dict[str, Any]:
+    """One row of a history as words and whole numbers, for people and for JSON."""
+    row = history.rows[index]
+    process = int(row["process"])
+    return {
+        "row": int(index),
+        "op": Op(int(row["f"])).name.lower().replace("_", "-"),
+        "process": process,
+        "node": nodes.get(process, history.writers[int(row["writer"])]),
+        "attempt": int(row["attempt"]),
+        "t_inv_ns": int(row["t_inv"]),
+        "t_ret_ns": int(row["t_ret"]),
+        "status": Status(int(row["status"])).name.lower().replace("_", "-"),
+        "token": int(row["token"]),
+        "lock": history.strings[int(row["key"])],
+        "arg": int(row["arg"]),
+        "res": int(row["res"]),
+        "error": history.strings[int(row["err"])],
+    }
+
+
+def meant(
+    rows: Sequence[dict[str, Any]], must: Collection[str]
+) -> tuple[list[dict[str, Any]], dict[str, str], list[str]]:
+    """The rows that count for a run which is for the properties `must`, () for all of them.
+
+    Then what is set aside, with the reason: what the run is not for and did not put to the test.
+    And which of `must` it did not put to the test either, promised or not.
+    """
+    if not must:
+        return list(rows), {}, []
+    unknown = {row["property"]: row["reason"] for row in rows if row["verdict"] == Verdict.UNKNOWN}
+    aside = {prop: reason for prop, reason in unknown.items() if prop not in must}
+    kept = [row for row in rows if row["property"] not in aside]
+    return kept, aside, [prop for prop in unknown if prop in must]
+
+
+def overall(rows: Sequence[Mapping[str, Any]], problems: Sequence[str]) -> tuple[str, int]:
+    """The verdict of the whole run and its exit code: only what is promised counts for it."""
+    judged = [row for row in rows if row["promised"]] or rows
+    word = worst(Verdict(row["verdict"]) for row in judged)
+    if word is Verdict.VIOLATED:
+        return str(word), 1 if any(row["promised"] for row in judged) else 0
+    if problems or (word is Verdict.UNKNOWN and any(row["promised"] for row in judged)):
+        return str(Verdict.UNKNOWN), 3
+    return str(word), 0

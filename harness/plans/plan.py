@@ -1,0 +1,286 @@
+"""What a run shall do, as data: read from TOML or the command line, written back exact.
+
+Every mistake in a plan is found before any is told, and all are told at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.durations import duration_ns, duration_text
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.ports import Fault
+from holdfast.harness.core.verdict import PROPERTIES
+
+SCHEMA = "holdfast-plan/1"
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+OWN = re.compile(r".+\.py:[A-Za-z_][A-Za-z0-9_]*|.+\.toml")
+"""A system of the user's: a class in a file, mylock.py:MyLock, or a [system] table, mylock.toml."""
+
+OF_PATHS = ("hierarchy",)
+"""Workloads whose locks are the tops of trees."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """One run. `nemeses` are drawn from the seed; `faults` are exact and taken as they are.
+
+    resource   "" asks for what suits the system: fenced where it has tokens, else unfenced
+    options    of the system and the workload, as given
+    must       properties that the run is for: they are judged whatever the workload asks, and each
+               must be put to the test; (): all that the workload asks
+    scenario   the named scenario whose plan it is, "" for none; not part of a plan file, which
+               anybody may change
+    """
+
+    system: str
+    backend: str = "local"
+    workload: str = "critical-section"
+    resource: str = ""
+    seed: int = 0
+    time_ns: int = 30 * SECOND
+    lease_ns: int = 2 * SECOND
+    nodes: int = 3
+    clients: int = 5
+    locks: int = 1
+    options: Mapping[str, str] = field(default_factory=dict)
+    nemeses: Sequence[tuple[str, Mapping[str, str]]] = ()
+    faults: Sequence[Fault] = ()
+    must: Sequence[str] = ()
+    scenario: str = ""
+
+
+def lock_names(plan: Plan) -> list[str]:
+    """What the locks of a run are called; where whole trees of them are asked for, their tops."""
+    top = "/" if plan.workload in OF_PATHS else ""
+    return [f"{top}lock-{n}" for n in range(1, plan.locks + 1)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Known:
+    """The names that a plan may use, by kind."""
+
+    systems: Collection[str]
+    backends: Collection[str]
+    workloads: Collection[str]
+    nemeses: Collection[str]
+    resources: Collection[str]
+
+
+def suggest(word: str, known: Collection[str], kind: str) -> str:
+    """One sentence for a name that is not in a catalogue."""
+    close = difflib.get_close_matches(word, known, 1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return f"{kind} {word!r} is not in the catalogue{hint} ({', '.join(sorted(known))})"
+
+
+def parse_nemesis(text: str) -> list[tuple[str, dict[str, str]]]:
+    """ "pause:target=holder,for=3s" or "partition,kill": a list of names, or one with options.
+
+    After a colon every part with "=" belongs to the name before it; one without begins the next.
+    """
+    found: list[tuple[str, dict[str, str]]] = []
+    for part in text.split(","):
+        name, _, first = part.strip().partition(":")
+        if "=" in name and not first and found:
+            key, _, value = name.partition("=")
+            found[-1][1][key.strip()] = value.strip()
+            continue
+        options: dict[str, str] = {}
+        if first:
+            key, equals, value = first.partition("=")
+            if not equals:
+                raise UsageError(f"--nemesis {text!r}: after {name}: comes name=value")
+            options[key.strip()] = value.strip()
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"--nemesis {text!r}: {name!r} is not the name of a nemesis")
+        found.append((name, options))
+    return found
+
+
+class _Reader:
+    """Takes values out of a table and keeps a list of everything that is wrong."""
+
+    def __init__(self, table: Mapping[str, Any], where: str, problems: list[str]) -> None:
+        self._table = dict(table)
+        self._where = where
+        self._problems = problems
+        self._names: list[str] = []
+
+    def take(self, name: str, kind: type, default: Any, turn: Callable[[Any], Any]) -> Any:
+        """The value of a key, turned by `turn`, whose UsageError becomes a problem."""
+        self._names.append(name)
+        if name not in self._table:
+            return default
+        value = self._table.pop(name)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            self._problems.append(
+                f"{self._where}: {name} = {value!r} must be of type {_TYPE_WORDS[kind]}"
+            )
+            return default
+        try:
+            return turn(value)
+        except UsageError as error:
+            self._problems.append(f"{self._where}: {name}: {error}")
+            return default
+
+    def finish(self) -> None:
+        """Whatever was not taken is a key that nobody knows."""
+        for name in self._table:
+            self._problems.append(f"{self._where}: {suggest(name, self._names, 'key')}")
+
+
+_TYPE_WORDS = {str: "string", int: "whole number", dict: "table", list: "list"}
+
+
+def parse(table: Mapping[str, Any], known: Known, where: str = "plan") -> Plan:
+    """A plan out of a TOML table; UsageError with one line per mistake."""
+    problems: list[str] = []
+    reader = _Reader(table, where, problems)
+
+    def one_of(names: Collection[str], kind: str) -> Callable[[str], str]:
+        def check(word: str) -> str:
+            if word not in names and not (kind == "system" and OWN.fullmatch(word)):
+                raise UsageError(suggest(word, names, kind))
+            return word
+
+        return check
+
+    def at_least(least: int) -> Callable[[int], int]:
+        def check(number: int) -> int:
+            if number < least:
+                raise UsageError(f"{number} is less than {least}")
+            return number
+
+        return check
+
+    def schema(word: str) -> str:
+        if word != SCHEMA:
+            raise UsageError(f"{word!r} is not {SCHEMA!r}, the only one that this Holdfast reads")
+        return word
+
+    reader.take("schema", str, SCHEMA, schema)
+    system = reader.take("system", str, "", one_of(known.systems, "system"))
+    if not system and "system" not in table:
+        problems.append(f"{where}: no system; give one of {', '.join(sorted(known.systems))}")
+    plan = Plan(
+        system=system,
+        backend=reader.take("backend", str, "local", one_of(known.backends, "backend")),
+        workload=reader.take(
+            "workload", str, "critical-section", one_of(known.workloads, "workload")
+        ),
+        resource=reader.take("resource", str, "", one_of(known.resources, "resource")),
+        seed=reader.take("seed", int, 0, at_least(0)),
+        time_ns=reader.take("time", str, 30 * SECOND, _positive),
+        lease_ns=reader.take("lease", str, 2 * SECOND, _positive),
+        nodes=reader.take("nodes", int, 3, at_least(1)),
+        clients=reader.take("clients", int, 5, at_least(1)),
+        locks=reader.take("locks", int, 1, at_least(1)),
+        options=reader.take("options", dict, {}, _texts),
+        nemeses=reader.take("nemesis", list, (), lambda v: _nemeses(v, known, where)),
+        faults=reader.take("fault", list, (), lambda v: _faults(v, known, where)),
+        must=reader.take("must", list, (), _properties),
+    )
+    reader.finish()
+    if problems:
+        raise UsageError(*(line for problem in problems for line in problem.split("\n")))
+    return plan
+
+
+def _positive(text: str) -> int:
+    span = duration_ns(text)
+    if span <= 0:
+        raise UsageError(f"{text!r} is not longer than nothing")
+    return span
+
+
+def _properties(names: Sequence[Any]) -> tuple[str, ...]:
+    problems = [
+        suggest(str(name), PROPERTIES, "property") for name in names if name not in PROPERTIES
+    ]
+    if problems:
+        raise UsageError(*problems)
+    return tuple(dict.fromkeys(names))
+
+
+def _texts(table: Mapping[str, Any]) -> dict[str, str]:
+    return {str(name): _text(value) for name, value in table.items()}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _nemeses(rows: Sequence[Any], known: Known, where: str) -> Any:
+    found, problems = [], []
+    for n, row in enumerate(rows, 1):
+        options = _texts(row) if isinstance(row, dict) else {}
+        name = options.pop("name", "")
+        if name not in known.nemeses:
+            problems.append(f"nemesis {n}: {suggest(name, known.nemeses, 'nemesis')}")
+        found.append((name, options))
+    if problems:
+        raise UsageError(*problems)
+    return tuple(found)
+
+
+def _faults(rows: Sequence[Any], known: Known, where: str) -> Any:
+    found, problems = [], []
+    for n, row in enumerate(rows, 1):
+        row = _texts(row) if isinstance(row, dict) else {}
+        do, ident = row.pop("do", ""), row.pop("id", f"f{n}")
+        try:
+            if do not in known.nemeses:
+                raise UsageError(suggest(do, known.nemeses, "nemesis"))
+            at_ns, for_ns = duration_ns(row.pop("at", "")), duration_ns(row.pop("for", ""))
+            fault = Fault(
+                id=ident,
+                do=do,
+                target=row.pop("target", "one"),
+                at_ns=at_ns,
+                for_ns=for_ns,
+                params=row,
+            )
+            found.append(fault)
+        except UsageError as error:
+            problems.append(f"fault {n} ({ident}): {error}")
+    if problems:
+        raise UsageError(*problems)
+    return tuple(found)
+
+
+def to_toml(plan: Plan, *, exact: bool) -> str:
+    """The plan as TOML; `exact` leaves the drawn nemeses out and writes only their faults."""
+    lines = [f"schema = {json.dumps(SCHEMA)}"]
+    for name in ("system", "backend", "workload", "resource"):
+        lines.append(f"{name} = {json.dumps(getattr(plan, name))}")
+    for name in ("seed", "nodes", "clients", "locks"):
+        value = getattr(plan, name)
+        # A system without servers has no number of nodes to ask for.
+        lines += [f"{name} = {value}"] if value or name == "seed" else []
+    lines.append(f"time = {json.dumps(duration_text(plan.time_ns))}")
+    lines.append(f"lease = {json.dumps(duration_text(plan.lease_ns))}")
+    lines += [f"must = {json.dumps(list(plan.must))}"] if plan.must else []
+    lines += _table("[options]", plan.options) if plan.options else []
+    for name, options in () if exact else plan.nemeses:
+        lines += _table("[[nemesis]]", {"name": name, **options})
+    for fault in plan.faults:
+        times = {"at": duration_text(fault.at_ns), "for": duration_text(fault.for_ns)}
+        head = {"id": fault.id, "do": fault.do, "target": fault.target}
+        lines += _table("[[fault]]", {**head, **times, **fault.params})
+    return "\n".join(lines) + "\n"
+
+
+def _table(head: str, values: Mapping[str, str]) -> list[str]:
+    rows = [f"{_key(name)} = {json.dumps(value)}" for name, value in values.items()]
+    return ["", head, *rows]
+
+
+def _key(name: str) -> str:
+    return name if _NAME.fullmatch(name) and "." not in name else json.dumps(name)

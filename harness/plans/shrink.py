@@ -1,0 +1,252 @@
+"""Shrinking: from a plan that fails to the smallest one found that fails the same way.
+
+Delta debugging (Zeller and Hildebrandt, 2002) over the faults, with smaller moves around it: the
+time after the finding is cut off, durations are halved, clients, locks and options left out, and
+faults that only the simulator has are replaced where others do.
+Whether a plan fails is asked of an `Attempt`, which knows simulators, clusters and findings; here
+are plans only. Nothing is lost: each smaller failing plan is handed out as soon as it is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from holdfast.harness.core.clock import MILLISECOND
+from holdfast.harness.core.ports import Fault
+from holdfast.harness.plans.plan import Plan
+
+LEAST, FEW, MANY = 2, 4, 16
+"""How many tries a candidate gets: for cosmetics, where much may go at once, for a single fault."""
+SHORT_NS = 20 * MILLISECOND
+ROUNDS = 2
+NETWORK = "sim_network"
+"""The option that says which network a simulated plan meets: chance, no part of the plan's size."""
+KEPT = ("mutant", NETWORK)
+"""Options that are not left out: what is looked for, and the chance in which it was seen."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failing:
+    """A plan that was seen to fail.
+
+    after_ns   when the finding came about, after the start of the run
+    sentence   what it says
+    """
+
+    plan: Plan
+    after_ns: int
+    sentence: str
+
+
+STAND_INS = {"freeze": "pause", "freeze-write": "pause", "torn-write": "kill"}
+"""Faults that only the simulator has, and what comes nearest to them on every backend."""
+
+Attempt = Callable[[Plan, int], Failing | None]
+"""Try a candidate up to so often: how it failed as the first plan did, None if it did not.
+
+The plan that comes back may be another in what is chance, such as the seed of the network."""
+Pass = Callable[[Failing, Attempt], Iterator[Failing]]
+
+
+def shrink(first: Failing, attempt: Attempt) -> Iterator[Failing]:
+    """Ever smaller failing plans, the last one the smallest; ends when no pass finds a smaller one.
+
+    Another round is worth its time only while there is more than one fault. A candidate that did
+    not fail is not tried again.
+    """
+    best, known = first, _Memory(attempt)
+    for _ in range(ROUNDS):
+        before = best
+        for each in PASSES:
+            for smaller in each(best, known):
+                yield (best := smaller)
+        if best is before or len(best.plan.faults) < 2:
+            return
+
+
+class _Memory:
+    """An attempt that remembers how often a candidate was tried in vain."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._vain: dict[str, int] = {}
+
+    def __call__(self, plan: Plan, tries: int) -> Failing | None:
+        options = {name: text for name, text in plan.options.items() if name != NETWORK}
+        name = repr(replace(plan, options=options))
+        if self._vain.get(name, 0) >= tries:
+            return None
+        failing = self._attempt(plan, tries)
+        if failing is None:
+            self._vain[name] = tries
+        return failing
+
+
+# The passes
+
+
+def cut_time(best: Failing, attempt: Attempt) -> Iterator[Failing]:
+    """End the run soon after the finding, without the faults that come later."""
+    while True:
+        plan, after_ns = best.plan, best.after_ns
+        ends = (after_ns + 50 * MILLISECOND, after_ns + plan.lease_ns, plan.time_ns // 2)
+        for end_ns in (_rounded(end, 100 * MILLISECOND) for end in ends):
+            if end_ns <= plan.time_ns * 9 // 10:
+                faults = tuple(fault for fault in plan.faults if fault.at_ns < end_ns)
+                shorter = attempt(replace(plan, time_ns=end_ns, faults=faults), FEW)
+                if shorter is not None:
+                    break
+        else:
+            return
+        yield (best := shorter)
+
+
+def drop_faults(best: Failing, attempt: Attempt) -> Iterator[Failing]:
+    """Delta debugging: all at once, parts and their complements, then each by itself."""
+    faults = list(best.plan.faults)
+    pieces = 1
+    while faults:
+        tries = MANY if pieces >= len(faults) else FEW
+        for rest in _rests(faults, pieces):
+            smaller = attempt(replace(best.plan, faults=tuple(rest)), tries)
+            if smaller is not None:
+                yield (best := smaller)
+                for best in cut_time(smaller, attempt):
+                    yield best
+                faults = list(best.plan.faults)
+                pieces = max(1, min(pieces - 1, len(faults)))
+                break
+        else:
+            if pieces >= len(faults):
+                return
+            pieces = min(len(faults), 2 * pieces)
+
+
+def _rests(faults: Sequence[Fault], pieces: int) -> Iterator[list[Fault]]:
+    """What is left without each of so many parts, then each part alone; the late ones first, for a
+    finding comes of what was just before it."""
+    edges = [n * len(faults) // pieces for n in range(pieces + 1)]
+    parts = list(pairwise(edges))
+    for begin, end in parts:
+        yield [*faults[:begin], *faults[end:]]
+    if pieces > 2:
+        for begin, end in reversed(parts):
+            yield list(faults[begin:end])
+
+
+def earlier(best: Failing, attempt: Attempt) -> Iterator[Failing]:
+    """Move all faults towards the beginning, by as much as the run then is shorter."""
+    while best.plan.faults:
+        plan = best.plan
+        by_ns = plan.faults[0].at_ns // 2 // MILLISECOND * MILLISECOND
+        if by_ns < 100 * MILLISECOND:
+            return
+        faults = tuple(replace(fault, at_ns=fault.at_ns - by_ns) for fault in plan.faults)
+        time_ns = max(SHORT_NS, plan.time_ns - by_ns)
+        sooner = attempt(replace(plan, faults=faults, time_ns=time_ns), FEW)
+        if sooner is None:
+            return
+        yield (best := sooner)
+
+
+def fewer_parties(best: Failing, attempt: Attempt) -> Iterator[Failing]:
+    """As few locks, clients and servers as will do."""
+    for name in ("locks", "clients", "nodes"):
+        now = getattr(best.plan, name)
+        for number in sorted({1, 2, 3, max(1, now - 1)}):
+            if number >= now:
+                break
+            smaller = attempt(_with(best.plan, name, number), FEW)
+            if smaller is not None:
+                yield (best := smaller)
+                break
+
+
+def shorter_faults(best: Failing, attempt: Attempt) -> Iterator[Failing]:
+    """Halve how long each fault lasts, as often as it goes."""
+    for n in range(len(best.plan.faults)):
+        while best.plan.faults[n].for_ns >= 2 * SHORT_NS:
+            fault = best.plan.faults[n]
+            half = replace(fault, for_ns=_rounded(fault.for_ns // 2, MILLISECOND))
+            smaller = attempt(_with_fault(best.plan, n, half), FEW)
+            if smaller is None:
+                break
+            yield (best := smaller)
+
+
+def common_faults(best: Failing, attempt: Attempt) -> Iterator[Failing]:
+    """Faults that every backend has, where they do as well: such a plan runs on containers too."""
+    for n, fault in enumerate(best.plan.faults):
+        if fault.do in STAND_INS:
+            # Its id stays, for whom it hits is drawn by that.
+            common = replace(fault, do=STAND_INS[fault.do], params={})
+            same = attempt(_with_fault(best.plan, n, common), FEW)
+            if same is not None:
+                yield (best := same)
+
+
+def round_times(best: Failing, attempt: Attempt) -> Iterator[Failing]:
+    """Times that a person can read."""
+    for step_ns in (100 * MILLISECOND, 10 * MILLISECOND, MILLISECOND):
+        faults = tuple(
+            replace(
+                fault,
+                at_ns=_rounded(fault.at_ns, step_ns),
+                for_ns=_rounded(fault.for_ns, step_ns),
+            )
+            for fault in best.plan.faults
+        )
+        rounded = replace(best.plan, faults=faults, time_ns=_rounded(best.plan.time_ns, step_ns))
+        if rounded == best.plan:
+            return
+        plain = attempt(rounded, LEAST)
+        if plain is not None:
+            yield plain
+            return
+
+
+def fewer_options(best: Failing, attempt: Attempt) -> Iterator[Failing]:
+    """Leave options at their defaults: all of them, those of the simulated world, one by one."""
+    names = [name for name in best.plan.options if name not in KEPT]
+    world = [name for name in names if name.startswith("sim_")]
+    for gone in (names, world, *([name] for name in names)):
+        if not gone or any(name not in best.plan.options for name in gone):
+            continue
+        left = {name: text for name, text in best.plan.options.items() if name not in gone}
+        plainer = attempt(replace(best.plan, options=left), LEAST)
+        if plainer is not None:
+            yield (best := plainer)
+
+
+PASSES: Sequence[Pass] = (
+    cut_time,
+    fewer_parties,
+    drop_faults,
+    earlier,
+    fewer_parties,
+    cut_time,
+    common_faults,
+    shorter_faults,
+    round_times,
+    fewer_options,
+    cut_time,
+    earlier,
+)
+
+
+def _with(plan: Plan, name: str, number: int) -> Plan:
+    fewer: Mapping[str, Any] = {name: number}
+    return replace(plan, **fewer)
+
+
+def _with_fault(plan: Plan, n: int, fault: Fault) -> Plan:
+    """The plan with another fault in the place of its n-th."""
+    return replace(plan, faults=(*plan.faults[:n], fault, *plan.faults[n + 1 :]))
+
+
+def _rounded(span_ns: int, step_ns: int) -> int:
+    """Up to a whole number of steps."""
+    return -(-span_ns // step_ns) * step_ns

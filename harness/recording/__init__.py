@@ -1,0 +1,1 @@
+"""How operations are recorded: memory-mapped segments, socket timestamps, clock synchronisation."""

@@ -1,0 +1,308 @@
+"""The recorder: one writer, one memory-mapped file, one row per op.
+
+The kernel keeps what was stored into the map when the writer is killed, so no acknowledged event
+is lost at SIGKILL. The status byte is stored last: a row is either whole or not there, and an op
+whose writer died stays INVOKED, which is what "unknown" means. Standard library only.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import mmap
+import os
+import struct
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import CLOCK_BOOTTIME, clock_gettime_ns
+from types import TracebackType
+from typing import Any
+
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.operations import (
+    CAME,
+    LEFT,
+    LONGEST_STAMP,
+    NO_TOKEN,
+    ROW_BYTES,
+    ROW_FORMAT,
+    Op,
+    Stamped,
+    Status,
+)
+
+MAGIC = b"HOLDFAST"
+SCHEMA = 1
+HEADER_BYTES = 4096
+STATE_AT = 24
+ROWS_AT = 32
+STAMPS_AT = 40
+META_AT = 64
+SEGMENT_ROWS = 1 << 15
+
+OPENED, READY, IDLE, DONE, DIED_ON_PURPOSE = 0, 1, 2, 3, 4
+"""What a writer says of itself in the header: opened its file; may be told to go; finished what it
+had begun; closed cleanly; stopped dead because its workload wanted an owner that dies."""
+
+_HEAD = struct.Struct("<8sIIII")
+_CALL_EDGE = struct.Struct("<q8xqqq8xqq8xII4xIBxBB4x")
+"""The columns that are known at the call edge, in the order of events.ROW_FORMAT; the rest is 0."""
+assert _CALL_EDGE.size == struct.calcsize(ROW_FORMAT) == ROW_BYTES
+_INVOKED = int(Status.INVOKED)
+_RET, _TOKEN, _RES, _TX, _RX, _ERR, _FLAGS, _STATUS, _SPENT = 1, 3, 5, 16, 17, 20, 89, 91, 23
+_ANSWERED = (Status.OK, Status.NOT_OWNER)
+"""What only the service can have said. Other outcomes may have come about on our side."""
+_WORDS = ROW_BYTES // 8
+_SHARED_AND_PRESENT = mmap.MAP_SHARED | mmap.MAP_POPULATE
+
+
+def segment_path(directory: Path, writer: str, part: int) -> Path:
+    """Where the part-th segment of a writer lies: `c1.seg`, `c1+1.seg`, `c1+2.seg` ..."""
+    return directory / (f"{writer}.seg" if part == 0 else f"{writer}+{part}.seg")
+
+
+def write_closed(
+    directory: Path, meta: Mapping[str, Any], strings: Sequence[str], rows: bytes
+) -> None:
+    """The segments of a writer that kept its rows in memory, as if it had closed them here.
+
+    meta["writer"] names it; `strings` begin with the empty one; `rows` are packed as
+    `events.ROW_FORMAT` has them.
+    """
+    writer = str(meta["writer"])
+    lines = b"".join(json.dumps(text).encode() + b"\n" for text in strings[1:])
+    (directory / f"{writer}.strings").write_bytes(lines)
+    described = json.dumps(dict(meta)).encode()
+    part_bytes = SEGMENT_ROWS * ROW_BYTES
+    for part in range(max(1, -(-len(rows) // part_bytes))):
+        kept = rows[part * part_bytes : (part + 1) * part_bytes]
+        head = bytearray(HEADER_BYTES)
+        _HEAD.pack_into(head, 0, MAGIC, SCHEMA, ROW_BYTES, SEGMENT_ROWS, part * SEGMENT_ROWS)
+        head[STATE_AT] = DONE
+        struct.pack_into("<Q", head, ROWS_AT, len(kept) // ROW_BYTES + 1)
+        head[META_AT : META_AT + len(described)] = described
+        segment_path(directory, writer, part).write_bytes(bytes(head) + kept)
+
+
+class _Segment:
+    """One preallocated file and the three views through which rows are stored."""
+
+    __slots__ = ("_map", "_path", "first_row", "halves", "rows", "words")
+
+    def __init__(self, path: Path, first_row: int, meta: bytes) -> None:
+        size = HEADER_BYTES + SEGMENT_ROWS * ROW_BYTES
+        fresh = path.with_suffix(".new")
+        try:
+            with fresh.open("x+b") as file:
+                # A hole that the disk cannot fill would kill the writer by SIGBUS: ask now.
+                os.posix_fallocate(file.fileno(), 0, size)
+                # Pages are made present and writable now: the first op on each would pay otherwise.
+                self._map = mmap.mmap(file.fileno(), size, flags=_SHARED_AND_PRESENT)
+                for page in range(0, size, mmap.PAGESIZE):
+                    self._map[page] = 0
+        except OSError as error:
+            raise EnvironmentFailed(f"{path}: cannot record here: {error}") from error
+        self._path = path
+        self.first_row = first_row
+        _HEAD.pack_into(self._map, 0, MAGIC, SCHEMA, ROW_BYTES, SEGMENT_ROWS, first_row)
+        self._map[META_AT : META_AT + len(meta)] = meta
+        # Readers look while we write: the file gets its name when its head is whole.
+        fresh.replace(path)
+        self.rows = memoryview(self._map)[HEADER_BYTES:]
+        self.words = self.rows.cast("q")
+        self.halves = self.rows.cast("I")
+
+    def set_state(self, state: int) -> None:
+        self._map[STATE_AT] = state
+
+    def set_stamps(self, until_ns: int) -> None:
+        struct.pack_into("<q", self._map, STAMPS_AT, until_ns)
+
+    def close(self, used: int) -> None:
+        for view in (self.words, self.halves, self.rows):
+            view.release()
+        # First cut, then say so: a writer killed in between leaves an open file, not a false one.
+        os.truncate(self._path, HEADER_BYTES + used * ROW_BYTES)
+        struct.pack_into("<Q", self._map, ROWS_AT, used + 1)
+        self._map.close()
+
+
+class Recorder:
+    """Appends rows for one writer. Threads may share it; processes may not.
+
+    `meta` is stored as JSON in the header: which node, which logical clients.
+    """
+
+    __slots__ = (
+        "_directory",
+        "_growing",
+        "_last",
+        "_meta",
+        "_numbers",
+        "_parts",
+        "_state",
+        "_strings",
+        "_text",
+        "_writer",
+    )
+
+    def __init__(self, directory: Path, writer: str, meta: Mapping[str, Any]) -> None:
+        self._directory = directory
+        self._writer = writer
+        self._meta = json.dumps({"writer": writer, **meta}).encode()
+        if len(self._meta) > HEADER_BYTES - META_AT - 1:
+            raise EnvironmentFailed(f"recorder {writer}: {len(self._meta)} bytes of metadata")
+        self._numbers = itertools.count()
+        self._strings: dict[str, int] = {"": 0}
+        self._text = os.open(
+            directory / f"{writer}.strings", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644
+        )
+        self._state = OPENED
+        self._growing = threading.Lock()
+        self._last = _Segment(segment_path(directory, writer, 0), 0, self._meta)
+        self._parts = [self._last]
+
+    def intern(self, text: str) -> int:
+        """The number of a string, written to the side file before any row can name it."""
+        known = self._strings.get(text)
+        if known is None:
+            line = json.dumps(text[:4096]).encode() + b"\n"
+            os.write(self._text, line)
+            known = self._strings[text] = len(self._strings)
+        return known
+
+    def invoke(
+        self,
+        f: Op,
+        process: int,
+        key: int,
+        *,
+        attempt: int = 0,
+        token: int = NO_TOKEN,
+        arg: int = 0,
+        aux: int = 0,
+        op: int = 0,
+        mode: int = 0,
+        late: int = 0,
+    ) -> int:
+        """Store the call edge, stamped as late as can be; the row number is its identity."""
+        number = next(self._numbers)
+        segment = self._last
+        at = number - segment.first_row
+        if not 0 <= at < SEGMENT_ROWS:
+            segment, at = self._place(number)
+        _CALL_EDGE.pack_into(
+            segment.rows,
+            at * ROW_BYTES,
+            clock_gettime_ns(CLOCK_BOOTTIME),
+            attempt,
+            token,
+            arg,
+            aux,
+            op,
+            process,
+            key,
+            late,
+            f,
+            mode,
+            _INVOKED,
+        )
+        return number
+
+    def complete(
+        self,
+        number: int,
+        status: Status,
+        *,
+        token: int | None = None,
+        res: int = 0,
+        err: int = 0,
+        spent: int = 0,
+        stamped: Stamped | None = None,
+    ) -> int:
+        """Store the return edge; the status byte makes it count. Returns the stamp."""
+        t_ret = clock_gettime_ns(CLOCK_BOOTTIME)
+        segment = self._last
+        at = number - segment.first_row
+        if not 0 <= at < SEGMENT_ROWS:
+            segment, at = self._place(number)
+        word = at * _WORDS
+        words = segment.words
+        words[word + _RET] = t_ret
+        if token is not None:
+            words[word + _TOKEN] = token
+        if res:
+            words[word + _RES] = res
+        if err:
+            segment.halves[2 * word + _ERR] = err
+        if spent:
+            segment.halves[2 * word + _SPENT] = spent
+        if stamped is not None:
+            _narrow(segment, at, stamped(words[word], t_ret), status)
+        segment.rows[at * ROW_BYTES + _STATUS] = status
+        return t_ret
+
+    def stamps_good(self, until_ns: int) -> None:
+        """Kernel stamps count in rows that were over by then."""
+        self._parts[0].set_stamps(until_ns)
+
+    def drop_stamps(self, since_ns: int) -> None:
+        """Kernel stamps do not count in rows that were over since then, as far as written."""
+        for segment in self._parts:
+            for at in range(SEGMENT_ROWS):
+                if segment.words[at * _WORDS + _RET] >= since_ns:
+                    segment.rows[at * ROW_BYTES + _FLAGS] = 0
+
+    def tell(self, state: int) -> None:
+        """Say in the header how far this writer is; the driver reads it there."""
+        self._state = state
+        for segment in self._parts:
+            segment.set_state(state)
+
+    def close(self) -> None:
+        """Cut the file to the rows it has and note their number, so that truncation shows."""
+        total = next(self._numbers)
+        for part, segment in enumerate(self._parts):
+            segment.close(max(0, min(SEGMENT_ROWS, total - part * SEGMENT_ROWS)))
+        os.close(self._text)
+
+    def _place(self, number: int) -> tuple[_Segment, int]:
+        """The segment of a row that is not in the last one, or is the first of a new one."""
+        part, at = divmod(number, SEGMENT_ROWS)
+        return (self._parts[part] if part < len(self._parts) else self._extend(part)), at
+
+    def _extend(self, part: int) -> _Segment:
+        with self._growing:
+            if part < len(self._parts):
+                return self._parts[part]
+            path = segment_path(self._directory, self._writer, part)
+            segment = _Segment(path, part * SEGMENT_ROWS, self._meta)
+            segment.set_state(self._state)
+            self._parts.append(segment)
+            self._last = segment
+            return segment
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _narrow(segment: _Segment, at: int, edges: tuple[int, int], status: Status) -> None:
+    """Store when the request left and its answer came, as distances from the call's edges."""
+    left, came = edges
+    half, word, flags = 2 * at * _WORDS, at * _WORDS, 0
+    if left:
+        segment.halves[half + _TX] = min(left - segment.words[word], LONGEST_STAMP)
+        flags = LEFT
+    if came and status in _ANSWERED:
+        segment.halves[half + _RX] = min(segment.words[word + _RET] - came, LONGEST_STAMP)
+        flags |= CAME
+    segment.rows[at * ROW_BYTES + _FLAGS] = flags

@@ -1,0 +1,306 @@
+"""Sockets that carry the kernel's stamps of when a request left and when its answer arrived.
+
+A request cannot take effect before its last byte has left, nor after its answer has come. A busy
+interpreter notes both edges of a call milliseconds wide of that; the kernel does not. `install`
+puts such sockets where every library finds its own, in `socket.socket`; libraries stay unmodified.
+Where one goes around it (its own event loop in C, another protocol library, TLS over a blocking
+socket) no stamp comes, and the edges of the call stay. Standard library only.
+"""
+
+from __future__ import annotations
+
+import _socket
+import contextlib
+import contextvars
+import socket
+import struct
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from holdfast.harness.core.ports import CLIENT
+
+SO_TIMESTAMPING = 37
+TX_SOFTWARE, RX_SOFTWARE, SOFTWARE, OPT_ID, OPT_TSONLY = 1 << 1, 1 << 3, 1 << 4, 1 << 7, 1 << 11
+WANTED = TX_SOFTWARE | RX_SOFTWARE | SOFTWARE | OPT_ID | OPT_TSONLY
+"""Stamps by software, named by the number of the last byte sent, without the packet's content."""
+
+MSG_ERRQUEUE = 0x2000
+LONGEST_SEND = 1400
+"""What fits one packet leaves at once. Of a longer send the first byte leaves before the stamp."""
+
+_SPACE = socket.CMSG_SPACE(48) + socket.CMSG_SPACE(64)
+_SECONDS = struct.Struct("qq")
+_NUMBER = struct.Struct("12xI")
+"""of a struct sock_extended_err: ee_data, which holds the number of the byte"""
+
+
+class Edges(NamedTuple):
+    """Of one op, ns on the kernel's wall clock: its first send, its last answer. 0: not known."""
+
+    sent: int
+    arrived: int
+
+
+NO_EDGES = Edges(0, 0)
+
+
+class Span:
+    """What the sockets saw of one op: of what its thread or task sent while its block ran."""
+
+    __slots__ = ("_before", "begun", "sent", "sockets")
+
+    def __init__(self) -> None:
+        self.begun = False
+        self.sent = 0
+        self.sockets: list[StampedSocket] = []
+
+    def __enter__(self) -> Span:
+        self._before = _current.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _current.reset(self._before)
+
+    def edges(self) -> Edges:
+        """The op's own edges; none where a socket was used that cannot be trusted for it."""
+        arrived = 0
+        for plug in self.sockets:
+            if plug.spoilt or plug.arrived < 0:
+                return NO_EDGES
+            arrived = max(arrived, plug.arrived)
+        return Edges(self.sent, arrived)
+
+
+class WideSpan(Span):
+    """An op whose client sends from threads of its own: all stamped sockets count for it, those too
+    that are closed before it is over."""
+
+    __slots__ = ("_arrived", "_unsure")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._arrived = 0
+        self._unsure = False
+
+    def __enter__(self) -> Span:
+        _wide.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _wide.remove(self)
+
+    def ended(self, plug: StampedSocket) -> None:
+        """A socket is closed, and what it knows goes with it."""
+        self._unsure |= plug.spoilt or plug.arrived < 0
+        self._arrived = max(self._arrived, plug.arrived)
+
+    def edges(self) -> Edges:
+        self.sockets = list(_plugs)
+        sent, arrived = super().edges()
+        return NO_EDGES if self._unsure or not sent else Edges(sent, max(arrived, self._arrived))
+
+
+_current: contextvars.ContextVar[Span | None] = contextvars.ContextVar("op", default=None)
+_wide: list[WideSpan] = []
+_plugs: weakref.WeakSet[StampedSocket] = weakref.WeakSet()
+
+
+def span(wire: str) -> Span:
+    """The op of a client that speaks so (`ports.WiredLockClient`), while its block runs."""
+    return WideSpan() if wire == CLIENT else Span()
+
+
+class StampedSocket(socket.socket):
+    """A stream socket over IP that asks for stamps from its first byte on; others are as ever.
+
+    arrived   stamp of the last bytes that were read, 0: none yet, -1: they came without one
+    spoilt    it was used in a way that leaves stamps without their op
+    """
+
+    __slots__ = ("_armed", "_errors", "_owed", "_sending", "_sent", "arrived", "spoilt")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._errors: _socket.socket | None = None
+        super().__init__(*args, **kwargs)
+        stream = self.family in (socket.AF_INET, socket.AF_INET6) and self.type & 0xF == 1
+        self._armed = not stream
+        self._owed: dict[int, list[Span]] = {}
+        self._sending = False
+        self._sent = 0
+        self.arrived = 0
+        self.spoilt = False
+
+    def _arm(self) -> None:
+        """Only now, connected: the kernel counts bytes from where it was asked to."""
+        self._armed = True
+        try:
+            self.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, WANTED)
+        except OSError:
+            return
+        # A timeout makes Python wait for readability before it asks for an error. This second
+        # object has none; it never owns the number.
+        self._errors = _socket.socket(fileno=self.fileno())
+        _plugs.add(self)
+
+    def send(self, data: Any, flags: int = 0, /) -> int:
+        if not self._armed:
+            self._arm()
+        if self._errors is None:
+            return super().send(data, flags)
+        return self._stamped(_socket.socket.send, data, flags)
+
+    def sendall(self, data: Any, flags: int = 0, /) -> None:
+        if not self._armed:
+            self._arm()
+        if self._errors is None:
+            super().sendall(data, flags)
+            return
+        self._stamped(_socket.socket.sendall, data, flags)
+
+    def _stamped(self, send: Callable[..., int | None], data: Any, flags: int) -> int:
+        """Send, and fetch the stamp, which on a local network is there when the call is back."""
+        size = len(data)
+        if self._sending:
+            self.spoilt = True
+        self._sending = True
+        mine = self._joining(size)
+        sent = 0
+        try:
+            told = send(self, data, flags)
+            sent = size if told is None else told
+        finally:
+            self._sending = False
+            self._sent += sent
+            # What was not sent now leaves later, from somewhere else.
+            self.spoilt |= sent != size
+        last = (self._sent - 1) & 0xFFFFFFFF
+        if mine:
+            self._owed[last] = mine
+        self._drain(last)
+        return sent
+
+    def _joining(self, size: int) -> list[Span]:
+        """The ops that this send begins."""
+        current = _current.get()
+        if not _wide and (current is None or (current.begun and self in current.sockets)):
+            return []
+        if current is not None and self not in current.sockets:
+            current.sockets.append(self)
+        mine = [one for one in (current, *_wide) if one is not None and not one.begun]
+        for one in mine:
+            one.begun = True
+        return mine if size <= LONGEST_SEND else []
+
+    def _drain(self, last: int = -1) -> None:
+        """Take stamps from the error queue, up to the one that is awaited."""
+        errors = self._errors
+        assert errors is not None, "only armed sockets are drained"
+        try:
+            while True:
+                _, notes, _, _ = errors.recvmsg(0, _SPACE, MSG_ERRQUEUE)
+                stamp, number = 0, -1
+                for level, kind, raw in notes:
+                    if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPING:
+                        seconds, rest = _SECONDS.unpack_from(raw)
+                        stamp = seconds * 1_000_000_000 + rest
+                    elif level != socket.SOL_SOCKET:
+                        (number,) = _NUMBER.unpack_from(raw)
+                for one in self._owed.pop(number, ()) if stamp else ():
+                    one.sent = stamp
+                if number == last:
+                    return
+        except OSError:
+            return
+
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        if self._errors is None or flags:
+            return super().recv(size, flags)
+        if self._owed:
+            self._drain()
+        data, notes, _, _ = super().recvmsg(size, _SPACE)
+        if data:
+            self._note(notes)
+        return data
+
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+        if self._errors is None or flags:
+            return super().recv_into(buffer, nbytes, flags)
+        if self._owed:
+            self._drain()
+        space = memoryview(buffer)[:nbytes] if nbytes else buffer
+        got, notes, _, _ = super().recvmsg_into([space], _SPACE)
+        if got:
+            self._note(notes)
+        return got
+
+    def _note(self, notes: list[tuple[int, int, bytes]]) -> None:
+        for level, kind, raw in notes:
+            if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPING:
+                seconds, rest = _SECONDS.unpack_from(raw)
+                if seconds:
+                    self.arrived = seconds * 1_000_000_000 + rest
+                    return
+        self.arrived = -1
+
+    def recvfrom(self, *args: Any, **kwargs: Any) -> Any:
+        self.spoilt = True
+        return super().recvfrom(*args, **kwargs)
+
+    def recvfrom_into(self, *args: Any, **kwargs: Any) -> Any:
+        self.spoilt = True
+        return super().recvfrom_into(*args, **kwargs)
+
+    def recvmsg(self, *args: Any, **kwargs: Any) -> Any:
+        self.spoilt = True
+        return super().recvmsg(*args, **kwargs)
+
+    def recvmsg_into(self, *args: Any, **kwargs: Any) -> Any:
+        self.spoilt = True
+        return super().recvmsg_into(*args, **kwargs)
+
+    def sendmsg(self, *args: Any, **kwargs: Any) -> Any:
+        self.spoilt = True
+        return super().sendmsg(*args, **kwargs)
+
+    def sendto(self, *args: Any, **kwargs: Any) -> Any:
+        self.spoilt = True
+        return super().sendto(*args, **kwargs)
+
+    def sendfile(self, *args: Any, **kwargs: Any) -> Any:
+        self.spoilt = True
+        return super().sendfile(*args, **kwargs)
+
+    def dup(self) -> Any:
+        self.spoilt = True
+        return super().dup()
+
+    def detach(self) -> int:
+        """Whoever takes the number, TLS for one, gets a socket that is as ever."""
+        if self._errors is not None:
+            with contextlib.suppress(OSError):
+                self.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, 0)
+        self._disown()
+        return super().detach()
+
+    def _disown(self) -> None:
+        errors, self._errors = self._errors, None
+        if errors is not None:
+            errors.detach()
+            for one in _wide:
+                one.ended(self)
+
+    def _real_close(self, *args: Any) -> None:
+        self._disown()
+        super()._real_close(*args)  # type: ignore[misc]  # the stubs leave it out
+
+    def __del__(self) -> None:
+        # First the object that must not close, then the one that does.
+        self._disown()
+        if self.fileno() >= 0:
+            _socket.socket.close(self)
+
+
+def install() -> None:
+    """From now on every library of this process makes such sockets."""
+    socket.socket = StampedSocket  # type: ignore[misc]  # the one place where all look for it

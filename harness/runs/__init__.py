@@ -1,0 +1,1 @@
+"""Run directories: layout, registry of running ones, index of finished ones."""

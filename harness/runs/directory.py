@@ -1,0 +1,155 @@
+"""The run directory: what lies where, and how it is read and written."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.harness.core.errors import UsageError
+
+SCHEMA = "holdfast-run/1"
+
+
+@dataclass(frozen=True, slots=True)
+class RunDir:
+    """One run on disk. Everything in it can be read while the run goes on."""
+
+    path: Path
+
+    @property
+    def history(self) -> Path:
+        return self.path / "history"
+
+    @property
+    def manifest(self) -> Path:
+        return self.path / "manifest.json"
+
+    @property
+    def plan(self) -> Path:
+        return self.path / "plan.toml"
+
+    @property
+    def faults(self) -> Path:
+        return self.path / "faults.jsonl"
+
+    @property
+    def times(self) -> Path:
+        return self.path / "times.jsonl"
+
+    @property
+    def verdicts(self) -> Path:
+        return self.path / "verdicts.json"
+
+    @property
+    def phase(self) -> Path:
+        return self.path / "phase"
+
+    @property
+    def code(self) -> Path:
+        return self.path / "code.zip"
+
+    @property
+    def own(self) -> Path:
+        """The user's own file, where the system under test is one, as a module to be imported."""
+        return self.path / "own"
+
+    def log(self, node: str, name: str) -> Path:
+        """Where a process of a node writes what it says; the folder is made."""
+        folder = self.path / "logs" / node
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"{name}.log"
+
+    def read_manifest(self) -> dict[str, Any]:
+        """The manifest. UsageError where there is none, or it is damaged or of a newer schema."""
+        return read_json(self.manifest, SCHEMA)
+
+
+def create(root: Path, name: str) -> RunDir:
+    """A new run directory, and the `latest` link to it."""
+    path = (root / name).absolute()
+    try:
+        (path / "history").mkdir(parents=True)
+        (path / "workers").mkdir()
+        link = root / f".latest-{os.getpid()}"
+        with contextlib.suppress(FileNotFoundError):
+            link.unlink()
+        link.symlink_to(name)
+        link.replace(root / "latest")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot write a run there: {error}; try --out") from error
+    return RunDir(path)
+
+
+def read_json(path: Path, schema: str) -> dict[str, Any]:
+    """An object with a known `schema`, or a UsageError that says what is wrong with the file."""
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise UsageError(f"{path}: not there; is this a run directory of Holdfast?") from error
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from error
+    told = found.get("schema") if isinstance(found, dict) else None
+    if told != schema:
+        name, _, _ = schema.partition("/")
+        newer = isinstance(told, str) and told.startswith(f"{name}/")
+        hint = f"; this Holdfast reads {schema}" + (", a newer one wrote it" if newer else "")
+        raise UsageError(f"{path}: schema is {told!r}{hint}")
+    return dict(found)
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write it whole or not at all."""
+    part = path.with_suffix(path.suffix + ".part")
+    part.write_text(json.dumps(value, indent=1) + "\n")
+    part.replace(path)
+
+
+def append(path: Path, row: Mapping[str, Any]) -> None:
+    """Add one JSON line, in one write, so that a killed writer leaves whole lines."""
+    line = json.dumps(row).encode() + b"\n"
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.write(file, line)
+    finally:
+        os.close(file)
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The JSON lines of a file; a last line without its end is left out."""
+    if not path.exists():
+        return
+    for n, line in enumerate(path.read_bytes().split(b"\n")[:-1], 1):
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise UsageError(f"{path}, line {n}: not JSON: {error}") from error
+        yield row
+
+
+TRAVELS = ("harness", "workloads", "nemesis", "clusters")
+
+
+def pack_code(package: Path, target: Path, own: Path | None = None) -> None:
+    """The code that runs on nodes as one zip, importable through PYTHONPATH.
+
+    `package` is the folder of the installed `holdfast` package, `own` a file to go with it.
+    """
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in [package / "__init__.py", *_python_files(package)]:
+            archive.write(path, Path("holdfast") / path.relative_to(package))
+        if own is not None:
+            archive.write(own, own.name)
+
+
+def _python_files(package: Path) -> Iterator[Path]:
+    for room in TRAVELS:
+        for folder, _, names in os.walk(package / room, followlinks=True):
+            for name in sorted(names):
+                if name.endswith(".py"):
+                    yield Path(folder, name)

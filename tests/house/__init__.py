@@ -1,0 +1,1 @@
+"""What the house rules demand, as tests."""

@@ -1,0 +1,128 @@
+"""The house rules that a machine can check: links, layering, sizes, words."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("harness", "workloads", "nemesis", "checkers", "clusters", "reports")
+SIBLINGS = set(ROOMS) - {"harness"}
+STDLIB_ONLY = (
+    "harness/core/operations.py",
+    "harness/core/ports.py",
+    "harness/core/verdict.py",
+    "harness/core/clock.py",
+    "harness/core/seeds.py",
+    "harness/core/errors.py",
+    "harness/recording/segments.py",
+    "harness/client/context.py",
+    "harness/client/worker.py",
+    "workloads",
+    "nemesis/agent",
+    "harness/core/loading.py",
+    "harness/recording/phase.py",
+    "harness/runs/registry.py",
+    "clusters/backends/processes.py",
+    "clusters/backends/ssh/asker.py",
+    "clusters/backends/ssh/fabric.py",
+    "clusters/backends/ssh/mirror.py",
+    "clusters/backends/ssh/steward.py",
+    "clusters/systems/reference",
+    "clusters/systems/single",
+    "clusters/systems/majority",
+    "clusters/systems/redis/resp.py",
+    "clusters/systems/redlock",
+    "clusters/systems/sessions.py",
+    "clusters/systems/dynamodb",
+    "clusters/systems/postgres/server.py",
+    "clusters/systems/mariadb_row/server.py",
+    "clusters/systems/etcd",
+    "clusters/systems/own",
+    "clusters/systems/program",
+)
+FUNCTION_LINES, FILE_LINES, LINE_WIDTH = 60, 400, 100
+
+
+def sources() -> list[Path]:
+    """Every Python file of the project that git tracks or would track."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "*.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    return [ROOT / name for name in listed if (ROOT / name).is_file()]
+
+
+def imports(path: Path) -> list[str]:
+    """Names of the modules that a file imports, at any depth of nesting."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found.append(node.module or "")
+    return found
+
+
+def test_the_six_links_point_at_the_rooms() -> None:
+    for room in ROOMS:
+        link = ROOT / "src" / "holdfast" / room
+        assert link.is_symlink(), f"{link} is not a link; an editable install needs it"
+        assert link.readlink() == Path("..", "..", room)
+
+
+def test_the_source_archive_names_every_file_of_the_front_door() -> None:
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    named = set(table["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"])
+    files = {f"src/holdfast/{path.name}" for path in (ROOT / "src" / "holdfast").glob("*.py")}
+    assert files <= named
+    assert {"src/holdfast/commands", "src/holdfast/py.typed", *ROOMS} <= named
+
+
+def test_imports_point_one_way() -> None:
+    for path in sources():
+        room = path.relative_to(ROOT).parts[0]
+        if room not in ROOMS:
+            continue
+        for name in imports(path):
+            parts = name.split(".")
+            if parts[0] != "holdfast":
+                continue
+            target = parts[1] if len(parts) > 1 else "front door"
+            assert target in {room, "harness"}, f"{path}: {room} imports {name}"
+            if room == "harness":
+                assert target == "harness", f"{path}: harness imports {name}"
+
+
+def test_what_travels_needs_the_standard_library_only() -> None:
+    import sys
+
+    allowed = sys.stdlib_module_names | {"holdfast"}
+    for entry in STDLIB_ONLY:
+        place = ROOT / entry
+        files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
+        for path in files:
+            for name in imports(path):
+                assert name.split(".")[0] in allowed, f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_file_fits_a_sitting_and_a_function_a_screen(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    assert len(lines) <= FILE_LINES, f"{len(lines)} lines"
+    for n, line in enumerate(lines, 1):
+        assert len(line) <= LINE_WIDTH, f"line {n} is {len(line)} wide"
+    tree = ast.parse("\n".join(lines))
+    assert not lines or ast.get_docstring(tree), "a module begins with one plain sentence"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            size = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert size <= FUNCTION_LINES, f"{node.name} has {size} lines"
