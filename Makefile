@@ -55,7 +55,7 @@ reference: $(VENV)/ready
 
 # The optional compiled pass over lock histories; wants a C compiler.
 kernel: $(VENV)/ready
-	$(BIN)/python -m holdfast.checkers.models.kernel
+	$(BIN)/python -m holdfast.checkers.linearizability.exact.compiled
 
 # Every lock service in containers, without faults and under those that it promises to survive: some
 # six hours at ten minutes a run. Calling it again goes on where it was. The vote of `majority` breaks a

@@ -22,8 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.checkers.models.exact import Rule, conflicts
-from holdfast.checkers.models.lock_columns import LockColumns
+from holdfast.checkers.linearizability.exact.pairing import LockColumns
+from holdfast.checkers.linearizability.exact.rules import Rule, conflicts
 from holdfast.harness.core.operations import NO_TOKEN
 
 ROUNDS = 7

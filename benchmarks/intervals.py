@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.checkers.mutual_exclusion import check
+from holdfast.checkers.properties.mutual_exclusion import check
 from holdfast.clusters.libraries import fetch
 from holdfast.clusters.systems.redis.system import LIBRARIES
 from holdfast.harness.core.case import Case, History, Rows

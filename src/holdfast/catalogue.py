@@ -316,32 +316,32 @@ NEMESES: dict[str, Row] = {
 
 _C = "holdfast.checkers"
 CHECKERS: dict[str, str] = {
-    "mutual-exclusion": f"{_C}.mutual_exclusion:check",
-    "no-stale-write": f"{_C}.stale_write:check",
-    "no-expired-write": f"{_C}.expired_write:check",
-    "no-lost-update": f"{_C}.lost_update:check",
-    "applied-once": f"{_C}.applied_once:check",
-    "exactly-once-job": f"{_C}.exactly_once_job:check",
-    "token-order": f"{_C}.token_order:check",
-    "ownership": f"{_C}.ownership:check",
-    "loss-notice": f"{_C}.loss_notice:check",
-    "deadlock-freedom": f"{_C}.deadlock_freedom:check",
-    "orphan-freedom": f"{_C}.orphan_freedom:check",
-    "no-hung-request": f"{_C}.hung_request:check",
-    "no-multi-lock-deadlock": f"{_C}.multi_lock_deadlock:check",
-    "starvation-freedom": f"{_C}.starvation_freedom:check",
-    "bounded-bypass": f"{_C}.bounded_bypass:check",
-    "no-false-rejection": f"{_C}.no_false_rejection:check",
-    "truthful-queries": f"{_C}.truthful_queries:check",
+    "mutual-exclusion": f"{_C}.properties.mutual_exclusion:check",
+    "no-stale-write": f"{_C}.properties.no_stale_write:check",
+    "no-expired-write": f"{_C}.properties.no_expired_write:check",
+    "no-lost-update": f"{_C}.properties.no_lost_update:check",
+    "applied-once": f"{_C}.properties.applied_once:check",
+    "exactly-once-job": f"{_C}.properties.exactly_once_job:check",
+    "token-order": f"{_C}.properties.token_order:check",
+    "ownership": f"{_C}.properties.ownership:check",
+    "loss-notice": f"{_C}.properties.loss_notice:check",
+    "deadlock-freedom": f"{_C}.properties.deadlock_freedom:check",
+    "orphan-freedom": f"{_C}.properties.orphan_freedom:check",
+    "no-hung-request": f"{_C}.properties.no_hung_request:check",
+    "no-multi-lock-deadlock": f"{_C}.properties.no_multi_lock_deadlock:check",
+    "starvation-freedom": f"{_C}.properties.starvation_freedom:check",
+    "bounded-bypass": f"{_C}.properties.bounded_bypass:check",
+    "no-false-rejection": f"{_C}.properties.no_false_rejection:check",
+    "truthful-queries": f"{_C}.properties.truthful_queries:check",
 }
 SIM_OPTIONS = f"{_B}.sim.options:DEFAULTS"
 SIM_KEEP = f"{_B}.sim.left:keep"
 SIM_WRITTEN = f"{_B}.sim.left:written"
 SIM_UNGUARD = f"{_B}.sim.values:unguard"
-EVIDENCE = f"{_C}.evidence:evidence"
-DRAWN = f"{_C}.drawn:drawn"
+EVIDENCE = f"{_C}.evidence.summary:evidence"
+DRAWN = f"{_C}.evidence.plot_data:drawn"
 
-_M = f"{_C}.models"
+_M = f"{_C}.linearizability"
 MODELS: dict[str, Row] = {
     "mutex": Row(entry=f"{_M}.locks:mutex", says="a lock that anybody may free"),
     "owner-mutex": Row(entry=f"{_M}.locks:owner_mutex", says="a lock that its holder alone frees"),

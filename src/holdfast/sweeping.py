@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import simulating
-from holdfast.checkers.calibration import calibration
-from holdfast.checkers.crowding import crowding
+from holdfast.checkers.evidence.contention import crowding
+from holdfast.checkers.evidence.lease_sizing import calibration
 from holdfast.commands import prepare
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.errors import UsageError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.checkers import applied_once
+from holdfast.checkers.properties import applied_once
 from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case, history

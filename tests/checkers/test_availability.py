@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.checkers.availability import availability, partitions, waits
-from holdfast.checkers.formulas import quorum_failure
+from holdfast.checkers.evidence.availability import availability, partitions, waits
+from holdfast.checkers.evidence.formulas import quorum_failure
 from holdfast.harness.core.case import Window
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdfast.checkers.evidence import evidence
+from holdfast.checkers.evidence.summary import evidence
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from tests.checkers.faults import window

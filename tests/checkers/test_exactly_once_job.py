@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checkers.exactly_once_job import check
+from holdfast.checkers.properties.exactly_once_job import check
 from holdfast.harness.core.job_keys import job_key, job_of, mark_key
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case, history

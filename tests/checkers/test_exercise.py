@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.checkers.exercise import NEEDS, Exercise, conclude, exercise
+from holdfast.checkers.coverage.requirements import NEEDS, Exercise, conclude, exercise
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Finding, Verdict
 from tests.checkers.faults import window

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checkers.expired_write import check
+from holdfast.checkers.properties.no_expired_write import check
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.checkers.no_false_rejection import check
+from holdfast.checkers.properties.no_false_rejection import check
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case

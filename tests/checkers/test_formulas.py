@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.checkers.distribution import dist
-from holdfast.checkers.formulas import lease_margin, quorum_failure, utilisation
+from holdfast.checkers.evidence.formulas import lease_margin, quorum_failure, utilisation
+from holdfast.checkers.facts.distribution import dist
 from holdfast.harness.core.seeds import stream
 
 

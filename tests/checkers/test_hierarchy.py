@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast.checkers import bounded_bypass, deadlock_freedom, mutual_exclusion, token_order
-from holdfast.checkers.holds import Attempt, attempts, conflict
-from holdfast.checkers.table import table
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.derive import Attempt, attempts, conflict
+from holdfast.checkers.properties import (
+    bounded_bypass,
+    deadlock_freedom,
+    mutual_exclusion,
+    token_order,
+)
 from holdfast.harness.core.case import Case
 from tests.checkers.shorthand import case
 

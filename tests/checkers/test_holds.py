@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.checkers.holds import INF, Attempt, attempts, by_id, by_lock, conflict
+from holdfast.checkers.holds.derive import INF, Attempt, attempts, by_id, by_lock, conflict
 from holdfast.harness.core.case import Window
 from holdfast.harness.core.clock import SECOND
 from tests.checkers.faults import window

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.checkers.hung_request import check
+from holdfast.checkers.properties.no_hung_request import check
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op

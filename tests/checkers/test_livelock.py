@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise, product
 
-from holdfast.checkers import starvation_freedom
-from holdfast.checkers.livelock import LEAST, livelocks
+from holdfast.checkers.properties import starvation_freedom
+from holdfast.checkers.properties.livelock import LEAST, livelocks
 from tests.checkers.shorthand import case
 
 START = "0a?@0 0a+1@1 2a?@1.5 2Q@1.6 0r?@2 0r+@3 2a+2@3.1 2r?@3.2 2r+@3.3"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checkers.lock_delay import delayed
-from holdfast.checkers.mutual_exclusion import check
+from holdfast.checkers.properties.lock_delay import delayed
+from holdfast.checkers.properties.mutual_exclusion import check
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case

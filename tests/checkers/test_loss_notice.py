@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.checkers import loss_notice
+from holdfast.checkers.properties import loss_notice
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case

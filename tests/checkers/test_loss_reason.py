@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.checkers.loss_notice import check
+from holdfast.checkers.properties.loss_notice import check
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op
 from holdfast.harness.core.seeds import stream

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.checkers.lost_update import check
+from holdfast.checkers.properties.no_lost_update import check
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case, history
 

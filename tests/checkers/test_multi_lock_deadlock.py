@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.checkers import multi_lock_deadlock
+from holdfast.checkers.properties import no_multi_lock_deadlock
 from holdfast.harness.core.operations import Mode, Terms
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.faults import window
@@ -15,12 +15,12 @@ CIRCLE = HELD + "0a?:y 0Q:y 1a?:x 1Q:x 1a-:x@20 0a+3:y@21"
 
 
 def kinds(text: str, **changes: Any) -> list[str]:
-    found = multi_lock_deadlock.check(case(history(text), **changes)).findings
+    found = no_multi_lock_deadlock.check(case(history(text), **changes)).findings
     return [finding.kind for finding in found]
 
 
 def test_two_that_wait_for_each_other_are_a_circle() -> None:
-    (finding,) = multi_lock_deadlock.check(case(CIRCLE)).findings
+    (finding,) = no_multi_lock_deadlock.check(case(CIRCLE)).findings
     assert finding.kind == "multi-lock-deadlock"
     assert "c0 waited for 'y' of c1, c1 waited for 'x' of c0" in finding.sentence
 
@@ -48,7 +48,7 @@ def test_three_may_wait_in_a_circle() -> None:
 def test_readers_of_each_others_locks_are_no_circle() -> None:
     reader = Terms(mode=Mode.SHARED)
     told = case(on(history(CIRCLE), reader, reader))
-    assert multi_lock_deadlock.check(told).findings == ()
+    assert no_multi_lock_deadlock.check(told).findings == ()
 
 
 def test_a_circle_during_a_fault_is_not_judged() -> None:
@@ -56,6 +56,6 @@ def test_a_circle_during_a_fault_is_not_judged() -> None:
 
 
 def test_nobody_who_held_one_lock_and_waited_for_another_is_nothing_known() -> None:
-    verdict = multi_lock_deadlock.check(case("0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2"))
+    verdict = no_multi_lock_deadlock.check(case("0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2"))
     assert verdict.verdict is Verdict.UNKNOWN
     assert "while it held another" in verdict.reason

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.checkers import mutual_exclusion
-from holdfast.checkers.holds import attempts
+from holdfast.checkers.holds.derive import attempts
+from holdfast.checkers.properties import mutual_exclusion
 from holdfast.harness.core.case import History
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status, attempt_id

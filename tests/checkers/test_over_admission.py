@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.checkers import mutual_exclusion
+from holdfast.checkers.properties import mutual_exclusion
 from holdfast.harness.core.operations import PLAIN, Mode, Terms
 from tests.checkers.shorthand import case, history, on
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.checkers import bounded_bypass, starvation_freedom
+from holdfast.checkers.properties import bounded_bypass, starvation_freedom
 from holdfast.harness.core.operations import PLAIN, Mode, Terms
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case, history, on

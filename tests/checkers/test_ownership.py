@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.checkers import ownership
+from holdfast.checkers.properties import ownership
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from tests.checkers.shorthand import case
 

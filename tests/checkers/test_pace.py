@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.checkers.hung_request import check as hung
-from holdfast.checkers.mutual_exclusion import check
-from holdfast.checkers.pace import pace, planned, too_slow
+from holdfast.checkers.coverage.offered_load import pace, planned, too_slow
+from holdfast.checkers.properties.mutual_exclusion import check
+from holdfast.checkers.properties.no_hung_request import check as hung
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.verdict import Verdict

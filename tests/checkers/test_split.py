@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from holdfast import catalogue
-from holdfast.checkers.split import SAID, acquire_split, span_ns
+from holdfast.checkers.facts.latency_breakdown import SAID, acquire_split, span_ns
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op, spent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.checkers.stale_write import check
+from holdfast.checkers.properties.no_stale_write import check
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case, history
 

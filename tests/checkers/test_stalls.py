@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.checkers import deadlock_freedom, orphan_freedom
+from holdfast.checkers.properties import deadlock_freedom, orphan_freedom
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.verdict import Verdict

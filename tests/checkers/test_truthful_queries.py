@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checkers import truthful_queries
+from holdfast.checkers.properties import truthful_queries
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import CHANGED, Op, Status, Terms, attempt_id, carried, spent
 from holdfast.harness.core.verdict import Verdict

@@ -10,7 +10,7 @@ from io import BytesIO
 import pytest
 
 from holdfast import catalogue
-from holdfast.checkers.models.verdicts import Judgement
+from holdfast.checkers.linearizability.judgement import Judgement
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.seeds import stream

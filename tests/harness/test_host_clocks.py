@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast.checkers.mutual_exclusion import check
+from holdfast.checkers.properties.mutual_exclusion import check
 from holdfast.clusters.systems.reference.system import SYSTEM
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import MILLISECOND, SECOND

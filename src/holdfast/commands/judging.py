@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from holdfast import catalogue
-from holdfast.checkers.models.given import given
+from holdfast.checkers.linearizability.user_spec import given
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load, load_file
 from holdfast.harness.core.verdict import Finding, Verdict

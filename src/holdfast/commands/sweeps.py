@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from holdfast import simulating, sweeping
-from holdfast.checkers.calibration import SECTIONS
+from holdfast.checkers.evidence.lease_sizing import SECTIONS
 from holdfast.commands.check_command import RANK
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.sweeping import Step, Sweep

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from holdfast.checkers.deadlock_freedom import check as deadlock
-from holdfast.checkers.expired_write import expired_writes
+from holdfast.checkers.properties.deadlock_freedom import check as deadlock
+from holdfast.checkers.properties.no_expired_write import expired_writes
 from holdfast.harness.core.case import Case, History
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status, attempt_id

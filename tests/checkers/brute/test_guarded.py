@@ -7,15 +7,15 @@ from collections import Counter
 
 import pytest
 
-from holdfast.checkers import (
+from holdfast.checkers.evidence.summary import evidence
+from holdfast.checkers.properties import (
     deadlock_freedom,
-    expired_write,
-    hung_request,
-    lost_update,
+    no_expired_write,
+    no_hung_request,
+    no_lost_update,
+    no_stale_write,
     orphan_freedom,
-    stale_write,
 )
-from holdfast.checkers.evidence import evidence
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.operations import Op, Status
@@ -24,11 +24,11 @@ from holdfast.harness.core.verdict import Verdict
 from tests.checkers.brute.guarded import World
 
 NEVER_ACCUSED = {
-    "no-stale-write": stale_write.check,
-    "no-lost-update": lost_update.check,
+    "no-stale-write": no_stale_write.check,
+    "no-lost-update": no_lost_update.check,
     "deadlock-freedom": deadlock_freedom.check,
     "orphan-freedom": orphan_freedom.check,
-    "no-hung-request": hung_request.check,
+    "no-hung-request": no_hung_request.check,
 }
 
 
@@ -57,7 +57,7 @@ def judge(first: int, n: int) -> Counter[str]:
             verdict = check(judged)
             assert not verdict.findings, (seed, verdict.findings[0])
             verdicts[f"{name} {verdict.verdict}"] += 1
-        accused = {request.row for request, *_ in expired_write.expired_writes(judged)}
+        accused = {request.row for request, *_ in no_expired_write.expired_writes(judged)}
         assert accused <= expired_for_real(world, judged), seed
         verdicts["expired writes"] += len(accused)
         if seed % 10 == 0:
@@ -103,7 +103,7 @@ def test_a_stale_write_is_one_of_an_owner_whom_the_service_had_followed_by_anoth
     found = 0
     for seed in range(20):
         world, judged = run(seed, "unfenced")
-        for request, old, new, _ in stale_write.stale_writes(judged):
+        for request, old, new, _ in no_stale_write.stale_writes(judged):
             assert world.holds[new.id][0] >= world.holds[old.id][1], (seed, request)
             found += 1
     assert found >= 10

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checkers.mutual_exclusion import check
+from holdfast.checkers.properties.mutual_exclusion import check
 from holdfast.harness.core.case import Case, History
 from holdfast.harness.core.seeds import stream
 from tests.checkers.brute.executions import LOCKS, Ask, courses, owner, rows

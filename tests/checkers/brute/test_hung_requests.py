@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from holdfast.checkers.hung_request import check, hung
+from holdfast.checkers.properties.no_hung_request import check, hung
 from holdfast.harness.core.case import Case, History, Window
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, Status, attempt_id

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from holdfast.checkers.exactly_once_job import check
+from holdfast.checkers.properties.exactly_once_job import check
 from holdfast.harness.core.case import Case, History
 from holdfast.harness.core.job_keys import job_key, mark_key
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from holdfast.checkers.mutual_exclusion import check
+from holdfast.checkers.properties.mutual_exclusion import check
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case, history

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from holdfast.checkers import served
-from holdfast.checkers.lost_update import check, lost_updates
+from holdfast.checkers.facts import resource_log
+from holdfast.checkers.properties.no_lost_update import check, lost_updates
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.seeds import stream
@@ -113,6 +113,6 @@ def test_a_write_is_lost_if_and_only_if_it_is_not_contained_in_very_many_runs() 
 
 def test_the_log_of_these_runs_has_the_order_in_which_they_were_made() -> None:
     made = writes(stream(5, "order"))
-    assert [request.version for request in served.requests(told(made))] == [
+    assert [request.version for request in resource_log.requests(told(made))] == [
         write.version for write in made
     ]

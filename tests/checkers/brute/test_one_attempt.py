@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checkers.holds import attempts
-from holdfast.checkers.overlaps import reach
+from holdfast.checkers.holds.derive import attempts
+from holdfast.checkers.holds.overlaps import reach
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from tests.checkers.brute.test_timelines import case_of
 from tests.checkers.brute.timelines import Asked, Call, Rules, holds

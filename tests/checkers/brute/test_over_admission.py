@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from holdfast.checkers.over_admission import over_admissions
+from holdfast.checkers.properties.over_admission import over_admissions
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Mode, Terms

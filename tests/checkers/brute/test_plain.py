@@ -10,9 +10,10 @@ import pytest
 from benchmarks.run_directory import NOT_DRAWN, Shape, write
 
 from holdfast import catalogue
-from holdfast.checkers import mutual_exclusion, ownership, table, token_order
-from holdfast.checkers.holds import attempts
-from holdfast.checkers.table import Table
+from holdfast.checkers.holds import attempt_table
+from holdfast.checkers.holds.attempt_table import Table
+from holdfast.checkers.holds.derive import attempts
+from holdfast.checkers.properties import mutual_exclusion, ownership, token_order
 from holdfast.commands.running import judge_run
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.seeds import stream
@@ -30,12 +31,12 @@ COLUMNS = ("token", "end", "end_row", "why", "known", "proof", "bound", "over", 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """However short a history is, its attempts are derived all at once."""
-    monkeypatch.setattr(table, "FEW", -1)
+    monkeypatch.setattr(attempt_table, "FEW", -1)
 
 
 def same(case: Case) -> int:
     """Compare the two ways; the number of attempts that were plain."""
-    from holdfast.checkers.plain import derive
+    from holdfast.checkers.holds.vectorized import derive
 
     one_by_one = Table(case)
     one_by_one.fill(range(len(one_by_one)), attempts(case))
@@ -83,7 +84,7 @@ def test_findings_are_the_same_both_ways(fault: str, monkeypatch: pytest.MonkeyP
         for checker in (mutual_exclusion, token_order, ownership):
             quick = checker.check(replace(told, memo={}))
             with monkeypatch.context() as changed:
-                changed.setattr(table, "FEW", 1 << 40)
+                changed.setattr(attempt_table, "FEW", 1 << 40)
                 slow = checker.check(replace(told, memo={}))
             assert quick == slow
             found += len(slow.findings)
@@ -103,6 +104,6 @@ def test_a_drawn_run_directory_is_judged_as_it_was_drawn(tmp_path: Path, violati
     assert len(verdicts["mutual-exclusion"]["findings"]) == violation
     manifest, marks = run_dir.read_manifest(), read_lines(run_dir.times)
     case = case_of(manifest, load(run_dir.history), marks, [])
-    assert len(case.history.rows) > table.FEW
+    assert len(case.history.rows) > attempt_table.FEW
     assert same(case) == int(np.size(Table(case).row))
     assert {field.name for field in fields(shape)} == set(manifest["drawn"])

@@ -9,7 +9,7 @@ from itertools import pairwise, product
 
 import pytest
 
-from holdfast.checkers.truthful_queries import check
+from holdfast.checkers.properties.truthful_queries import check
 from holdfast.harness.core.case import History
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, attempt_id, carried, spent

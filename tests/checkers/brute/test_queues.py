@@ -9,8 +9,8 @@ from itertools import product
 
 import pytest
 
-from holdfast.checkers import bounded_bypass, starvation_freedom
-from holdfast.checkers.overtakes import waits
+from holdfast.checkers.facts.overtakes import waits
+from holdfast.checkers.properties import bounded_bypass, starvation_freedom
 from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case, history
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from holdfast.checkers.no_false_rejection import check
-from holdfast.checkers.stalls import SLACK_NS
+from holdfast.checkers.facts.stalls import SLACK_NS
+from holdfast.checkers.properties.no_false_rejection import check
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.seeds import stream

@@ -8,9 +8,9 @@ from itertools import permutations
 
 import pytest
 
-from holdfast.checkers.evidence import evidence
-from holdfast.checkers.serial import edges, shortest_cycle
-from holdfast.checkers.served import Request
+from holdfast.checkers.evidence.serializability import edges, shortest_cycle
+from holdfast.checkers.evidence.summary import evidence
+from holdfast.checkers.facts.resource_log import Request
 from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case
 from tests.checkers.test_lost_update import HANDED_OVER, OVERWRITTEN

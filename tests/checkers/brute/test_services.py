@@ -8,8 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checkers import bounded_bypass, loss_notice, mutual_exclusion, ownership, token_order
-from holdfast.checkers.holds import attempts
+from holdfast.checkers.holds.derive import attempts
+from holdfast.checkers.properties import (
+    bounded_bypass,
+    loss_notice,
+    mutual_exclusion,
+    ownership,
+    token_order,
+)
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict

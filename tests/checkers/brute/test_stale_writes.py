@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from holdfast.checkers.stale_write import check, stale_writes
+from holdfast.checkers.properties.no_stale_write import check, stale_writes
 from holdfast.harness.core.case import Case, History
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status, attempt_id
 from holdfast.harness.core.seeds import stream

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checkers import loss_notice, ownership
-from holdfast.checkers.holds import INF, Attempt, attempts, conflict
-from holdfast.checkers.overlaps import inversions, reach
+from holdfast.checkers.holds.derive import INF, Attempt, attempts, conflict
+from holdfast.checkers.holds.overlaps import inversions, reach
+from holdfast.checkers.properties import loss_notice, ownership
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.operations import NO_TOKEN, Status
 from tests.checkers.brute.clients import run

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from holdfast.checkers import mutual_exclusion, token_order
-from holdfast.checkers.overlaps import overlaps
+from holdfast.checkers.holds.overlaps import overlaps
+from holdfast.checkers.properties import mutual_exclusion, token_order
 from holdfast.harness.core.case import Case, History
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.brute.timelines import Asked, Rules, draw, possible, rows

@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from holdfast.checkers.models import kv, locks, read_write, reentrant, registers, semaphore
-from holdfast.checkers.models.verdicts import Model
+from holdfast.checkers.linearizability import kv, locks, read_write, reentrant, registers, semaphore
+from holdfast.checkers.linearizability.judgement import Model
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.foreign.operations import OPEN

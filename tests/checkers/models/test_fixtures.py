@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast import catalogue
-from holdfast.checkers.models import locks
+from holdfast.checkers.linearizability import locks
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.foreign.read import read_history

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.checkers.models.given import given
+from holdfast.checkers.linearizability.user_spec import given
 from holdfast.commands.judging import judge_file, model_of
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import Status

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from benchmarks.checking import drawn
 
-from holdfast.checkers.models import kernel
-from holdfast.checkers.models.exact import Rule, conflicts
-from holdfast.checkers.models.lock_columns import LockColumns, paired
+from holdfast.checkers.linearizability.exact import compiled
+from holdfast.checkers.linearizability.exact.pairing import LockColumns, paired
+from holdfast.checkers.linearizability.exact.rules import Rule, conflicts
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.seeds import stream
 from tests import needs
@@ -30,13 +30,13 @@ SUITE, POWER = 600, 20_000
 def nothing_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """The exact pass by numpy alone, whatever this user has built."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    kernel._loaded.cache_clear()
+    compiled._loaded.cache_clear()
     yield
-    kernel._loaded.cache_clear()
+    compiled._loaded.cache_clear()
 
 
 def clean(columns: LockColumns, rule: Rule) -> bool:
-    return kernel.clean(columns, leases=rule.leases, tokens=rule.tokens)
+    return compiled.clean(columns, leases=rule.leases, tokens=rule.tokens)
 
 
 def small(name: str, count: int) -> Iterator[LockColumns]:
@@ -51,7 +51,7 @@ def compare(name: str, count: int) -> Counter[tuple[bool, bool]]:
     rule = RULES[name]
     right = [not conflicts(columns, rule) for columns in small(name, count)]
     needs.binary("cc")
-    kernel.build()
+    compiled.build()
     quick = [clean(columns, rule) for columns in small(name, count)]
     return Counter(zip(right, quick, strict=True))
 
@@ -76,7 +76,7 @@ def test_the_same_of_many_more(name: str) -> None:
 @pytest.mark.parametrize("locks", [1, 7])
 def test_a_big_history_is_clean_until_something_is_planted(locks: int) -> None:
     needs.binary("cc")
-    kernel.build()
+    compiled.build()
     for violation in (False, True):
         columns = drawn(20_000, clients=5, locks=locks, unknown=0.2, violation=violation, seed=3)
         for rule in RULES.values():
@@ -95,4 +95,4 @@ def test_without_the_compiled_pass_numpy_says_it_all() -> None:
 def test_without_a_compiler_building_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(EnvironmentFailed, match="install gcc"):
-        kernel.build()
+        compiled.build()

@@ -7,9 +7,9 @@ from collections.abc import Hashable
 import pytest
 
 from holdfast import catalogue
-from holdfast.checkers.models import kv, locks, read_write, reentrant, registers, semaphore
-from holdfast.checkers.models.search import linearizable
-from holdfast.checkers.models.verdicts import Model
+from holdfast.checkers.linearizability import kv, locks, read_write, reentrant, registers, semaphore
+from holdfast.checkers.linearizability.judgement import Model
+from holdfast.checkers.linearizability.search import linearizable
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import Verdict

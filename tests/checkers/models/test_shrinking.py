@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.checkers.models import locks
-from holdfast.checkers.models.exact import Rule
-from holdfast.checkers.models.lock_columns import paired
-from holdfast.checkers.models.locks import EXACT, exactly
-from holdfast.checkers.models.verdicts import Judgement
+from holdfast.checkers.linearizability import locks
+from holdfast.checkers.linearizability.exact.pairing import paired
+from holdfast.checkers.linearizability.exact.rules import Rule
+from holdfast.checkers.linearizability.judgement import Judgement
+from holdfast.checkers.linearizability.locks import EXACT, exactly
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.foreign.operations import OPEN, ForeignOp

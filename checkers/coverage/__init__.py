@@ -1,0 +1,1 @@
+"""Whether a run exercised a property enough for HOLDS."""

@@ -1,0 +1,43 @@
+"""Whether a run was driven at the rate that was planned, and what its latencies leave out."""
+
+from __future__ import annotations
+
+from holdfast.checkers.facts.distribution import dist
+from holdfast.checkers.holds.history_index import column, rows_of, took
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Op, Status
+
+ENOUGH = 0.9
+
+
+def planned(case: Case) -> int:
+    """How many acquires were due from start to stop; 0 without a rate."""
+    rate = int(case.options.get("rate", "0"))
+    return rate * (case.stop_ns - case.start_ns) // SECOND
+
+
+def too_slow(case: Case) -> str | None:
+    """Why the run says nothing about the load that was planned, None if it does."""
+    wanted = planned(case)
+    issued = len(rows_of(case, Op.ACQUIRE, Op.TRY))
+    if issued >= ENOUGH * wanted:
+        return None
+    return (
+        f"driven at {issued / wanted:.0%} of the planned rate, {issued} of {wanted} acquires:"
+        " more clients, more cores or a lower --rate"
+    )
+
+
+def pace(case: Case) -> dict[str, object]:
+    """Planned and issued acquires; how long ok ones took, from their sending and from their due
+    time: what lies between is what those leave out who measure only what they sent."""
+    rows = rows_of(case, Op.ACQUIRE, Op.TRY)
+    done = rows[column(case, "status")[rows] == Status.OK]
+    sent = took(case)[done]
+    return {
+        "planned": planned(case),
+        "issued": len(rows),
+        "from_send_ns": dist(sent),
+        "from_due_ns": dist(sent + 1000 * column(case, "late")[done]),
+    }

@@ -1,0 +1,381 @@
+"""What a run must have met before a property may be said to hold: nothing passes by default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.checkers.coverage.offered_load import too_slow
+from holdfast.checkers.facts import resource_log
+from holdfast.checkers.facts.fault_windows import coverage
+from holdfast.checkers.facts.latency_breakdown import SAID
+from holdfast.checkers.holds.attempt_table import Bools, Table, table
+from holdfast.checkers.holds.hierarchy import below, paths
+from holdfast.checkers.holds.history_index import Indices, column, rows_of
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.job_keys import job_of
+from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
+from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
+
+Met = tuple[dict[str, int], list[str]]
+"""Counts by name, and the reasons why they do not suffice."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Exercise:
+    """What a verdict leans on.
+
+    counts   how often each thing happened that the property is about
+    missing  why HOLDS cannot be said, one plain reason each; empty if it can
+    aside    a part of the property that was not put to the test, told where the rest holds
+    """
+
+    counts: Mapping[str, int]
+    missing: tuple[str, ...]
+    aside: str = ""
+
+
+EXCUSED_BY_MISSING_ROWS = frozenset(
+    {
+        "broken-lease",
+        "double-holder",
+        "expired-owner-write",
+        "deadlock",
+        "livelock",
+        "spurious-refusal",
+        "orphan",
+        "hung-request",
+        "lost-without-notice",
+        "wrong-reason",
+        "job-never-done",
+    }
+)
+"""Kinds of finding that lean on something *not* being in the log: a release that was never sent, an
+answer that never came. A row that is lost could be just that. The other kinds are proved by rows
+that are there, so nothing that is missing can take them back."""
+
+SLOW_NOT_MISSING = (" was not ready ", " was not idle ", " was not done ")
+"""Problems of a run in which somebody was late but wrote down everything. They keep a run from
+passing; they excuse nothing, for a client that hangs is what some properties are about."""
+
+
+def exercise(case: Case, *, needs: Collection[str]) -> Exercise:
+    """Whether a run met what the named needs demand; KeyError for one that is not in NEEDS."""
+    counts: dict[str, int] = {}
+    slow = too_slow(case)
+    missing: list[str] = [slow] if slow else []
+    known: dict[str, Met] = case.memo.setdefault("needs", {})
+    for need in needs:
+        _, met = NEEDS[need]
+        found, lacks = known.get(need) or known.setdefault(need, met(case))
+        counts.update(found)
+        missing += [reason for reason in lacks if reason not in missing]
+    return Exercise(counts=counts, missing=tuple(missing))
+
+
+def conclude(
+    case: Case,
+    prop: str,
+    findings: Sequence[Finding],
+    notes: Sequence[Finding],
+    exercise: Exercise,
+) -> PropertyVerdict:
+    """The verdict of one property: VIOLATED by a finding, UNKNOWN by a lack, else HOLDS.
+
+    A log that lacks rows makes a finding UNKNOWN only where a lost row could explain it.
+    """
+    problems = case.history.problems
+    lost_rows = [p for p in problems if not any(words in p for words in SLOW_NOT_MISSING)]
+    proved = [f for f in findings if not lost_rows or f.kind not in EXCUSED_BY_MISSING_ROWS]
+    if proved:
+        verdict, reason = Verdict.VIOLATED, _count(len(findings), "finding")
+    elif findings:
+        verdict = Verdict.UNKNOWN
+        reason = (
+            f"{_count(len(findings), 'finding')} that a lost row could explain,"
+            f" and the history may be incomplete: {lost_rows[0]}"
+        )
+    elif problems:
+        verdict, reason = Verdict.UNKNOWN, f"the history may be incomplete: {problems[0]}"
+    elif exercise.missing:
+        verdict, reason = Verdict.UNKNOWN, "; ".join(exercise.missing)
+    else:
+        aside = f"; {exercise.aside}" if exercise.aside else ""
+        verdict, reason = Verdict.HOLDS, f"nothing spoke against it{aside}"
+    return PropertyVerdict(
+        property=prop,
+        verdict=verdict,
+        reason=reason,
+        exercised=dict(exercise.counts),
+        findings=tuple(findings),
+        notes=tuple(notes),
+    )
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+def _contention(case: Case) -> Met:
+    plain = table(case).op != Op.PROBE
+    asked = int(plain.sum())
+    waited = int(contended(case, plain).sum())
+    counts = {"acquires": asked, "contended acquires": waited}
+    return counts, [] if waited else [f"no acquire waited: 0 of {asked}"]
+
+
+def contended(case: Case, among: Bools) -> Bools:
+    """Which entries of the table waited: they were told so, or met a conflicting certain hold.
+
+    Only those `among` them are looked at, and only holds of those.
+    """
+    found = table(case)
+    waited = found.queued >= 0
+    for entries in found.by_lock().values():
+        mine = entries[among[entries]]
+        exclusive = found.mode[mine] == Mode.EXCLUSIVE
+        waited[mine[exclusive]] |= _met_a_hold(found, mine[exclusive], mine)
+        waited[mine[~exclusive]] |= _met_a_hold(found, mine[~exclusive], mine[exclusive])
+    return waited & among
+
+
+def _met_a_hold(found: Table, asked: Indices, others: Indices) -> Bools:
+    """Whether a hold that began before the answer to each was open after its call."""
+    held = others[found.certain[others]]
+    if not len(held):
+        return np.zeros(len(asked), bool)
+    held = held[np.argsort(found.ret[held], kind="stable")]
+    last_end = np.maximum.accumulate(found.end[held])
+    before = np.searchsorted(found.ret[held], found.ret[asked])
+    return np.asarray((before > 0) & (last_end[before - 1] > found.inv[asked]))
+
+
+def _judged_holds(case: Case) -> Met:
+    found = table(case)
+    if case.promises.bound == "none":
+        judged = found.certain & (found.ret < found.end)
+    else:
+        judged = found.ok & ((found.known < found.bound) | (found.known < found.proof))
+    grants, n = int(found.ok.sum()), int(judged.sum())
+    counts = {"grants": grants, "judged grants": n}
+    return counts, [] if n else [f"no grant has a hold that can be judged: 0 of {grants}"]
+
+
+def _requests(case: Case) -> Met:
+    log = resource_log.log(case)
+    rows = case.history.rows[log.rows]
+    owners = len(np.unique(rows["attempt"]))
+    lacks = []
+    if owners < 2:
+        lacks.append(f"the resource was asked by {_count(owners, 'attempt')} only")
+    if len(log.unlogged):
+        lacks.append(
+            f"the resource's log lacks {_count(len(log.unlogged), 'request')}"
+            " that it told a client it had accepted"
+        )
+    accepted = int((rows["status"] == Status.OK).sum())
+    return {"requests": len(rows), "accepted requests": accepted}, lacks
+
+
+def _stale_requests(case: Case) -> Met:
+    if case.options.get("resource") not in resource_log.MODES_WITH_TOKENS:
+        return {}, []
+    refused = len(resource_log.stale_refused(case))
+    total = len(resource_log.log(case).rows)
+    lacks = [] if refused else [f"the resource had no stale request to refuse: 0 of {total}"]
+    return {"stale requests refused": refused}, lacks
+
+
+def _updates(case: Case) -> Met:
+    rows = case.history.rows[resource_log.log(case).rows]
+    mask = (rows["f"] == Op.SERVED_WRITE) & (rows["status"] == Status.OK) & (rows["arg"] >= 0)
+    updates = rows[mask]
+    order = np.argsort(updates["key"], kind="stable")
+    keys, owners = updates["key"][order], updates["attempt"][order]
+    after_another = int(((keys[1:] == keys[:-1]) & (owners[1:] != owners[:-1])).sum())
+    counts = {"updates": len(updates), "updates after another owner's": after_another}
+    lacks = [] if after_another else [f"no update followed another owner's: 0 of {len(updates)}"]
+    return counts, lacks
+
+
+def _probes(case: Case) -> Met:
+    found = table(case)
+    asked = set(np.unique(found.key[found.op != Op.PROBE]).tolist())
+    probed = set(np.unique(found.key[found.op == Op.PROBE]).tolist())
+    known = paths(case)
+    tops = [known[key] for key in probed if key in known]
+    met = {key for key in asked if key in known and any(below(known[key], top) for top in tops)}
+    names = sorted(case.history.strings[key] for key in asked - probed - met)
+    lacks = [f"never probed after the run: {', '.join(names)}"] if names else []
+    if not asked and not probed:
+        lacks.append("no lock was ever asked for")
+    return {"probed locks": len(probed)}, lacks
+
+
+def _stale_releases(case: Case) -> Met:
+    asked = rows_of(case, Op.RELEASE, Op.RENEW)
+    refused = int((column(case, "status")[asked] == Status.NOT_OWNER).sum())
+    counts = {"releases and renewals": len(asked), "turned down as not the owner": refused}
+    lacks = [] if refused else [f"nobody but the holder released or renewed: 0 of {len(asked)}"]
+    return counts, lacks
+
+
+def _sharing(case: Case) -> Met:
+    """Only where a lock was asked for to be shared; else it is nothing to speak of."""
+    found = table(case)
+    asked = found.mode != Mode.EXCLUSIVE
+    if not asked.any():
+        return {}, []
+    held = np.flatnonzero(asked & found.certain)
+    held = held[np.lexsort((found.ret[held], found.key[held]))]
+    same = found.key[held][1:] == found.key[held][:-1]
+    together = int((same & (found.ret[held][1:] < found.end[held][:-1])).sum())
+    lacks = [] if together else [f"no two that share a lock held at once: 0 of {int(asked.sum())}"]
+    return {"held at once with another": together}, lacks
+
+
+def _reentries(case: Case) -> Met:
+    """Only where somebody asked to be let in again."""
+    found = table(case)
+    asked = np.flatnonzero(column(case, "op")[found.row] & 1)
+    if not len(asked):
+        return {}, []
+    inside: dict[tuple[int, int], int] = {}
+    again = 0
+    for n in asked[found.certain[asked]].tolist():
+        owner = int(found.process[n]), int(found.key[n])
+        until_ns = inside.get(owner, -1)
+        again += bool(until_ns > found.inv[n])
+        inside[owner] = max(int(found.end[n]), until_ns)
+    lacks = [] if again else [f"nobody was let in again where it held: 0 of {len(asked)}"]
+    return {"let in again": again}, lacks
+
+
+def _queries(case: Case) -> Met:
+    rows = case.history.rows
+    asked = case.history.of(Op.HOLDER, Op.PLACE)
+    answered = rows[asked[rows["status"][asked] == Status.OK]]
+    holders = int(((answered["f"] == Op.HOLDER) & (answered["token"] != NO_TOKEN)).sum())
+    places = int(((answered["f"] == Op.PLACE) & (answered["res"] >= 0)).sum())
+    aged = int(((answered["f"] == Op.HOLDER) & (answered["spent"] & SAID > 0)).sum())
+    lacks, checks = [], _checks(case)
+    if checks and not asked.size:
+        return checks, [] if checks["over when asked about"] else ["no hold was asked about late"]
+    if not holders:
+        lacks.append(f"no answer named a holder: 0 of {len(asked)} queries")
+    if not places:
+        lacks.append(f"no answer gave a place in the queue: 0 of {len(asked)} queries")
+    named = {"holders named": holders, "told for how long": aged, "places given": places}
+    return checks | {"queries": len(asked)} | named, lacks
+
+
+def _checks(case: Case) -> dict[str, int]:
+    """Questions whether a hold is in force, where there are any."""
+    rows = case.history.of(Op.CHECK)
+    status = column(case, "status")[rows]
+    answered = rows[(status == Status.OK) | (status == Status.FAIL)]
+    entry = table(case).of_id(column(case, "attempt")[answered])
+    known = entry >= 0
+    late = table(case).end[entry[known]] < column(case, "t_inv")[answered[known]]
+    return (
+        {"holds asked about": len(answered), "over when asked about": int(late.sum())}
+        if len(rows)
+        else {}
+    )
+
+
+def _second_locks(case: Case) -> Met:
+    """Waits of a client for one lock while it held another."""
+    found, waits = table(case), 0
+    ends = np.where(found.certain, found.end, -1)
+    for process in np.unique(found.process).tolist():
+        mine = np.flatnonzero(found.process == process)
+        latest = np.maximum.accumulate(ends[mine])
+        inside = np.concatenate(([False], latest[:-1] > found.inv[mine[1:]]))
+        for n in np.flatnonzero(inside & (found.queued[mine] >= 0)).tolist():
+            before, a = mine[max(0, n - 8) : n], mine[n]
+            other = found.key[before] != found.key[a]
+            waits += bool((other & (ends[before] > found.inv[a])).any())
+    lacks = [] if waits else ["nobody waited for one lock while it held another"]
+    return {"waits that held another lock": waits}, lacks
+
+
+def _repeats(case: Case) -> Met:
+    """Writes that were sent more than once, and accepted."""
+    writes = case.history.rows[case.history.of(Op.WRITE)]
+    again = int(((writes["aux"] > 0) & (writes["status"] == Status.OK)).sum())
+    lacks = [] if again else [f"no accepted write was sent twice: 0 of {len(writes)}"]
+    return {"writes sent again": again}, lacks
+
+
+def _jobs(case: Case) -> Met:
+    """Jobs that were done, and such that another owner than the one who did it found done."""
+    asked = case.history.rows[case.history.of(Op.READ, Op.WRITE)]
+    told = asked[(asked["status"] == Status.OK) & (asked["res"] > 0)]
+    jobs = {key for key in np.unique(told["key"]).tolist() if job_of(case.history.strings[key])}
+    told = told[np.isin(told["key"], np.array(sorted(jobs), np.int64))]
+    looked, did = told[told["f"] == Op.READ], told[told["f"] == Op.WRITE]
+    by = dict(zip(did["key"].tolist(), did["process"].tolist(), strict=True))
+    found = sum(
+        by.get(key, process) != process
+        for key, process in zip(looked["key"].tolist(), looked["process"].tolist(), strict=True)
+    )
+    lacks = [] if found else [f"nobody found a job that another had done: 0 of {len(by)} jobs"]
+    return {"jobs done": len(by), "jobs that others found done": found}, lacks
+
+
+def _losses(case: Case) -> Met:
+    told = len(rows_of(case, Op.LOST))
+    refused = _stale_releases(case)[0]["turned down as not the owner"]
+    counts = {"loss notices": told, "turned down as not the owner": refused}
+    return counts, [] if told or refused else ["no holder lost its lock"]
+
+
+def _tokens(case: Case) -> Met:
+    found = table(case)
+    grants, with_token = int(found.ok.sum()), int((found.ok & (found.token != NO_TOKEN)).sum())
+    lacks = []
+    if not with_token:
+        lacks.append(f"no grant carried a token: 0 of {grants}")
+    return {"grants": grants, "grants with a token": with_token}, lacks
+
+
+NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
+    "contention": ("an acquire that waited, or asked while another certainly held", _contention),
+    "judged-holds": (
+        "a grant with a non-empty hold by proof or contract (a certain one, where only a release"
+        " ends a hold)",
+        _judged_holds,
+    ),
+    "faults": (
+        "per kind of fault that was planned: it bit, with an acquire inside, a grant inside where"
+        " one could be had, a hold across an edge, a grant after the heal; of a fault aimed at the"
+        " holder, that it held",
+        coverage,
+    ),
+    "requests": (
+        "requests of two attempts in the resource's log, and none missing that it says it accepted",
+        _requests,
+    ),
+    "stale-requests": (
+        "where the resource looks at tokens: a stale request that it had to refuse",
+        _stale_requests,
+    ),
+    "updates": ("an accepted update that follows another owner's", _updates),
+    "probes": ("every lock that was in use asked for once more after the last heal", _probes),
+    "stale-releases": (
+        "a release or renewal that the service turned down as not the owner's",
+        _stale_releases,
+    ),
+    "losses": ("a holder that was told of a loss or turned down as no owner", _losses),
+    "tokens": ("grants that carry tokens", _tokens),
+    "queries": ("answers that name a holder, and such that give a place in a queue", _queries),
+    "second-locks": ("a client that held one lock and was told to wait for another", _second_locks),
+    "repeats": ("an accepted write that was sent more than once", _repeats),
+    "jobs": ("a job that an owner found done which another had done", _jobs),
+    "sharing": ("where a lock is shared: two who held it at once", _sharing),
+    "reentry": ("where owners may come in again: one who did", _reentries),
+}
+"""Need -> what it demands of a run, and how that is counted. Checkers name the needs they have."""

@@ -1,0 +1,1 @@
+"""The measurements that every report shows beside the verdicts."""

@@ -1,0 +1,177 @@
+"""How much of a service was there, and what it did with less: quorums, and the sides of a cut.
+
+Measured numbers beside the textbook's. A cut tells what a system chooses: if those who reach only a
+minority of the servers are granted locks, it stays live; if they are not, it stays safe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from holdfast.checkers.evidence.formulas import quorum_failure
+from holdfast.checkers.facts.fault_windows import LEAVES_RUNNING, servers_struck
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.history_index import column, rows_of
+from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.operations import Op, Status
+
+ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
+STOPS_A_SERVER = frozenset({"pause", "kill", "freeze"})
+
+
+def availability(case: Case) -> dict[str, object]:
+    """{servers, down_share, quorum_failure, majority_down_share, unanswered_share}.
+
+    down_share            of the servers' time in which a fault had stopped them: p
+    quorum_failure        the chance, by `formulas`, that no majority is up if they fail apart
+    majority_down_share   of the run's time in which half of the servers or more were stopped
+    unanswered_share      of the requests to the lock service that never learned their outcome
+    Shares are None where there is nothing to divide by.
+    """
+    servers = int(case.options.get("servers", "0"))
+    span_ns = case.stop_ns - case.start_ns
+    rows = rows_of(case, *ASKS)
+    status = column(case, "status")[rows]
+    unknown = int(((status == Status.INFO) | (status == Status.INVOKED)).sum())
+    found: dict[str, object] = {
+        "servers": servers,
+        **dict.fromkeys(("down_share", "quorum_failure", "majority_down_share")),
+        "unanswered_share": round(unknown / len(rows), 6) if len(rows) else None,
+    }
+    if servers and span_ns > 0:
+        down_ns, majority_ns = _down(case, servers)
+        down = down_ns / (servers * span_ns)
+        found["down_share"] = round(down, 6)
+        found["quorum_failure"] = quorum_failure(servers, down)
+        found["majority_down_share"] = round(majority_ns / span_ns, 6)
+    return found
+
+
+def _down(case: Case, servers: int) -> tuple[int, int]:
+    """For how long servers were stopped, summed; and for how long half of them or more were."""
+    edges: list[tuple[int, int, str]] = []
+    for window in case.windows:
+        if window.bit and window.do in STOPS_A_SERVER:
+            from_ns = min(max(window.from_ns, case.start_ns), case.stop_ns)
+            to_ns = min(max(window.to_ns, from_ns), case.stop_ns)
+            for node in servers_struck(case, window):
+                edges += [(from_ns, 1, node), (to_ns, -1, node)]
+    stopped: dict[str, int] = {}
+    down_ns = majority_ns = last_ns = 0
+    for t_ns, change, node in sorted(edges):
+        n = sum(count > 0 for count in stopped.values())
+        down_ns += n * (t_ns - last_ns)
+        majority_ns += (t_ns - last_ns) * (2 * n >= servers)
+        stopped[node] = stopped.get(node, 0) + change
+        last_ns = t_ns
+    return down_ns, majority_ns
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Side:
+    """The clients that reached so many servers during a cut, and what became of their acquires.
+
+    asked    in flight at some time of the cut
+    granted  asked for and granted within it, so that nobody had granted them before
+    """
+
+    servers: int
+    clients: int
+    asked: int
+    granted: int
+
+
+def partitions(case: Case) -> dict[str, object]:
+    """{choice, reason, cuts}: what the system chose when its clients were cut from servers.
+
+    choice  "liveness": clients that reached a minority of the servers only were granted locks;
+            "safety": they asked and were not; None: nobody of them asked
+    cuts    per fault that kept clients from servers: {fault, sides}
+    """
+    servers = int(case.options.get("servers", "0"))
+    cuts = []
+    for window in case.windows:
+        sides = _sides(case, window, servers) if window.bit else []
+        if sides:
+            cuts.append((window, sides))
+    sides_of = (side for _, sides in cuts for side in sides)
+    every = list(sides_of)
+    some = [side for side in every if 0 < 2 * side.servers <= servers]
+    asked, granted = sum(side.asked for side in some), sum(side.granted for side in some)
+    others = sum(side.granted for side in every if 2 * side.servers > servers)
+    if granted:
+        choice, reason = "liveness", f"{granted} grants to clients that reached only a minority"
+    elif asked:
+        choice, reason = "safety", f"no grant to {asked} acquires that reached only a minority"
+        reason += f", {others} to those that reached a majority"
+    else:
+        choice, reason = None, "nobody asked for a lock who reached a minority of the servers only"
+    shown = [{"fault": w.id, "sides": [asdict(side) for side in sides]} for w, sides in cuts]
+    return {"choice": choice, "reason": reason, "cuts": shown}
+
+
+def _sides(case: Case, window: Window, servers: int) -> list[Side]:
+    """The clients of a run by how many servers they reached, most first; none if all reach all.
+
+    A link is "node<-address that it does not hear". Which address is whose is not recorded, so a
+    cut that takes the resource away too tells nothing.
+    """
+    links = window.evidence.get("links")
+    if not isinstance(links, dict) or window.do in LEAVES_RUNNING:
+        return []
+    deaf = [str(link).partition("<-")[0] for link in links]
+    clients = {node: process for process, node in case.nodes.items()}
+    if "resource" in deaf or not clients.keys() & set(deaf):
+        return []
+    found = table(case)
+    real = found.op != Op.PROBE
+    meets = real & (found.inv <= window.to_ns) & (found.ret >= window.from_ns)
+    within = meets & found.ok & (found.inv >= window.from_ns) & (found.ret <= window.to_ns)
+    working = set(np.unique(found.process[real]).tolist())
+    reach: dict[int, list[int]] = {}
+    for node, process in clients.items():
+        if process not in working:
+            continue
+        reach.setdefault(max(servers - deaf.count(node), 0), []).append(process)
+    sides = []
+    for n, processes in sorted(reach.items(), reverse=True):
+        mine = np.isin(found.process, processes)
+        sides.append(
+            Side(
+                servers=n,
+                clients=len(processes),
+                asked=int((meets & mine).sum()),
+                granted=int((within & mine).sum()),
+            )
+        )
+    return sides
+
+
+def waits(case: Case) -> dict[str, object]:
+    """{clients, requests, requests_per_grant, told, per_grant, per_release}.
+
+    clients   N: those that asked for locks
+    requests  calls to the lock service of all kinds; each is a message there and one back
+    told      how often clients were told that they still wait, in all, per grant and per release:
+              for a client that polls a refused poll, and so a message and a wake-up that came to
+              nothing; a queue tells each waiter once
+    What servers send each other is not in a history.
+    """
+    found = table(case)
+    requests = len(
+        rows_of(case, *ASKS, Op.HEARTBEAT, Op.HOLDER, Op.PLACE, Op.CHECK, Op.FORCE_UNLOCK)
+    )
+    told = len(rows_of(case, Op.WAITING))
+    grants = int(found.ok.sum())
+    releases = rows_of(case, Op.RELEASE)
+    freed = int((column(case, "status")[releases] == Status.OK).sum())
+    return {
+        "clients": len(np.unique(found.process[found.op != Op.PROBE])),
+        "requests": requests,
+        "requests_per_grant": round(requests / grants, 3) if grants else None,
+        "told": told,
+        "per_grant": round(told / grants, 3) if grants else None,
+        "per_release": round(told / freed, 3) if freed else None,
+    }

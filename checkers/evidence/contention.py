@@ -1,0 +1,17 @@
+"""What a grant costs where many ask for one lock: requests, answers to wait on, and time."""
+
+from __future__ import annotations
+
+from holdfast.checkers.evidence.availability import waits
+from holdfast.checkers.facts.distribution import dist
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op
+
+
+def crowding(case: Case) -> dict[str, object]:
+    """{grants, latency_ns} of the granted acquires, a distribution; and what `waits` says."""
+    found = table(case)
+    granted = found.ok & (found.op != Op.PROBE)
+    latency = dist(found.ret[granted] - found.inv[granted])
+    return {"grants": int(granted.sum()), "latency_ns": latency, **waits(case)}

@@ -1,0 +1,40 @@
+"""What the picture of a run shows that its rows do not say: the holds, and what leases had left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.checkers.evidence.summary import renewal_margins
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.leases import INF
+from holdfast.harness.core.case import Case
+
+NEVER = -1
+
+
+def drawn(case: Case) -> dict[str, npt.NDArray[Any]]:
+    """Columns, one entry per hold, and two about renewals; times in ns of the run's clock.
+
+    row        of the acquire, index into the history; the hold begins at its return
+    end        of the claim, NEVER where nothing ended it
+    sure       until when it is certain: proved by an answer or within its lease; at least its
+               beginning
+    lapses     whether a lease bounds it: what follows `sure` has lapsed; else it is only believed
+    renewal    rows of the acknowledged renewals; margin: what was left of the lease at each
+    """
+    found = table(case)
+    which = np.flatnonzero(found.certain)
+    start, end = found.ret[which], found.end[which]
+    sure = np.maximum(np.maximum(found.proof[which], found.bound[which]), start)
+    rows, margins = renewal_margins(case)
+    return {
+        "row": found.row[which],
+        "end": np.where(end < INF, end, NEVER),
+        "sure": np.minimum(sure, end),
+        "lapses": found.bound[which] >= 0,
+        "renewal": rows,
+        "margin": margins,
+    }

@@ -1,0 +1,299 @@
+"""The numbers that every report shows, measured in one run: how long, how often, how close.
+
+Nothing here decides anything: a property is judged by its checker, from single rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast.checkers.coverage.offered_load import pace
+from holdfast.checkers.coverage.requirements import contended
+from holdfast.checkers.evidence.availability import availability, partitions, waits
+from holdfast.checkers.evidence.formulas import lease_margin, utilisation
+from holdfast.checkers.evidence.serializability import serialisability
+from holdfast.checkers.evidence.token_log import token_log
+from holdfast.checkers.facts import resource_log
+from holdfast.checkers.facts.distribution import dist
+from holdfast.checkers.facts.fault_windows import AIMED_AT_CLIENTS, servers_struck
+from holdfast.checkers.facts.latency_breakdown import acquire_split
+from holdfast.checkers.facts.stale_belief import stale_beliefs
+from holdfast.checkers.holds.attempt_table import Bools, table
+from holdfast.checkers.holds.history_index import Ints, column, rows_of, took
+from holdfast.checkers.holds.hold_end import certain_end, may_have_ended
+from holdfast.checkers.holds.leases import INF
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.statistics import clopper_pearson
+
+CALLS = (
+    Op.ACQUIRE,
+    Op.TRY,
+    Op.PROBE,
+    Op.RENEW,
+    Op.RELEASE,
+    Op.HEARTBEAT,
+    Op.READ,
+    Op.WRITE,
+)
+SHOWN_REFUSALS = 50
+GRANT_BINS = 120
+
+
+def evidence(case: Case) -> dict[str, object]:
+    """All numbers of a run, JSON-ready: spans and times in ns, None where a run has none.
+
+    O(n log n) in the rows.
+    """
+    found = table(case)
+    waited = contended(case, found.op == Op.ACQUIRE)
+    closed = found.certain & (found.end < INF)
+    hold_ns = dist((found.end - found.ret)[closed])
+    answered = waited & found.ok
+    acquire = _acquire(case)
+    asked, granted = acquire["asked"], acquire["granted"]
+    return {
+        "acquire": acquire,
+        "acquire_split": acquire_split(case),
+        "pace": pace(case),
+        "grants": _grants(case),
+        "latency_ns": _latency(case),
+        "wait_ns": dist((found.ret - found.inv)[answered]),
+        "hold_ns": hold_ns,
+        "renewal_margin_ns": dist(renewal_margins(case)[1]),
+        "queue_depth": _queue_depth(case, waited),
+        "timeouts": _timeouts(case),
+        "retry_rate": round(asked / granted, 3) if granted else None,
+        "tokens": token_log(case),
+        "rejected": _rejected(case),
+        "expired_owner": _expired_owner(case),
+        "serialisability": serialisability(case),
+        "failovers": _failovers(case),
+        "lease_margin": _lease_margin(case, hold_ns["p99"]),
+        "utilisation": _utilisation(case, hold_ns["mean"]),
+        "stale_beliefs": _stale_beliefs(case),
+        "availability": availability(case),
+        "partitions": partitions(case),
+        "waits": waits(case),
+    }
+
+
+def _acquire(case: Case) -> dict[str, int]:
+    found = table(case)
+    asked = found.op != Op.PROBE
+    granted, unknown = int((asked & found.ok).sum()), int((asked & found.unknown).sum())
+    n = int(asked.sum())
+    return {"asked": n, "granted": granted, "refused": n - granted - unknown, "unknown": unknown}
+
+
+def _grants(case: Case) -> dict[str, list[int]]:
+    """How many grants were answered when, in GRANT_BINS equal bins from start to end."""
+    found = table(case)
+    answered = found.ret[found.ok & (found.op != Op.PROBE)]
+    span_ns = max(case.end_ns - case.start_ns, GRANT_BINS)
+    edges = case.start_ns + np.arange(GRANT_BINS + 1, dtype=np.int64) * span_ns // GRANT_BINS
+    counts, _ = np.histogram(answered, edges)
+    return {"edges_ns": edges.tolist(), "counts": counts.tolist()}
+
+
+def _latency(case: Case) -> dict[str, object]:
+    """How long the calls took that were answered ok, by op."""
+    lasted, status = took(case), column(case, "status")
+    answered: dict[str, object] = {}
+    for op in CALLS:
+        of_op = rows_of(case, op)
+        done = of_op[status[of_op] == Status.OK]
+        if len(done) and (op is not Op.HEARTBEAT or lasted[done].any()):
+            answered[op.name.lower()] = dist(lasted[done])
+    return answered
+
+
+def renewal_margins(case: Case) -> tuple[Ints, Ints]:
+    """Rows of the acknowledged renewals, and what was left of each lease; negative: too late."""
+    found = table(case)
+    rows = rows_of(case, Op.RENEW)
+    entry = found.of_id(column(case, "attempt")[rows])
+    told = (column(case, "status")[rows] == Status.OK) & (entry >= 0)
+    told[told] = (found.ok & (found.ttl > 0))[entry[told]]
+    rows, entry = rows[told], entry[told]
+    order = np.argsort(entry, kind="stable")
+    rows, entry = rows[order], entry[order]
+    over = column(case, "t_inv")[rows] + column(case, "res")[rows]
+    before = np.roll(over, 1)
+    first = np.diff(entry, prepend=-1) != 0
+    begun = np.where(found.queued >= 0, found.queued, found.inv) + found.ttl
+    before[first] = begun[entry[first]]
+    return np.asarray(rows), np.asarray(before - column(case, "t_ret")[rows])
+
+
+def _queue_depth(case: Case, waited: Bools) -> dict[str, float | None]:
+    """Waiting acquires per lock: the mean over the run's time and locks, and the most at once."""
+    span_ns = case.end_ns - case.start_ns
+    found = table(case)
+    if span_ns <= 0 or not found.by_family():
+        return {"mean": None, "max": None}
+    most, total_ns = 0, 0
+    for entries in found.by_family().values():
+        mine = entries[waited[entries]]
+        begun = np.sort(found.inv[mine])
+        over = np.sort(np.minimum(found.ret[mine], case.end_ns))
+        depth = np.arange(1, len(mine) + 1) - np.searchsorted(over, begun, "right")
+        most = max(most, int(depth.max(initial=0)))
+        total_ns += int((over - begun).sum())
+    return {"mean": round(total_ns / span_ns / len(found.by_family()), 3), "max": most}
+
+
+def _timeouts(case: Case) -> int:
+    """Requests to the lock service whose time was over before they had what they asked for."""
+    found = table(case)
+    waited_out = (found.wait > 0) & (found.wait <= took(case)[found.row])
+    refused = (found.status == Status.FAIL) & waited_out
+    status = column(case, "status")[rows_of(case, Op.RENEW, Op.RELEASE)]
+    unknown = (status == Status.INFO) | (status == Status.INVOKED)
+    return int((refused | found.unknown).sum()) + int(unknown.sum())
+
+
+def _rejected(case: Case) -> dict[str, object]:
+    rows = case.history.rows
+    log = resource_log.log(case).rows
+    refused = log[column(case, "status")[log] == Status.FAIL]
+    shown = []
+    for row in rows[refused[:SHOWN_REFUSALS]]:
+        highest = row["aux"] if row["f"] == Op.SERVED_WRITE else row["arg"]
+        shown.append(
+            {
+                "t_ns": int(row["t_inv"]),
+                "lock": case.history.strings[int(row["key"])],
+                "process": int(row["process"]),
+                "token": int(row["token"]),
+                "highest": int(highest),
+            }
+        )
+    return {"total": len(refused), "stale": len(resource_log.stale_refused(case)), "log": shown}
+
+
+def _expired_owner(case: Case) -> dict[str, object]:
+    """What became of writes that came after their owner's hold had certainly ended.
+
+    rate: the share that was accepted; rate_low, rate_high: between which it lies at 95 %, if each
+    is one trial by itself.
+    """
+    refused = accepted = 0
+    found, rows = table(case), resource_log.log(case).rows
+    entry = found.of_id(column(case, "attempt")[rows])
+    late = column(case, "t_inv")[rows] > may_have_ended(case)[entry] + case.error_ns
+    late &= (column(case, "f")[rows] == Op.SERVED_WRITE) & (entry >= 0)
+    which = np.flatnonzero(late)
+    attempts = found.pick(entry[which])
+    for request, attempt in zip(resource_log.requests(case, which), attempts, strict=True):
+        end = certain_end(case, attempt)
+        if end is not None and request.from_ns > end.t_ns + case.error_ns:
+            accepted += request.accepted
+            refused += not request.accepted
+    sent = refused + accepted
+    if not sent:
+        sentence = "no write came from an owner whose hold had certainly ended"
+    elif not accepted:
+        sentence = f"of {sent} writes by owners whose hold had ended the resource accepted none"
+    else:
+        sentence = f"of {sent} writes by owners whose hold had ended {accepted} were accepted"
+    low, high = clopper_pearson(accepted, sent)
+    return {
+        "sent": sent,
+        "refused": refused,
+        "accepted": accepted,
+        "rate": round(accepted / sent, 6) if sent else None,
+        "rate_low": round(low, 6),
+        "rate_high": round(high, 6),
+        "sentence": sentence,
+    }
+
+
+def _failovers(case: Case) -> list[dict[str, object]]:
+    """For each fault that bit on servers the time until the next grant."""
+    grants = np.sort(table(case).ret[table(case).ok])
+    found: list[dict[str, object]] = []
+    for window in case.windows:
+        struck = servers_struck(case, window)
+        if not window.bit or not struck or window.target in AIMED_AT_CLIENTS:
+            continue
+        at = int(np.searchsorted(grants, window.from_ns, "right"))
+        gap_ns = int(grants[at]) - window.from_ns if at < len(grants) else None
+        found.append(
+            {
+                "fault": window.id,
+                "kind": window.do,
+                "nodes": struck,
+                "t_ns": window.from_ns,
+                "gap_ns": gap_ns,
+            }
+        )
+    return found
+
+
+def _lease_margin(case: Case, hold_p99_ns: object) -> dict[str, object]:
+    """The terms of `formulas.lease_margin` as this run measured them."""
+    terms = ("renewal_interval_ns", "clock_uncertainty_ns", "network_ns", "pause_ns", "margin_ns")
+    if case.promises.bound not in ("lease", "session"):
+        note = "no lease bounds a hold"
+        return {"lease_ns": None, **dict.fromkeys(terms), "note": note}
+    intervals, trips = _renewals(case)
+    notes = []
+    if len(intervals):
+        renewal_ns = int(np.median(intervals))
+    else:
+        renewal_ns = hold_p99_ns if isinstance(hold_p99_ns, int) else 0
+        notes.append("nobody renewed twice, so the 99th percentile of the holds stands for T_r")
+    network_ns = int(np.percentile(trips, 99)) if len(trips) else 0
+    drift_ns = case.lease_ns * case.promises.drift_ppm // 1_000_000
+    error_ns = case.error_ns + case.promises.slip_ns + drift_ns
+    clients = set(case.nodes.values())
+    pauses = [
+        window.to_ns - window.from_ns
+        for window in case.windows
+        if window.do == "pause" and window.bit and clients.intersection(window.nodes)
+    ]
+    pause_ns = max(pauses, default=0)
+    margin_ns = lease_margin(case.lease_ns, renewal_ns, error_ns, network_ns, pause_ns)
+    if pause_ns > case.lease_ns:
+        notes.append("the longest pause of a client was longer than the lease")
+    values = (renewal_ns, error_ns, network_ns, pause_ns, int(margin_ns))
+    return {
+        "lease_ns": case.lease_ns,
+        **dict(zip(terms, values, strict=True)),
+        "note": "; ".join(notes),
+    }
+
+
+def _renewals(case: Case) -> tuple[Ints, Ints]:
+    """Between ok renewals of one attempt; and from the sending of each to its answer."""
+    rows = rows_of(case, Op.RENEW)
+    rows = rows[column(case, "status")[rows] == Status.OK]
+    attempt = column(case, "attempt")[rows]
+    rows = rows[np.argsort(attempt, kind="stable")]
+    same = np.diff(column(case, "attempt")[rows]) == 0
+    return np.diff(column(case, "t_inv")[rows])[same], took(case)[rows]
+
+
+def _utilisation(case: Case, hold_mean_ns: object) -> dict[str, float | None]:
+    """Load per lock. A refused try is no load: it went away at once."""
+    found = table(case)
+    offered = int(((found.op == Op.ACQUIRE) | ((found.op == Op.TRY) & found.ok)).sum())
+    span_ns = case.stop_ns - case.start_ns
+    if span_ns <= 0 or not isinstance(hold_mean_ns, int) or not offered:
+        return {"arrivals_per_s": None, "hold_mean_ns": None, "rho": None}
+    rate = offered / (span_ns / SECOND) / len(found.by_family())
+    return {
+        "arrivals_per_s": round(rate, 3),
+        "hold_mean_ns": hold_mean_ns,
+        "rho": round(utilisation(rate, hold_mean_ns / SECOND), 4),
+    }
+
+
+def _stale_beliefs(case: Case) -> dict[str, int | None]:
+    beliefs = stale_beliefs(case)
+    return {
+        "count": len({belief.older.id for belief in beliefs}),
+        "longest_ns": max((belief.ns for belief in beliefs), default=None),
+    }

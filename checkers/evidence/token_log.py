@@ -1,0 +1,84 @@
+"""The fencing tokens of a run in the order of their grants, thinned for a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from holdfast.checkers.holds.attempt_table import Bools, Table, table
+from holdfast.checkers.holds.history_index import Indices, Ints
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN
+
+SHOWN = 200
+
+
+def token_log(case: Case) -> dict[str, object]:
+    """{grants, first, last, steps_down, log}; log rows are [t_ns, lock, token, process].
+
+    A step down is a grant with a smaller token than the one before it on the same lock. Grants
+    whose calls overlapped stand in the order of their tokens, for an answer may be late. The log
+    has at most 200 rows, evenly spaced, with both sides of the steps down.
+    """
+    found = table(case)
+    kept = [entries[_with_token(found, entries)] for entries in found.by_family().values()]
+    timed = [_in_order(found, entries) for entries in kept]
+    which = np.concatenate([at for _, at in timed]) if timed else np.zeros(0, np.intp)
+    t_ns = np.concatenate([times for times, _ in timed]) if timed else np.zeros(0, np.int64)
+    order = np.argsort(t_ns, kind="stable")
+    t_ns, which = t_ns[order], which[order]
+    falls = _falls(found.key[which], found.token[which])
+    shown = _thinned(len(which), falls)
+    tokens, strings = found.token[which], case.history.strings
+    return {
+        "grants": len(which),
+        "first": int(tokens[0]) if len(which) else None,
+        "last": int(tokens[-1]) if len(which) else None,
+        "steps_down": len(falls),
+        "log": [
+            [int(t_ns[n]), strings[found.key[at]], int(found.token[at]), int(found.process[at])]
+            for n, at in zip(shown, which[shown].tolist(), strict=True)
+        ],
+    }
+
+
+def _with_token(found: Table, entries: Indices) -> Bools:
+    """Which of these were granted, and told so, with a token."""
+    return np.asarray(found.ok[entries] & (found.token[entries] != NO_TOKEN))
+
+
+def _in_order(found: Table, entries: Indices) -> tuple[Ints, Indices]:
+    """Grants of one lock by the time they were known; at the latest with an overlapping grant of
+    a larger token, where that was known first."""
+    known = entries[np.argsort(found.ret[entries], kind="stable")]
+    token, inv, times = found.token[known], found.inv[known], found.ret[known]
+    late = np.flatnonzero(token < np.maximum.accumulate(token))
+    ret = times.copy()
+    for n in late.tolist():
+        for before in range(n - 1, -1, -1):
+            if ret[before] <= inv[n]:
+                break
+            if token[before] > token[n]:
+                times[n] = ret[before]
+    order = np.lexsort((token, times))
+    return times[order], np.take(known, order)
+
+
+def _falls(keys: Ints, tokens: Ints) -> list[tuple[int, int]]:
+    """(entry before, entry) of every step down of a lock."""
+    order = np.argsort(keys, kind="stable")
+    same = keys[order][1:] == keys[order][:-1]
+    down = same & (tokens[order][1:] < tokens[order][:-1])
+    pairs = zip(order[:-1][down].tolist(), order[1:][down].tolist(), strict=True)
+    return sorted(pairs, key=lambda pair: pair[1])
+
+
+def _thinned(n: int, falls: Sequence[tuple[int, int]]) -> list[int]:
+    """Which of n entries to show: the sides of steps down first, the rest evenly spaced."""
+    kept = sorted({side for fall in falls[: SHOWN // 2] for side in fall})[:SHOWN]
+    room = SHOWN - len(kept)
+    rest = np.setdiff1d(np.arange(n), kept)
+    if len(rest) > room:
+        rest = rest[np.linspace(0, len(rest) - 1, room).astype(int)]
+    return sorted([*kept, *rest.tolist()])

@@ -1,0 +1,1 @@
+"""What else checkers share: the resource's log, stalls, overtakes, fault windows, wording."""

@@ -1,0 +1,140 @@
+"""Whom the protected resource has admitted so far, and who among them is newer than a writer."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.checkers.facts import resource_log
+from holdfast.checkers.holds.attempt_table import Bools, table
+from holdfast.checkers.holds.derive import Attempt, conflict, ordered_tokens
+from holdfast.checkers.holds.history_index import Indices, Ints, column
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
+
+
+def newer(case: Case, b: Attempt, a: Attempt) -> bool:
+    """Whether b was granted after a: by the order that times force, else by ordered tokens.
+
+    Attempts that were not answered ok are in no order. False where it cannot be told.
+    """
+    if a.status is not Status.OK or b.status is not Status.OK:
+        return False
+    if b.inv_ns >= a.ret_ns + case.error_ns:
+        return True
+    if a.inv_ns >= b.ret_ns + case.error_ns:
+        return False
+    return ordered_tokens(case) and a.token != NO_TOKEN and b.token > a.token
+
+
+class Admitted:
+    """The attempts of one lock that its resource has admitted, in the order of its log."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._attempts: dict[int, Attempt] = {}
+        self._rows: dict[int, int] = {}
+        self._by_inv: list[tuple[int, int]] = []
+        self._by_ret: list[tuple[int, int]] = []
+        self._highest = NO_TOKEN
+
+    def add(self, a: Attempt, row: int) -> None:
+        """Note that a request of `a` was accepted by that row of the log."""
+        if a.id in self._rows:
+            return
+        self._rows[a.id] = row
+        self._attempts[a.id] = a
+        insort(self._by_inv, (a.inv_ns, a.id))
+        insort(self._by_ret, (a.ret_ns, a.id))
+        self._highest = max(self._highest, a.token)
+
+    def newer_than(self, a: Attempt) -> tuple[Attempt, int] | None:
+        """A conflicting attempt newer than `a`, and the row that admitted it first; None: none.
+
+        O(log n) unless somebody with a larger token was admitted; then also the acquires that
+        overlapped a's.
+        """
+        error_ns = self._case.error_ns
+        later = self._by_inv[bisect_left(self._by_inv, (a.ret_ns + error_ns, 0)) :]
+        if self._highest > a.token:
+            later += self._by_ret[bisect_left(self._by_ret, (a.inv_ns - error_ns, 0)) :]
+        for _, ident in later:
+            b = self._attempts[ident]
+            if conflict(a, b) and newer(self._case, b, a):
+                return b, self._rows[ident]
+        return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Accepted:
+    """Requests that the resource accepted from attempts that the history has.
+
+    places     in `served.log`, in its order
+    entry      entries of the table that they came from
+    key        their locks
+    write      which of them are writes
+    from_ns    when they were decided at the earliest
+    overtaken  which of them may have come after the admission of somebody newer
+    """
+
+    places: Indices
+    entry: Ints
+    key: Ints
+    write: Bools
+    from_ns: Ints
+    overtaken: Bools
+
+
+def accepted(case: Case) -> Accepted:
+    """All accepted requests as columns; memoised. O(n log n)."""
+    if "accepted" not in case.memo:
+        rows = resource_log.log(case).rows
+        entry = table(case).of_id(column(case, "attempt")[rows])
+        places = np.flatnonzero((column(case, "status")[rows] == Status.OK) & (entry >= 0))
+        rows, entry = rows[places], entry[places]
+        key = column(case, "key")[rows]
+        case.memo["accepted"] = Accepted(
+            places=places,
+            entry=entry,
+            key=key,
+            write=column(case, "f")[rows] == Op.SERVED_WRITE,
+            from_ns=column(case, "t_inv")[rows],
+            overtaken=_overtaken(case, entry, key),
+        )
+    found: Accepted = case.memo["accepted"]
+    return found
+
+
+def _overtaken(case: Case, entry: Ints, key: Ints) -> Bools:
+    """Whether any attempt admitted before, of the same key, was asked for after this one's grant,
+    or has a larger token."""
+    found, ordered = table(case), ordered_tokens(case)
+    late = np.zeros(len(entry), bool)
+    for one in np.unique(key).tolist():
+        places = np.flatnonzero(key == one)
+        mine = entry[places]
+        inv = np.where(found.ok, found.inv, -1)[mine]
+        token = np.where(found.ok, found.token, NO_TOKEN)[mine]
+        latest, largest = np.maximum.accumulate(inv)[:-1], np.maximum.accumulate(token)[:-1]
+        after = latest >= found.ret[mine][1:] + case.error_ns
+        if ordered:
+            after |= largest > token[1:]
+        late[places[1:]] = after
+    return late
+
+
+def walked(case: Case, keys: Ints) -> Iterator[tuple[resource_log.Request, Attempt, Admitted]]:
+    """Each accepted request of these keys in the log's order, with who had been admitted before."""
+    found = accepted(case)
+    which = np.flatnonzero(np.isin(found.key, keys))
+    admitted: dict[int, Admitted] = {}
+    attempts = table(case).pick(found.entry[which])
+    for request, attempt in zip(
+        resource_log.requests(case, found.places[which]), attempts, strict=True
+    ):
+        before = admitted.setdefault(request.key, Admitted(case))
+        yield request, attempt, before
+        before.add(attempt, request.row)

@@ -1,0 +1,167 @@
+"""Whether the faults of a run met anything: windows that bit, with work inside and around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.checkers.holds.attempt_table import Table, table
+from holdfast.checkers.holds.leases import INF
+from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.operations import Op
+
+Times = npt.NDArray[np.int64]
+
+STOPS_WHOLE_NODES = frozenset({"kill", "pause"})
+"""Kinds of fault that do nothing but stop nodes."""
+LEAVES_RUNNING = frozenset({"clock", "delay"})
+"""Kinds of fault under which every node still answers."""
+AIMED_AT_CLIENTS = frozenset({"holder", "waiter", "client", "clients", "resource"})
+"""Targets that are no servers."""
+SPARES_A_QUORUM = AIMED_AT_CLIENTS | {"minority"}
+"""Targets that leave a majority of the servers alone, however many there are."""
+ONE_SERVER = frozenset({"leader", "follower", "one"})
+"""Targets that leave a majority alone where there are at least three servers."""
+
+
+def coverage(case: Case) -> tuple[dict[str, int], list[str]]:
+    """What the planned kinds of fault met: counts, and a reason for each thing they did not meet.
+
+    Each kind must have met, over all its windows that bit: an acquire in flight; a grant inside,
+    where a majority of the servers was left alone and the lock could pass on; a hold that was open
+    at an edge; a grant after the last heal. A fault aimed at the holder counts only if the certain
+    hold of a client on that node covers the bite.
+    """
+    counts: dict[str, int] = {}
+    missing: list[str] = []
+    work = _work(case)
+    for kind in case.kinds:
+        windows = [window for window in case.windows if window.do == kind]
+        bitten = [window for window in windows if window.bit]
+        met = [window for window in bitten if held_at_bite(case, window)]
+        counts[f"{kind} windows"] = len(met)
+        if not bitten:
+            missing.append(f"no {kind} was seen to bite: 0 of {len(windows)}")
+        elif not met:
+            missing.append(f"no {kind} of the holder found it holding: 0 of {len(bitten)}")
+        else:
+            missing += _unmet(case, kind, met, work)
+    return counts, missing
+
+
+def held_at_bite(case: Case, window: Window) -> bool:
+    """Whether the aimed-at holder held when the fault bit; True for any other target."""
+    if window.target != "holder":
+        return True
+    nodes = {window.holder} if window.holder else set(window.nodes)
+    found = table(case)
+    held = found.certain & (found.ret <= window.from_ns) & (window.from_ns <= found.end)
+    return any(case.nodes.get(process, "") in nodes for process in found.process[held].tolist())
+
+
+class _Work:
+    """The times that windows are held against, as columns."""
+
+    def __init__(self, found: Table) -> None:
+        asked = found.op != Op.PROBE
+        held = found.certain & (found.ret < found.end)
+        self.inv: Times = found.inv[asked]
+        self.ret: Times = found.ret[asked]
+        self.grants: Times = np.sort(found.ret[found.ok])
+        self.hold_from: Times = found.ret[held]
+        self.hold_to: Times = found.end[held]
+
+    def asked_in(self, window: Window) -> bool:
+        return bool(((self.inv <= window.to_ns) & (self.ret >= window.from_ns)).any())
+
+    def grants_in(self, from_ns: int, to_ns: int) -> int:
+        low, high = np.searchsorted(self.grants, (from_ns, to_ns + 1))
+        return int(high - low)
+
+    def held_at(self, t_ns: int) -> bool:
+        return bool(((self.hold_from <= t_ns) & (self.hold_to >= t_ns)).any())
+
+
+def _work(case: Case) -> _Work:
+    if "coverage" not in case.memo:
+        case.memo["coverage"] = _Work(table(case))
+    work: _Work = case.memo["coverage"]
+    return work
+
+
+def _unmet(case: Case, kind: str, met: Sequence[Window], work: _Work) -> list[str]:
+    missing = []
+    n = len(met)
+    if not any(work.asked_in(window) for window in met):
+        missing.append(f"no acquire was in flight during a {kind}: 0 in {n} windows")
+    if not any(work.held_at(w.from_ns) or work.held_at(w.to_ns) for w in met):
+        missing.append(f"no hold was open when a {kind} began or ended: 0 of {n} windows")
+    open_to_grants = [window for window in met if _can_grant(case, window)]
+    if open_to_grants and not any(work.grants_in(w.from_ns, w.to_ns) for w in open_to_grants):
+        missing.append(
+            f"no grant during a {kind}, though a majority of the servers was left alone:"
+            f" 0 in {len(open_to_grants)} windows"
+        )
+    last_heal_ns = max(window.to_ns for window in met)
+    if not work.grants_in(last_heal_ns + 1, INF - 1):
+        missing.append(f"no grant after the last {kind} had healed")
+    return missing
+
+
+def _can_grant(case: Case, window: Window) -> bool:
+    """Whether a grant could be asked for: a quorum left alone, and no hold that cannot expire."""
+    if not _quorum_left(case, window):
+        return False
+    if window.target == "clients":
+        return False
+    if case.promises.bound not in ("none", "connection"):
+        return True
+    found = table(case)
+    held = found.certain & (found.ret <= window.from_ns) & (found.end >= window.to_ns)
+    return len(np.unique(found.key[held])) < len(found.by_lock())
+
+
+def _quorum_left(case: Case, window: Window) -> bool:
+    if window.do in LEAVES_RUNNING:
+        return True
+    servers = int(case.options.get("servers", "0"))
+    roles = set(window.target.replace("|", "+").split("+"))
+    if roles <= SPARES_A_QUORUM:
+        return True
+    if roles <= SPARES_A_QUORUM | ONE_SERVER and len(roles & ONE_SERVER) <= 1:
+        return servers >= 3
+    return 2 * len(servers_struck(case, window)) < servers
+
+
+def servers_struck(case: Case, window: Window) -> list[str]:
+    """The servers among the nodes of a fault, in order."""
+    servers = int(case.options.get("servers", "0"))
+    names = [f"n{n}" for n in range(1, servers + 1)]
+    return [name for name in names if name in window.nodes]
+
+
+def stops_a_minority(case: Case, window: Window) -> bool:
+    """Whether all that a fault does is to stop fewer than half of the servers, with all those
+    counted that other faults strike meanwhile."""
+    struck = servers_struck(case, window)
+    if window.do not in STOPS_WHOLE_NODES or not struck or len(struck) < len(window.nodes):
+        return False
+    for other in case.windows:
+        meanwhile = other.from_ns <= window.to_ns and window.from_ns <= other.to_ns
+        if meanwhile and other.do not in LEAVES_RUNNING:
+            struck = [*struck, *servers_struck(case, other)]
+    return 2 * len(dict.fromkeys(struck)) < int(case.options.get("servers", "0"))
+
+
+def stopped_servers(case: Case, from_ns: int, to_ns: int) -> list[str]:
+    """The servers that were seen to be stopped by a fault at some time of a span, in order."""
+    struck = dict.fromkeys(
+        server
+        for window in case.windows
+        if window.bit and window.do in STOPS_WHOLE_NODES
+        if window.from_ns < to_ns and from_ns < window.to_ns
+        for server in servers_struck(case, window)
+    )
+    return sorted(struck)

@@ -1,0 +1,84 @@
+"""What an acquire spent where: under way, before it was proposed, in its commit, in the queue.
+
+Only a service that measures itself can say so: T_acq = T_req + T_coord + T_commit + T_reply, and
+T_wait behind others where it was queued. The ways there and back are what is left of the client's
+whole; which of them took how much only clocks that agree could tell.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from holdfast.checkers.facts.distribution import dist
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.history_index import Ints, column, rows_of
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op
+
+SAID = (1 << 16) - 1
+EXPONENT, FRACTION = 11, (1 << 11) - 1
+
+
+def acquire_split(case: Case) -> dict[str, object] | None:
+    """{said, queued, whole_ns, way_ns, coordination_ns, commit_ns, wait_ns, sentence}.
+
+    said      granted acquires of which the service said what it spent; None for all where of none
+    queued    those of them that were told to wait
+    whole     from asking to the grant; the median of the sum, not the sum of medians
+    way       T_req + T_reply, retries too: up to the first answer, less the two that follow
+    coordination, commit   as the service measured them, of the request's first answered sending
+    wait      of those queued, from the answer that they wait to the grant
+    """
+    found = table(case)
+    spent = column(case, "spent")[found.row].astype(np.int64)
+    entries = np.flatnonzero(found.ok & (spent > 0) & (found.op != Op.PROBE))
+    if not len(entries):
+        return None
+    coordination = span_ns(spent[entries] & SAID)
+    commit = span_ns(spent[entries] >> 16)
+    told = _first_told(case)[entries]
+    queued = told >= 0
+    answered = np.where(queued, told, found.ret[entries])
+    way = np.maximum(0, answered - found.inv[entries] - coordination - commit)
+    parts: dict[str, Any] = {
+        "whole_ns": dist(found.ret[entries] - found.inv[entries]),
+        "way_ns": dist(way),
+        "coordination_ns": dist(coordination),
+        "commit_ns": dist(commit),
+        "wait_ns": dist((found.ret[entries] - answered)[queued]),
+    }
+    return {
+        "said": len(entries),
+        "queued": int(queued.sum()),
+        **parts,
+        "sentence": "T_req and T_reply are one number: no clock here tells one way from the other",
+    }
+
+
+def _first_told(case: Case) -> Ints:
+    """Per attempt when it was first told that it waits, -1: never."""
+    found = table(case)
+    rows = rows_of(case, Op.WAITING)
+    entry = found.of_id(column(case, "attempt")[rows])
+    first = np.full(len(found), np.iinfo(np.int64).max)
+    known = entry >= 0
+    np.minimum.at(first, entry[known], column(case, "t_inv")[rows][known])
+    return np.where(first == np.iinfo(np.int64).max, -1, first)
+
+
+def said_ns(spent: int) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
+    """Between what two ns each duration lay that `events.spent` packed; None: not said."""
+    halves = np.array([spent & SAID, spent >> 16], np.int64)
+    first, second = (
+        (low, low + (low >> EXPONENT - 1) + 1000) if code else None
+        for code, low in zip(halves.tolist(), span_ns(halves).tolist(), strict=True)
+    )
+    return first, second
+
+
+def span_ns(code: Ints) -> Ints:
+    """ns of what `events.spent` packed into half a word."""
+    code = np.maximum(code - 1, 0)
+    return ((code & FRACTION) << (code >> EXPONENT)) * 1000

@@ -1,0 +1,142 @@
+"""Certain overtakes: who was granted a lock before somebody that had certainly queued first.
+
+An overtake of a by g is certain if a had been told that it waits before g asked, and a's token says
+that it was granted after g. What a client was told is stamped when it learns, so "waits still" says
+nothing of now; only tokens, where they are promised to be ordered, tell which grant came later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from holdfast.checkers.facts.wording import lock_name, name, seconds
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.derive import INF, Attempt, ordered_tokens
+from holdfast.checkers.holds.history_index import Indices, Ints, column, rows_of
+from holdfast.checkers.holds.overlaps import granted, inversions, slack
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN, Op
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Passed:
+    """An attempt that waited and was granted, with those who certainly overtook it, in order."""
+
+    attempt: Attempt
+    queued_ns: int
+    by: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waits:
+    """judged: how many waits could be judged; overtaken: those that somebody overtook."""
+
+    judged: int
+    overtaken: tuple[Passed, ...]
+
+    @property
+    def most(self) -> int:
+        """By how many the wait that was overtaken most often was overtaken."""
+        return max((len(one.by) for one in self.overtaken), default=0)
+
+
+def waits(case: Case) -> Waits:
+    """All waits that can be judged; none where tokens tell no order. Memoised."""
+    if "waits" not in case.memo:
+        parts = list(_of_locks(case)) if ordered_tokens(case) else []
+        case.memo["waits"] = Waits(
+            judged=len(np.unique(np.concatenate([[], *(judged for judged, _ in parts)]))),
+            overtaken=_together(one for _, found in parts for one in found),
+        )
+    found: Waits = case.memo["waits"]
+    return found
+
+
+def told(case: Case, one: Passed) -> str:
+    """Who waited since when, and who went first: half a sentence."""
+    first = one.by[0]
+    return (
+        f"{name(case, one.attempt.process)} waited for '{lock_name(case, one.attempt)}' since"
+        f" {seconds(case, one.queued_ns)} at the latest and was granted it with token"
+        f" {one.attempt.token}; {name(case, first.process)} asked for it at"
+        f" {seconds(case, first.inv_ns)} and was granted it before, with token {first.token}"
+    )
+
+
+def _together(found: Iterable[Passed]) -> tuple[Passed, ...]:
+    """One per attempt: who waits for a subtree may be overtaken on several lines."""
+    every: dict[int, Passed] = {}
+    for one in found:
+        other = every.setdefault(one.attempt.id, one)
+        by = {a.id: a for a in (*other.by, *one.by)}
+        if len(by) > len(other.by):
+            every[one.attempt.id] = replace(
+                other, by=tuple(sorted(by.values(), key=lambda a: a.inv_ns))
+            )
+    return tuple(every.values())
+
+
+def _of_locks(case: Case) -> Iterator[tuple[Indices, list[Passed]]]:
+    """Per lock whose tokens do not contradict its grants: (judged waits, overtaken ones)."""
+    every, since = table(case), first_told(case)
+    wrong = inversions(case)
+    for key, entries in granted(case).items():
+        if wrong.get(key):
+            continue
+        known = entries[every.ok[entries] & (every.token[entries] != NO_TOKEN)]
+        waited = known[since[known] < INF]
+        yield waited, list(_overtaken(case, waited, _first_entries(case, known), since))
+
+
+def _overtaken(case: Case, waited: Indices, later: Indices, since: Ints) -> Iterator[Passed]:
+    """Those who waited and were overtaken by some of `later`, which is in order of asking.
+
+    A window of those who asked during the wait is looked through only if its least token is less.
+    """
+    every = table(case)
+    asked, token = every.inv[later], every.token[later]
+    low = np.searchsorted(asked, since[waited] + slack(case), "right")
+    high = np.searchsorted(asked, every.ret[waited], "right")
+    some = low < high
+    waited, low, high = waited[some], low[some], high[some]
+    if not len(waited):
+        return
+    edges = np.stack((low, high), axis=1).ravel()
+    least = np.minimum.reduceat(np.append(token, INF), edges)[::2]
+    for n in np.flatnonzero(least < every.token[waited]).tolist():
+        a, window = waited[n], later[low[n] : high[n]]
+        first = (every.token[window] < every.token[a]) & (every.process[window] != every.process[a])
+        if first.any():
+            by = tuple(every.pick(window[first]))
+            yield Passed(attempt=every.pick([int(a)])[0], queued_ns=int(since[a]), by=by)
+
+
+def first_told(case: Case) -> Ints:
+    """When each attempt was first told that it waits; INF if never."""
+    rows = rows_of(case, Op.WAITING)
+    entries = table(case).of_id(column(case, "attempt")[rows])
+    found = np.full(len(table(case)), INF)
+    np.minimum.at(found, entries[entries >= 0], column(case, "t_inv")[rows[entries >= 0]])
+    return found
+
+
+def _first_entries(case: Case, known: Indices) -> Indices:
+    """In order of asking, without those by which an owner came in again before it was out.
+
+    Such an owner would wait for itself.
+    """
+    every = table(case)
+    asked = known[np.argsort(every.inv[known], kind="stable")]
+    owners = np.stack((every.process[asked], every.token[asked]), axis=1)
+    _, owner, times = np.unique(owners, axis=0, return_inverse=True, return_counts=True)
+    owner = owner.ravel()
+    first = np.ones(len(asked), bool)
+    inside: dict[int, int] = {}
+    for n in np.flatnonzero(times[owner] > 1).tolist():
+        out_ns = inside.get(int(owner[n]), -1)
+        first[n] = out_ns < every.inv[asked[n]]
+        inside[int(owner[n])] = max(out_ns, int(every.end[asked[n]]))
+    return asked[first]

@@ -1,0 +1,167 @@
+"""The protected resource's own log, in its own order, matched with the requests of the clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.checkers.holds.history_index import column, rows_of
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import ONCE, Op, Status
+
+Indices = npt.NDArray[np.intp]
+MODES_WITH_TOKENS = ("fenced", "strict")
+"""Ways of a resource (`options["resource"]`) that refuse outdated tokens."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Log:
+    """Every request that the resource decided, oldest first.
+
+    rows      indices into the merged history, of SERVED_READ and SERVED_WRITE rows
+    sent      for each of them the client's own READ or WRITE row, -1 where none was recorded
+    unlogged  client rows that were answered ok although the log has no accepted request for them,
+              nor for the one command of their key, if they are that
+    """
+
+    rows: Indices
+    sent: Indices
+    unlogged: Indices
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """One decided request. It was decided at some instant of [from_ns, to_ns].
+
+    row, sent   rows of the resource's log and of the client (-1: none)
+    name        identity of the op: client's process << 32 | row number in its segment
+    base        version that a write builds on, -1 for a blind one (and for a read)
+    version     the register's version after it
+    """
+
+    row: int
+    sent: int
+    key: int
+    attempt: int
+    token: int
+    name: int
+    write: bool
+    accepted: bool
+    base: int
+    version: int
+    from_ns: int
+    to_ns: int
+
+
+def log(case: Case) -> Log:
+    """The resource's log; memoised in case.memo["served"]."""
+    if "served" not in case.memo:
+        case.memo["served"] = _log(case)
+    found: Log = case.memo["served"]
+    return found
+
+
+def requests(case: Case, which: Indices | None = None) -> Iterator[Request]:
+    """The decided requests one by one, in the log's order; only these places of it. O(n)."""
+    found = log(case)
+    places = np.arange(len(found.rows)) if which is None else which
+    rows = case.history.rows[found.rows[places]]
+    writes = rows["f"] == Op.SERVED_WRITE
+    columns = zip(
+        found.rows[places].tolist(),
+        found.sent[places].tolist(),
+        rows["key"].tolist(),
+        rows["attempt"].tolist(),
+        rows["token"].tolist(),
+        rows["op"].tolist(),
+        writes.tolist(),
+        (rows["status"] == Status.OK).tolist(),
+        np.where(writes, rows["arg"], -1).tolist(),
+        rows["res"].tolist(),
+        rows["t_inv"].tolist(),
+        rows["t_ret"].tolist(),
+        strict=True,
+    )
+    for (
+        row,
+        sent,
+        key,
+        attempt,
+        token,
+        name,
+        write,
+        accepted,
+        base,
+        version,
+        begun,
+        done,
+    ) in columns:
+        yield Request(
+            row=row,
+            sent=sent,
+            key=key,
+            attempt=attempt,
+            token=token,
+            name=name,
+            write=write,
+            accepted=accepted,
+            base=base,
+            version=version,
+            from_ns=begun,
+            to_ns=done,
+        )
+
+
+def stale_refused(case: Case) -> Indices:
+    """Rows of requests that the resource refused because their token was outdated."""
+    found = log(case).rows
+    highest = np.where(
+        column(case, "f")[found] == Op.SERVED_WRITE,
+        column(case, "aux")[found],
+        column(case, "arg")[found],
+    )
+    stale = (column(case, "status")[found] == Status.FAIL) & (
+        column(case, "token")[found] < highest
+    )
+    return np.compress(stale, found)
+
+
+def _log(case: Case) -> Log:
+    status = column(case, "status")
+    served = _in_order(case, rows_of(case, Op.SERVED_READ, Op.SERVED_WRITE))
+    served = served[(status[served] == Status.OK) | (status[served] == Status.FAIL)]
+    asked = rows_of(case, Op.READ, Op.WRITE)
+    names = column(case, "process")[asked] << 32 | column(case, "row")[asked]
+    wanted = column(case, "op")[served]
+    accepted = wanted[status[served] == Status.OK]
+    answered = status[asked] == Status.OK
+    named = (column(case, "aux")[asked] == ONCE) & (column(case, "f")[asked] == Op.WRITE)
+    done = column(case, "key")[served[status[served] == Status.OK]]
+    answered &= ~(named & np.isin(column(case, "key")[asked], done))
+    return Log(
+        rows=served,
+        sent=_look_up(names, asked, wanted),
+        unlogged=asked[answered & ~np.isin(names, accepted)],
+    )
+
+
+def _in_order(case: Case, served: Indices) -> Indices:
+    """By writer, in the order in which the resource's processes lived, then by row number."""
+    writers, writer = np.unique(column(case, "writer")[served], return_inverse=True)
+    first = np.full(len(writers), np.iinfo(np.int64).max)
+    np.minimum.at(first, writer, column(case, "t_inv")[served])
+    order: Indices = np.lexsort((column(case, "row")[served], first[writer]))
+    return np.take(served, order)
+
+
+def _look_up(names: npt.NDArray[np.int64], at: Indices, wanted: npt.NDArray[np.int64]) -> Indices:
+    """For each wanted name where it stands in `at`, -1 where it does not."""
+    if not len(names):
+        return np.full(len(wanted), -1, np.intp)
+    order = np.argsort(names, kind="stable")
+    place = np.minimum(np.searchsorted(names[order], wanted), len(names) - 1)
+    found = order[place]
+    return np.where(names[found] == wanted, at[found], -1)

@@ -1,0 +1,78 @@
+"""Clients that act as owner after their lease has run out while another already holds.
+
+No lock can stop that: a paused client does not see time pass. It is the hazard that fencing exists
+for, so it is counted and drawn, and never held against mutual exclusion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, span
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.derive import Attempt, conflict
+from holdfast.checkers.holds.overlaps import granted, knots, meetings, reach, slack
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN
+from holdfast.harness.core.verdict import Finding
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Belief:
+    """older went on as owner, past all that bound the service, for ns of newer's hold."""
+
+    older: Attempt
+    newer: Attempt
+    from_ns: int
+    ns: int
+
+    def told(self, case: Case) -> Finding:
+        """As a note."""
+        older, newer = self.older, self.newer
+        lock, since = lock_name(case, older), seconds(case, newer.known_ns)
+        return Finding(
+            kind="stale-belief",
+            sentence=(
+                f"{name(case, older.process)} went on as owner of '{lock}' for {span(self.ns)}"
+                f" after {name(case, newer.process)} had been granted it at {since}: its own time"
+                f" was over and it had not noticed"
+            ),
+            witnesses=tuple(row for row in (older.row, newer.row, older.end_row) if row >= 0),
+            lock=lock,
+            t_ns=self.from_ns,
+            spans=(drawn(case, older, older.end_ns), drawn(case, newer, newer.end_ns)),
+        )
+
+
+def stale_beliefs(case: Case) -> tuple[Belief, ...]:
+    """All of them, at most one per newer grant, the longest first; memoised.
+
+    Where nothing but a release frees the lock there are none: two claims at once are two holders.
+    """
+    if "stale_beliefs" not in case.memo:
+        found: list[Belief] = []
+        if case.promises.bound != "none":
+            found = [b for beliefs in _per_lock(case) for b in beliefs.values()]
+        found.sort(key=lambda belief: (-belief.ns, belief.from_ns))
+        case.memo["stale_beliefs"] = tuple(found)
+    beliefs: tuple[Belief, ...] = case.memo["stale_beliefs"]
+    return beliefs
+
+
+def _per_lock(case: Case) -> list[dict[int, Belief]]:
+    far, slack_ns, found = reach(case), slack(case), table(case)
+    per_lock = []
+    for entries in granted(case).values():
+        longest: dict[int, Belief] = {}
+        claims = knots(case, entries[found.certain[entries]], found.end)
+        met = (pair for knot in claims for pair in meetings(knot, lambda a: a.end_ns, slack_ns))
+        for a, b in met:
+            if not conflict(a, b):
+                continue
+            older, newer = (b, a) if NO_TOKEN < b.token < a.token else (a, b)
+            from_ns = max(far(older), newer.known_ns, older.known_ns)
+            ns = min(older.end_ns, newer.end_ns, case.end_ns) - from_ns - slack_ns
+            if ns > 0 and ns > (longest[newer.id].ns if newer.id in longest else 0):
+                longest[newer.id] = Belief(older=older, newer=newer, from_ns=from_ns, ns=ns)
+        per_lock.append(longest)
+    return per_lock

@@ -1,0 +1,39 @@
+"""Findings in plain words: names of clients, seconds since the start, what proves it."""
+
+from __future__ import annotations
+
+from holdfast.checkers.holds.derive import Attempt
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+
+
+def seconds(case: Case, t_ns: int) -> str:
+    """A moment of the run: "3.214 s" after its start."""
+    return f"{(t_ns - case.start_ns) / SECOND:.3f} s"
+
+
+def span(ns: int) -> str:
+    """A length of time: "0.900 s", "0.000150 s" where it is less than a millisecond."""
+    return f"{ns / SECOND:.6f} s" if 0 < ns < MILLISECOND else f"{ns / SECOND:.3f} s"
+
+
+def name(case: Case, process: int) -> str:
+    """The node that a client runs on, or its number where the node is not known."""
+    return case.nodes.get(process, f"client {process}")
+
+
+def who(case: Case, attempt: Attempt) -> str:
+    """The owner of an attempt, with its token if it has one: "c2 (token 8)"."""
+    owner = name(case, attempt.process)
+    return owner if attempt.token < 0 else f"{owner} (token {attempt.token})"
+
+
+def lock_name(case: Case, attempt: Attempt) -> str:
+    """The lock that an attempt is for."""
+    return case.history.strings[attempt.key]
+
+
+def drawn(case: Case, attempt: Attempt, to_ns: int) -> tuple[int, int, str, int]:
+    """A hold to draw: from the moment the grant was known until to_ns, within the run."""
+    from_ns = min(attempt.known_ns, case.end_ns)
+    return from_ns, max(from_ns, min(to_ns, case.end_ns)), who(case, attempt), attempt.row

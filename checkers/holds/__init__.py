@@ -1,0 +1,1 @@
+"""Attempts and their holds, derived once from a history for all checkers."""

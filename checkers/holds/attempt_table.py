@@ -1,0 +1,185 @@
+"""All attempts of a run as columns, so that a million of them can be looked through at once.
+
+What speaks against a property lies in few attempts. Checkers find those by the columns, with every
+doubt on the side of looking, and judge them one by one as `holds.Attempt`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.checkers.holds.derive import ASKS, INF, Attempt, attempts, derived
+from holdfast.checkers.holds.hierarchy import families, lines, on_line, paths
+from holdfast.checkers.holds.history_index import Indices, Ints, Log, column, rows_of
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
+
+Bools = npt.NDArray[np.bool_]
+Grouping = Callable[[Case, Sequence[int]], Mapping[int, Sequence[int]]]
+
+FEW = 4000
+"""Histories of so many rows are derived attempt by attempt: columns would cost more than it."""
+FOLLOWS = (Op.RENEW, Op.RELEASE, Op.WAITING, Op.LOST, Op.CLOSED)
+"""Rows of an attempt that decide about its holds."""
+ENDS = ("", "release", "lost", "closed", "killed", "force-unlock")
+
+
+class Table:
+    """One entry per attempt, in order of their asking; the columns are those of `holds.Attempt`.
+
+    ret, end, known   INF where never; proof, bound: -1 where never
+    over              end of the possible hold, -1 where there is none
+    why               index into ENDS
+    queued            when it was last told that it waits, -1: never
+    """
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.row: Indices = rows_of(case, *ASKS)
+        self.id = column(case, "attempt")[self.row]
+        self.process = column(case, "process")[self.row]
+        self.key = column(case, "key")[self.row]
+        self.mode = column(case, "mode")[self.row]
+        self.op = column(case, "f")[self.row]
+        self.inv = column(case, "t_inv")[self.row]
+        ret = column(case, "t_ret")[self.row]
+        self.ret = np.where(ret == 0, INF, ret)
+        self.status = column(case, "status")[self.row]
+        self.ok: Bools = self.status == Status.OK
+        self.unknown: Bools = (self.status == Status.INFO) | (self.status == Status.INVOKED)
+        self.wait = column(case, "aux")[self.row]
+        self.ttl = np.where(self.ok, column(case, "res")[self.row], column(case, "arg")[self.row])
+        n = len(self.row)
+        self.token = np.where(self.ok, column(case, "token")[self.row], NO_TOKEN)
+        self.end = np.full(n, INF)
+        self.end_row = np.full(n, -1)
+        self.why = np.zeros(n, np.int64)
+        self.known = np.where(self.ok, self.ret, INF)
+        self.proof = np.full(n, -1)
+        self.bound = np.full(n, -1)
+        self.over = np.full(n, -1)
+        self.queued = np.full(n, -1)
+        self._made: dict[int, Attempt] = {}
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @property
+    def certain(self) -> Bools:
+        """Those with a certain hold, [ret, end]."""
+        return np.asarray(self.ok & (self.end >= self.ret))
+
+    def fill(self, which: Iterable[int], found: Iterable[Attempt]) -> None:
+        """Take over what was derived one by one."""
+        inv = column(self.case, "t_inv")
+        for n, a in zip(which, found, strict=True):
+            self.token[n] = a.token
+            self.end[n], self.end_row[n], self.why[n] = a.end_ns, a.end_row, ENDS.index(a.end_why)
+            self.known[n], self.proof[n], self.bound[n] = a.known_ns, a.proof_ns, a.bound_ns
+            self.over[n] = -1 if a.possible is None else a.possible[1]
+            if a.waitings:
+                self.queued[n] = inv[a.waitings[-1]]
+
+    def pick(self, which: Iterable[int] | Ints | Indices) -> list[Attempt]:
+        """These attempts one by one; derived now where they are not known yet."""
+        numbers = [int(n) for n in which]
+        if "attempts" in self.case.memo:
+            every = attempts(self.case)
+            return [every[n] for n in numbers]
+        missing = sorted({n for n in numbers if n not in self._made})
+        if missing:
+            made = derived(self._log(np.array(missing)), self.row[missing].tolist())
+            self._made.update(zip(missing, made, strict=True))
+        return [self._made[n] for n in numbers]
+
+    def _log(self, which: Ints) -> Log:
+        """A log of these attempts, and of all that may end the holds of anybody."""
+        order, ids = self.following()
+        wanted = np.unique(self.id[which])
+        low, high = np.searchsorted(ids, wanted), np.searchsorted(ids, wanted, "right")
+        mine = [order[a:b] for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+        others = rows_of(self.case, Op.CLOSED, Op.FORCE_UNLOCK, Op.HEARTBEAT)
+        return Log(self.case, np.unique(np.concatenate((self.row[which], others, *mine))))
+
+    def following(self) -> tuple[Indices, Ints]:
+        """Rows that follow from attempts, in order of attempt and time, and whose they are."""
+        if "by_attempt" not in self.case.memo:
+            rows = rows_of(self.case, *FOLLOWS)
+            owner = column(self.case, "attempt")[rows]
+            order = np.argsort(owner, kind="stable")
+            self.case.memo["by_attempt"] = rows[order], owner[order]
+        found: tuple[Indices, Ints] = self.case.memo["by_attempt"]
+        return found
+
+    def by_lock(self) -> Mapping[int, Indices]:
+        """Entries per lock (index into history.strings), each in order of their asking.
+
+        Of a hierarchy per line, under the last lock of it: an entry may be on several.
+        """
+        return self._grouped("by line", lines)
+
+    def by_family(self) -> Mapping[int, Indices]:
+        """Entries per lock, and of a hierarchy all together, under any lock of it."""
+        return self._grouped("by family", families)
+
+    def beside(self, key: int) -> Indices:
+        """The entries of all locks that a lock is not held beside, in order of their asking."""
+        known = paths(self.case)
+        if key not in known:
+            return self._by_key()[key]
+        keys = [k for k in self._by_key() if k in known and on_line(known[k], known[key])]
+        return np.sort(np.concatenate([self._by_key()[k] for k in keys]))
+
+    def _grouped(self, name: str, kind: Grouping) -> Mapping[int, Indices]:
+        by_key = self._by_key()
+        if not paths(self.case):
+            return by_key
+        if name not in self.case.memo:
+            groups = kind(self.case, list(by_key))
+            self.case.memo[name] = {
+                key: np.sort(np.concatenate([by_key[k] for k in keys]))
+                for key, keys in groups.items()
+            }
+        found: dict[int, Indices] = self.case.memo[name]
+        return found
+
+    def _by_key(self) -> Mapping[int, Indices]:
+        if "entries" not in self.case.memo:
+            order = np.argsort(self.key, kind="stable")
+            keys, first = np.unique(self.key[order], return_index=True)
+            parts = np.split(order, first[1:]) if len(keys) else []
+            asked = sorted(zip(keys.tolist(), parts, strict=True), key=lambda one: int(one[1][0]))
+            self.case.memo["entries"] = dict(asked)
+        found: dict[int, Indices] = self.case.memo["entries"]
+        return found
+
+    def of_id(self, ids: Any) -> Ints:
+        """The entry of each of these attempts, -1 where the history has none."""
+        if "entry_of_id" not in self.case.memo:
+            order = np.argsort(self.id, kind="stable")
+            self.case.memo["entry_of_id"] = order, self.id[order]
+        order, known = self.case.memo["entry_of_id"]
+        if not len(known):
+            return np.full(len(ids), -1)
+        place = np.searchsorted(known, ids, "right") - 1
+        return np.where(known[np.maximum(place, 0)] == ids, order[np.maximum(place, 0)], -1)
+
+
+def table(case: Case) -> Table:
+    """The attempts of a run as columns; memoised. O(n log n)."""
+    if "table" not in case.memo:
+        found = Table(case)
+        if len(case.history.rows) <= FEW or "attempts" in case.memo:
+            found.fill(range(len(found)), attempts(case))
+        else:
+            from holdfast.checkers.holds.vectorized import derive
+
+            knotty = np.flatnonzero(~derive(found))
+            found.fill(knotty.tolist(), found.pick(knotty))
+        case.memo["table"] = found
+    known: Table = case.memo["table"]
+    return known

@@ -1,0 +1,128 @@
+"""The rows of a case as plain columns, with those of one attempt, process or lock together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.checkers.holds.leases import INF
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
+
+UNKNOWN = (Status.INFO, Status.INVOKED)
+STATUSES = tuple(Status)
+"""by value: a table is ten times faster than asking the enumeration"""
+
+Ints = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.intp]
+Column = Sequence[int] | Mapping[int, int]
+"""a value by row number: of all rows, or of those that a log is about"""
+
+
+def column(case: Case, name: str) -> Ints:
+    """One column of the history side by side in memory, as int64; memoised.
+
+    Rows are a hundred bytes long: what looks at one column of all of them wants it apart.
+    """
+    known: dict[str, Ints] = case.memo.setdefault("columns", {})
+    if name not in known:
+        known[name] = case.history.rows[name].astype(np.int64)
+    return known[name]
+
+
+def took(case: Case) -> Ints:
+    """How long each call lasted as its client felt it, ns; kernel stamps make no call shorter."""
+    inv, ret = column(case, "t_inv"), column(case, "t_ret")
+    return ret - inv + column(case, "tx") + column(case, "rx")
+
+
+def rows_of(case: Case, *ops: Op) -> Indices:
+    """Indices of the rows of these kinds, in order."""
+    kind = column(case, "f")
+    wanted = np.zeros(256, bool)
+    wanted[[int(op) for op in ops]] = True
+    return np.flatnonzero(wanted[kind])
+
+
+class Log:
+    """Columns and groups of rows, by the row's index into the merged history.
+
+    about      the rows that it is about, in order; None: all
+    ret        INF where the row never returned
+    renewals, releases, waitings, told   rows of one attempt, in order of time
+    closed, beats   rows that end everything a process holds; acknowledged heartbeats of a process
+    forced     an operator's unlocks of one lock
+    kills      when clients of one node were killed, ns, in order
+    """
+
+    def __init__(self, case: Case, about: Indices | None = None) -> None:
+        rows = case.history.rows if about is None else case.history.rows[about]
+        self.case = case
+        self.promises = case.promises
+        self._numbers = None if about is None else about.tolist()
+        self.kind = self._by_row(rows["f"].tolist())
+        self.status = self._by_row([STATUSES[status] for status in rows["status"].tolist()])
+        self.inv = self._by_row(rows["t_inv"].tolist())
+        self.ret = self._by_row(np.where(rows["t_ret"] == 0, INF, rows["t_ret"]).tolist())
+        self.attempt = self._by_row(rows["attempt"].tolist())
+        self.process = self._by_row(rows["process"].tolist())
+        self.key = self._by_row(rows["key"].tolist())
+        self.mode = self._by_row(rows["mode"].tolist())
+        self.token = self._by_row(rows["token"].tolist())
+        self.arg = self._by_row(rows["arg"].tolist())
+        self.res = self._by_row(rows["res"].tolist())
+        self.aux = self._by_row(rows["aux"].tolist())
+        self.renewals = self._group(self.attempt, Op.RENEW)
+        self.releases = self._group(self.attempt, Op.RELEASE)
+        self.waitings = self._group(self.attempt, Op.WAITING)
+        self.told = self._group(self.attempt, Op.LOST, Op.CLOSED)
+        told_all = [row for row in self.told.pop(0, []) if self.kind[row] == Op.CLOSED]
+        self.closed = _grouped(told_all, self.process)
+        self.forced = self._group(self.key, Op.FORCE_UNLOCK)
+        beats = [r for r in self._of(Op.HEARTBEAT) if self.status[r] is Status.OK]
+        self.beats = _grouped(beats, self.process)
+        self.kills: dict[str, list[int]] = defaultdict(list)
+        for window in sorted(case.windows, key=lambda window: window.from_ns):
+            if window.do == "kill":
+                for node in window.nodes:
+                    self.kills[node].append(window.from_ns)
+
+    def _by_row(self, values: list[Any]) -> Any:
+        return values if self._numbers is None else dict(zip(self._numbers, values, strict=True))
+
+    def _of(self, *ops: Op) -> list[int]:
+        if self._numbers is None:
+            every: list[int] = rows_of(self.case, *ops).tolist()
+            return every
+        return [row for row in self._numbers if self.kind[row] in ops]
+
+    def _group(self, by: Column, *ops: Op) -> dict[int, list[int]]:
+        return _grouped(self._of(*ops), by)
+
+    def may_end(self, forced: int, row: int) -> bool:
+        """Whether an operator's unlock may have hit the attempt that asks in `row`."""
+        if self.status[forced] in (Status.FAIL, Status.NOT_OWNER):
+            return False
+        aimed = self.token[forced] == NO_TOKEN or self.token[row] in (NO_TOKEN, self.token[forced])
+        until_ns = INF if self.status[forced] in UNKNOWN else self.ret[forced]
+        return aimed and until_ns >= self.inv[row]
+
+    def revivable(self, attempt: int) -> bool:
+        """Whether a renewal of unknown outcome could bring the attempt back after its end.
+
+        Then even a release that is ok only once may be ok twice.
+        """
+        renewals = self.renewals.get(attempt, ())
+        unknown = any(self.status[renewal] in UNKNOWN for renewal in renewals)
+        return unknown and not self.promises.renew_proves
+
+
+def _grouped(rows: list[int], by: Column) -> dict[int, list[int]]:
+    groups: defaultdict[int, list[int]] = defaultdict(list)
+    for row in rows:
+        groups[by[row]].append(row)
+    return dict(groups)

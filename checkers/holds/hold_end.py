@@ -1,0 +1,123 @@
+"""When a hold had ended for certain, and which row says so.
+
+The claims of a client end earlier, its lease perhaps too; here only what leaves no doubt counts,
+for an owner is accused of having acted too late by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.derive import INF, Attempt, conflict
+from holdfast.checkers.holds.history_index import Ints, column, rows_of
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op, Status
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """A hold was over by t_ns. row: what proves it; why: in words that follow "its hold"."""
+
+    t_ns: int
+    row: int
+    why: str
+
+
+def certain_end(case: Case, a: Attempt) -> Ended | None:
+    """The earliest certain end of the hold of an attempt, None where there is none; memoised.
+
+    An end that is followed by an ok renewal of the same attempt proves nothing and is left out.
+    """
+    known: dict[int, Ended | None] = case.memo.setdefault("ended", {})
+    if a.id not in known:
+        revived_ns = _last_ok_renewal(case, a)
+        ends = [end for end in _ends(case, a) if end.t_ns >= revived_ns]
+        known[a.id] = min(ends, key=lambda end: end.t_ns, default=None)
+    return known[a.id]
+
+
+def may_have_ended(case: Case) -> Ints:
+    """Of each entry of the table the earliest moment that `certain_end` may come to; INF: none."""
+    if "may_have_ended" not in case.memo:
+        found = table(case)
+        soonest = np.where(found.over < 0, found.end, np.minimum(found.end, found.over))
+        told = rows_of(case, Op.RELEASE)
+        entry = found.of_id(column(case, "attempt")[told])
+        np.minimum.at(soonest, entry[entry >= 0], column(case, "t_ret")[told[entry >= 0]])
+        for entries in found.by_lock().values():
+            back = np.where(found.ok[entries], found.ret[entries], INF)
+            first = np.append(np.minimum.accumulate(back[::-1])[::-1], INF)
+            later = np.searchsorted(found.inv[entries], found.ret[entries] + case.error_ns)
+            soonest[entries] = np.minimum(soonest[entries], first[later])
+        refused = ~found.ok & ~found.unknown
+        soonest[refused] = -1
+        case.memo["may_have_ended"] = soonest
+    known: Ints = case.memo["may_have_ended"]
+    return known
+
+
+def _ends(case: Case, a: Attempt) -> Iterator[Ended]:
+    """All that may prove the end of a hold, in no order."""
+    rows = case.history.rows
+    for row in (*a.releases, *a.renewals):
+        status, t_ns = int(rows["status"][row]), int(rows["t_ret"][row])
+        if status == Status.NOT_OWNER:
+            yield Ended(t_ns=t_ns, row=row, why="was gone, as the service answered")
+        elif status == Status.OK and row in a.releases:
+            yield Ended(t_ns=t_ns, row=row, why="had been released")
+    if a.end_why == "lost":
+        yield Ended(t_ns=a.end_ns, row=a.end_row, why="was lost, as the client had been told")
+    if a.end_why == "force-unlock" and rows["status"][a.end_row] == Status.OK:
+        t_ns = int(rows["t_ret"][a.end_row])
+        yield Ended(t_ns=t_ns, row=a.end_row, why="had been ended by an operator")
+    if a.possible is not None and a.possible[1] < INF and _lease_ran_by_itself(case, a):
+        yield Ended(t_ns=a.possible[1], row=a.row, why="had run out with its lease")
+    successor = _successor(case, a)
+    if successor is not None:
+        yield Ended(t_ns=successor.ret_ns, row=successor.row, why="had passed on to the next owner")
+
+
+def _last_ok_renewal(case: Case, a: Attempt) -> int:
+    rows = case.history.rows
+    return max(
+        (int(rows["t_ret"][row]) for row in a.renewals if rows["status"][row] == Status.OK),
+        default=0,
+    )
+
+
+def _lease_ran_by_itself(case: Case, a: Attempt) -> bool:
+    """Whether no fault met the servers during the lease: a new leader may count it anew."""
+    if a.possible is None:
+        return False
+    begun_ns, over_ns = a.possible
+    clients = set(case.nodes.values()) | {"resource"}
+    return not any(
+        window.from_ns <= over_ns
+        and window.to_ns + case.promises.recovery_ns >= begun_ns
+        and not clients.issuperset(window.nodes)
+        for window in case.windows
+    )
+
+
+def _successor(case: Case, a: Attempt) -> Attempt | None:
+    """The first conflicting grant asked for after a's, if a's own hold need not have met it."""
+    if a.status is not Status.OK:
+        return None
+    found = table(case)
+    group = found.beside(a.key)
+    first: Attempt | None = None
+    at = int(np.searchsorted(found.inv[group], a.ret_ns + case.error_ns))
+    for entry in group[at:]:
+        if first is not None and found.inv[entry] >= first.ret_ns:
+            break
+        if found.ok[entry] and (first is None or found.ret[entry] < first.ret_ns):
+            (b,) = found.pick([entry])
+            first = b if conflict(a, b) else first
+    if first is None:
+        return None
+    own_ns = max(span[1] for span in (a.contract, a.proved, (0, 0)) if span is not None)
+    return first if own_ns < first.ret_ns else None

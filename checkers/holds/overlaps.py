@@ -1,0 +1,221 @@
+"""Pairs of grants that no service could have given one after the other.
+
+A grant fell somewhere between its call and its answer, and the hold that began with it reached at
+least to its last proof, or as far as its lease bound the service. Where two of them leave no order
+in which the first can have ended before the second began, both held at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.derive import INF, Attempt, conflict, ordered_tokens
+from holdfast.checkers.holds.history_index import Indices, Ints
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN, Mode
+
+Reach = Callable[[Attempt], int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Overlap:
+    """Two holds at once. older: the one granted first, or known first where that is open.
+
+    proved     proofs alone show it; else it leans on what the service had promised
+    by_tokens  only the order of their tokens says which was granted first
+    """
+
+    older: Attempt
+    newer: Attempt
+    proved: bool
+    by_tokens: bool
+
+
+def slack(case: Case) -> int:
+    """By how much two stamps of different writers may be out of step, ns."""
+    return 2 * case.error_ns
+
+
+def proof_reach(attempt: Attempt) -> int:
+    """How far its hold reached for sure, by the service's own word. No less than its asking."""
+    return max(attempt.inv_ns, attempt.proof_ns)
+
+
+def reach(case: Case) -> Reach:
+    """How far a hold reached if the service did as it had promised."""
+    if case.promises.bound == "none":
+        return lambda a: max(proof_reach(a), a.end_ns) if a.known_ns <= a.end_ns else proof_reach(a)
+    return lambda a: max(proof_reach(a), a.bound_ns)
+
+
+def reaches(case: Case) -> Ints:
+    """As `reach`, of every entry of the table."""
+    if "reaches" not in case.memo:
+        found = table(case)
+        if case.promises.bound == "none":
+            own = np.where(found.known <= found.end, found.end, -1)
+        else:
+            own = found.bound
+        case.memo["reaches"] = np.maximum(proof_reaches(case), own)
+    known: Ints = case.memo["reaches"]
+    return known
+
+
+def proof_reaches(case: Case) -> Ints:
+    """As `proof_reach`, of every entry of the table."""
+    found = table(case)
+    return np.asarray(np.maximum(found.inv, found.proof))
+
+
+def granted(case: Case) -> Mapping[int, Indices]:
+    """Per lock the entries of the table that were granted for sure, in the order in which that was
+    known."""
+    if "granted" not in case.memo:
+        known = table(case).known
+        case.memo["granted"] = {
+            key: _sorted_by(known, entries[known[entries] < INF])
+            for key, entries in table(case).by_lock().items()
+        }
+    found: dict[int, Indices] = case.memo["granted"]
+    return found
+
+
+def _sorted_by(column: Ints, entries: Indices) -> Indices:
+    return np.take(entries, np.argsort(column[entries], kind="stable"))
+
+
+def overlaps(case: Case) -> Mapping[int, Sequence[Overlap]]:
+    """Per lock what held at once, at most one per newer grant: the best proved, the longest."""
+    if "overlaps" not in case.memo:
+        far = reaches(case)
+        case.memo["overlaps"] = {
+            key: _best(
+                (o for knot in knots(case, ordered, far) for o in _in_time(case, knot)), case
+            )
+            for key, ordered in granted(case).items()
+        }
+    found: dict[int, list[Overlap]] = case.memo["overlaps"]
+    return found
+
+
+def overlaps_by_tokens(case: Case) -> Mapping[int, Sequence[Overlap]]:
+    """As `overlaps`, where time alone leaves open which of the two was granted first.
+
+    Empty for a lock whose tokens contradict the order of its grants: they prove nothing there.
+    """
+    if not ordered_tokens(case):
+        return {}
+    wrong, far = inversions(case), reaches(case)
+    return {
+        key: _best(
+            (o for knot in knots(case, by_token(case, found), far) for o in _in_tokens(case, knot)),
+            case,
+        )
+        for key, found in granted(case).items()
+        if not wrong.get(key)
+    }
+
+
+def inversions(case: Case) -> Mapping[int, Sequence[tuple[Attempt, Attempt]]]:
+    """Per lock (first, second) where second was asked for after first was granted, and yet has the
+    smaller token. At most one per second; readers of one lock among themselves do not count."""
+    if "inversions" not in case.memo:
+        case.memo["inversions"] = {
+            key: _inverted(case, by_token(case, found)) for key, found in granted(case).items()
+        }
+    found: dict[int, list[tuple[Attempt, Attempt]]] = case.memo["inversions"]
+    return found
+
+
+def by_token(case: Case, entries: Indices) -> Indices:
+    """Those with a token, the smallest first."""
+    token = table(case).token
+    return _sorted_by(token, entries[token[entries] != NO_TOKEN])
+
+
+def knots(case: Case, ordered: Indices, far: Ints) -> Iterator[list[Attempt]]:
+    """The stretches of some entries in which one reaches beyond the moment another was known.
+
+    All that `meetings` finds lies within them; none reaches from one stretch to a later one.
+    """
+    if len(ordered) < 2:
+        return
+    known = table(case).known[ordered]
+    soonest = np.minimum.accumulate(known[::-1])[::-1]
+    tied = np.maximum.accumulate(far[ordered])[:-1] > soonest[1:] + slack(case)
+    edges = np.flatnonzero(np.diff(tied, prepend=False, append=False))
+    for begin, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        yield table(case).pick(ordered[begin : end + 1])
+
+
+def meetings(
+    ordered: Sequence[Attempt], reach: Reach, slack_ns: int
+) -> Iterator[tuple[Attempt, Attempt]]:
+    """All (a, b), a before b in the given order, where a reaches beyond the moment b was known.
+
+    Linear where few holds are open at once, whatever the order.
+    """
+    last_ns = INF
+    soonest = [last_ns := min(last_ns, b.known_ns) for b in reversed(ordered)]
+    open_now: list[tuple[int, Attempt]] = []
+    for b, soonest_ns in zip(ordered, reversed(soonest), strict=True):
+        open_now = [(to_ns, a) for to_ns, a in open_now if to_ns > soonest_ns + slack_ns]
+        for to_ns, a in open_now:
+            if to_ns > b.known_ns + slack_ns:
+                yield a, b
+        open_now.append((reach(b), b))
+
+
+def _in_time(case: Case, found: Sequence[Attempt]) -> Iterator[Overlap]:
+    far, slack_ns = reach(case), slack(case)
+    ordered = ordered_tokens(case)
+    for a, b in meetings(found, far, slack_ns):
+        if not conflict(a, b) or far(b) <= a.known_ns + slack_ns:
+            continue
+        proved = min(proof_reach(a) - b.known_ns, proof_reach(b) - a.known_ns) > slack_ns
+        swap = ordered and NO_TOKEN < b.token < a.token
+        older, newer = (b, a) if swap else (a, b)
+        yield Overlap(older=older, newer=newer, proved=proved, by_tokens=False)
+
+
+def _in_tokens(case: Case, found: Sequence[Attempt]) -> Iterator[Overlap]:
+    far, slack_ns = reach(case), slack(case)
+    for a, b in meetings(found, far, slack_ns):
+        if not conflict(a, b) or a.token == b.token or far(b) > a.known_ns + slack_ns:
+            continue
+        proved = proof_reach(a) > b.known_ns + slack_ns
+        yield Overlap(older=a, newer=b, proved=proved, by_tokens=True)
+
+
+def _best(found: Iterable[Overlap], case: Case) -> list[Overlap]:
+    far = reach(case)
+    best: dict[int, Overlap] = {}
+    for overlap in found:
+        other = best.setdefault(overlap.newer.id, overlap)
+        if (overlap.proved, far(overlap.older)) > (other.proved, far(other.older)):
+            best[overlap.newer.id] = overlap
+    return list(best.values())
+
+
+def _inverted(case: Case, ordered: Indices) -> list[tuple[Attempt, Attempt]]:
+    """Walks from the largest token down, knowing the grant that was known soonest so far."""
+    found = table(case)
+    down = ordered[::-1]
+    token, shared = found.token[down], found.mode[down] != Mode.EXCLUSIVE
+    larger = np.searchsorted(-token, -token) - 1
+    pairs: dict[int, int] = {}
+    for readers in (False, True):
+        known = np.where(shared & readers, INF, found.known[down])
+        soonest = np.minimum.accumulate(known)
+        place = np.where(known < np.concatenate(([INF], soonest))[:-1], np.arange(len(down)), 0)
+        first = np.maximum.accumulate(place)
+        before = np.where(larger < 0, INF, soonest[larger])
+        late = (found.inv[down] > before + slack(case)) & (shared == readers)
+        pairs |= {n: int(first[larger[n]]) for n in np.flatnonzero(late).tolist()}
+    seconds = sorted(pairs)
+    firsts = found.pick(down[[pairs[n] for n in seconds]])
+    return list(zip(firsts, found.pick(down[seconds]), strict=True))

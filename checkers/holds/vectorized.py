@@ -1,0 +1,236 @@
+"""The holds of attempts to which nothing odd happened, derived for all of them at once.
+
+The rules are those of `holds`, which derives attempts one by one. Where several answers of unknown
+outcome, releases or overlapping renewals have to be weighed, an attempt is left to it; a test holds
+the two ways equal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast.checkers.holds.attempt_table import ENDS, Bools, Table
+from holdfast.checkers.holds.history_index import Ints, column, rows_of
+from holdfast.checkers.holds.leases import INF, MILLION
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
+
+LONG_NS = 1 << 42
+"""Leases beyond this could overflow what a drift makes of them."""
+
+
+def derive(table: Table) -> Bools:
+    """Fill in the table; False for each attempt that is to be derived by itself."""
+    follow = _Follow(table)
+    plain = follow.plain
+    _ends(table, follow)
+    _proofs(table, follow)
+    _contracts(table, follow)
+    _possible(table, follow)
+    return plain
+
+
+class _Follow:
+    """Rows that follow from attempts, in order of attempt and time.
+
+    rows, entry     row numbers, and the entries of the table that they belong to
+    release         row of the release of an entry, -1: none
+    renewals        places in `rows` of renewals that were answered ok
+    plain           what need not be derived one by one
+    """
+
+    def __init__(self, table: Table) -> None:
+        rows, owner = table.following()
+        entry = table.of_id(owner)
+        self.rows, self.entry = rows[entry >= 0], entry[entry >= 0]
+        case = table.case
+        self.kind = column(case, "f")[self.rows]
+        self.status = column(case, "status")[self.rows]
+        self.inv = column(case, "t_inv")[self.rows]
+        ret = column(case, "t_ret")[self.rows]
+        self.ret = np.where(ret == 0, INF, ret)
+        self.ttl = column(case, "res")[self.rows]
+        self.release = np.full(len(table), -1)
+        is_release = self.kind == Op.RELEASE
+        self.release[self.entry[is_release]] = self.rows[is_release]
+        ok = self.status == Status.OK
+        self.renewals = np.flatnonzero((self.kind == Op.RENEW) & ok)
+        self.refused = np.flatnonzero((self.kind == Op.RENEW) & (self.status == Status.NOT_OWNER))
+        self.told = np.flatnonzero((self.kind == Op.LOST) | (self.kind == Op.CLOSED))
+        waiting = self.kind == Op.WAITING
+        table.queued[self.entry[waiting]] = self.inv[waiting]
+        self.plain = self._plain(table)
+
+    def _plain(self, table: Table) -> Bools:
+        case, promises, n = table.case, table.case.promises, len(table)
+        odd = np.zeros(n, bool)
+        is_release, is_renewal = self.kind == Op.RELEASE, self.kind == Op.RENEW
+        odd |= np.bincount(self.entry[is_release], minlength=n) > 1
+        unsettled = (self.status == Status.INFO) | (self.status == Status.INVOKED)
+        odd[self.entry[is_renewal & unsettled]] = True
+        answered = np.zeros(n, bool)
+        answered[self.entry[is_release | is_renewal]] = True
+        odd |= answered & table.unknown
+        odd |= (table.ttl > LONG_NS) | (np.bincount(table.of_id(table.id), minlength=n) != 1)
+        odd[self.entry[is_renewal & (self.ttl > LONG_NS)]] = True
+        forced = rows_of(case, Op.FORCE_UNLOCK)
+        odd |= np.isin(table.key, np.unique(column(case, "key")[forced]))
+        if promises.bound == "session" and len(rows_of(case, Op.HEARTBEAT)):
+            odd[:] = True
+        odd[self.entry[self._overlapping(table)]] = True
+        return ~odd
+
+    def _overlapping(self, table: Table) -> Ints:
+        """Places of ok renewals that another renewal met, or that may have come too late."""
+        asked = np.flatnonzero(self.kind == Op.RENEW)
+        same = np.zeros(len(asked), bool)
+        same[1:] = self.entry[asked[1:]] == self.entry[asked[:-1]]
+        meets = np.zeros(len(asked), bool)
+        meets[1:] = same[1:] & (self.inv[asked[1:]] <= self.ret[asked[:-1]])
+        odd = asked[meets]
+        if table.case.promises.renew_proves:
+            return odd
+        at, before = self.renewals, np.roll(self.renewals, 1)
+        later = np.zeros(len(at), bool)
+        later[1:] = self.entry[at[1:]] == self.entry[at[:-1]]
+        own = self.entry[at]
+        begun = np.where(later, self.inv[before], table.inv[own])
+        ttl = np.where(later, self.ttl[before], table.ttl[own])
+        slip_ns = table.case.promises.slip_ns
+        late = self.ret[at] > begun + _shortest(ttl, table.case.promises.drift_ppm) - slip_ns
+        return np.concatenate((odd, at[late]))
+
+
+def _shortest(ttl: Ints, drift_ppm: int) -> Ints:
+    return np.asarray(ttl + -ttl * drift_ppm // MILLION)
+
+
+def _longest(ttl: Ints, drift_ppm: int, slip_ns: int) -> Ints:
+    return np.asarray(ttl - -ttl * drift_ppm // MILLION + slip_ns)
+
+
+def _sooner(table: Table, entry: Ints, t_ns: Ints, row: Ints, why: str) -> None:
+    """Let these ends count where they are earlier; at one moment the row that comes first does."""
+    if not len(entry):
+        return
+    order = np.lexsort((row, t_ns, entry))
+    entry, t_ns, row = entry[order], t_ns[order], row[order]
+    first = np.ones(len(entry), bool)
+    first[1:] = entry[1:] != entry[:-1]
+    entry, t_ns, row = entry[first], t_ns[first], row[first]
+    end = table.end[entry]
+    counts = (t_ns < end) | ((t_ns == end) & (row < table.end_row[entry]))
+    counts &= table.ok[entry] | table.unknown[entry]
+    entry = entry[counts]
+    table.end[entry], table.end_row[entry] = t_ns[counts], row[counts]
+    table.why[entry] = ENDS.index(why)
+
+
+def _ends(table: Table, follow: _Follow) -> None:
+    """The earliest moment from which each client no longer acts as owner."""
+    case = table.case
+    inv = column(case, "t_inv")
+    released = np.flatnonzero(follow.release >= 0)
+    row = follow.release[released]
+    _sooner(table, released, inv[row], row, "release")
+    refused = follow.refused
+    _sooner(table, follow.entry[refused], follow.ret[refused], follow.rows[refused], "lost")
+    for kind, why in ((Op.LOST, "lost"), (Op.CLOSED, "closed")):
+        told = follow.told[follow.kind[follow.told] == kind]
+        _sooner(table, follow.entry[told], follow.inv[told], follow.rows[told], why)
+    closed = rows_of(case, Op.CLOSED)
+    closed = closed[column(case, "attempt")[closed] == 0]
+    _first_after(table, closed, inv[closed], column(case, "process")[closed])
+    for node, times in _kills(table).items():
+        mine = np.flatnonzero(
+            np.isin(table.process, [p for p, at in case.nodes.items() if at == node])
+        )
+        place = np.searchsorted(times, table.inv[mine])
+        mine, place = mine[place < len(times)], place[place < len(times)]
+        _sooner(table, mine, times[place], np.full(len(mine), -1), "killed")
+
+
+def _first_after(table: Table, row: Ints, t_ns: Ints, process: Ints) -> None:
+    """The first of these ends of everything a process holds that is not before each asking."""
+    if not len(row):
+        return
+    order = np.lexsort((t_ns, process))
+    row, t_ns, process = row[order], t_ns[order], process[order]
+    for one in np.unique(process).tolist():
+        low, high = np.searchsorted(process, one), np.searchsorted(process, one, "right")
+        mine = np.flatnonzero(table.process == one)
+        place = low + np.searchsorted(t_ns[low:high], table.inv[mine])
+        mine, place = mine[place < high], place[place < high]
+        _sooner(table, mine, t_ns[place], row[place], "closed")
+
+
+def _kills(table: Table) -> dict[str, Ints]:
+    found: dict[str, list[int]] = {}
+    for window in sorted(table.case.windows, key=lambda window: window.from_ns):
+        for node in window.nodes if window.do == "kill" else ():
+            found.setdefault(node, []).append(window.from_ns)
+    return {node: np.array(times) for node, times in found.items()}
+
+
+def _proofs(table: Table, follow: _Follow) -> None:
+    """The last moment, up to the end of the claim, at which the service proved each hold."""
+    promises, case = table.case.promises, table.case
+    if promises.renew_proves:
+        at = follow.renewals
+        own = follow.entry[at]
+        counts = (follow.inv[at] <= table.end[own]) & table.ok[own]
+        np.maximum.at(table.proof, own[counts], follow.inv[at][counts])
+    if promises.release_proves:
+        own = np.flatnonzero((follow.release >= 0) & table.ok)
+        row = follow.release[own]
+        sent = column(case, "t_inv")[row]
+        counts = (column(case, "status")[row] == Status.OK) & (sent <= table.end[own])
+        np.maximum.at(table.proof, own[counts], sent[counts])
+
+
+def _contracts(table: Table, follow: _Follow) -> None:
+    """Until when the service had bound itself by leases."""
+    promises = table.case.promises
+    if promises.bound != "lease":
+        return
+    until = table.inv + _shortest(table.ttl, promises.drift_ppm)
+    at = follow.renewals
+    own = follow.entry[at]
+    sent = follow.inv[at] <= table.end[own]
+    at, own = at[sent], own[sent]
+    until[own] = follow.inv[at] + _shortest(follow.ttl[at], promises.drift_ppm)
+    bound = np.minimum(until - promises.slip_ns, table.end)
+    table.bound[table.ok] = bound[table.ok]
+
+
+def _possible(table: Table, follow: _Follow) -> None:
+    """Until when the service may have taken each for the owner."""
+    case, promises = table.case, table.case.promises
+    over = np.full(len(table), INF)
+    own = np.flatnonzero((follow.release >= 0) & table.ok)
+    row = follow.release[own]
+    status = column(case, "status")[row]
+    answered = (status == Status.OK) | (status == Status.NOT_OWNER)
+    back = column(case, "t_ret")[row]
+    over[own[answered]] = np.where(back == 0, INF, back)[answered]
+    refused = follow.refused
+    np.minimum.at(over, follow.entry[refused], follow.ret[refused])
+    if promises.bound == "lease":
+        lease = table.ret + _longest(table.ttl, promises.drift_ppm, promises.slip_ns)
+        at = follow.renewals
+        longest = _longest(follow.ttl[at], promises.drift_ppm, promises.slip_ns)
+        np.maximum.at(lease, follow.entry[at], follow.ret[at] + longest)
+        lease[follow.entry[at][follow.ttl[at] <= 0]] = INF
+        lease[table.ttl <= 0] = INF
+        over = np.minimum(over, lease)
+    gone = (table.why == ENDS.index("closed")) | (table.why == ENDS.index("killed"))
+    if promises.bound == "session":
+        lease_ns = int(_longest(np.array(case.lease_ns), promises.drift_ppm, promises.slip_ns))
+        over[gone] = np.minimum(over, table.end + lease_ns)[gone]
+    elif promises.bound == "connection":
+        over[gone] = np.minimum(over, np.maximum(table.end, case.stop_ns) + promises.recovery_ns)[
+            gone
+        ]
+    held = np.maximum(table.ret, over)
+    table.over[table.ok] = held[table.ok]
+    table.over[table.unknown] = INF
+    table.token[~table.ok] = NO_TOKEN

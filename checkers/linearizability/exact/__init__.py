@@ -1,0 +1,1 @@
+"""Exact verdicts on lock histories without a search."""

@@ -1,0 +1,72 @@
+"""A store of texts by key: put, append, get.
+
+Claims: HOLDS iff for each key some order of the operations explains every text that was got.
+Assumes: `put` replaces the text, `append` adds at its end, `get` returns it; a key that nobody
+    wrote holds the empty text. Keys are independent, so each is judged alone.
+Blind to: order between keys.
+Cost: that of the search; see `search.py`. Concurrent appends could make as many states as they
+    have orders. All texts that begin no text that was ever got are one state, for no answer can
+    tell them apart, so only orders that some answer bears out are followed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Hashable, Sequence
+
+from holdfast.checkers.linearizability.judgement import BUDGET, Judgement
+from holdfast.checkers.linearizability.search import linearizable
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import Status
+from holdfast.harness.foreign.operations import ForeignOp, brief
+
+UNSEEN = ("unseen",)
+"""The state of a text that nobody got and that begins none that was."""
+
+
+class Store:
+    """One key of the store, which was answered these texts. State: its text, or UNSEEN."""
+
+    def __init__(self, got: Sequence[str]) -> None:
+        self._got = sorted(set(got))
+
+    @property
+    def initial(self) -> Hashable:
+        return ""
+
+    def command(self, op: ForeignOp) -> Hashable | None:
+        """(f, text)."""
+        if op.f not in ("get", "put", "append"):
+            raise UsageError(
+                f"line {op.line}: '{brief(op.f)}' is nothing this model knows (get, put, append);"
+                " choose another --model"
+            )
+        if op.f == "get":
+            text = "" if op.result is None else op.result
+            return ("get", text) if op.status is Status.OK else None
+        if not isinstance(op.value, str):
+            raise UsageError(f"line {op.line}: {op.f} wants a text, not {brief(op.value)}")
+        return (op.f, op.value)
+
+    def step(self, state: Hashable, command: Hashable) -> Hashable | None:
+        assert isinstance(command, tuple)
+        what, text = command
+        if what == "get":
+            return state if state == text else None
+        if what == "put":
+            return self._seen(text)
+        return self._seen(state + text) if isinstance(state, str) else UNSEEN
+
+    def _seen(self, text: str) -> Hashable:
+        at = bisect_left(self._got, text)
+        return text if at < len(self._got) and self._got[at].startswith(text) else UNSEEN
+
+    def reads(self, command: Hashable) -> bool:
+        assert isinstance(command, tuple)
+        return bool(command[0] == "get")
+
+
+def kv(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
+    """Judge a store of texts, key by key."""
+    got = [op.result for op in ops if op.f == "get" and isinstance(op.result, str)]
+    return linearizable(ops, Store(got), budget)

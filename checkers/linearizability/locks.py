@@ -1,0 +1,157 @@
+"""Mutexes: without owners, with owners, with fencing tokens, with leases.
+
+Claims: HOLDS iff the operations can be put in an order that the lock allows. `mutex`: whoever
+    releases frees it. `owner-mutex`: only its holder does. `fenced`: besides, every hold of a lock
+    has a larger token than the one before. `lease-mutex`: a hold may end by itself, and a release
+    that was answered ok says that it had not.
+Assumes: a failed operation had no effect; a release that the service refused as "not held" is one
+    of those: it ends a lease's hold and never proves that it lasted until then. An owner is the
+    attempt where the history names one, else the process.
+Blind to: tokens of grants that were never answered; what renewals prove, for they are left out;
+    order between locks.
+Cost: O(n) in order of invocation for the three with owners, unknown outcomes included. A search
+    where one process goes on after an outcome that it never learned, or where holds have no owner
+    and releases do not follow acquires; operations that ask the same are interchangeable there,
+    so that it stays near to linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.checkers.linearizability.exact.pairing import LockColumns, Paired, paired
+from holdfast.checkers.linearizability.exact.rules import Conflict, Rule, conflicts
+from holdfast.checkers.linearizability.judgement import BUDGET, NOTHING, Judgement, counted, said
+from holdfast.checkers.linearizability.search import linearizable
+from holdfast.checkers.linearizability.specifications import LeaseMutex, Mutex, OwnerMutex
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import NO_TOKEN, Status
+from holdfast.harness.core.verdict import Finding, Verdict
+from holdfast.harness.foreign.operations import ForeignOp
+
+EXACT = "every hold ends before the next one begins"
+
+
+def mutex(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
+    """Judge a lock that anybody may free."""
+    pairs = paired(ops)
+    if pairs.strange or not pairs.columns.ok.all() or any(op.attempt is not None for op in ops):
+        return linearizable(ops, Mutex(), budget)
+    return exactly(pairs, ops, Rule(), EXACT)
+
+
+def owner_mutex(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
+    """Judge a lock that its holder alone may free."""
+    pairs = paired(ops)
+    if pairs.reused:
+        return linearizable(ops, OwnerMutex(), budget)
+    return exactly(pairs, ops, Rule(), EXACT)
+
+
+def fenced(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
+    """Judge a lock whose grants carry growing tokens. UsageError where no grant carries one."""
+    pairs = paired(ops)
+    if len(ops) and not (pairs.columns.token != NO_TOKEN).any():
+        raise UsageError("no ok acquire carries a token; judge it with --model owner-mutex")
+    if pairs.reused or _hurried(pairs.columns):
+        return linearizable(ops, OwnerMutex(tokens=True), budget)
+    return exactly(pairs, ops, Rule(tokens=True), f"{EXACT}, with a larger token")
+
+
+def lease_mutex(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
+    """Judge a lock whose holds may run out. Notes tell of holds that were lost before a release."""
+    pairs = paired(ops)
+    if pairs.reused:
+        judgement = linearizable(ops, LeaseMutex(), budget)
+    else:
+        judgement = exactly(pairs, ops, Rule(leases=True), "no grant fell inside a proved hold")
+    return _with_notes(judgement, tuple(_lost(ops)))
+
+
+def exactly(pairs: Paired, ops: Sequence[ForeignOp], rule: Rule, holds: str) -> Judgement:
+    """Judge by certain holds; `holds` is the reason if nothing contradicts it."""
+    found = conflicts(pairs.columns, rule)
+    findings = tuple(_finding(conflict, pairs) for conflict in found)
+    exercised = counted(ops)
+    exercised["grants"] = int((~pairs.columns.release & pairs.columns.ok).sum())
+    verdict = Verdict.VIOLATED if findings else Verdict.HOLDS
+    reason = findings[0].sentence if findings else holds
+    if len(findings) > 1:
+        reason += f"; and {len(findings) - 1} more"
+    if not exercised["ok"]:
+        reason = NOTHING
+    return Judgement(verdict=verdict, reason=reason, exercised=exercised, findings=findings)
+
+
+SAYS = {
+    "double-hold": "{0} was granted while {1} had not been released",
+    "no-instant": "{0} must have held for a moment, and {1} held all the while",
+    "token-order": "{0} has token {t0}, not larger than {t1} of {1} before it",
+    "not-holding": "{0} was answered ok, though it had nothing to release",
+}
+
+
+def _finding(conflict: Conflict, pairs: Paired) -> Finding:
+    ops = [pairs.ops[row] for row in conflict.rows]
+    acquires = [op for op in ops if op.f == "acquire"] or ops
+    rows = [row for row in conflict.rows if not pairs.columns.release[row]]
+    tokens = [int(pairs.columns.token[row]) for row in rows]
+    sentence = SAYS[conflict.kind].format(
+        said(acquires[0]),
+        " and ".join(said(op) for op in acquires[1:]) or "another",
+        t0=tokens[0] if tokens else NO_TOKEN,
+        t1=tokens[1] if len(tokens) > 1 else NO_TOKEN,
+    )
+    key = ops[0].key
+    return Finding(
+        kind=conflict.kind,
+        sentence=sentence,
+        witnesses=tuple(op.line for op in ops),
+        lock="" if key is None else str(key),
+        t_ns=ops[0].begin,
+    )
+
+
+def _hurried(columns: LockColumns) -> bool:
+    """Whether a release was called before its acquire had returned."""
+    returned: dict[int, int] = {}
+    rows = zip(columns.release, columns.attempt, columns.inv, columns.ret, columns.ok, strict=True)
+    for release, attempt, inv, ret, ok in rows:
+        if not release:
+            returned[int(attempt)] = int(ret) if ok else int(inv)
+        elif inv < returned.get(int(attempt), -1):
+            return True
+    return False
+
+
+def _lost(ops: Sequence[ForeignOp]) -> list[Finding]:
+    """Holds of which the client learned at its release that they had ended."""
+    held: set[tuple[int | str, object]] = set()
+    notes = []
+    for op in ops:
+        who = (op.process, op.key)
+        if op.f == "acquire" and op.status is Status.OK:
+            held.add(who)
+        elif op.f == "release" and who in held:
+            held.discard(who)
+            if op.status is Status.NOT_OWNER:
+                notes.append(
+                    Finding(
+                        kind="lost-without-notice",
+                        sentence=f"{said(op)} was told only then that its hold had ended",
+                        witnesses=(op.line,),
+                        lock="" if op.key is None else str(op.key),
+                        t_ns=op.begin,
+                    )
+                )
+    return notes
+
+
+def _with_notes(judgement: Judgement, notes: tuple[Finding, ...]) -> Judgement:
+    return Judgement(
+        verdict=judgement.verdict,
+        reason=judgement.reason,
+        exercised={**judgement.exercised, "lost": len(notes)},
+        findings=judgement.findings,
+        notes=notes,
+    )

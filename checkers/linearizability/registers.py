@@ -1,0 +1,110 @@
+"""Registers: one value, read, written, compared and set.
+
+Claims: HOLDS iff some order of the operations explains every value read and every comparison.
+Assumes: `write` writes its value, `cas` sets its second value where the first one stood, `read`
+    returns what stands; the register is empty (nil) at first. A read that was answered without
+    a value was answered nil.
+Blind to: a comparison that fails though it should not; only an answer that *says* "it differed"
+    (porcupine's logs) is judged, a failed cas elsewhere is merely an operation without effect.
+Cost: that of the search; see `search.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+from holdfast.checkers.linearizability.judgement import BUDGET, Judgement, counted, said
+from holdfast.checkers.linearizability.search import linearizable
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.verdict import Finding, Verdict
+from holdfast.harness.foreign.operations import OPEN, ForeignOp, brief
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """The sequential register. fs: which operations it knows. State: the value in a tuple."""
+
+    fs: tuple[str, ...]
+
+    @property
+    def initial(self) -> Hashable:
+        return (None,)
+
+    def command(self, op: ForeignOp) -> Hashable | None:
+        """("read", v), ("write", v), ("cas", old, new) or ("differs", old)."""
+        if op.f not in self.fs:
+            raise UsageError(
+                f"line {op.line}: '{brief(op.f)}' is nothing this model knows"
+                f" ({', '.join(self.fs)}); choose another --model"
+            )
+        if op.f == "read":
+            return ("read", op.result) if op.status is Status.OK else None
+        if op.f == "write":
+            return ("write", op.value)
+        if not isinstance(op.value, tuple) or len(op.value) != 2:
+            raise UsageError(f"line {op.line}: a cas wants [old new], not {op.value!r}")
+        if op.status is Status.OK and op.result is False:
+            return ("differs", op.value[0])
+        return ("cas", *op.value)
+
+    def step(self, state: Hashable, command: Hashable) -> Hashable | None:
+        assert isinstance(state, tuple) and isinstance(command, tuple)
+        what, value = command[0], command[1]
+        if what == "write":
+            return (value,)
+        if what == "differs":
+            return state if state[0] != value else None
+        if state[0] != value:
+            return None
+        return state if what == "read" else (command[2],)
+
+    def reads(self, command: Hashable) -> bool:
+        assert isinstance(command, tuple)
+        return command[0] in ("read", "differs")
+
+
+def register(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
+    """Judge reads and writes."""
+    return _judged(ops, Register(("read", "write")), budget)
+
+
+def cas_register(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
+    """Judge reads, writes and compare-and-set."""
+    return _judged(ops, Register(("read", "write", "cas")), budget)
+
+
+def _judged(ops: Sequence[ForeignOp], spec: Register, budget: int) -> Judgement:
+    early = tuple(_from_nowhere(ops, spec))
+    if not early:
+        return linearizable(ops, spec, budget)
+    return Judgement(
+        verdict=Verdict.VIOLATED,
+        reason=early[0].sentence,
+        exercised=counted(ops),
+        findings=early,
+    )
+
+
+def _from_nowhere(ops: Sequence[ForeignOp], spec: Register) -> Iterator[Finding]:
+    """Reads of a value that nobody had begun to write when they ended: no search is needed."""
+    first: dict[Hashable, int] = {}
+    reads = []
+    for op in ops:
+        if op.status not in (Status.OK, Status.INFO):
+            continue
+        command = spec.command(op)
+        if isinstance(command, tuple) and command[0] == "read" and command[1] is not None:
+            reads.append((op, (op.key, command[1])))
+        elif isinstance(command, tuple) and command[0] in ("write", "cas"):
+            first.setdefault((op.key, command[-1]), op.begin)
+    for op, value in reads:
+        if first.get(value, OPEN) > op.end:
+            yield Finding(
+                kind="not-linearizable",
+                sentence=f"{said(op)} was answered before anybody began to write that value",
+                witnesses=(op.line,),
+                lock="" if op.key is None else str(op.key),
+                t_ns=op.end,
+            )

@@ -1,0 +1,294 @@
+"""The general search: can these operations be put in an order that a sequential object allows?
+
+Claims: an exact verdict on anything that a small sequential specification describes, and where it
+    is VIOLATED the first completion that no order can explain.
+Assumes: a failed operation had no effect; one of unknown outcome had it at some time after its
+    begin, or never; keys do not influence each other.
+Blind to: an object that answers as specified for wrong reasons.
+Cost: one configuration per operation where the first guess is right; exponential in the number
+    of concurrent and unknown operations at worst. Configurations are remembered, so that none is
+    visited twice, and counted: past the budget the verdict is UNKNOWN with how far it got.
+
+After Wing and Gong's search, with the remembered configurations of Lowe (2017): a configuration
+is the next completion to explain, the concurrent operations that already took effect, and the
+state. Three things shrink it, and none loses an order. A read that is right in the present state
+takes effect at once. Of pending operations that ask the same, the one that must end first takes
+effect first. A configuration is skipped where one that used fewer of the unknown operations,
+and is otherwise equal, was visited before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.checkers.linearizability.judgement import (
+    BUDGET,
+    Judgement,
+    by_key,
+    joined,
+    said,
+    shown,
+)
+from holdfast.harness.core.operations import Status
+from holdfast.harness.core.verdict import Finding, Verdict
+from holdfast.harness.foreign.operations import OPEN, ForeignOp
+
+STATES_SHOWN = 4
+COMPARED = 16
+
+
+class Specification(Protocol):
+    """A sequential object. States and commands are hashable; no state is None.
+
+    initial     the state before the first operation
+    command     what an operation asks and was answered, as `step` wants it; operations with equal
+                commands are interchangeable; None where the operation says nothing
+    step        the state after a command, or None where the object would not have answered so
+    reads       whether a command never changes a state, whatever the state
+    """
+
+    @property
+    def initial(self) -> Hashable: ...
+
+    def command(self, op: ForeignOp) -> Hashable | None: ...
+
+    def step(self, state: Hashable, command: Hashable) -> Hashable | None: ...
+
+    def reads(self, command: Hashable) -> bool: ...
+
+
+def linearizable(ops: Sequence[ForeignOp], spec: Specification, budget: int = BUDGET) -> Judgement:
+    """Judge a history key by key. The budget is for all keys together."""
+    parts, spent = [], 0
+    for group in by_key(ops).values():
+        search = _Search(group, spec, budget - spent)
+        parts.append(search.judge())
+        spent += search.visited
+    return joined(parts, ops, "every answer fits one order of the operations")
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """An operation as the search sees it. bit: its place in a configuration's set."""
+
+    op: ForeignOp
+    command: int
+    read: bool
+    bit: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One completion: who must have taken effect by then, and who else may have.
+
+    reads, acts   pending operations, the completing one among them, by the end they must meet
+    """
+
+    who: _Pending
+    reads: tuple[_Pending, ...]
+    acts: tuple[_Pending, ...]
+
+
+class _Search:
+    def __init__(self, ops: Sequence[ForeignOp], spec: Specification, budget: int) -> None:
+        self._spec = spec
+        self._budget = budget
+        self._commands: list[Hashable] = []
+        self._states: list[Hashable] = []
+        self._numbers: dict[Hashable, int] = {}
+        self._after: dict[tuple[int, int], int] = {}
+        self._low = 0
+        self._entered: set[tuple[int, int, int]] = set()
+        self._least: dict[tuple[int, int, int], list[int]] = {}
+        self._steps = self._plan(ops)
+        self.visited = 0
+        self._furthest = 0
+        self._stuck: set[int] = set()
+
+    def _plan(self, ops: Sequence[ForeignOp]) -> list[_Step]:
+        """The completions in order, each with what is pending then.
+
+        Bits of operations that end are used again after their end; they come below those of
+        unknown outcome, which stay.
+        """
+        known: dict[Hashable, int] = {}
+        named = []
+        for op in ops:
+            command = None
+            if op.status in (Status.OK, Status.INFO):
+                command = self._spec.command(op)
+            if command is None or (op.end == OPEN and self._spec.reads(command)):
+                continue
+            if command not in known:
+                known[command] = len(self._commands)
+                self._commands.append(command)
+            named.append((op, known[command], self._spec.reads(command)))
+        edges = sorted(
+            [(op.begin, 0, n) for n, (op, _, _) in enumerate(named)]
+            + [(op.end, 1, n) for n, (op, _, _) in enumerate(named) if op.end != OPEN]
+        )
+        bits, self._low = _bits(edges, [op.end == OPEN for op, _, _ in named])
+        items = [_Pending(*each, 1 << bit) for each, bit in zip(named, bits, strict=True)]
+        steps, pending = [], dict[int, _Pending]()
+        for _, ends, n in edges:
+            if not ends:
+                pending[n] = items[n]
+                continue
+            order = sorted(pending.values(), key=lambda item: (item.op.end, item.op.begin))
+            steps.append(
+                _Step(
+                    items[n],
+                    tuple(item for item in order if item.read),
+                    tuple(item for item in order if not item.read),
+                )
+            )
+            del pending[n]
+        return steps
+
+    def _number(self, state: Hashable) -> int:
+        if state not in self._numbers:
+            self._numbers[state] = len(self._states)
+            self._states.append(state)
+        return self._numbers[state]
+
+    def _next(self, state: int, command: int) -> int:
+        """Number of the state after a command; -1 where it is not allowed."""
+        key = (state, command)
+        if key not in self._after:
+            after = self._spec.step(self._states[state], self._commands[command])
+            self._after[key] = -1 if after is None else self._number(after)
+        return self._after[key]
+
+    def judge(self) -> Judgement:
+        start = (0, 0, self._number(self._spec.initial))
+        frames: list[Iterator[tuple[int, int, int]]] = [iter((start,))]
+        while frames:
+            config = next(frames[-1], None)
+            if config is None:
+                frames.pop()
+                continue
+            at, used, state = self._settled(*config)
+            if at == len(self._steps):
+                return self._holds()
+            if self.visited >= self._budget:
+                return self._unknown()
+            self.visited += 1
+            if self._known(at, used, state):
+                continue
+            self._reach(at, state)
+            frames.append(self._choices(at, used, state))
+        return self._violated()
+
+    def _known(self, at: int, used: int, state: int) -> bool:
+        """Whether this configuration, or one that can do all that it can, was entered before.
+
+        Only the first few of equal rank are compared: those of a search that goes straight on
+        used the fewest unknown operations.
+        """
+        if (at, used, state) in self._entered:
+            return True
+        self._entered.add((at, used, state))
+        unknown = used >> self._low
+        ranks = self._least.setdefault((at, used & ((1 << self._low) - 1), state), [])
+        if any(unknown | fewer == unknown for fewer in ranks):
+            return True
+        if len(ranks) < COMPARED:
+            ranks.append(unknown)
+        return False
+
+    def _settled(self, at: int, used: int, state: int) -> tuple[int, int, int]:
+        """The same configuration after all that needs no choice."""
+        while at < len(self._steps):
+            step = self._steps[at]
+            for item in step.reads:
+                if not used & item.bit and self._next(state, item.command) >= 0:
+                    used |= item.bit
+            if not used & step.who.bit:
+                break
+            used ^= step.who.bit
+            at += 1
+        return at, used, state
+
+    def _choices(self, at: int, used: int, state: int) -> Iterator[tuple[int, int, int]]:
+        """Configurations after one more operation, the one that must end next first."""
+        tried = set()
+        for item in self._steps[at].acts:
+            if used & item.bit or item.command in tried:
+                continue
+            tried.add(item.command)
+            after = self._next(state, item.command)
+            if after < 0 or (after == state and item.op.end == OPEN):
+                continue
+            yield at, used | item.bit, after
+
+    def _reach(self, at: int, state: int) -> None:
+        if at > self._furthest:
+            self._furthest = at
+            self._stuck.clear()
+        if at == self._furthest:
+            self._stuck.add(state)
+
+    def _holds(self) -> Judgement:
+        return Judgement(
+            verdict=Verdict.HOLDS, reason="", exercised={"configurations": self.visited}
+        )
+
+    def _unknown(self) -> Judgement:
+        stuck = self._steps[self._furthest].who.op
+        return Judgement(
+            verdict=Verdict.UNKNOWN,
+            reason=(
+                f"stopped after {self.visited} configurations: {self._furthest} of"
+                f" {len(self._steps)} answers are explained, the next is {said(stuck)}"
+            ),
+            exercised={"configurations": self.visited},
+        )
+
+    def _violated(self) -> Judgement:
+        step = self._steps[self._furthest]
+        op = step.who.op
+        states = sorted(shown(self._states[state]) for state in self._stuck)
+        more = len(states) - STATES_SHOWN
+        could = " or ".join(states[:STATES_SHOWN]) + (f" or {more} more" if more > 0 else "")
+        others = [item.op for item in (*step.reads, *step.acts) if item is not step.who]
+        beside = sorted(others, key=lambda other: other.begin)[-5:]
+        sentence = (
+            f"{said(op)} fits no order of what was answered before:"
+            f" by then the state could only be {could}"
+        )
+        if beside:
+            sentence += f", with {len(others)} concurrent, the last {said(beside[-1])}"
+        finding = Finding(
+            kind="not-linearizable",
+            sentence=sentence,
+            witnesses=(op.line, *(other.line for other in beside)),
+            lock="" if op.key is None else str(op.key),
+            t_ns=op.end,
+        )
+        return Judgement(
+            verdict=Verdict.VIOLATED,
+            reason=sentence,
+            exercised={"configurations": self.visited},
+            findings=(finding,),
+        )
+
+
+def _bits(edges: Sequence[tuple[int, int, int]], unknown: Sequence[bool]) -> tuple[list[int], int]:
+    """A bit for each operation, and how many bits those that end need."""
+    bits, free, low = [-1] * len(unknown), list[int](), 0
+    for _, ends, n in edges:
+        if ends:
+            free.append(bits[n])
+        elif not unknown[n]:
+            if not free:
+                free.append(low)
+                low += 1
+            bits[n] = free.pop()
+    high = low
+    for n, stays in enumerate(unknown):
+        if stays:
+            bits[n] = high
+            high += 1
+    return bits, low

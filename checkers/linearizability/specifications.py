@@ -1,0 +1,153 @@
+"""Locks as sequential objects, for the histories whose unknown outcomes need a search."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from holdfast.checkers.linearizability.exact.pairing import token_of
+from holdfast.harness.core.operations import NO_TOKEN
+from holdfast.harness.foreign.operations import ForeignOp
+
+
+class Mutex:
+    """A lock without owners: whoever releases frees it. State: "held" or "free"."""
+
+    initial: Hashable = "free"
+
+    def command(self, op: ForeignOp) -> Hashable:
+        return op.f
+
+    def step(self, state: Hashable, command: Hashable) -> Hashable | None:
+        after = "held" if command == "acquire" else "free"
+        return after if after != state else None
+
+    def reads(self, command: Hashable) -> bool:
+        """Nothing that a lock is asked is a mere read."""
+        return False
+
+
+def owner(op: ForeignOp) -> Hashable:
+    """Who holds after an acquire: the attempt, where the history names it, else the process."""
+    return ("process", op.process) if op.attempt is None else ("attempt", op.attempt)
+
+
+class OwnerMutex:
+    """Only its owner frees it, and nobody acquires twice. State: (owner or None, last token)."""
+
+    initial: Hashable = (None, NO_TOKEN)
+
+    def __init__(self, *, tokens: bool = False) -> None:
+        self._tokens = tokens
+
+    def command(self, op: ForeignOp) -> Hashable:
+        return (op.f, owner(op), token_of(op) if self._tokens else NO_TOKEN)
+
+    def step(self, state: Hashable, command: Hashable) -> Hashable | None:
+        assert isinstance(state, tuple) and isinstance(command, tuple)
+        (held, last), (f, who, token) = state, command
+        if f == "release":
+            return (None, last) if held == who else None
+        if held is not None or (token != NO_TOKEN and token <= last):
+            return None
+        return (who, max(last, token))
+
+    def reads(self, command: Hashable) -> bool:
+        """Nothing that a lock is asked is a mere read."""
+        return False
+
+
+class LeaseMutex:
+    """A hold may end by itself at any time; an ok release says that it had not."""
+
+    initial: Hashable = (None,)
+
+    def command(self, op: ForeignOp) -> Hashable:
+        return (op.f, owner(op))
+
+    def step(self, state: Hashable, command: Hashable) -> Hashable | None:
+        assert isinstance(state, tuple) and isinstance(command, tuple)
+        f, who = command
+        if f == "acquire":
+            return (who,)
+        return (None,) if state[0] == who else None
+
+    def reads(self, command: Hashable) -> bool:
+        """Nothing that a lock is asked is a mere read."""
+        return False
+
+
+class Reentrant:
+    """Its owner may acquire again, and frees it by as many releases. State: (owner, depth)."""
+
+    initial: Hashable = (None, 0)
+
+    def command(self, op: ForeignOp) -> Hashable:
+        return (op.f, ("process", op.process))
+
+    def step(self, state: Hashable, command: Hashable) -> Hashable | None:
+        assert isinstance(state, tuple) and isinstance(command, tuple)
+        (held, depth), (f, who) = state, command
+        if f == "acquire":
+            return (who, depth + 1) if held in (None, who) else None
+        if held != who:
+            return None
+        return (who, depth - 1) if depth > 1 else (None, 0)
+
+    def reads(self, command: Hashable) -> bool:
+        """Nothing that a lock is asked is a mere read."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Semaphore:
+    """So many may hold at once, each client any number. State: the owners, sorted."""
+
+    limit: int
+
+    @property
+    def initial(self) -> Hashable:
+        return ()
+
+    def command(self, op: ForeignOp) -> Hashable:
+        return (op.f, repr(owner(op)))
+
+    def step(self, state: Hashable, command: Hashable) -> Hashable | None:
+        assert isinstance(state, tuple) and isinstance(command, tuple)
+        f, who = command
+        if f == "acquire":
+            return tuple(sorted((*state, who))) if len(state) < self.limit else None
+        if who not in state:
+            return None
+        at = state.index(who)
+        return (*state[:at], *state[at + 1 :])
+
+    def reads(self, command: Hashable) -> bool:
+        """Nothing that a lock is asked is a mere read."""
+        return False
+
+
+class ReadWrite:
+    """Readers go together, a writer goes alone, nobody upgrades. State: (writer, readers)."""
+
+    initial: Hashable = (None, frozenset())
+
+    def command(self, op: ForeignOp) -> Hashable:
+        return (op.f, owner(op), op.shared and op.f == "acquire")
+
+    def step(self, state: Hashable, command: Hashable) -> Hashable | None:
+        assert isinstance(state, tuple) and isinstance(command, tuple)
+        (writer, readers), (f, who, shared) = state, command
+        if f == "release":
+            if who == writer:
+                return (None, readers)
+            return (None, readers - {who}) if who in readers else None
+        if writer is not None or who in readers:
+            return None
+        if shared:
+            return (None, readers | {who})
+        return (who, readers) if not readers else None
+
+    def reads(self, command: Hashable) -> bool:
+        """Nothing that a lock is asked is a mere read."""
+        return False

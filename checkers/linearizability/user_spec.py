@@ -1,0 +1,94 @@
+"""A specification that a user wrote, as the search wants it.
+
+Claims: HOLDS iff some order of the operations of each key explains every answer by the user's
+    `step`.
+Assumes: `step` decides by its two arguments alone and changes neither; a failed operation had no
+    effect; keys do not influence each other.
+Blind to: what the specification does not say.
+Cost: that of the search; see `search.py`.
+
+What it needs is `initial` and `step(state, command)`, the state after a command, or None where the
+object would not have answered so. A command is (f, asked, answered) unless it has a
+`command(op)` of its own; `answered` is ... where nobody learned the answer. `reads(command)` may
+say that a command never changes a state, which makes the search faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from holdfast.checkers.linearizability.judgement import BUDGET, Judgement, Model, shown
+from holdfast.checkers.linearizability.search import linearizable
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.operations import Status
+from holdfast.harness.foreign.operations import ForeignOp
+
+
+def given(name: str, made: Any) -> Model:
+    """The model of a user's class or object; UsageError where it is no specification."""
+    try:
+        spec = made() if isinstance(made, type) else made
+    except Exception as error:
+        raise _failed(name, "cannot be made without arguments", error) from error
+    missing = [part for part in ("initial", "step") if not hasattr(spec, part)]
+    if missing:
+        raise UsageError(
+            f"--model {name}: no {' and no '.join(missing)} in it; a specification has an initial"
+            " state and a step(state, command)"
+        )
+
+    def judge(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
+        return linearizable(ops, _Given(name, spec), budget)
+
+    return judge
+
+
+def asked_and_answered(op: ForeignOp) -> Hashable:
+    """The command of an operation whose specification names no other."""
+    return (op.f, op.value, op.result if op.status is Status.OK else ...)
+
+
+class _Given:
+    """The user's functions, each of whose mistakes is told with what it was asked."""
+
+    def __init__(self, name: str, spec: Any) -> None:
+        self._name, self._spec = name, spec
+        self._command = getattr(spec, "command", asked_and_answered)
+        self._reads = getattr(spec, "reads", _never)
+
+    @property
+    def initial(self) -> Hashable:
+        return self._hashable(self._spec.initial, "initial")
+
+    def command(self, op: ForeignOp) -> Hashable | None:
+        return self._hashable(self._asked("command", self._command, op), "command(op)")
+
+    def step(self, state: Hashable, command: Hashable) -> Hashable | None:
+        after = self._asked("step", self._spec.step, state, command)
+        return self._hashable(after, "step(state, command)")
+
+    def reads(self, command: Hashable) -> bool:
+        return bool(self._asked("reads", self._reads, command))
+
+    def _asked(self, what: str, function: Callable[..., Any], *words: Any) -> Any:
+        try:
+            return function(*words)
+        except Exception as error:
+            told = ", ".join(shown(word) for word in words)
+            raise _failed(self._name, f"{what}({told}) failed", error) from error
+
+    def _hashable(self, value: Any, what: str) -> Hashable:
+        try:
+            hash(value)
+        except TypeError as error:
+            raise _failed(self._name, f"{what} must be hashable, as a tuple is", error) from error
+        return value  # type: ignore[no-any-return]
+
+
+def _never(command: Hashable) -> bool:
+    return False
+
+
+def _failed(name: str, what: str, error: Exception) -> UsageError:
+    return UsageError(f"--model {name}: {what}: {type(error).__name__}: {error}")

@@ -1,0 +1,1 @@
+"""One checker per property, with its private parts beside it."""

@@ -1,0 +1,74 @@
+"""Bounded bypass: whoever queued first is not overtaken more often than the order allows.
+
+Claims
+    VIOLATED: of those who ask as it does (same mode), more than the declared order allows were
+    certainly granted the lock before somebody who had certainly queued before they asked: none
+    where the order is first come, first served. A violation of starvation freedom is one of this.
+Assumes
+    That tokens are in the order of grants, where that is promised under the faults of the run.
+Blind to
+    Waits that ended without a grant, and those who were not told that they wait. By priority:
+    overtakes among the declared number of grants after which nobody who comes later goes first,
+    and one more per other client.
+Cost
+    O(n log n) in the attempts, plus the overtakes found.
+"""
+
+from __future__ import annotations
+
+from holdfast.checkers.coverage.requirements import Exercise, conclude, exercise
+from holdfast.checkers.facts.overtakes import Passed, told, waits
+from holdfast.checkers.facts.wording import drawn, lock_name
+from holdfast.checkers.properties.starvation_freedom import starved
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
+
+PROPERTY = "bounded-bypass"
+NEEDS = ("contention", "tokens", "faults")
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict on bounded-bypass, with the largest number of overtakes that was observed."""
+    met = exercise(case, needs=NEEDS)
+    found = waits(case)
+    most = max((len(_alike(one)) for one in found.overtaken), default=0)
+    counts = {**met.counts, "judged waits": found.judged, "overtakes of one wait": most}
+    missing = [*met.missing]
+    findings = starved(case)
+    bound = allowed(case)
+    if bound is None:
+        missing.append(f"this system declares no order that bounds it ({case.promises.order})")
+    else:
+        findings += [
+            _finding(case, one, bound) for one in found.overtaken if len(_alike(one)) > bound
+        ]
+    if not found.judged:
+        missing.append("nobody who was told to wait was granted a token that tells its turn")
+    met = Exercise(counts=counts, missing=tuple(missing))
+    return conclude(case, PROPERTY, findings, (), met)
+
+
+def allowed(case: Case) -> int | None:
+    """How often one wait may be overtaken; None where there is no bound."""
+    promises = case.promises
+    if promises.order == "fifo":
+        return 0
+    if promises.order == "priority" and promises.aging >= 0:
+        return promises.aging + len(case.nodes)
+    return None
+
+
+def _alike(one: Passed) -> list[int]:
+    return [g.row for g in one.by if g.mode == one.attempt.mode]
+
+
+def _finding(case: Case, one: Passed, bound: int) -> Finding:
+    a, rows = one.attempt, _alike(one)
+    return Finding(
+        kind="overtaken",
+        sentence=f"{told(case, one)}: overtaken {len(rows)} times, of {bound} that are allowed",
+        witnesses=(a.row, a.waitings[0], *rows[:3]),
+        lock=lock_name(case, a),
+        t_ns=one.queued_ns,
+        spans=tuple(drawn(case, b, b.end_ns) for b in (a, *one.by[:3])),
+    )

@@ -1,0 +1,89 @@
+"""Deadlock freedom: a lock that its holder gave back or lost is granted again.
+
+Claims
+    VIOLATED: somebody waited for a lock, nobody could hold it, and nobody was granted it, for
+    longer than every excuse lasts. A dead owner's hold that nothing but a release would end counts
+    as given up: such a lock is never free again, which is what this property is about.
+Assumes
+    The service answers again `recovery_ns` after a heal, and may then count a lease anew; where it
+    promises to go on without a minority of its servers, `minority_ns` after they have stopped.
+    Each acquire of unknown outcome may burn one more lease.
+Blind to
+    Stalls shorter than the slack, during other faults and right after them; services that do not
+    answer at all; unknown acquires of clients that live on, where a lease does not bound the hold.
+Cost
+    O(n log n) in the attempts of each lock.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast.checkers.coverage.requirements import Exercise, conclude, exercise
+from holdfast.checkers.facts.fault_windows import stopped_servers
+from holdfast.checkers.facts.stalls import Stall, answered_span, stalls
+from holdfast.checkers.facts.wording import drawn, seconds, who
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.derive import Attempt, Span
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
+
+PROPERTY = "deadlock-freedom"
+NEEDS = ("contention", "probes", "faults")
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict on deadlock-freedom."""
+    met = exercise(case, needs=NEEDS)
+    missing = (*met.missing, *unanswered_probes(case))
+    counts = Exercise(counts=met.counts, missing=missing)
+    return conclude(case, PROPERTY, deadlocks(case), (), counts)
+
+
+def deadlocks(case: Case) -> list[Finding]:
+    """One finding per stall that somebody waited in."""
+    return [_finding(case, stall) for stall in stalls(case, _waiting, dead_let_go=True)]
+
+
+def unanswered_probes(case: Case) -> list[str]:
+    """Why a probe that was not granted is no violation either, one reason per lock."""
+    reasons = []
+    found = table(case)
+    for a in found.pick(np.flatnonzero((found.op == Op.PROBE) & ~found.ok)):
+        lock = case.history.strings[a.key]
+        if answered_span(case, a) is None:
+            reasons.append(f"the probe of '{lock}' got no answer: the service was unavailable")
+        else:
+            reasons.append(
+                f"the probe of '{lock}' was not granted, but an earlier acquire or fault may"
+                " still have kept the lock"
+            )
+    return reasons
+
+
+def _waiting(case: Case, a: Attempt) -> Span | None:
+    return answered_span(case, a) if a.op != Op.TRY else None
+
+
+def _finding(case: Case, stall: Stall) -> Finding:
+    lock = case.history.strings[stall.key]
+    waiters = list(dict.fromkeys(a.node for a in stall.asked))
+    named = ", ".join(waiters[:3]) + (f" and {len(waiters) - 3} more" if waiters[3:] else "")
+    why = "nobody had held it before"
+    if stall.last is not None:
+        why = f"its last owner, {who(case, stall.last)}, had let it go or was dead"
+    stopped = stopped_servers(case, stall.from_ns, stall.to_ns)
+    ran = f", with only {' and '.join(stopped)} stopped" if stopped else ""
+    ends = [] if stall.last is None else [stall.last.row, stall.last.end_row]
+    return Finding(
+        kind="deadlock",
+        sentence=(
+            f"from {seconds(case, stall.from_ns)} to {seconds(case, stall.to_ns)} nobody was"
+            f" granted '{lock}', although {named} asked for it and nobody could hold it{ran}: {why}"
+        ),
+        witnesses=(*(row for row in ends if row >= 0), *(a.row for a in stall.asked[:4])),
+        lock=lock,
+        t_ns=stall.from_ns,
+        spans=() if stall.last is None else (drawn(case, stall.last, stall.last.end_ns),),
+    )

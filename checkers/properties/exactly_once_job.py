@@ -1,0 +1,130 @@
+"""Exactly-once job: a job of which one is enough is done once; not twice, and not never.
+
+Claims
+    VIOLATED: the resource's own log has two accepted effects of one job; or it has none of a job
+    that is taken for done: a client was told so, or a later job of the same lock was done.
+Assumes
+    Jobs are done in turn, each under a key of its own (`harness.jobs`): nobody begins the next one
+    before it knows that the one before is done. The resource logs a decision before it answers.
+Blind to
+    Effects elsewhere than in the resource. The first job that is not done at the end of a run: it
+    may be under way, and where nobody does it any more deadlock freedom tells of that.
+Cost
+    O(n) in the requests to the resource.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts import resource_log
+from holdfast.checkers.facts.wording import name, seconds
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.job_keys import job_of
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
+
+PROPERTY = "exactly-once-job"
+NEEDS = ("contention", "requests", "jobs", "faults")
+
+
+@dataclass(slots=True)
+class Job:
+    """What is known of one job.
+
+    effects   accepted writes of it, in the order of the log
+    told      rows by which a client learned that it is done
+    open      a client's write of it is still unanswered at the end of the log
+    """
+
+    lock: str
+    number: int
+    effects: list[resource_log.Request] = field(default_factory=list)
+    told: list[int] = field(default_factory=list)
+    open: bool = False
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict on exactly-once-job, with a finding per job that was not done once."""
+    jobs = _jobs(case)
+    findings = [*_twice(case, jobs), *_never(case, jobs)]
+    findings.sort(key=lambda finding: finding.t_ns)
+    return conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
+
+
+def _jobs(case: Case) -> Mapping[str, Mapping[int, Job]]:
+    """Every job that somebody asked for, by lock and number."""
+    keys = {n: parts for n, text in enumerate(case.history.strings) if (parts := job_of(text))}
+    jobs: defaultdict[str, dict[int, Job]] = defaultdict(dict)
+
+    def of(key: int) -> tuple[Job, bool]:
+        lock, number, mark = keys[key]
+        return jobs[lock].setdefault(number, Job(lock=lock, number=number)), mark
+
+    for request in resource_log.requests(case):
+        if request.key in keys and request.write and request.accepted:
+            job, mark = of(request.key)
+            if not mark:
+                job.effects.append(request)
+    rows = case.history.rows
+    asked = case.history.of(Op.READ, Op.WRITE)
+    for row in asked[np.isin(rows["key"][asked], np.array(sorted(keys), np.int64))].tolist():
+        one = rows[row]
+        job, mark = of(int(one["key"]))
+        read = one["f"] == Op.READ
+        if one["status"] == Status.OK and one["res"] > 0 and (read or not mark):
+            job.told.append(row)
+        elif one["status"] == Status.INVOKED and not read and not mark:
+            job.open = True
+    return jobs
+
+
+def _twice(case: Case, jobs: Mapping[str, Mapping[int, Job]]) -> Iterator[Finding]:
+    for job in (job for of_lock in jobs.values() for job in of_lock.values()):
+        for again in job.effects[1:]:
+            first = job.effects[0]
+            sent = tuple(row for row in (first.sent, again.sent) if row >= 0)
+            yield Finding(
+                kind="job-done-twice",
+                sentence=(
+                    f"job {job.number} of '{job.lock}' was done twice: by {_owner(case, first)} at"
+                    f" {seconds(case, first.from_ns)} and by {_owner(case, again)} at"
+                    f" {seconds(case, again.from_ns)}"
+                ),
+                witnesses=(*sent, first.row, again.row),
+                lock=job.lock,
+                t_ns=again.from_ns,
+            )
+
+
+def _never(case: Case, jobs: Mapping[str, Mapping[int, Job]]) -> Iterator[Finding]:
+    stamps = case.history.rows["t_ret"]
+    for of_lock in jobs.values():
+        last = max((n for n, job in of_lock.items() if job.effects), default=-1)
+        for job in (of_lock[n] for n in sorted(of_lock)):
+            if job.effects or job.open or not (job.told or job.number < last):
+                continue
+            if job.told:
+                witness = job.told[0]
+                process, at = int(case.history.rows["process"][witness]), int(stamps[witness])
+                why = f"{name(case, process)} was told at {seconds(case, at)} that it was done"
+            else:
+                after = of_lock[min(n for n, j in of_lock.items() if n > job.number and j.effects)]
+                witness, at = after.effects[0].row, after.effects[0].from_ns
+                why = f"job {after.number}, which comes after it, was done at {seconds(case, at)}"
+            yield Finding(
+                kind="job-never-done",
+                sentence=f"job {job.number} of '{job.lock}' was never done, although {why}",
+                witnesses=(witness,),
+                lock=job.lock,
+                t_ns=at,
+            )
+
+
+def _owner(case: Case, request: resource_log.Request) -> str:
+    return name(case, request.name >> 32)

@@ -1,0 +1,48 @@
+"""How long a hold can have lasted when somebody asked, and how much of its lease can be left.
+
+The service says both by its own clock, as of one moment of the question; `events.spent` rounds them
+down.
+"""
+
+from __future__ import annotations
+
+from holdfast.checkers.facts.latency_breakdown import said_ns
+from holdfast.checkers.facts.wording import span
+from holdfast.checkers.holds.derive import Attempt
+from holdfast.checkers.holds.leases import longest, shortest
+from holdfast.checkers.holds.overlaps import slack
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Status
+
+
+def wrong_age(case: Case, holder: Attempt, said: int, inv_ns: int, ret_ns: int) -> str | None:
+    """Why what was said of a hold's times between inv_ns and ret_ns cannot be right.
+
+    said    column `spent` of the question
+    holder  whose acquire was answered ok
+    """
+    held, left = said_ns(said)
+    if held is not None:
+        low_ns, high_ns = held
+        most_ns = longest(ret_ns - holder.inv_ns + slack(case), case.promises)
+        since_ns = max(0, inv_ns - holder.known_ns - slack(case))
+        least_ns = shortest(since_ns, case.promises) - case.promises.slip_ns
+        if low_ns > most_ns:
+            return f"it had been asked for {span(most_ns)} before at most, and not {span(low_ns)}"
+        if high_ns < least_ns:
+            return f"it had lasted for {span(least_ns)} at least, and not {span(high_ns)}"
+    if left is not None and left[0] > _lease_ns(case, holder, ret_ns):
+        return f"nobody had asked for a lease of {span(left[0])} and more"
+    return None
+
+
+def _lease_ns(case: Case, holder: Attempt, by_ns: int) -> int:
+    """The longest lease that can have been in force by then."""
+    rows = case.history.rows
+    asked = [
+        max(int(rows["arg"][row]), int(rows["res"][row]))
+        for row in holder.renewals
+        if rows["status"][row] != Status.FAIL and int(rows["t_inv"][row]) <= by_ns + slack(case)
+    ]
+    granted = int(rows["arg"][holder.row]), int(rows["res"][holder.row])
+    return max(*granted, *asked)

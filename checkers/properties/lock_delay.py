@@ -1,0 +1,97 @@
+"""Lock-delay: a lock whose holder died is granted to nobody for as long as was promised.
+
+Claims
+    An early grant: the holder's session or lease ended by itself, nobody gave the lock back, and a
+    conflicting grant that certainly came later was known before the delay can have been over.
+Assumes
+    What mutual exclusion assumes of the service's clock: the hold lasted at least as long as its
+    last acknowledged heartbeat or renewal says.
+Blind to
+    Holds of which nothing was acknowledged, and locks that an operator freed.
+Cost
+    n log n in the attempts that died, times the grants that overlap the delay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, span, who
+from holdfast.checkers.holds.attempt_table import ENDS, table
+from holdfast.checkers.holds.derive import Attempt
+from holdfast.checkers.holds.history_index import rows_of
+from holdfast.checkers.holds.leases import shortest
+from holdfast.checkers.holds.overlaps import slack
+from holdfast.checkers.holds.succession import Succession
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op
+from holdfast.harness.core.verdict import Finding
+
+DEATHS = ("", "lost", "closed", "killed")
+"""How a claim ends whose owner never gave the lock back."""
+
+
+def early_grants(case: Case) -> Iterator[Finding]:
+    """At most one finding per grant that was early."""
+    told = set[int]()
+    if not case.promises.delay_ns or len(rows_of(case, Op.FORCE_UNLOCK)):
+        return
+    for succession, a in _deaths(case):
+        open_ns = _open_ns(case, a)
+        for b in succession.successors(a, open_ns - slack(case)):
+            if b.id not in told:
+                told.add(b.id)
+                yield _finding(case, a, b, open_ns)
+
+
+def delayed(case: Case) -> tuple[dict[str, int], str]:
+    """How many deaths closed a lock, and after how many somebody was granted it again; and what to
+    say where none was, for then no delay was put to the test. Nothing without such a promise.
+    """
+    if not case.promises.delay_ns:
+        return {}, ""
+    closed = opened = 0
+    for succession, a in _deaths(case):
+        closed += 1
+        opened += next(succession.successors(a, case.end_ns + 1), None) is not None
+    counts = {"holders that died": closed, "locks opened after a lock-delay": opened}
+    if len(rows_of(case, Op.FORCE_UNLOCK)):
+        return counts, "the lock-delay was not judged: an operator freed locks"
+    died = "1 death" if closed == 1 else f"{closed} deaths"
+    untested = f"the lock-delay was not put to the test: 0 locks opened after {died}"
+    return counts, "" if opened else untested
+
+
+def _deaths(case: Case) -> Iterator[tuple[Succession, Attempt]]:
+    """Holds that nobody gave back and of which something was acknowledged, with who came after."""
+    found = table(case)
+    deaths = [ENDS.index(why) for why in DEATHS]
+    for key, entries in found.by_lock().items():
+        succession = Succession(case, key)
+        for a in found.pick(n for n in entries.tolist() if found.ok[n] and found.why[n] in deaths):
+            if not a.releases and a.lease_row >= 0:
+                yield succession, a
+
+
+def _open_ns(case: Case, a: Attempt) -> int:
+    """When the lock can have been open to others again, at the earliest."""
+    row, promises = case.history.rows[a.lease_row], case.promises
+    over_ns = int(row["t_inv"]) + shortest(int(row["res"]), promises) - promises.slip_ns
+    return over_ns + shortest(promises.delay_ns, promises) - promises.slip_ns
+
+
+def _finding(case: Case, a: Attempt, b: Attempt, open_ns: int) -> Finding:
+    row = case.history.rows[a.lease_row]
+    return Finding(
+        kind="early-grant",
+        sentence=(
+            f"{name(case, b.process)} was granted '{lock_name(case, b)}' (token {b.token}) by"
+            f" {seconds(case, b.known_ns)}; {who(case, a)} had held it, never gave it back, and was"
+            f" last confirmed at {seconds(case, int(row['t_inv']))} for {span(int(row['res']))},"
+            f" after which it was to be closed for {span(case.promises.delay_ns)}"
+        ),
+        witnesses=(a.row, a.lease_row, b.row),
+        lock=lock_name(case, b),
+        t_ns=b.known_ns,
+        spans=(drawn(case, a, open_ns), drawn(case, b, b.known_ns)),
+    )

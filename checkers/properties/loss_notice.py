@@ -1,0 +1,179 @@
+"""Loss notice: a holder that loses its lock is told, in time.
+
+Claims: a client went on as owner for longer than the promised time, in a calm stretch of the run,
+after its lock had gone to another for sure and after all that bound the service had run out; or it
+was told a reason, of a service that promises true ones, that cannot have been the cause
+Assumes: that a client can be reached while no fault touches its node or a server; that a fault on
+a server, or a cut connection, is over one recovery time after it was healed
+Blind to: a loss that nobody took advantage of; a notice that was false; a reason in other words
+than ours, or one of several that are possible
+Cost: n log n in the number of attempts
+
+Where a system promises no notice at all, a full lease without one counts. A renewal that is turned
+down is a notice, and so is the end of the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from holdfast.checkers.coverage.requirements import Exercise, conclude, exercise
+from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, span
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.derive import Attempt
+from holdfast.checkers.holds.history_index import Ints, column
+from holdfast.checkers.holds.overlaps import reach, slack
+from holdfast.checkers.holds.succession import Succession
+from holdfast.checkers.properties.loss_reason import told as told_reasons
+from holdfast.checkers.properties.loss_reason import wrong_reasons
+from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.operations import Op
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
+
+PROPERTY = "loss-notice"
+NEEDS = ("losses", "faults")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loss:
+    """A hold that was lost to another by lost_ns while its client went on until claimed_ns."""
+
+    attempt: Attempt
+    other: Attempt
+    lost_ns: int
+    claimed_ns: int
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict, with a finding per holder that was not told; UNKNOWN without a time to go by."""
+    met = exercise(case, needs=NEEDS)
+    limit_ns = case.promises.notice_ns or case.lease_ns
+    if limit_ns <= 0:
+        reason = "neither a time for the notice nor a lease is known: nothing to judge by"
+        met = replace(met, missing=(reason, *met.missing))
+        return conclude(case, PROPERTY, (), (), met)
+    lost = losses(case)
+    findings = list(wrong_reasons(case))
+    for loss in lost:
+        calm_ns = _calm_from(case, loss, limit_ns)
+        if calm_ns >= 0:
+            findings.append(_finding(case, loss, calm_ns, limit_ns))
+    findings.sort(key=lambda finding: finding.t_ns)
+    return conclude(case, PROPERTY, findings, (), _counted(case, met, lost))
+
+
+def losses(case: Case) -> tuple[Loss, ...]:
+    """All holds that were certainly lost while their clients still acted as owners."""
+    far, slack_ns, seen_ns, every = reach(case), slack(case), _last_seen(case), table(case)
+    seen = np.minimum(every.end, _by_process(seen_ns, every.process))
+    found: dict[int, Loss] = {}
+    for key, entries in every.by_lock().items():
+        succession = Succession(case, key)
+        claims = entries[every.certain[entries]]
+        claims = claims[succession.overtaken(claims, seen[claims])]
+        for attempt in every.pick(claims):
+            claimed_ns = min(attempt.end_ns, seen_ns[attempt.process])
+            others = list(succession.successors(attempt, claimed_ns))
+            if others:
+                other = others[-1]
+                lost_ns = max(other.known_ns, far(attempt)) + slack_ns
+                loss = Loss(attempt=attempt, other=other, lost_ns=lost_ns, claimed_ns=claimed_ns)
+                known = found.setdefault(attempt.id, loss)
+                found[attempt.id] = min(known, loss, key=lambda one: one.lost_ns)
+    return tuple(loss for loss in found.values() if loss.lost_ns < loss.claimed_ns)
+
+
+def _by_process(seen_ns: dict[int, int], process: Ints) -> Ints:
+    names, at = np.unique(process, return_inverse=True)
+    return np.array([seen_ns[name] for name in names.tolist()], np.int64)[at]
+
+
+def _last_seen(case: Case) -> dict[int, int]:
+    """When each process last did anything: one that is silent may not be there any more."""
+    kind = column(case, "f")
+    mine = (kind != Op.SERVED_READ) & (kind != Op.SERVED_WRITE)
+    processes, at = np.unique(column(case, "process")[mine], return_inverse=True)
+    last = np.zeros(len(processes), np.int64)
+    edges = np.maximum(column(case, "t_inv"), column(case, "t_ret"))[mine]
+    np.maximum.at(last, at, edges)
+    return dict(zip(processes.tolist(), last.tolist(), strict=True))
+
+
+def _calm_from(case: Case, loss: Loss, limit_ns: int) -> int:
+    """Where a stretch of limit_ns begins in which the client could be told and was not; or -1."""
+    from_ns = loss.lost_ns
+    for start_ns, end_ns in _out_of_reach(case, loss.attempt.node):
+        if from_ns + limit_ns < start_ns:
+            break
+        from_ns = max(from_ns, end_ns)
+    return from_ns if from_ns + limit_ns < loss.claimed_ns else -1
+
+
+def _out_of_reach(case: Case, node: str) -> Sequence[tuple[int, int]]:
+    """When faults kept a client from being told, in order of their beginning."""
+    memo: dict[str, list[tuple[int, int]]] = case.memo.setdefault("out_of_reach", {})
+    if node not in memo:
+        clients = set(case.nodes.values())
+        touching = [w for w in case.windows if node in w.nodes or not set(w.nodes) <= clients]
+        touching += [w for w in case.windows if not w.nodes]
+        memo[node] = sorted((w.from_ns, _over_ns(case, w, clients)) for w in touching)
+    return memo[node]
+
+
+def _over_ns(case: Case, window: Window, clients: set[str]) -> int:
+    """A client that was only paused can be reached at once; all else takes its time."""
+    paused = window.do == "pause" and window.nodes and set(window.nodes) <= clients
+    return window.to_ns + (0 if paused else case.promises.recovery_ns)
+
+
+def _finding(case: Case, loss: Loss, calm_ns: int, limit_ns: int) -> Finding:
+    attempt, other = loss.attempt, loss.other
+    owner, lock = name(case, attempt.process), lock_name(case, attempt)
+    waited = f"for {span(loss.claimed_ns - calm_ns)} after {seconds(case, calm_ns)}"
+    rows = (attempt.row, other.row, attempt.end_row)
+    return Finding(
+        kind="lost-without-notice",
+        sentence=(
+            f"{owner} lost '{lock}' to {name(case, other.process)} by"
+            f" {seconds(case, loss.lost_ns)} and could be reached, but was not told {waited};"
+            f" the limit is {span(limit_ns)}"
+        ),
+        witnesses=tuple(row for row in rows if row >= 0),
+        lock=lock,
+        t_ns=calm_ns + limit_ns,
+        spans=(drawn(case, attempt, loss.claimed_ns), drawn(case, other, reach(case)(other))),
+    )
+
+
+def _counted(case: Case, met: Exercise, lost: Sequence[Loss]) -> Exercise:
+    """Adds how often holds were lost to another, how long a notice took, what was done after it."""
+    told = [loss for loss in lost if loss.attempt.end_why in ("lost", "closed")]
+    slowest_ns = max((loss.attempt.end_ns - loss.lost_ns for loss in told), default=0)
+    counts = {
+        **met.counts,
+        "holds lost to another": len(lost),
+        "of them told": len(told),
+        "slowest notice ms": slowest_ns // 1_000_000,
+        "reasons judged": len(told_reasons(case)),
+        "writes after the notice": _writes_after_notice(case),
+    }
+    return replace(met, counts=counts)
+
+
+def _writes_after_notice(case: Case) -> int:
+    rows = case.history.rows
+    told: dict[int, int] = {}
+    for row in case.history.of(Op.LOST).tolist():
+        told.setdefault(int(rows["attempt"][row]), int(rows["t_inv"][row]))
+    if not told:
+        return 0
+    writes = rows[case.history.of(Op.WRITE)]
+    # When it was decided to write, not when that left: a notice may have come in between.
+    called = (writes["t_inv"] - writes["tx"]).tolist()
+    return sum(
+        told.get(attempt, t_ns) < t_ns
+        for attempt, t_ns in zip(writes["attempt"].tolist(), called, strict=True)
+    )

@@ -1,0 +1,101 @@
+"""The reason that comes with a loss notice, held against all that can have ended the hold.
+
+Only where the service promises that its reasons are true, and only where the rows of the run rule
+the told one out; of several possible ends any may be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.checkers.facts.wording import lock_name, name, seconds
+from holdfast.checkers.holds.derive import Attempt, by_id, by_lock
+from holdfast.checkers.holds.history_index import rows_of
+from holdfast.checkers.holds.overlaps import slack
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
+from holdfast.harness.core.verdict import Finding
+
+EXPIRED, REVOKED, RELEASED = "expired", "revoked", "released"
+OF_SESSIONS = ("session", "closed")
+KNOWN = (EXPIRED, REVOKED, RELEASED, *OF_SESSIONS)
+"""Reasons that can be judged; any other word, "unknown" too, says nothing."""
+Wrong = tuple[str, tuple[int, ...]]
+"""What rules a reason out, and the rows that show it."""
+
+
+def told(case: Case) -> list[tuple[int, str, Attempt]]:
+    """Row, reason and attempt of every notice that can be judged."""
+    if not case.promises.reasons or not len(rows_of(case, Op.LOST)):
+        return []
+    rows, strings, known = case.history.rows, case.history.strings, by_id(case)
+    found = []
+    for row in rows_of(case, Op.LOST).tolist():
+        reason, attempt = strings[int(rows["res"][row])], known.get(int(rows["attempt"][row]))
+        if reason in KNOWN and attempt is not None and attempt.token != NO_TOKEN:
+            found.append((row, reason, attempt))
+    return found
+
+
+def wrong_reasons(case: Case) -> Iterator[Finding]:
+    """One finding per notice whose reason cannot have been what ended the hold."""
+    for row, reason, a in told(case):
+        t_ns = int(case.history.rows["t_inv"][row])
+        wrong = _ruled_out(case, a, reason, row, t_ns)
+        if wrong is not None:
+            why, witnesses = wrong
+            yield Finding(
+                kind="wrong-reason",
+                sentence=(
+                    f"{name(case, a.process)} was told at {seconds(case, t_ns)} that its hold of"
+                    f" '{lock_name(case, a)}' (token {a.token}) had ended as {reason!r}; but {why}"
+                ),
+                witnesses=(a.row, *witnesses, row),
+                lock=lock_name(case, a),
+                t_ns=t_ns,
+            )
+
+
+def _ruled_out(case: Case, a: Attempt, reason: str, row: int, t_ns: int) -> Wrong | None:
+    by_ns, rows = t_ns + slack(case), case.history.rows
+    if reason == REVOKED:
+        if any(_may_have_revoked(case, a, f, by_ns) for f in _forced(case, a)):
+            return None
+        return "no operator had asked for the end of that hold", ()
+    revoked = next((f for f in _forced(case, a) if _revoked(case, a, f, t_ns)), -1)
+    if revoked >= 0:
+        return "an operator had ended it", (revoked,)
+    if reason == RELEASED:
+        if any(int(rows["t_inv"][release]) <= by_ns for release in a.releases):
+            return None
+        return "it had asked for no release", ()
+    if (reason in OF_SESSIONS) != (case.promises.bound == "session"):
+        return f"the service ends holds by their {case.promises.bound}", ()
+    # A claim that ends by this notice, and not by its lease, ends within the lease.
+    early = a.end_row == row and a.bound_ns == a.end_ns and not slack(case)
+    if reason == EXPIRED and early:
+        from_ns = int(rows["t_inv"][a.lease_row]) if a.lease_row >= 0 else a.inv_ns
+        why = f"its lease, begun at {seconds(case, from_ns)} or later, had not run out"
+        return why, (a.lease_row,) if a.lease_row >= 0 else ()
+    return None
+
+
+def _forced(case: Case, a: Attempt) -> list[int]:
+    rows = case.history.rows
+    return [f for f in rows_of(case, Op.FORCE_UNLOCK).tolist() if int(rows["key"][f]) == a.key]
+
+
+def _may_have_revoked(case: Case, a: Attempt, forced: int, by_ns: int) -> bool:
+    """An unlock of whoever holds may be sent again, and name the later of two that it ended."""
+    one = case.history.rows[forced]
+    aimed = one["token"] == NO_TOKEN or int(one["token"]) >= a.token
+    return bool(aimed and one["status"] != Status.FAIL and int(one["t_inv"]) <= by_ns)
+
+
+def _revoked(case: Case, a: Attempt, forced: int, t_ns: int) -> bool:
+    """Whether an operator surely ended this very hold: nobody else had its token."""
+    one = case.history.rows[forced]
+    ended = one["status"] == Status.OK and int(one["token"]) == a.token
+    if not ended or int(one["t_inv"]) + slack(case) > t_ns:
+        return False
+    return all(b.token != a.token or b.id == a.id for b in by_lock(case)[a.key])

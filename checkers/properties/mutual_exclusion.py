@@ -1,0 +1,192 @@
+"""Mutual exclusion: two owners never hold one lock at once.
+
+Claims: a double grant (the service's own answers show two holds at once), a broken lease (it
+granted inside a lease that it had promised), a double holder (two claims at once where nothing but
+a release frees the lock), a dead grant (to an attempt whose loss it had told before), an
+over-admission (more permits of a semaphore held at once than there are), an early grant (within
+the time for which a lock was to be closed because its holder had died)
+Assumes: what the promises say of the service's clock and of what its ok answers prove; that what
+is declared an ordered token is one, unless the tokens of that lock contradict the order of grants
+Blind to: a client that acts on a lease that ran out, which no lock can stop. Such stale beliefs
+are noted, for fencing exists because of them. Leases of exact length without tokens are judged
+pair by pair
+Cost: n log n in the number of attempts, one pass per lock
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+
+from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts.stale_belief import stale_beliefs
+from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, span, who
+from holdfast.checkers.holds.attempt_table import ENDS, table
+from holdfast.checkers.holds.derive import Attempt, conflict, ordered_tokens
+from holdfast.checkers.holds.history_index import Indices
+from holdfast.checkers.holds.overlaps import (
+    Overlap,
+    by_token,
+    granted,
+    inversions,
+    overlaps,
+    overlaps_by_tokens,
+    proof_reach,
+    proof_reaches,
+    reach,
+    slack,
+)
+from holdfast.checkers.properties.lock_delay import delayed, early_grants
+from holdfast.checkers.properties.over_admission import over_admissions
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
+
+PROPERTY = "mutual-exclusion"
+NEEDS = ("contention", "judged-holds", "sharing", "reentry", "faults")
+MOST_NOTES = 20
+"""stale beliefs are counted all, and the longest told"""
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict, with a finding per grant that fell into another's hold."""
+    findings = [_finding(case, overlap) for overlap in _overlaps(case)]
+    findings += over_admissions(case)
+    findings += _dead_grants(case)
+    findings += early_grants(case)
+    findings.sort(key=lambda finding: finding.t_ns)
+    notes = [belief.told(case) for belief in stale_beliefs(case)[:MOST_NOTES]]
+    met, (delays, aside) = exercise(case, needs=NEEDS), delayed(case)
+    met = replace(met, counts={**met.counts, **delays}, aside=aside)
+    return conclude(case, PROPERTY, findings, notes, met)
+
+
+def _overlaps(case: Case) -> list[Overlap]:
+    """At most one per newer grant; what time alone shows comes before what tokens add."""
+    by_newer: dict[int, Overlap] = {}
+    in_time = chain.from_iterable(overlaps(case).values())
+    in_tokens = chain.from_iterable(overlaps_by_tokens(case).values())
+    for overlap in chain(in_time, in_tokens):
+        by_newer.setdefault(overlap.newer.id, overlap)
+    return list(by_newer.values())
+
+
+def _finding(case: Case, overlap: Overlap) -> Finding:
+    older, newer = overlap.older, overlap.newer
+    if overlap.proved:
+        kind = "double-grant"
+    else:
+        kind = "double-holder" if case.promises.bound == "none" else "broken-lease"
+    sentence = f"{_granted(case, newer)} while {who(case, older)} still held it: "
+    sentence += _reason(case, overlap)
+    if overlap.by_tokens:
+        sentence += f"; its larger token says that {name(case, newer.process)} came later"
+    rows = [older.row, _why_row(case, older, newer.known_ns), newer.row]
+    if newer.inv_ns < older.known_ns and not overlap.by_tokens:
+        rows.append(_why_row(case, newer, older.known_ns))
+    far = reach(case)
+    return Finding(
+        kind=kind,
+        sentence=sentence,
+        witnesses=tuple(dict.fromkeys(row for row in rows if row >= 0)),
+        lock=lock_name(case, older),
+        t_ns=newer.known_ns,
+        spans=(drawn(case, older, far(older)), drawn(case, newer, far(newer))),
+    )
+
+
+def _granted(case: Case, newer: Attempt) -> str:
+    lock, when = lock_name(case, newer), seconds(case, newer.known_ns)
+    token = f" (token {newer.token})" if newer.token >= 0 else ""
+    owner = name(case, newer.process)
+    if newer.status is Status.OK:
+        return f"{owner} was granted '{lock}'{token} at {when}"
+    return f"{owner} held '{lock}'{token} by {when}, though its acquire was never answered,"
+
+
+def _reason(case: Case, overlap: Overlap) -> str:
+    """What shows that the older of the two still held when the newer was granted."""
+    older, now_ns = overlap.older, overlap.newer.known_ns
+    owner, rows = name(case, older.process), case.history.rows
+    if proof_reach(older) > now_ns + slack(case):
+        row = rows[older.proof_row]
+        what = "renewal" if row["f"] == Op.RENEW else "release"
+        said = f"{owner}'s {what}, sent at {seconds(case, int(row['t_inv']))}, was answered ok"
+        since = f", so it had held without a break since {seconds(case, older.known_ns)}"
+        return said + since if older.proved else f"{said}, so it held then"
+    if case.promises.bound == "none":
+        end = f"only at {seconds(case, older.end_ns)}" if older.end_why else "at no time"
+        return f"{owner} gave it up {end}, and nothing else frees this lock"
+    left = span(older.bound_ns - now_ns)
+    if older.lease_row < 0:
+        lease = f"lease of {span(older.ttl_ns)}, asked for at {seconds(case, older.inv_ns)}"
+    else:
+        row = rows[older.lease_row]
+        kind = "lease" if row["f"] == Op.RENEW else "session"
+        lease = f"{kind} of {span(int(row['res']))}, renewed at {seconds(case, int(row['t_inv']))}"
+    return f"{owner}'s {lease}, had at least {left} left"
+
+
+def _why_row(case: Case, attempt: Attempt, beyond_ns: int) -> int:
+    """The row by which its hold reaches beyond a moment, -1 where that is the grant itself."""
+    if attempt.proof_ns > beyond_ns + slack(case):
+        return attempt.proof_row
+    return attempt.end_row if case.promises.bound == "none" else attempt.lease_row
+
+
+def _dead_grants(case: Case) -> Iterator[Finding]:
+    """Grants to attempts whose loss had been told before the grant can have been given.
+
+    Only a smaller token shows that, asked for after the notice or proved to be held then: an answer
+    may just have been late. A client that races asks anew under the same attempt, so there it shows
+    nothing.
+    """
+    if not ordered_tokens(case) or case.promises.order != "fifo":
+        return
+    for key, entries in granted(case).items():
+        if not inversions(case)[key]:
+            for latest, attempt in _told_before(case, by_token(case, entries)):
+                yield _dead_grant(case, latest, attempt)
+
+
+def _told_before(case: Case, ordered: Indices) -> Iterator[tuple[Attempt, Attempt]]:
+    """(smaller, dead): the smaller token was held or asked for after the other's loss was told."""
+    found, kind = table(case), case.history.rows["f"]
+    if len(ordered) < 2:
+        return
+    far, token = proof_reaches(case)[ordered], found.token[ordered]
+    latest = np.maximum.accumulate(far)
+    place = np.where(far > np.concatenate(([-1], latest))[:-1], np.arange(len(far)), 0)
+    before = np.maximum.accumulate(place)[:-1]
+    after = latest[:-1] > found.end[ordered[1:]] + slack(case)
+    after &= token[before] < token[1:]
+    after &= found.why[ordered[1:]] == ENDS.index("lost")
+    dead = np.flatnonzero(after)
+    dead = dead[kind[found.end_row[ordered[dead + 1]]] == Op.LOST]
+    pairs = found.pick(ordered[before[dead]]), found.pick(ordered[dead + 1])
+    for smaller, lost in zip(*pairs, strict=True):
+        if conflict(smaller, lost) or smaller.inv_ns > lost.end_ns + slack(case):
+            yield smaller, lost
+
+
+def _dead_grant(case: Case, smaller: Attempt, dead: Attempt) -> Finding:
+    owner, lock = name(case, dead.process), lock_name(case, dead)
+    if smaller.inv_ns > dead.end_ns + slack(case):
+        what, t_ns, row = "was asked for only", smaller.inv_ns, smaller.row
+    else:
+        what, t_ns, row = "was still held", smaller.proof_ns, smaller.proof_row
+    return Finding(
+        kind="dead-grant",
+        sentence=(
+            f"{owner} was granted '{lock}' (token {dead.token}) although it had been told at"
+            f" {seconds(case, dead.end_ns)} that this attempt was over: the smaller token"
+            f" {smaller.token} {what} at {seconds(case, t_ns)}"
+        ),
+        witnesses=(dead.end_row, row, dead.row),
+        lock=lock,
+        t_ns=t_ns,
+        spans=(drawn(case, smaller, smaller.end_ns), drawn(case, dead, dead.known_ns)),
+    )

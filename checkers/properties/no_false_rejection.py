@@ -1,0 +1,174 @@
+"""No false rejection: whoever holds is not turned away, and neither is who asks for a free lock.
+
+Claims
+    VIOLATED: the resource refused a request that carried its owner's own token while that owner's
+    hold was proved or promised to it; or a try was answered "held" though nobody could hold the
+    lock at any moment between its call and its answer, and nobody stood in the queue for it.
+Assumes
+    A try is answered as of some instant between its call and its return. A hold that nobody gave
+    back may be ended late, by as much as a free lock may take to be noticed, and its lock stays
+    closed for the delay that is promised.
+Blind to
+    Refusals of locks that several hold at once; tries during faults and until the service has
+    recovered from them; refusals that leave open why; a strict resource's refusal of an equal
+    token. An acquire of unknown outcome excuses every refusal after it.
+Cost
+    O(n log n) in the attempts of each lock and the requests to the resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from holdfast.checkers.coverage.requirements import Exercise, conclude, exercise
+from holdfast.checkers.facts import resource_log
+from holdfast.checkers.facts.stalls import SLACK_NS, longest_ns
+from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, who
+from holdfast.checkers.holds.attempt_table import ENDS, Bools, table
+from holdfast.checkers.holds.history_index import Indices, Ints, column
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Mode, Op, Status
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
+
+PROPERTY = "no-false-rejection"
+NEEDS = ("contention", "faults")
+RELEASED = ENDS.index("release")
+HELD = "held"
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict on no-false-rejection, with a finding per refusal that was none's due."""
+    met = exercise(case, needs=NEEDS)
+    holders = _by_holders(case)
+    tries = _refused_tries(case)
+    findings = [*_requests(case, holders), *_tries(case, tries)]
+    findings.sort(key=lambda finding: finding.t_ns)
+    calm = int((~_amid(case, tries, _troubled(case))).sum())
+    counts = {**met.counts, "requests of holders": int(holders.sum()), "refused tries": len(tries)}
+    counts["of them apart from faults"] = calm
+    missing = [*met.missing]
+    if not holders.any() and not calm:
+        missing.append(
+            "no certain holder asked the resource for anything, and no try was refused apart from"
+            " faults and what follows them"
+        )
+    return conclude(case, PROPERTY, findings, (), Exercise(counts=counts, missing=tuple(missing)))
+
+
+def _by_holders(case: Case) -> Bools:
+    """Which requests of the resource's log were decided within their owner's exclusive hold, and
+    carried its token."""
+    found, rows = table(case), resource_log.log(case).rows
+    if case.options.get("resource") not in resource_log.MODES_WITH_TOKENS:
+        return np.zeros(len(rows), bool)
+    entry = found.of_id(column(case, "attempt")[rows])
+    until = np.maximum(found.proof, found.bound)[entry] - case.error_ns
+    mine = (entry >= 0) & found.ok[entry] & (found.mode[entry] == Mode.EXCLUSIVE)
+    mine &= column(case, "token")[rows] == found.token[entry]
+    mine &= column(case, "t_inv")[rows] >= found.known[entry] + case.error_ns
+    return np.asarray(mine & (column(case, "t_ret")[rows] <= until))
+
+
+def _requests(case: Case, holders: Bools) -> Iterator[Finding]:
+    rows = resource_log.log(case).rows
+    write = column(case, "f")[rows] == Op.SERVED_WRITE
+    highest = np.where(write, column(case, "aux")[rows], column(case, "arg")[rows])
+    refused = holders & (column(case, "status")[rows] == Status.FAIL)
+    if case.options.get("resource") == "strict":
+        refused &= column(case, "token")[rows] != highest
+    which = np.flatnonzero(refused)
+    owners = table(case).pick(table(case).of_id(column(case, "attempt")[rows[which]]))
+    for place, owner in zip(which.tolist(), owners, strict=True):
+        row = int(rows[place])
+        at = int(column(case, "t_inv")[row])
+        sent = int(resource_log.log(case).sent[place])
+        yield Finding(
+            kind="false-rejection",
+            sentence=(
+                f"the resource refused a request of {who(case, owner)} at {seconds(case, at)},"
+                f" which held '{lock_name(case, owner)}'; the highest token that it had admitted"
+                f" was {int(highest[place])}"
+            ),
+            witnesses=tuple(r for r in (owner.row, sent, row) if r >= 0),
+            lock=case.history.strings[int(column(case, "key")[row])],
+            t_ns=at,
+            spans=(drawn(case, owner, owner.end_ns),),
+        )
+
+
+def _refused_tries(case: Case) -> Indices:
+    """Entries of the tries that were answered "held", or refused without a word."""
+    found = table(case)
+    tries = np.flatnonzero((found.op == Op.TRY) & (found.status == Status.FAIL))
+    errors = column(case, "err")[found.row[tries]]
+    texts = case.history.strings
+    plain = [not texts[e] or texts[e].startswith(HELD) for e in errors.tolist()]
+    return np.compress(np.array(plain, bool), tries)
+
+
+def _tries(case: Case, tries: Indices) -> Iterator[Finding]:
+    found = table(case)
+    for key, entries in found.by_lock().items():
+        mine = tries[found.key[tries] == key]
+        if not len(mine):
+            continue
+        free = mine[~_excused(case, entries, mine)]
+        for a in found.pick(free):
+            yield Finding(
+                kind="spurious-refusal",
+                sentence=(
+                    f"{name(case, a.process)} asked for '{case.history.strings[key]}' from"
+                    f" {seconds(case, a.inv_ns)} to {seconds(case, a.ret_ns)} and was told that it"
+                    " is held, although nobody could hold it then or waited for it"
+                ),
+                witnesses=(a.row,),
+                lock=case.history.strings[key],
+                t_ns=a.inv_ns,
+            )
+
+
+def _excused(case: Case, entries: Indices, mine: Indices) -> Bools:
+    """Which of these tries met a span in which somebody could hold or wait, or a fault."""
+    return _amid(case, mine, _spans(case, entries))
+
+
+def _amid(case: Case, mine: Indices, spans: tuple[Ints, Ints]) -> Bools:
+    """Which entries were under way in one of the spans, given as their begins and ends."""
+    found = table(case)
+    begun, over = spans
+    order = np.argsort(begun, kind="stable")
+    begun = begun[order] - case.error_ns
+    reached = np.maximum.accumulate(over[order])
+    last = np.searchsorted(begun, found.ret[mine], "right") - 1
+    met = np.concatenate((reached, [-1]))[last]
+    return np.asarray(met + case.error_ns >= found.inv[mine])
+
+
+def _troubled(case: Case) -> tuple[Ints, Ints]:
+    """Faults and what follows them."""
+    calm_ns = case.promises.recovery_ns + longest_ns(case)
+    faults: Sequence[tuple[int, int]] = [(w.from_ns, w.to_ns + calm_ns) for w in case.windows]
+    return np.array([f for f, _ in faults], np.int64), np.array([t for _, t in faults], np.int64)
+
+
+def _spans(case: Case, entries: Indices) -> tuple[Ints, Ints]:
+    """What may keep others out: possible holds, those who wait, faults and what follows them."""
+    found = table(case)
+    holds = entries[found.over[entries] >= 0]
+    status, ret = column(case, "status"), column(case, "t_ret")
+    ended = found.end_row[holds]
+    given_back = (found.why[holds] == RELEASED) & (status[ended] == Status.OK)
+    given_back &= ret[ended] == found.over[holds]
+    longest = np.iinfo(np.int64).max // 4
+    late = np.where(given_back, 0, SLACK_NS + case.promises.delay_ns)
+    waits = entries[(found.op[entries] != Op.TRY) & (found.over[entries] < 0)]
+    from_ns, to_ns = _troubled(case)
+    begun = [found.inv[holds], found.inv[waits], from_ns]
+    over = [
+        np.minimum(found.over[holds], longest) + late,
+        np.minimum(found.ret[waits], longest),
+        to_ns,
+    ]
+    return np.concatenate(begun), np.concatenate(over)

@@ -1,0 +1,69 @@
+"""No stale accepted write: the resource, having admitted a newer owner, refuses the older one.
+
+Claims
+    VIOLATED: the resource's own log shows a write accepted after a request of a newer, conflicting
+    attempt had been admitted. Newer: granted later, as the times force it; else by larger token.
+Assumes
+    The resource logs what it decides before it answers, in the order in which it decides.
+Blind to
+    Attempts whose grants overlap in time and that carry no ordered tokens: they have no order.
+    Two attempts of one client. Requests of attempts that the history does not have.
+Cost
+    O(n log n) in the requests; one pass over the resource's log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts import resource_log
+from holdfast.checkers.facts.admissions import accepted, walked
+from holdfast.checkers.facts.wording import drawn, seconds, who
+from holdfast.checkers.holds.derive import Attempt
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
+
+PROPERTY = "no-stale-write"
+NEEDS = ("contention", "requests", "stale-requests", "faults")
+
+Stale = tuple[resource_log.Request, Attempt, Attempt, int]
+"""An accepted write, its attempt, the newer attempt, and the row that had admitted that."""
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict on no-stale-write."""
+    findings = [_finding(case, *stale) for stale in stale_writes(case)]
+    return conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
+
+
+def stale_writes(case: Case) -> Iterator[Stale]:
+    """Every stale accepted write, in the order of the resource's log."""
+    found = accepted(case)
+    keys = np.unique(found.key[found.write & found.overtaken])
+    for request, attempt, before in walked(case, keys):
+        overtaken = before.newer_than(attempt) if request.write else None
+        if overtaken is not None:
+            yield request, attempt, *overtaken
+
+
+def _finding(
+    case: Case, request: resource_log.Request, old: Attempt, new: Attempt, admitted_row: int
+) -> Finding:
+    lock = case.history.strings[request.key]
+    admitted_ns = int(case.history.rows["t_inv"][admitted_row])
+    sent = (request.sent,) if request.sent >= 0 else ()
+    return Finding(
+        kind="stale-accepted-write",
+        sentence=(
+            f"the resource accepted a write to '{lock}' from {who(case, old)} at"
+            f" {seconds(case, request.from_ns)}, although it had admitted the newer owner"
+            f" {who(case, new)} at {seconds(case, admitted_ns)}"
+        ),
+        witnesses=(old.row, new.row, admitted_row, *sent, request.row),
+        lock=lock,
+        t_ns=request.from_ns,
+        spans=tuple(drawn(case, a, a.end_ns) for a in (old, new)),
+    )

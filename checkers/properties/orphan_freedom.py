@@ -1,0 +1,61 @@
+"""Orphan freedom: a lock that nobody can hold is not refused for ever.
+
+Claims
+    VIOLATED: tries or the probe were refused, and only refused, for longer than every excuse
+    lasts, although no possible hold was left: the service keeps a lock for somebody who is gone.
+Assumes
+    As deadlock freedom. FAIL means that the service refused, unless its error says that nothing
+    answered.
+Blind to
+    A single refusal that was one too many; a service that does not answer; locks whose hold
+    nothing but a release can end and whose owner died (deadlock freedom tells of those).
+Cost
+    O(n log n) in the attempts of each lock.
+"""
+
+from __future__ import annotations
+
+from holdfast.checkers.coverage.requirements import Exercise, conclude, exercise
+from holdfast.checkers.facts.stalls import Stall, answered_span, stalls
+from holdfast.checkers.facts.wording import drawn, seconds, who
+from holdfast.checkers.holds.derive import Attempt, Span
+from holdfast.checkers.properties.deadlock_freedom import unanswered_probes
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
+
+PROPERTY = "orphan-freedom"
+NEEDS = ("contention", "probes", "faults")
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict on orphan-freedom."""
+    findings = [_finding(case, stall) for stall in stalls(case, _refused, dead_let_go=False)]
+    met = exercise(case, needs=NEEDS)
+    missing = (*met.missing, *unanswered_probes(case))
+    return conclude(case, PROPERTY, findings, (), Exercise(counts=met.counts, missing=missing))
+
+
+def _refused(case: Case, a: Attempt) -> Span | None:
+    if a.op not in (Op.TRY, Op.PROBE) or a.status is Status.OK:
+        return None
+    return answered_span(case, a)
+
+
+def _finding(case: Case, stall: Stall) -> Finding:
+    lock = case.history.strings[stall.key]
+    times = f"{len(stall.asked)} times" if len(stall.asked) > 1 else "once and for all its wait"
+    last = "" if stall.last is None else f"; {who(case, stall.last)} had it last"
+    ends = [] if stall.last is None else [stall.last.row, stall.last.end_row]
+    asked = stall.asked if len(stall.asked) < 5 else (*stall.asked[:2], *stall.asked[-2:])
+    return Finding(
+        kind="orphan",
+        sentence=(
+            f"'{lock}' was refused {times} from {seconds(case, stall.from_ns)} to"
+            f" {seconds(case, stall.to_ns)}, although nobody could hold it{last}"
+        ),
+        witnesses=(*(row for row in ends if row >= 0), *(a.row for a in asked)),
+        lock=lock,
+        t_ns=stall.from_ns,
+        spans=() if stall.last is None else (drawn(case, stall.last, stall.last.end_ns),),
+    )

@@ -1,0 +1,90 @@
+"""Semaphores: what is held of one at once never exceeds its permits.
+
+Claims
+    An over-admission: at one instant, by the service's own answers or by leases that it had
+    promised, more permits were held than there are. Every attempt counts for itself, also two of
+    one client, for each takes permits of its own.
+Assumes
+    What mutual exclusion assumes of proofs and promises.
+Blind to
+    Holds that end before they are known. Semaphores that were asked for with different numbers of
+    permits: such a service may count either way.
+Cost
+    n log n in the attempts of a semaphore, times how many hold at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, who
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.derive import Attempt
+from holdfast.checkers.holds.overlaps import granted, proof_reach, reach, slack
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Mode
+from holdfast.harness.core.verdict import Finding
+
+LOW_16 = (1 << 16) - 1
+SHOWN = 5
+"""witnesses of one finding: the newest, and those that hold longest"""
+
+
+def over_admissions(case: Case) -> Iterator[Finding]:
+    """At most one finding per grant that was one too many."""
+    terms = case.history.rows["op"]
+    for entries in granted(case).values():
+        holds = table(case).pick(entries[table(case).mode[entries] == Mode.PERMITS])
+        permits = {a.id: int(terms[a.row]) >> 24 for a in holds}
+        limits = {int(terms[a.row]) >> 8 & LOW_16 for a in holds}
+        if len(limits) == 1:
+            yield from _of(case, holds, permits, limits.pop())
+
+
+def _of(
+    case: Case, holds: Sequence[Attempt], permits: dict[int, int], limit: int
+) -> Iterator[Finding]:
+    proved = dict(_crowds(case, holds, permits, limit, proof_reach))
+    for newest, others in _crowds(case, holds, permits, limit, reach(case)):
+        kind = "over-admission" if newest in proved else "broken-lease"
+        crowd = [newest, *proved.get(newest, others)]
+        yield _finding(case, kind, crowd, sum(permits[a.id] for a in crowd), limit)
+
+
+def _crowds(
+    case: Case,
+    holds: Sequence[Attempt],
+    permits: dict[int, int],
+    limit: int,
+    far: Callable[[Attempt], int],
+) -> Iterator[tuple[Attempt, list[Attempt]]]:
+    """(b, others) that held at one instant and had more than `limit` together.
+
+    `holds` in the order in which they were known. Where b's own hold is known only to have been
+    somewhere up to b.known_ns, the others have to hold over all of that.
+    """
+    slack_ns = slack(case)
+    open_now: list[Attempt] = []
+    for b in holds:
+        open_now = [a for a in open_now if far(a) > b.known_ns + slack_ns]
+        others = [a for a in open_now if a.known_ns + slack_ns < far(b)]
+        if permits[b.id] + sum(permits[a.id] for a in others) > limit:
+            yield b, others
+        open_now.append(b)
+
+
+def _finding(case: Case, kind: str, crowd: Sequence[Attempt], taken: int, limit: int) -> Finding:
+    newest, others = crowd[0], sorted(crowd[1:], key=lambda a: -reach(case)(a))
+    owners = ", ".join(who(case, a) for a in others[:SHOWN])
+    return Finding(
+        kind=kind,
+        sentence=(
+            f"{name(case, newest.process)} was granted '{lock_name(case, newest)}' by"
+            f" {seconds(case, newest.known_ns)} while {owners} still held it: {taken} permits at"
+            f" once, of {limit}"
+        ),
+        witnesses=(newest.row, *(a.row for a in others[:SHOWN])),
+        lock=lock_name(case, newest),
+        t_ns=newest.known_ns,
+        spans=tuple(drawn(case, a, reach(case)(a)) for a in (newest, *others[:SHOWN])),
+    )

@@ -1,0 +1,167 @@
+"""Ownership: only the holder can release or renew.
+
+Claims: a renewal or release was answered ok although its attempt had surely lost the lock to a
+later grant, had given it back before, or was never granted it
+Assumes: that an ok means what the promises say. Where it is declared to mean little, only an ok
+amid another's proved or promised hold counts
+Blind to: a release that was answered ok, did nothing and came from nobody's holder, where the
+system declares that such an answer may be given
+Cost: n log n in the number of attempts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, who
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.derive import INF, Attempt
+from holdfast.checkers.holds.history_index import UNKNOWN, Indices, column, rows_of
+from holdfast.checkers.holds.overlaps import reach, slack
+from holdfast.checkers.holds.succession import Succession
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
+
+PROPERTY = "ownership"
+NEEDS = ("stale-releases", "faults")
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict, with at most one finding per attempt: its first ok that cannot be right."""
+    findings, answers, told = [], _Answers(case), set[int]()
+    for key, entries in table(case).by_lock().items():
+        succession = Succession(case, key)
+        for attempt in table(case).pick(_suspects(answers, entries, succession)):
+            finding = next(_findings(case, answers, attempt, succession), None)
+            if finding is not None and attempt.id not in told:
+                told.add(attempt.id)
+                findings.append(finding)
+    findings.sort(key=lambda finding: finding.t_ns)
+    return conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
+
+
+class _Answers:
+    """The columns that are looked at once per renewal and release.
+
+    last_ns   of each entry of the table, when the last of those was sent that was answered ok
+    done_ns   and when the first release was answered ok
+    """
+
+    def __init__(self, case: Case) -> None:
+        self.ok = column(case, "status") == Status.OK
+        self.is_release = column(case, "f") == Op.RELEASE
+        self.inv = column(case, "t_inv")
+        self.ret = column(case, "t_ret")
+        self.table = table(case)
+        rows = rows_of(case, Op.RENEW, Op.RELEASE)
+        rows = rows[self.ok[rows]]
+        entry = self.table.of_id(column(case, "attempt")[rows])
+        rows, entry = rows[entry >= 0], entry[entry >= 0]
+        self.last_ns = np.full(len(self.table), -1)
+        np.maximum.at(self.last_ns, entry, self.inv[rows])
+        self.done_ns = np.full(len(self.table), INF)
+        released = self.is_release[rows]
+        np.minimum.at(self.done_ns, entry[released], self.ret[rows[released]])
+
+
+def _suspects(answers: _Answers, entries: Indices, succession: Succession) -> Indices:
+    """Those with an ok after another's grant, after a release, or without a grant."""
+    last_ns = answers.last_ns[entries]
+    doubtful = succession.overtaken(entries, last_ns)
+    doubtful |= ~answers.table.ok[entries] | (answers.done_ns[entries] < last_ns)
+    return np.compress(doubtful & (last_ns >= 0), entries)
+
+
+def _findings(
+    case: Case, answers: _Answers, attempt: Attempt, succession: Succession
+) -> Iterator[Finding]:
+    promises = case.promises
+    release_says_owned = promises.release_once or promises.release_proves
+    given_back = _given_back(case, answers, attempt)
+    for row in sorted((*attempt.renewals, *attempt.releases)):
+        if not answers.ok[row] or (answers.is_release[row] and not release_says_owned):
+            continue
+        if answers.is_release[row] or promises.renew_proves:
+            if attempt.status is Status.FAIL:
+                yield _never_granted(case, attempt, row)
+            if given_back >= 0 and answers.ret[given_back] < answers.inv[row]:
+                yield _after_release(case, attempt, row, given_back)
+        other = _holder_instead(case, answers, attempt, row, succession)
+        if other is not None:
+            yield _foreign(case, attempt, row, other)
+
+
+def _given_back(case: Case, answers: _Answers, attempt: Attempt) -> int:
+    """The release of the attempt that was answered ok first, or -1.
+
+    Nothing where a renewal of unknown outcome may have taken the lock anew after it.
+    """
+    done = [release for release in attempt.releases if answers.ok[release]]
+    if not done or attempt.status is not Status.OK:
+        return -1
+    if not case.promises.renew_proves:
+        statuses = case.history.rows["status"]
+        if any(statuses[renewal] in UNKNOWN for renewal in attempt.renewals):
+            return -1
+    return min(done, key=answers.ret.__getitem__)
+
+
+def _holder_instead(
+    case: Case, answers: _Answers, attempt: Attempt, row: int, succession: Succession
+) -> Attempt | None:
+    """Another attempt that had the lock when `row` was answered ok, so that this one had not."""
+    if attempt.known_ns < INF and case.promises.renew_proves:
+        return next(succession.successors(attempt, answers.inv[row]), None)
+    far, done_ns = reach(case), answers.ret[row] + slack(case)
+    for other in succession.successors(attempt, answers.inv[row]):
+        if far(other) > done_ns:
+            return other
+    return None
+
+
+def _never_granted(case: Case, attempt: Attempt, row: int) -> Finding:
+    why = f"its acquire had been refused at {seconds(case, attempt.ret_ns)}"
+    return _told(case, attempt, row, why, (attempt.row, row), ())
+
+
+def _after_release(case: Case, attempt: Attempt, row: int, release: int) -> Finding:
+    released_ns = int(case.history.rows["t_ret"][release])
+    why = f"its release had been answered ok at {seconds(case, released_ns)}"
+    spans = (drawn(case, attempt, released_ns),)
+    return _told(case, attempt, row, why, (attempt.row, release, row), spans)
+
+
+def _foreign(case: Case, attempt: Attempt, row: int, other: Attempt) -> Finding:
+    why = f"{who(case, other)} had been granted it by {seconds(case, other.known_ns)}"
+    sent_ns = int(case.history.rows["t_inv"][row])
+    spans = (drawn(case, attempt, sent_ns), drawn(case, other, reach(case)(other)))
+    return _told(case, attempt, row, why, (attempt.row, other.row, row), spans)
+
+
+def _told(
+    case: Case,
+    attempt: Attempt,
+    row: int,
+    why: str,
+    witnesses: tuple[int, ...],
+    spans: tuple[tuple[int, int, str, int], ...],
+) -> Finding:
+    rows = case.history.rows
+    what = "release" if rows["f"][row] == Op.RELEASE else "renewal"
+    lock, sent_ns = lock_name(case, attempt), int(rows["t_inv"][row])
+    token = f" (token {attempt.token})" if attempt.token >= 0 else ""
+    return Finding(
+        kind=f"foreign-{what}",
+        sentence=(
+            f"{name(case, attempt.process)}'s {what} of '{lock}'{token}, sent at"
+            f" {seconds(case, sent_ns)}, was answered ok although {why}"
+        ),
+        witnesses=witnesses,
+        lock=lock,
+        t_ns=sent_ns,
+        spans=spans,
+    )

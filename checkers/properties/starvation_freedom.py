@@ -1,0 +1,62 @@
+"""Starvation freedom: no request waits on and on while others are served.
+
+Claims
+    VIOLATED: somebody who had queued was overtaken more than once per other client, whatever the
+    mode of those who went first, beyond what its order allows. A deadlock is starvation too, and so
+    is a livelock: several clients tried again and again, no less often towards the end, for longer
+    than every excuse lasts, nobody could hold the lock and nobody was granted it.
+Assumes
+    That tokens are in the order of grants, where that is promised under the faults of the run.
+Blind to
+    Waits that ended without a grant: they may have been given up before the others were served.
+Cost
+    O(n log n) in the attempts, plus the overtakes found.
+"""
+
+from __future__ import annotations
+
+from holdfast.checkers.coverage.requirements import Exercise, conclude, exercise
+from holdfast.checkers.facts.overtakes import Passed, told, waits
+from holdfast.checkers.facts.wording import drawn, lock_name
+from holdfast.checkers.properties.deadlock_freedom import deadlocks, unanswered_probes
+from holdfast.checkers.properties.livelock import livelocks
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
+
+PROPERTY = "starvation-freedom"
+NEEDS = ("contention", "tokens", "probes", "faults")
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict on starvation-freedom."""
+    met = exercise(case, needs=NEEDS)
+    found = waits(case)
+    counts = {
+        **met.counts,
+        "judged waits": found.judged,
+        "overtakes of one wait": found.most,
+    }
+    missing = [*met.missing, *unanswered_probes(case)]
+    if not found.judged:
+        missing.append("nobody who was told to wait was granted a token that tells its turn")
+    met = Exercise(counts=counts, missing=tuple(missing))
+    return conclude(case, PROPERTY, starved(case), (), met)
+
+
+def starved(case: Case) -> list[Finding]:
+    """Every wait that was overtaken too often, every deadlock and every livelock."""
+    most = len(case.nodes) + max(0, case.promises.aging)
+    found = [_finding(case, one) for one in waits(case).overtaken if len(one.by) > most]
+    return found + deadlocks(case) + list(livelocks(case))
+
+
+def _finding(case: Case, one: Passed) -> Finding:
+    a = one.attempt
+    return Finding(
+        kind="starved",
+        sentence=f"{told(case, one)}: overtaken {len(one.by)} times in all",
+        witnesses=(a.row, a.waitings[0], *(g.row for g in one.by[:4])),
+        lock=lock_name(case, a),
+        t_ns=one.queued_ns,
+        spans=tuple(drawn(case, b, b.end_ns) for b in (a, *one.by[:4])),
+    )

@@ -1,0 +1,270 @@
+"""Truthful queries: what is answered about a lock agrees with what happened to it.
+
+Claims
+    VIOLATED: an answer names a holder whose hold was certainly over or never was, or nobody amid
+    somebody's hold; it counts renewals that cannot have been, or gives the text of another hold; it
+    says that a hold lasted longer than since its acquire was called, or shorter than since it was
+    known, or that more of its lease is left than was ever asked for; it gives an attempt a place in
+    the queue with more before it than can have been there, a place that grows, or none while it
+    certainly waited; a grant on the condition that nobody held since came after another grant, or
+    such a condition was said to be broken though nobody can have held.
+Assumes
+    That a query is answered as of some instant between its call and its return. Where the order of
+    grants is told by tokens, that they are promised to be ordered under the faults of the run.
+Blind to
+    A hold that ended by its lease alone: a service may end one late. Counts of renewals, and times,
+    of locks that several hold; times that the service leaves unsaid, as a new leader does, and a
+    lease of which less is said to be left than there is. Texts of holds where the workload gives
+    them none. The length of a queue where unknown acquires may stand in it.
+Cost
+    The queries, each times what was going on with its lock at the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts.wording import lock_name, name, seconds
+from holdfast.checkers.holds.derive import Attempt, by_id, by_lock
+from holdfast.checkers.holds.hierarchy import paths
+from holdfast.checkers.holds.overlaps import slack
+from holdfast.checkers.properties import lock_timeline
+from holdfast.checkers.properties.hold_age import wrong_age
+from holdfast.checkers.properties.lock_timeline import LockStory
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status, carried
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
+
+PROPERTY = "truthful-queries"
+NEEDS = ("contention", "queries", "faults")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Query:
+    """One answered query: its row and columns."""
+
+    row: int
+    key: int
+    process: int
+    attempt: int
+    token: int
+    res: int
+    inv_ns: int
+    ret_ns: int
+    spent: int = 0
+    text: str = ""
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict on truthful-queries, with a finding per answer that cannot be right."""
+    findings = [
+        *_answers(case, Op.HOLDER, _about_holder),
+        *_answers(case, Op.PLACE, _about_place),
+        *_checks(case),
+        *_growing(case),
+        *_conditions(case),
+    ]
+    findings.sort(key=lambda finding: finding.t_ns)
+    return conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
+
+
+Wrong = tuple[str, tuple[int, ...]]
+"""Why an answer cannot be right, and the rows that show it."""
+Judge = Callable[[Case, Query, LockStory], Wrong | None]
+
+
+def _queries(case: Case, op: Op) -> Iterator[Query]:
+    rows = case.history.rows
+    for row in case.history.of(op).tolist():
+        one = rows[row]
+        if one["status"] == Status.OK and int(one["key"]) not in paths(case):
+            yield Query(
+                row=row,
+                key=int(one["key"]),
+                process=int(one["process"]),
+                attempt=int(one["attempt"]),
+                token=int(one["token"]),
+                res=int(one["res"]),
+                inv_ns=int(one["t_inv"]),
+                ret_ns=int(one["t_ret"]),
+                spent=int(one["spent"]),
+                text=case.history.strings[int(one["err"])] if op is Op.HOLDER else "",
+            )
+
+
+def _answers(case: Case, op: Op, judge: Judge) -> Iterator[Finding]:
+    for query in _queries(case, op):
+        story = lock_timeline.story(case, query.key)
+        wrong = judge(case, query, story)
+        if wrong is not None:
+            yield _finding(case, query, op, *wrong)
+
+
+def _about_holder(case: Case, query: Query, story: LockStory) -> Wrong | None:
+    if query.token == NO_TOKEN:
+        holder = story.holder_over(query.inv_ns, query.ret_ns)
+        if holder is None:
+            return None
+        return f"{name(case, holder.process)} held it all the while", (holder.row,)
+    newer = story.newer_before(query.token, query.inv_ns)
+    if newer is not None:
+        return f"token {newer.token} had been granted before", (newer.row,)
+    named = [a for a in story.attempts if a.token == query.token]
+    older = story.older_beyond(named[0], query.ret_ns) if named else None
+    if older is not None:
+        return f"{name(case, older.process)} still held it, with token {older.token}", (older.row,)
+    if query.text and not _may_carry(query, story, named):
+        return f"{query.text!r} is not what that hold carried", tuple(a.row for a in named[:1])
+    if any(a.inv_ns <= query.ret_ns and not story.over(a, query.inv_ns) for a in named):
+        return _about_the_hold(case, query, named)
+    if story.unknown_before(query.ret_ns):
+        return None
+    if not named:
+        return "no attempt had that token", ()
+    return "that hold was over or had not begun", (named[0].row,)
+
+
+def _may_carry(query: Query, story: LockStory, named: Sequence[Attempt]) -> bool:
+    """Whether the text is that of the hold that was named, or of an unknown one that may be it."""
+    unknown = [
+        a for a in story.attempts if a.token == NO_TOKEN and a.status in lock_timeline.UNKNOWN
+    ]
+    return any(carried(a.id) == query.text for a in (*named, *unknown))
+
+
+def _about_the_hold(case: Case, query: Query, named: Sequence[Attempt]) -> Wrong | None:
+    """What it says of the hold's renewals and times, where it is clear whose hold is meant.
+
+    An adapter may renew once by itself, before it hands a queued grant on.
+    """
+    holder = named[0]
+    if len(named) > 1 or holder.mode != Mode.EXCLUSIVE or holder.status is not Status.OK:
+        return None
+    least, most = lock_timeline.renewals(case, holder, query.inv_ns, query.ret_ns)
+    if not least <= query.res <= most + 1:
+        return f"it had been renewed {least} to {most} times, not {query.res}", (holder.row,)
+    wrong = wrong_age(case, holder, query.spent, query.inv_ns, query.ret_ns)
+    return None if wrong is None else (wrong, (holder.row,))
+
+
+def _about_place(case: Case, query: Query, story: LockStory) -> Wrong | None:
+    a = by_id(case).get(query.attempt)
+    if a is None:
+        return None
+    if query.res < 0:
+        holder = story.holder_over(query.inv_ns, query.ret_ns, beside=a)
+        if holder is None or not story.waited_since(a, query.inv_ns) or a.status != Status.OK:
+            return None
+        why = f"it had been told to wait, {name(case, holder.process)} held all the while"
+        return why, (a.row, a.waitings[0], holder.row)
+    decided = a.status in (Status.OK, Status.FAIL) and a.ret_ns + story.slack_ns < query.inv_ns
+    if decided:
+        return "its acquire had been answered before", (a.row,)
+    most = story.ahead_at_most(a, query.inv_ns, query.ret_ns)
+    if query.res <= most:
+        return None
+    return f"at most {most} can have stood before it, not {query.res}", (a.row,)
+
+
+def _checks(case: Case) -> Iterator[Finding]:
+    """Holds that were said to be in force after their end, or not to be while they were proved."""
+    known = by_id(case)
+    for row in case.history.of(Op.CHECK).tolist():
+        a = known.get(int(case.history.rows["attempt"][row]))
+        wrong = None if a is None else _wrong_check(case, a, row)
+        if a is not None and wrong is not None:
+            asked_ns = int(case.history.rows["t_inv"][row])
+            yield Finding(
+                kind="false-answer",
+                sentence=(
+                    f"{name(case, a.process)} asked at {seconds(case, asked_ns)} about its hold of"
+                    f" '{lock_name(case, a)}' (token {a.token}) and was told that it is {wrong}"
+                ),
+                witnesses=tuple(r for r in (a.row, a.end_row, a.proof_row, row) if r >= 0),
+                lock=lock_name(case, a),
+                t_ns=asked_ns,
+            )
+
+
+def _wrong_check(case: Case, a: Attempt, row: int) -> str | None:
+    """Why an answer about a hold cannot be right; several entries may share a token."""
+    one, slack_ns = case.history.rows[row], slack(case)
+    inv_ns, ret_ns = int(one["t_inv"]), int(one["t_ret"])
+    alone = all(b.token != a.token or b.id == a.id for b in by_lock(case)[a.key])
+    over = alone and lock_timeline.story(case, a.key).over(a, inv_ns)
+    if one["status"] == Status.OK and over:
+        return "in force, but that hold was over"
+    from_ns, to_ns = a.proved or (inv_ns, inv_ns)
+    if one["status"] == Status.FAIL and from_ns + slack_ns < inv_ns <= ret_ns + slack_ns < to_ns:
+        return f"not in force, but it held without a break since {seconds(case, a.known_ns)}"
+    return None
+
+
+def _growing(case: Case) -> Iterator[Finding]:
+    """Places that got worse, where nobody who comes later goes first."""
+    if case.promises.order != "fifo":
+        return
+    last: dict[int, Query] = {}
+    for query in _queries(case, Op.PLACE):
+        before = last.get(query.attempt)
+        if query.res >= 0 and query.attempt:
+            if before and before.ret_ns < query.inv_ns and query.res > before.res:
+                why = f"the answer before, at {seconds(case, before.ret_ns)}, was {before.res}"
+                yield _finding(case, query, Op.PLACE, why, (before.row,))
+            last[query.attempt] = query
+
+
+def _conditions(case: Case) -> Iterator[Finding]:
+    for a, newest in lock_timeline.conditional(case):
+        story = lock_timeline.story(case, a.key)
+        if a.status is Status.OK:
+            between = story.granted_between(newest, a.token)
+            if between is not None:
+                yield _condition(
+                    case,
+                    a,
+                    newest,
+                    f"although token {between.token} had been granted since",
+                    (between.row, a.row),
+                )
+        elif lock_timeline.refused_as_changed(case, a) and not story.may_follow(newest, a):
+            yield _condition(
+                case, a, newest, "was refused, although nobody can have held since", (a.row,)
+            )
+
+
+def _condition(case: Case, a: Attempt, newest: int, why: str, rows: tuple[int, ...]) -> Finding:
+    verb = f"was granted with token {a.token}, " if a.status is Status.OK else ""
+    return Finding(
+        kind="false-condition",
+        sentence=(
+            f"{name(case, a.process)}'s acquire of '{case.history.strings[a.key]}' at"
+            f" {seconds(case, a.inv_ns)}, to be granted only if no token was newer than {newest},"
+            f" {verb}{why}"
+        ),
+        witnesses=rows,
+        lock=case.history.strings[a.key],
+        t_ns=a.inv_ns,
+    )
+
+
+def _finding(case: Case, query: Query, op: Op, why: str, witnesses: tuple[int, ...]) -> Finding:
+    lock = case.history.strings[query.key]
+    if op is Op.PLACE:
+        said = f"that {query.res} wait before it" if query.res >= 0 else "that it does not wait"
+    elif query.token == NO_TOKEN:
+        said = "that nobody holds"
+    else:
+        said = f"that token {query.token} holds, renewed {query.res} times"
+    return Finding(
+        kind="false-answer",
+        sentence=(
+            f"{name(case, query.process)} asked about '{lock}' at {seconds(case, query.inv_ns)} and"
+            f" was told by {seconds(case, query.ret_ns)} {said}; but {why}"
+        ),
+        witnesses=(*witnesses, query.row),
+        lock=lock,
+        t_ns=query.inv_ns,
+    )
