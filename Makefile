@@ -36,7 +36,7 @@ test-docker-again: $(VENV)/ready
 	$(BIN)/pytest -m "(docker or real_server) and not power" --last-failed --last-failed-no-failures none
 
 docker-image: $(VENV)/ready
-	$(BIN)/python -m holdfast.clusters.image.build
+	$(BIN)/python -m holdfast.clusters.backends.docker.image.build
 
 lint: $(VENV)/ready
 	$(BIN)/ruff format --check .

@@ -15,9 +15,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from holdfast.clusters.backends import engine, local
-from holdfast.clusters.backends.docker import DockerBackend
-from holdfast.clusters.backends.local import LocalBackend
+from holdfast.clusters.backends.docker import engine
+from holdfast.clusters.backends.docker.backend import DockerBackend
+from holdfast.clusters.backends.local import backend as local
+from holdfast.clusters.backends.local.backend import LocalBackend
 from holdfast.harness.core.clock import MILLISECOND, now_ns
 from holdfast.harness.core.ports import Command, Node, Place
 

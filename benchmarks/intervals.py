@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.checkers.properties.mutual_exclusion import check
-from holdfast.clusters.libraries import fetch
+from holdfast.clusters.libraries.environments import fetch
 from holdfast.clusters.systems.redis.system import LIBRARIES
 from holdfast.harness.core.case import Case, History, Rows
 from holdfast.harness.core.operations import CAME, LEFT, Op, Status

@@ -35,10 +35,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.clusters.libraries import fetch
+from holdfast.clusters.libraries.environments import fetch
 from holdfast.clusters.systems.redis import PORT
-from holdfast.clusters.systems.redis.lean import Lean
-from holdfast.clusters.systems.redis.own import OwnRedisLock
+from holdfast.clusters.systems.redis.lean_connection import Lean
+from holdfast.clusters.systems.redis.native_client import OwnRedisLock
 from holdfast.clusters.systems.redis.resp import encoded
 from holdfast.clusters.systems.redis.system import LIBRARIES
 from holdfast.harness.client.context import Context, Parts

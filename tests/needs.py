@@ -17,10 +17,10 @@ from typing import NoReturn
 
 import pytest
 
-from holdfast.clusters import libraries as fetched
-from holdfast.clusters.backends import engine as container_engine
-from holdfast.clusters.backends import local
-from holdfast.clusters.image import build
+from holdfast.clusters.backends.docker import engine as container_engine
+from holdfast.clusters.backends.docker.image import build
+from holdfast.clusters.backends.local import backend
+from holdfast.clusters.libraries import environments as fetched
 from holdfast.harness.core.errors import EnvironmentFailed
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -90,7 +90,7 @@ def _which(name: str) -> str | None:
 
 @functools.cache
 def _namespaces() -> str | None:
-    return local.precheck()
+    return backend.precheck()
 
 
 @functools.cache

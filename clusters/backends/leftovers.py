@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.clusters.backends import engine, processes
+from holdfast.clusters.backends import processes
+from holdfast.clusters.backends.docker import engine
 from holdfast.clusters.backends.ssh import leftovers as ssh
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.runs import registry

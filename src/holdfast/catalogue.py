@@ -11,14 +11,14 @@ SYSTEMS: dict[str, SystemRow] = {
         says="replicated by consensus; leases, FIFO queue, fencing tokens, loss notices",
         nodes=3,
         most=9,
-        simulated=f"{_S}.reference.simulated:serve",
+        simulated=f"{_S}.reference.service.simulation:serve",
     ),
     "chubby": SystemRow(
         entry=f"{_S}.chubby.system:SYSTEM",
         says="the same service with sessions, lock-delay and sequencers, as Chubby has them",
         nodes=3,
         most=9,
-        simulated=f"{_S}.reference.simulated:serve",
+        simulated=f"{_S}.reference.service.simulation:serve",
     ),
     "single": SystemRow(
         entry=f"{_S}.single.system:SYSTEM",
@@ -53,7 +53,7 @@ SYSTEMS: dict[str, SystemRow] = {
         most=9,
     ),
     "redis-sentinel": SystemRow(
-        entry=f"{_S}.redis_sentinel.system:SYSTEM",
+        entry=f"{_S}.redis.sentinel.system:SYSTEM",
         says="the same on a primary with a replica, which sentinels promote",
         nodes=5,
         most=9,
@@ -65,19 +65,19 @@ SYSTEMS: dict[str, SystemRow] = {
         most=9,
     ),
     "postgres-advisory": SystemRow(
-        entry=f"{_S}.postgres_advisory.system:SYSTEM",
+        entry=f"{_S}.postgres.advisory.system:SYSTEM",
         says="PostgreSQL advisory locks, held by a session or a transaction, through psycopg",
         nodes=1,
         most=1,
     ),
     "postgres-row": SystemRow(
-        entry=f"{_S}.postgres_row.system:SYSTEM",
+        entry=f"{_S}.postgres.row.system:SYSTEM",
         says="SELECT ... FOR UPDATE on PostgreSQL, through psycopg",
         nodes=1,
         most=1,
     ),
     "mariadb-row": SystemRow(
-        entry=f"{_S}.mariadb_row.system:SYSTEM",
+        entry=f"{_S}.mariadb.system:SYSTEM",
         says="SELECT ... FOR UPDATE on MariaDB, through PyMySQL",
         nodes=1,
         most=1,
@@ -95,7 +95,7 @@ SYSTEMS: dict[str, SystemRow] = {
         most=0,
     ),
     "nats-kv": SystemRow(
-        entry=f"{_S}.nats_kv.system:SYSTEM",
+        entry=f"{_S}.nats.system:SYSTEM",
         says="a key of a NATS JetStream bucket that ages with it, through unmodified nats-py",
         nodes=1,
         most=5,
@@ -107,19 +107,19 @@ SYSTEMS: dict[str, SystemRow] = {
         most=0,
     ),
     "none": SystemRow(
-        entry=f"{_S}.none.system:SYSTEM",
+        entry=f"{_S}.controls.none.system:SYSTEM",
         says="a control: no lock at all",
         nodes=0,
         most=0,
     ),
     "cas": SystemRow(
-        entry=f"{_S}.cas.system:SYSTEM",
+        entry=f"{_S}.controls.cas.system:SYSTEM",
         says="a control: no lock, but a resource that compares and swaps",
         nodes=0,
         most=0,
     ),
     "idempotent": SystemRow(
-        entry=f"{_S}.idempotent.system:SYSTEM",
+        entry=f"{_S}.controls.idempotent.system:SYSTEM",
         says="a control: no lock, but commands that take effect once however often they come",
         nodes=0,
         most=0,
@@ -129,23 +129,23 @@ SYSTEMS: dict[str, SystemRow] = {
 _B = "holdfast.clusters.backends"
 BACKENDS: dict[str, BackendRow] = {
     "local": BackendRow(
-        entry=f"{_B}.local:LocalBackend",
+        entry=f"{_B}.local.backend:LocalBackend",
         says="processes of this machine, each node a network namespace of its own",
-        precheck=f"{_B}.local:precheck",
-        prefix=f"{_B}.local:launch_prefix",
+        precheck=f"{_B}.local.backend:precheck",
+        prefix=f"{_B}.local.backend:launch_prefix",
         instead="local-proxy",
     ),
     "local-proxy": BackendRow(
-        entry=f"{_B}.local_proxy:LocalProxyBackend",
+        entry=f"{_B}.local.proxy_backend:LocalProxyBackend",
         says="the same without network namespaces: loopback addresses, a proxy for every link",
-        precheck=f"{_B}.local_proxy:precheck",
+        precheck=f"{_B}.local.proxy_backend:precheck",
         prefix="",
         instead="",
     ),
     "docker": BackendRow(
-        entry=f"{_B}.docker:DockerBackend",
+        entry=f"{_B}.docker.backend:DockerBackend",
         says="one container per node, on an engine of this host",
-        precheck=f"{_B}.engine:precheck",
+        precheck=f"{_B}.docker.engine:precheck",
         prefix="",
         instead="",
     ),
@@ -165,7 +165,7 @@ BACKENDS: dict[str, BackendRow] = {
     ),
 }
 
-HOSTS = f"{_B}.ssh.hosts:read"
+HOSTS = f"{_B}.ssh.hosts_file:read"
 """What reads a hosts file."""
 
 _W = "holdfast.workloads"
@@ -335,8 +335,8 @@ CHECKERS: dict[str, str] = {
     "truthful-queries": f"{_C}.properties.truthful_queries:check",
 }
 SIM_OPTIONS = f"{_B}.sim.options:DEFAULTS"
-SIM_KEEP = f"{_B}.sim.left:keep"
-SIM_WRITTEN = f"{_B}.sim.left:written"
+SIM_KEEP = f"{_B}.sim.outcome:keep"
+SIM_WRITTEN = f"{_B}.sim.outcome:written"
 SIM_UNGUARD = f"{_B}.sim.values:unguard"
 EVIDENCE = f"{_C}.evidence.summary:evidence"
 DRAWN = f"{_C}.evidence.plot_data:drawn"

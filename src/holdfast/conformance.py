@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.clusters.systems.program import protocol, words
+from holdfast.clusters.systems.program import command_line, protocol
 from holdfast.harness.core.clock import SECOND
 
 ANSWER_S = 5.0
@@ -141,7 +141,7 @@ def tried(client: str, servers: str) -> list[str]:
     """All that a client does wrong, one sentence each; empty for one that conforms."""
     lock = f"holdfast-doctor-{os.getpid()}-{time.time_ns()}"
     values = {"node": "doctor", "servers": servers, "seed": "0", "python": sys.executable}
-    argv = words.filled(words.split(client), values, Path().absolute())
+    argv = command_line.filled(command_line.split(client), values, Path().absolute())
     if not argv or shutil.which(argv[0]) is None:
         return [f"there is no program {client!r} that may be run; check the path and its mode"]
     trial = Trial(argv)

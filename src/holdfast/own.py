@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.catalogue import SYSTEMS
-from holdfast.clusters.systems.own import PREFIX
-from holdfast.clusters.systems.program import words
+from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.system import ProgramSystem, checked
+from holdfast.clusters.systems.user_class import PREFIX
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load, load_file
 from holdfast.harness.plans.plan import OWN
@@ -51,7 +51,7 @@ def row(system: str) -> SystemRow:
     path, _, name = system.rpartition(":")
     module = module_of(Path(path))
     load_file(module, Path(path))
-    entry = f"holdfast.clusters.systems.own.system:{module}.{name}"
+    entry = f"holdfast.clusters.systems.user_class.system:{module}.{name}"
     made = load(entry)
     return SystemRow(
         entry=entry, says="a lock of your own", nodes=made.nodes, most=MOST if made.nodes else 0
@@ -108,7 +108,7 @@ def program_options(system: str, options: Mapping[str, str], folder: Path) -> di
     base, argv = _base(system), made.argv(options)
     named = [*argv, *made.server_words(), *made.files]
     folder.mkdir()
-    for name in dict.fromkeys([*words.files(named, base), *made.files]):
+    for name in dict.fromkeys([*command_line.files(named, base), *made.files]):
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (base / name).is_dir() else shutil.copy2

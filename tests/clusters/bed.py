@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.clusters.backends import engine
-from holdfast.clusters.image import build
+from holdfast.clusters.backends.docker import engine
+from holdfast.clusters.backends.docker.image import build
 
 FREEZE_WITHIN_S = 30
 CAPABILITIES = ("SYS_ADMIN", "NET_ADMIN", "NET_RAW", "SYS_PTRACE", "KILL")

@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from holdfast.clusters.backends.docker import DockerBackend
-from holdfast.clusters.backends.local import LocalBackend
-from holdfast.clusters.backends.local_proxy import LocalProxyBackend
+from holdfast.clusters.backends.docker.backend import DockerBackend
+from holdfast.clusters.backends.local.backend import LocalBackend
+from holdfast.clusters.backends.local.proxy_backend import LocalProxyBackend
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Command, Node, Place
 

@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from holdfast.clusters.systems.reference.consensus import Consensus, Effects, Role, Timing
-from holdfast.clusters.systems.reference.messages import (
+from holdfast.clusters.systems.reference.consensus.messages import (
     NOTHING,
     Append,
     Appended,
@@ -17,6 +16,7 @@ from holdfast.clusters.systems.reference.messages import (
     Entry,
     GiveVote,
 )
+from holdfast.clusters.systems.reference.consensus.raft import Consensus, Effects, Role, Timing
 from tests.clusters.world import MS, SECOND, TTL_NS, World
 
 TIMING = Timing(election_ns=100 * MS, heartbeat_ns=20 * MS)

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.clusters.backends import engine, leftovers
-from holdfast.clusters.backends.docker import DockerBackend
+from holdfast.clusters.backends import leftovers
+from holdfast.clusters.backends.docker import engine
+from holdfast.clusters.backends.docker.backend import DockerBackend
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Node, Place
 from tests import needs

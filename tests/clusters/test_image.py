@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.clusters.image import build
+from holdfast.clusters.backends.docker.image import build
 from holdfast.harness.core.errors import EnvironmentFailed
 from tests import needs
 

@@ -12,7 +12,8 @@ from typing import cast
 import docker
 import pytest
 
-from holdfast.clusters.backends import engine, leftovers
+from holdfast.clusters.backends import leftovers
+from holdfast.clusters.backends.docker import engine
 from holdfast.harness.runs import registry
 from tests.clusters.driving import eventually
 

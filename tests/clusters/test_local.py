@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.clusters.backends.local import launch_prefix
+from holdfast.clusters.backends.local.backend import launch_prefix
 from tests import needs
 from tests.clusters.driving import HERE, Cluster, eventually, family, gone
 
@@ -156,7 +156,7 @@ def test_an_ordinary_user_needs_no_root(nobody: tuple[Path, Sequence[str]]) -> N
 
 def test_the_local_backend_needs_the_standard_library_only() -> None:
     done = subprocess.run(
-        [sys.executable, "-S", "-c", "import holdfast.clusters.backends.local"],
+        [sys.executable, "-S", "-c", "import holdfast.clusters.backends.local.backend"],
         env={"PYTHONPATH": str(SOURCE / "src")},
         capture_output=True,
         text=True,

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.clusters.backends import leftovers, processes
-from holdfast.clusters.backends.local_proxy import LocalProxyBackend
+from holdfast.clusters.backends.local.proxy_backend import LocalProxyBackend
 from holdfast.harness.core.ports import Command, Node, Place
 from holdfast.harness.runs import registry
 from tests import needs

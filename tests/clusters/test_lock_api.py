@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.clusters.systems.reference.locks import Locks
-from holdfast.clusters.systems.reference.requests import command
-from holdfast.clusters.systems.reference.tables import PERMITS, SHARED
+from holdfast.clusters.systems.reference.locks.state import PERMITS, SHARED
+from holdfast.clusters.systems.reference.locks.state_machine import Locks
+from holdfast.clusters.systems.reference.service.requests import command
 from tests.clusters.test_locks import Log
 
 READER = {"mode": SHARED}

@@ -8,9 +8,9 @@ import pytest
 
 from holdfast.clusters.systems.chubby.options import DEFAULTS
 from holdfast.clusters.systems.chubby.system import SYSTEM
-from holdfast.clusters.systems.reference.locks import Locks
-from holdfast.clusters.systems.reference.sequencers import read, written
-from holdfast.clusters.systems.reference.tables import Closed
+from holdfast.clusters.systems.reference.locks.sequencers import read, written
+from holdfast.clusters.systems.reference.locks.state import Closed
+from holdfast.clusters.systems.reference.locks.state_machine import Locks
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.errors import UsageError
 from tests.clusters.test_locks import Log

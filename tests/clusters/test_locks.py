@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdfast.clusters.systems.reference.locks import Locks
-from holdfast.clusters.systems.reference.tables import (
+from holdfast.clusters.systems.reference.locks.state import (
     MAX_SESSIONS,
     Answer,
     Ended,
@@ -14,6 +13,7 @@ from holdfast.clusters.systems.reference.tables import (
     Freed,
     Settled,
 )
+from holdfast.clusters.systems.reference.locks.state_machine import Locks
 
 
 class Log:

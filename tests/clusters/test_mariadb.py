@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.clusters.systems.mariadb_row import server
-from holdfast.clusters.systems.mariadb_row.system import SYSTEM
+from holdfast.clusters.systems.mariadb import server
+from holdfast.clusters.systems.mariadb.system import SYSTEM
 from holdfast.harness.core.operations import Answer, Status
 from holdfast.harness.core.ports import Node, Place
 from tests import needs
@@ -23,7 +23,7 @@ from tests import needs
 def session() -> ModuleType:
     """The module over PyMySQL, which lies in a folder of its own."""
     sys.path.append(str(needs.libraries(SYSTEM.libraries)))
-    return importlib.import_module("holdfast.clusters.systems.mariadb_row.session")
+    return importlib.import_module("holdfast.clusters.systems.mariadb.session")
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_waits_are_whole_seconds_and_never_longer_than_asked(
             asked.append(words)
             return ("l",)
 
-    lock = importlib.import_module("holdfast.clusters.systems.mariadb_row.client").RowLock()
+    lock = importlib.import_module("holdfast.clusters.systems.mariadb.client").RowLock()
     assert asyncio.run(lock.take(Asked(), "l", wait_ms, 1.0))
     assert asked[0].endswith(f" for update {ends}")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.clusters.systems.nats_kv.system import SYSTEM, _leader
+from holdfast.clusters.systems.nats.system import SYSTEM, _leader
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.operations import Grant, Mode, Op, Status
 from holdfast.harness.core.ports import ClientSetup, Node, Place
@@ -27,7 +27,7 @@ GRANT = Grant(lock="l", attempt=7, token=3, ttl_ns=LEASE_NS, granted_at_ns=0)
 def adapter() -> Any:
     """The client's module, with its library where it can find it."""
     sys.path.append(str(needs.libraries(SYSTEM.libraries)))
-    return importlib.import_module("holdfast.clusters.systems.nats_kv.client")
+    return importlib.import_module("holdfast.clusters.systems.nats.client")
 
 
 class Bucket:

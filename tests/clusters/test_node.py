@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.clusters.systems.reference.messages import (
+from holdfast.clusters.systems.reference.consensus.messages import (
     NOTHING,
     Append,
     Appended,
@@ -15,8 +15,8 @@ from holdfast.clusters.systems.reference.messages import (
     Entry,
     GiveVote,
 )
-from holdfast.clusters.systems.reference.node import Asked, Effects, LockNode
 from holdfast.clusters.systems.reference.options import Options
+from holdfast.clusters.systems.reference.service.node import Asked, Effects, LockNode
 
 SECOND = 1_000_000_000
 
@@ -133,7 +133,7 @@ def test_a_follower_takes_in_what_is_committed_when_somebody_looks() -> None:
 def test_a_follower_does_not_leave_more_aside_than_a_new_leader_can_take_in(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holdfast.clusters.systems.reference.node.BEHIND", 3)
+    monkeypatch.setattr("holdfast.clusters.systems.reference.service.node.BEHIND", 3)
     assert left_aside(follower()) == 0
 
 

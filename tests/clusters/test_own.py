@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast import own
-from holdfast.clusters.systems.own.client import OwnClient
+from holdfast.clusters.systems.user_class.client import OwnClient
 from holdfast.commands import prepare
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError

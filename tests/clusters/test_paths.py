@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from holdfast.clusters.systems.reference.locks import Locks
-from holdfast.clusters.systems.reference.requests import command
-from holdfast.clusters.systems.reference.tables import SHARED
-from holdfast.clusters.systems.reference.trees import on_line
+from holdfast.clusters.systems.reference.locks.paths import on_line
+from holdfast.clusters.systems.reference.locks.state import SHARED
+from holdfast.clusters.systems.reference.locks.state_machine import Locks
+from holdfast.clusters.systems.reference.service.requests import command
 from tests.clusters.test_locks import Log
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from holdfast.clusters.systems.database_client import Failed
 from holdfast.clusters.systems.postgres import PORT, deploy, pooler, server
-from holdfast.clusters.systems.postgres_advisory.system import SYSTEM as ADVISORY
-from holdfast.clusters.systems.postgres_row.system import SYSTEM as ROW
-from holdfast.clusters.systems.sessions import Failed
+from holdfast.clusters.systems.postgres.advisory.system import SYSTEM as ADVISORY
+from holdfast.clusters.systems.postgres.row.system import SYSTEM as ROW
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import ClientSetup, Node, Place
@@ -78,7 +78,7 @@ def holding(
 ) -> tuple[Any, Scripted, list[tuple[Op, str]]]:
     """A client whose next session is scripted, and what it tells."""
     told: list[tuple[Op, str]] = []
-    client = importlib.import_module("holdfast.clusters.systems.postgres_advisory.client")
+    client = importlib.import_module("holdfast.clusters.systems.postgres.advisory.client")
     setup = ClientSetup(
         process=1,
         name="c1",

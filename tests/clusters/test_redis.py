@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from holdfast.clusters.systems.redis.sentinel.system import SYSTEM as SENTINEL
 from holdfast.clusters.systems.redis.system import SYSTEM
-from holdfast.clusters.systems.redis.ways import FIXED, way
-from holdfast.clusters.systems.redis_sentinel.system import SYSTEM as SENTINEL
+from holdfast.clusters.systems.redis.variants import FIXED, way
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.operations import NO_TOKEN, Status
 from holdfast.harness.core.ports import Node, Place

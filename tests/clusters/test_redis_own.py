@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from holdfast.clusters.systems.redis import own
-from holdfast.clusters.systems.redis.lean import whole
+from holdfast.clusters.systems.redis import native_client
+from holdfast.clusters.systems.redis.lean_connection import whole
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Status
 from holdfast.harness.core.ports import ClientSetup
@@ -50,9 +50,9 @@ def outcome(monkeypatch: pytest.MonkeyPatch, says: Says, what: str = "acquire") 
 
     async def run() -> Answer:
         server = await asyncio.start_server(says, "127.0.0.1", 0)
-        monkeypatch.setattr(own, "PORT", server.sockets[0].getsockname()[1])
-        monkeypatch.setattr(own, "ANSWER_WITHIN_S", 0.3)
-        lock = own.OwnRedisLock(setup())
+        monkeypatch.setattr(native_client, "PORT", server.sockets[0].getsockname()[1])
+        monkeypatch.setattr(native_client, "ANSWER_WITHIN_S", 0.3)
+        lock = native_client.OwnRedisLock(setup())
         if what == "acquire":
             mode = Mode.EXCLUSIVE
             answer = await lock.acquire("db", attempt=7, ttl_ns=SECOND, wait_ns=0, mode=mode)
@@ -118,9 +118,9 @@ def test_every_question_has_its_own_time_though_one_timer_serves_all(
 
     async def run() -> list[Status]:
         server = await asyncio.start_server(slow, "127.0.0.1", 0)
-        monkeypatch.setattr(own, "PORT", server.sockets[0].getsockname()[1])
-        monkeypatch.setattr(own, "ANSWER_WITHIN_S", 3.0)
-        lock = own.OwnRedisLock(setup())
+        monkeypatch.setattr(native_client, "PORT", server.sockets[0].getsockname()[1])
+        monkeypatch.setattr(native_client, "ANSWER_WITHIN_S", 3.0)
+        lock = native_client.OwnRedisLock(setup())
         grant = Grant(lock="db", attempt=7, token=-1, ttl_ns=SECOND, granted_at_ns=0)
         came = [(await lock.release(grant)).outcome for _ in range(2)]
         await lock.close()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.clusters.backends.ssh import hosts
-from holdfast.clusters.backends.ssh.agents import merged
-from holdfast.clusters.backends.ssh.mirror import Mirror
-from holdfast.clusters.backends.ssh.remote import Copies
+from holdfast.clusters.backends.ssh import hosts_file
+from holdfast.clusters.backends.ssh.fault_agents import merged
+from holdfast.clusters.backends.ssh.file_mirror import Mirror
+from holdfast.clusters.backends.ssh.remote_host import Copies
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history import reader
@@ -23,7 +23,7 @@ def test_a_hosts_file_becomes_hosts_again_by_way_of_the_manifest(tmp_path: Path)
         'clock_bound = "5ms"\n[[host]]\nname = "a"\naddress = "192.0.2.1"\ninner = "10.0.0.1"\n'
         '[host.jump]\naddress = "gate"\n[[host]]\nname = "b"\naddress = "192.0.2.2"\nsudo = false\n'
     )
-    found = hosts.from_manifest(hosts.read(path))
+    found = hosts_file.from_manifest(hosts_file.read(path))
     first, second = found.hosts
     assert found.clock_bound_ns == 5_000_000
     assert (first.reached, second.reached) == ("10.0.0.1", "192.0.2.2")
@@ -41,7 +41,7 @@ def test_every_mistake_in_a_hosts_file_is_told_at_once(tmp_path: Path) -> None:
         * '[[host]]\nname = "d"\naddress = "192.0.2.9"\n'
     )
     with pytest.raises(UsageError) as raised:
-        hosts.read(path)
+        hosts_file.read(path)
     told = "\n".join(raised.value.problems)
     assert "'clock_bond' is not in the catalogue; did you mean 'clock_bound'?" in told
     assert "host 1: key 'prot'" in told and "did you mean 'port'?" in told

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.clusters.systems.reference.messages import (
+from holdfast.clusters.systems.reference.consensus.messages import (
     NOTHING,
     Ballot,
     Durable,
@@ -15,7 +15,7 @@ from holdfast.clusters.systems.reference.messages import (
     Snapshot,
     Tail,
 )
-from holdfast.clusters.systems.reference.storage import Corrupt, Storage
+from holdfast.clusters.systems.reference.consensus.storage import Corrupt, Storage
 
 
 def entries(*terms: int) -> tuple[Entry, ...]:

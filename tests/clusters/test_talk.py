@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.clusters.systems.reference import talk
-from holdfast.clusters.systems.reference.talk import UNANSWERED, Talk
-from holdfast.clusters.systems.reference.wire import Frame
+from holdfast.clusters.systems.reference.client import session as talk
+from holdfast.clusters.systems.reference.client.session import UNANSWERED, Talk
+from holdfast.clusters.systems.reference.wire.frames import Frame
 
 SHORT_S = 0.2
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from holdfast.clusters.systems.reference.messages import (
+from holdfast.clusters.systems.reference.consensus.messages import (
     Append,
     Appended,
     AskVote,
@@ -18,8 +18,14 @@ from holdfast.clusters.systems.reference.messages import (
     pack,
     unpack,
 )
-from holdfast.clusters.systems.reference.requests import command
-from holdfast.clusters.systems.reference.wire import MAX_FRAME, BadFrame, Decoder, encode, endpoint
+from holdfast.clusters.systems.reference.service.requests import command
+from holdfast.clusters.systems.reference.wire.frames import (
+    MAX_FRAME,
+    BadFrame,
+    Decoder,
+    encode,
+    endpoint,
+)
 
 MESSAGES: list[Message] = [
     AskVote(sender="n1", term=3, pre=True, last_index=4, last_term=2),

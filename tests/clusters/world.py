@@ -11,8 +11,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.clusters.systems.reference.consensus import Role
-from holdfast.clusters.systems.reference.messages import (
+from holdfast.clusters.systems.reference.consensus.messages import (
     NOTHING,
     Ballot,
     Durable,
@@ -23,8 +22,9 @@ from holdfast.clusters.systems.reference.messages import (
     pack,
     unpack,
 )
-from holdfast.clusters.systems.reference.node import Asked, Effects, Input, LockNode
+from holdfast.clusters.systems.reference.consensus.raft import Role
 from holdfast.clusters.systems.reference.options import Options
+from holdfast.clusters.systems.reference.service.node import Asked, Effects, Input, LockNode
 
 MS = 1_000_000
 SECOND = 1000 * MS

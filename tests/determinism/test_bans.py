@@ -13,7 +13,7 @@ INSIDE = (
     "clusters/systems/reference",
     "clusters/systems/single",
     "clusters/systems/majority",
-    "clusters/systems/none",
+    "clusters/systems/controls/none",
     "harness/client/context.py",
     "harness/driver/schedule.py",
     "harness/core/waiting.py",
@@ -31,7 +31,7 @@ INSIDE = (
     "workloads",
 )
 HOST_ONLY = {
-    "clusters/systems/reference/storage.py": "the disk of a host; the simulator has its own",
+    "clusters/systems/reference/consensus/storage.py": "the disk of a host; the simulator has its own",
     "workloads/resource_client.py": "sockets of a host; the simulator has its own",
 }
 BANNED_CALLS = {
@@ -54,14 +54,20 @@ CHANCE = {"random", "randrange", "randint", "choice", "choices", "sample", "shuf
 
 EXCUSED = {
     (
-        "clusters/backends/sim/bans.py",
+        "clusters/backends/sim/forbidden_calls.py",
         "threading",
     ): "tells its own thread from those of the process",
-    ("clusters/systems/reference/server.py", "time.clock_gettime_ns"): "stamps of log lines",
-    ("clusters/systems/reference/wire.py", "socket"): "options of real sockets, if there is one",
+    (
+        "clusters/systems/reference/service/server.py",
+        "time.clock_gettime_ns",
+    ): "stamps of log lines",
+    (
+        "clusters/systems/reference/wire/frames.py",
+        "socket",
+    ): "options of real sockets, if there is one",
     ("clusters/backends/sim/cluster.py", "asyncio.all_tasks"): "a bag that is only kept",
     ("nemesis/targets.py", "set"): "membership only, the order is that of the names",
-    ("clusters/systems/reference/consensus.py", "set"): "sorted at once",
+    ("clusters/systems/reference/consensus/raft.py", "set"): "sorted at once",
     ("workloads/resource.py", "os.getpid"): "the process on a host, not its rules",
     ("nemesis/clock.py", "set"): "compared, never walked",
 }

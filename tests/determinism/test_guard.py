@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.clusters.backends.sim.bans import watched
+from holdfast.clusters.backends.sim.forbidden_calls import watched
 from holdfast.simulating import one_seed
 from holdfast.workloads.resource import Store
 

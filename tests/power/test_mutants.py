@@ -6,8 +6,8 @@ import pytest
 
 from holdfast import catalogue
 from holdfast.clusters.systems.majority.mutants import CLIENTS as VOTERS
-from holdfast.clusters.systems.reference.client_mutants import CLIENTS
-from holdfast.clusters.systems.reference.mutants import NODES
+from holdfast.clusters.systems.reference.mutants.client import CLIENTS
+from holdfast.clusters.systems.reference.mutants.node import NODES
 from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.mutants import MUTANTS
 from holdfast.planted import AREAS, ASSERTION

@@ -12,15 +12,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.clusters.backends.sim.agent import SimAgent
-from holdfast.clusters.backends.sim.clock import MILLION, NodeClock
-from holdfast.clusters.backends.sim.engine import Engine
-from holdfast.clusters.backends.sim.loop import NodeLoop
+from holdfast.clusters.backends.sim.event_loop import NodeLoop
+from holdfast.clusters.backends.sim.fault_agent import SimAgent
 from holdfast.clusters.backends.sim.network import Network
+from holdfast.clusters.backends.sim.node_clock import MILLION, NodeClock
 from holdfast.clusters.backends.sim.options import Knobs
 from holdfast.clusters.backends.sim.recorder import Holding, MemoryRecorder
 from holdfast.clusters.backends.sim.resource import ResourceLink
 from holdfast.clusters.backends.sim.resource import serve as serve_resource
+from holdfast.clusters.backends.sim.scheduler import Engine
 from holdfast.harness.client.context import Context, Parts
 from holdfast.harness.client.guard import Guard
 from holdfast.harness.core.clock import MILLISECOND

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from heapq import heappush
 from typing import TYPE_CHECKING, Any
 
-from holdfast.clusters.backends.sim.engine import Handle
+from holdfast.clusters.backends.sim.scheduler import Handle
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 
 if TYPE_CHECKING:
-    from holdfast.clusters.backends.sim.loop import NodeLoop
+    from holdfast.clusters.backends.sim.event_loop import NodeLoop
     from holdfast.clusters.backends.sim.network import Link, Network
 
 RETRANSMIT_NS = 200 * MILLISECOND

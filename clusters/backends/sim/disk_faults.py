@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast.clusters.backends.sim.loop import NodeLoop
+from holdfast.clusters.backends.sim.event_loop import NodeLoop
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.seeds import stream
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.clusters.backends.sim.connection import SPIKE, End, pair
-from holdfast.clusters.backends.sim.engine import Engine, Handle
+from holdfast.clusters.backends.sim.scheduler import Engine, Handle
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.seeds import stream
 
 if TYPE_CHECKING:
-    from holdfast.clusters.backends.sim.loop import NodeLoop
+    from holdfast.clusters.backends.sim.event_loop import NodeLoop
 
 SYN_RETRY_NS = SECOND
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.clusters.systems.reference.link import Link, NoAnswer, NotSent
-from holdfast.clusters.systems.reference.wire import Frame, Framed
+from holdfast.clusters.systems.reference.client.connection import Link, NoAnswer, NotSent
+from holdfast.clusters.systems.reference.wire.frames import Frame, Framed
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.resource_replies import Reply
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from holdfast.clusters.backends.sim.bans import watched
-from holdfast.clusters.backends.sim.clock import NodeClock
 from holdfast.clusters.backends.sim.cluster import Host, SimCluster
-from holdfast.clusters.backends.sim.engine import Engine
-from holdfast.clusters.backends.sim.loop import NodeLoop
+from holdfast.clusters.backends.sim.event_loop import NodeLoop
+from holdfast.clusters.backends.sim.forbidden_calls import watched
 from holdfast.clusters.backends.sim.network import Network
+from holdfast.clusters.backends.sim.node_clock import NodeClock
 from holdfast.clusters.backends.sim.options import Knobs
 from holdfast.clusters.backends.sim.recorder import MemoryRecorder
+from holdfast.clusters.backends.sim.scheduler import Engine
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.loading import load

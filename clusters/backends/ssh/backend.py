@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from holdfast.clusters.backends.ssh.agents import Agents
-from holdfast.clusters.backends.ssh.hosts import Hosts, from_manifest
-from holdfast.clusters.backends.ssh.remote import HostLost, Remote
+from holdfast.clusters.backends.ssh.fault_agents import Agents
+from holdfast.clusters.backends.ssh.hosts_file import Hosts, from_manifest
+from holdfast.clusters.backends.ssh.remote_host import HostLost, Remote
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Command, Node, Place, System

@@ -15,7 +15,7 @@ from typing import Any
 
 import paramiko
 
-from holdfast.clusters.backends.ssh.hosts import Host, Jump
+from holdfast.clusters.backends.ssh.hosts_file import Host, Jump
 from holdfast.harness.core.errors import EnvironmentFailed
 
 CONNECT_S = 10.0

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from holdfast.clusters.backends.ssh.backend import root_of
 from holdfast.clusters.backends.ssh.connect import Connection
-from holdfast.clusters.backends.ssh.hosts import Host, Hosts, from_manifest
-from holdfast.clusters.backends.ssh.line import Line
-from holdfast.clusters.backends.ssh.remote import STEWARD
+from holdfast.clusters.backends.ssh.host_channel import Line
+from holdfast.clusters.backends.ssh.hosts_file import Host, Hosts, from_manifest
+from holdfast.clusters.backends.ssh.remote_host import STEWARD
 from holdfast.harness.core.errors import EnvironmentFailed
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast.clusters.systems.chubby.options import DEFAULTS
-from holdfast.clusters.systems.reference.client import ReferenceClient
-from holdfast.clusters.systems.reference.client import client as made
+from holdfast.clusters.systems.reference.client.lock_client import ReferenceClient
+from holdfast.clusters.systems.reference.client.lock_client import client as made
 from holdfast.harness.core.ports import ClientSetup
 
 

@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import replace
 
 from holdfast.clusters.systems.cockroachdb import Where, where
+from holdfast.clusters.systems.database_client import ASK_S, NoSession, Session, SessionClient
+from holdfast.clusters.systems.postgres.row.client import RowLock
 from holdfast.clusters.systems.postgres.session import connect
-from holdfast.clusters.systems.postgres_row.client import RowLock
-from holdfast.clusters.systems.sessions import ASK_S, NoSession, Session, SessionClient
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import ClientSetup
 

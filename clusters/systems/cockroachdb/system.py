@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from holdfast.clusters.systems.cockroachdb import where
-from holdfast.clusters.systems.postgres_row.system import SYSTEM as ROW
+from holdfast.clusters.systems.postgres.row.system import SYSTEM as ROW
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Command, Node, Place

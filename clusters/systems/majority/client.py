@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from holdfast.clusters.systems.majority.options import quorum_of
-from holdfast.clusters.systems.reference.wire import Frame
+from holdfast.clusters.systems.reference.wire.frames import Frame
 from holdfast.clusters.systems.single.remote import Remote
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import CLIENT, ClientSetup

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.clusters.systems.majority.client import MajorityClient
-from holdfast.clusters.systems.reference.wire import Frame
+from holdfast.clusters.systems.reference.wire.frames import Frame
 
 
 class LeakyRound(MajorityClient):

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.clusters.systems.majority.options import KNOWN, quorum_of
 from holdfast.clusters.systems.reference.system import KEPT, known_options, status
-from holdfast.clusters.systems.reference.wire import DEFAULT_PORT
+from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT
 from holdfast.clusters.systems.single.system import lease_server
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.ports import Command, Node, Place

@@ -14,8 +14,8 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
+from holdfast.clusters.systems.database_client import Failed, NoSession
 from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
-from holdfast.clusters.systems.sessions import Failed, NoSession
 from holdfast.harness.core.operations import Answer, Status
 
 CONNECT_S = 1.0

@@ -17,7 +17,7 @@ from collections import deque
 from pathlib import Path
 from typing import NoReturn
 
-from holdfast.clusters.systems.program import protocol, words
+from holdfast.clusters.systems.program import command_line, protocol
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import ClientSetup
@@ -53,7 +53,7 @@ class ProgramClient:
             "seed": str(self._setup.seed),
             "python": sys.executable,
         }
-        argv = words.filled(json.loads(options["argv"]), values, folder)
+        argv = command_line.filled(json.loads(options["argv"]), values, folder)
         if shutil.which(argv[0]) is None:
             self._give_up(f"cannot be started: there is no program {argv[0]} that may be run")
         leash = DIES_WITH_WORKER if shutil.which(DIES_WITH_WORKER[0]) else ()

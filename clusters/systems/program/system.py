@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.clusters.systems.options import choose
-from holdfast.clusters.systems.own.system import CHOICES, USUAL, WITH_TOKENS
-from holdfast.clusters.systems.program import words
+from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.table import has_servers, problems
+from holdfast.clusters.systems.user_class.system import CHOICES, USUAL, WITH_TOKENS
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Command, Image, Node, Place
@@ -73,11 +73,11 @@ class ProgramSystem:
 
     def argv(self, options: Mapping[str, str]) -> list[str]:
         """The words that start the client program."""
-        return words.split(self._table.get("client") or options.get("client", ""))
+        return command_line.split(self._table.get("client") or options.get("client", ""))
 
     def server_words(self) -> list[str]:
         """The words that start a server on a node; none where there is none, or an image."""
-        return [] if "image" in self._table else words.split(self._table.get("server", ""))
+        return [] if "image" in self._table else command_line.split(self._table.get("server", ""))
 
     def _chosen(self, options: Mapping[str, str]) -> dict[str, str]:
         given = {name: text for name, text in options.items() if name != "client"}
@@ -117,15 +117,15 @@ class ProgramSystem:
             "python": node.python,
         }
         image = self._image(data)
-        folder = None if image else place.run_dir / words.FOLDER
+        folder = None if image else place.run_dir / command_line.FOLDER
         if image:
             values |= {"data": image.at, "python": "python3"}
-        argv, env = words.split(self._table.get("server", "")), self._table.get("env", {})
+        argv, env = command_line.split(self._table.get("server", "")), self._table.get("env", {})
         return Command(
-            argv=words.filled(argv, values, folder),
+            argv=command_line.filled(argv, values, folder),
             log=place.run_dir / "logs" / node.name / "server.log",
             env=({} if image else {"PYTHONPATH": ""})
-            | {name: words.filled([text], values, folder)[0] for name, text in env.items()},
+            | {name: command_line.filled([text], values, folder)[0] for name, text in env.items()},
             image=image,
         )
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.clusters.systems.own.system import CHOICES
-from holdfast.clusters.systems.program.words import blanks, split
+from holdfast.clusters.systems.program.command_line import blanks, split
+from holdfast.clusters.systems.user_class.system import CHOICES
 from holdfast.harness.core.verdict import PROPERTIES
 
 MOST = 9

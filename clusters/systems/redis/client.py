@@ -16,8 +16,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from holdfast.clusters.systems.redis import PORT
-from holdfast.clusters.systems.redis.own import OwnRedisLock
-from holdfast.clusters.systems.redis.ways import way
+from holdfast.clusters.systems.redis.native_client import OwnRedisLock
+from holdfast.clusters.systems.redis.variants import way
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import CALL, ClientSetup

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from holdfast.clusters.systems.reference.admission import ORDERS
+from holdfast.clusters.systems.reference.locks.admission import ORDERS
 
 MILLISECOND = 1_000_000
 

@@ -14,10 +14,10 @@ import difflib
 import json
 from collections.abc import Mapping, Sequence
 
-from holdfast.clusters.systems.reference.admission import PRIORITIES
-from holdfast.clusters.systems.reference.link import Link, NoAnswer, NotSent
+from holdfast.clusters.systems.reference.client.connection import Link, NoAnswer, NotSent
+from holdfast.clusters.systems.reference.locks.admission import PRIORITIES
 from holdfast.clusters.systems.reference.options import KNOWN, read
-from holdfast.clusters.systems.reference.wire import DEFAULT_PORT, Frame
+from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT, Frame
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import ABILITIES, Command, Node, Place
@@ -109,7 +109,7 @@ class ReferenceSystem:
         self,
         *,
         name: str = "reference",
-        client: str = "holdfast.clusters.systems.reference.client:client",
+        client: str = "holdfast.clusters.systems.reference.client.lock_client:client",
         defaults: Mapping[str, str] = NOTHING,
         sheet: Mapping[str, str] = SHEET,
     ) -> None:
@@ -175,7 +175,7 @@ class ReferenceSystem:
             "options": chosen,
             "seed": place.seed,
         }
-        module = "holdfast.clusters.systems.reference.server"
+        module = "holdfast.clusters.systems.reference.service.server"
         return server_command(module, node, place, config)
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from holdfast.clusters.systems.reference.wire import Frame
+from holdfast.clusters.systems.reference.wire.frames import Frame
 from holdfast.clusters.systems.single.remote import NEVER_SENT, UNANSWERED, Remote
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import CLIENT, ClientSetup

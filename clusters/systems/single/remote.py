@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from holdfast.clusters.systems.reference.link import Link, NoAnswer, NotSent
-from holdfast.clusters.systems.reference.wire import Frame
+from holdfast.clusters.systems.reference.client.connection import Link, NoAnswer, NotSent
+from holdfast.clusters.systems.reference.wire.frames import Frame
 
 NEVER_SENT: Frame = {"is": "never-sent"}
 UNANSWERED: Frame = {"is": "unanswered"}

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holdfast.clusters.systems.reference.server import say
-from holdfast.clusters.systems.reference.wire import DEFAULT_PORT, Frame, Framed
+from holdfast.clusters.systems.reference.service.server import say
+from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT, Frame, Framed
 from holdfast.clusters.systems.single.table import Table
 
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.clusters.systems.reference.simulated import Host
-from holdfast.clusters.systems.reference.wire import DEFAULT_PORT, Framed
+from holdfast.clusters.systems.reference.service.simulation import Host
+from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT, Framed
 from holdfast.clusters.systems.single.server import answer
 from holdfast.clusters.systems.single.table import Table
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from holdfast.clusters.systems.reference.system import known_options, server_command, status
-from holdfast.clusters.systems.reference.wire import DEFAULT_PORT
+from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.ports import Command, Node, Place
 from holdfast.harness.core.verdict import Promises

@@ -10,7 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.clusters.systems.reference.requests import MAX_NS, command, list_of, text, whole
+from holdfast.clusters.systems.reference.service.requests import (
+    MAX_NS,
+    command,
+    list_of,
+    text,
+    whole,
+)
 
 MAX_ENDED = 16384
 """attempts whose end is remembered: to tell why, and to refuse what arrives late"""

@@ -14,9 +14,9 @@ import click
 
 import holdfast
 from holdfast import __version__, catalogue, conformance
-from holdfast.clusters import libraries
-from holdfast.clusters.subjects.rows import LIBRARIES
-from holdfast.clusters.subjects.system import entry
+from holdfast.clusters.libraries import environments
+from holdfast.clusters.libraries.rows import LIBRARIES
+from holdfast.clusters.libraries.system import entry
 from holdfast.clusters.systems.program.table import problems
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
@@ -119,11 +119,11 @@ def _libraries() -> Iterator[Row]:
     for name, row in catalogue.SYSTEMS.items():
         pins = load(row.entry).libraries
         if pins:
-            yield f"library {pins[0]}", f"system {name} locks with it", libraries.problem(pins)
+            yield f"library {pins[0]}", f"system {name} locks with it", environments.problem(pins)
     for name, subject in LIBRARIES.items():
         made = load(entry(subject.system, {"library": name}))
         use = f"--system {subject.system} --library {made.libraries[0]}"
-        yield f"library {made.libraries[0]}", use, libraries.problem(made.libraries)
+        yield f"library {made.libraries[0]}", use, environments.problem(made.libraries)
 
 
 def _leftovers() -> list[Any]:

@@ -15,9 +15,9 @@ from typing import Any
 
 import holdfast
 from holdfast import __version__, catalogue, own
-from holdfast.clusters import libraries
-from holdfast.clusters.subjects.system import entry as entry_of_library
-from holdfast.clusters.systems.program.words import FOLDER
+from holdfast.clusters.libraries import environments
+from holdfast.clusters.libraries.system import entry as entry_of_library
+from holdfast.clusters.systems.program.command_line import FOLDER
 from holdfast.commands import driving
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_text
@@ -276,7 +276,7 @@ def _own_file(plan: Plan, run: RunDir) -> Path | None:
 def _libraries(plan: Plan) -> list[str]:
     system = system_of(plan)
     pins, built = system.libraries, getattr(system, "built", ())
-    return [str(libraries.fetch(pins, built))] if pins else []
+    return [str(environments.fetch(pins, built))] if pins else []
 
 
 def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> dict[str, Any]:

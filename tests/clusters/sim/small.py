@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from holdfast.clusters.backends.sim.clock import NodeClock
-from holdfast.clusters.backends.sim.engine import START_NS, Engine
-from holdfast.clusters.backends.sim.loop import NodeLoop
+from holdfast.clusters.backends.sim.event_loop import NodeLoop
 from holdfast.clusters.backends.sim.network import Network, Weather
-from holdfast.clusters.systems.reference.wire import Frame, Framed
+from holdfast.clusters.backends.sim.node_clock import NodeClock
+from holdfast.clusters.backends.sim.scheduler import START_NS, Engine
+from holdfast.clusters.systems.reference.wire.frames import Frame, Framed
 
 MS = 1_000_000
 SECOND = 1000 * MS

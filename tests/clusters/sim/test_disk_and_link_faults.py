@@ -7,8 +7,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.clusters.systems.reference.messages import NOTHING, Ballot, Entry, Save, Tail
-from holdfast.clusters.systems.reference.simulated import torn
+from holdfast.clusters.systems.reference.consensus.messages import (
+    NOTHING,
+    Ballot,
+    Entry,
+    Save,
+    Tail,
+)
+from holdfast.clusters.systems.reference.service.simulation import torn
 from holdfast.harness.core.errors import UsageError
 from tests.clusters.sim.small import MS, SECOND, Small
 from tests.clusters.sim.test_runs import fault, judged, plan, verdicts

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from holdfast.clusters.backends.sim.clock import NodeClock, Skew
 from holdfast.clusters.backends.sim.network import Weather
+from holdfast.clusters.backends.sim.node_clock import NodeClock, Skew
 from holdfast.clusters.backends.sim.recorder import Holding
 from holdfast.harness.core.errors import EnvironmentFailed
 from tests.clusters.sim.small import MS, SECOND, Small

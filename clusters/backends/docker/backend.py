@@ -1,0 +1,278 @@
+"""The docker backend: each node a container with an address of its own and no capability at all.
+
+The containers of a run wait for a lock that its driver holds, so they stop by themselves when the
+driver is gone, however it ended. Processes enter by exec; faults come from the host's side, by
+process id and network namespace, so a node needs no privilege.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import ipaddress
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from holdfast.clusters.backends import processes
+from holdfast.clusters.backends.docker import engine, launch, user_images
+from holdfast.clusters.backends.docker.image import build
+from holdfast.harness.core.clock import SECOND, now_ns
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Command, Image, Node, Place
+
+THREADS = 8
+LOCK = ".driver.lock"
+MOST_NODES = 250
+SUBNETS, SUBNET_TRIES = ipaddress.ip_network("10.64.0.0/10"), 64
+EXEC_NS = 20 * SECOND
+ENTERING = (b"runc", b"/proc/self/exe")
+AGENT = ("-S", "-m", "holdfast.nemesis.agent")
+NOBODY = "65534:65534"
+OPEN_HOME = {"/root": "mode=0711"}
+"""Runs under /root are mounted there; a server that refuses to be root has to get through."""
+AGENT_CAPABILITIES = ("SYS_ADMIN", "SYS_PTRACE", "NET_ADMIN", "KILL")
+Result = TypeVar("Result")
+
+
+def precheck() -> str | None:
+    """Why no engine can answer here, as far as a look at its socket tells, or None."""
+    return engine.precheck()
+
+
+class DockerBackend:
+    """`Backend`, `Namespaces` and `Vantage` over containers of this host's engine."""
+
+    def __init__(self, place: Place, image: str = "") -> None:
+        self._place = place
+        self._image = image or build.tag()
+        self._labels = engine.labels(place)
+        self._launcher = Path(launch.__file__).read_text()
+        self._engine = engine.Engine()
+        self._pool = ThreadPoolExecutor(THREADS)
+        self._lock = -1
+        self._nodes: list[Node] = []
+        self._pids: dict[str, int] = {}
+
+    async def open(self, nodes: Sequence[Node]) -> Sequence[Node]:
+        """Starts one container per node, all on a network of their own, which we reach too.
+
+        Raises EnvironmentFailed without an engine, an image or a free subnet.
+        """
+        if len(nodes) > MOST_NODES:
+            raise EnvironmentFailed(f"docker: at most {MOST_NODES} nodes, not {len(nodes)}")
+        await self._call(self._check_image)
+        self._lock = _hold(self._place.run_dir / LOCK)
+        subnet = await self._call(self._make_network)
+        self._nodes = [
+            replace(node, address=str(subnet[n]), python="python3")
+            for n, node in enumerate(nodes, 2)
+        ]
+        started = await asyncio.gather(
+            *(self._call(self._make_container, node) for node in self._nodes),
+            return_exceptions=True,
+        )
+        for problem in started:
+            if isinstance(problem, BaseException):
+                raise problem
+        return list(self._nodes)
+
+    async def start(self, node: str, command: Command) -> int:
+        """Starts the command in the node's container; its host pid once it is itself.
+
+        It runs in the folder of its log, under the environment of the command plus PATH. Raises
+        EnvironmentFailed where it cannot be started.
+        """
+        if command.image is not None:
+            return await self._start_guest(node, command, command.image)
+        where = f"docker: {node}: {command.argv[0]}"
+        command.log.parent.mkdir(parents=True, exist_ok=True)
+        if command.nobody:
+            command.log.touch()
+            command.log.chmod(0o666)
+        execution, pid = await self._call(self._exec, node, command)
+        prelude = [command.prelude.encode()] if command.prelude else []
+        steps = (*ENTERING, self._launcher.encode(), *prelude)
+        if await processes.became(pid, steps, where=where):
+            return pid
+        if await self._call(self._exit_code, execution) == launch.NOT_RUN:
+            raise EnvironmentFailed(f"{where} cannot run: {processes.last_words(command.log)}")
+        return pid
+
+    async def _start_guest(self, node: str, command: Command, image: Image) -> int:
+        """Starts an image of the user's beside the node's container; the pid of its process."""
+        where = f"docker: {node}: {image.name}"
+        command.log.parent.mkdir(parents=True, exist_ok=True)
+        host = f"{self._place.label}-{node}"
+        begin = partial(user_images.start, where=where)
+        pid, hearing = await self._call(begin, self._engine, host, command, self._labels)
+        if not await processes.became(pid, user_images.ENTERING, where=where):
+            await self._call(hearing.join, user_images.HEARD_S)
+            last = processes.last_words(command.log)
+            raise EnvironmentFailed(f"{where} ended at its start: {last}")
+        return pid
+
+    def agent_argv(self) -> Sequence[str]:
+        """The fault agent: a child of a root driver, else a container that acts on the host."""
+        if os.geteuid() == 0:
+            return [sys.executable, *AGENT]
+        shared = [str(path) for path in self._place.shared]
+        return [
+            *("docker", "run", "--interactive", "--rm", "--pid=host", "--network=host"),
+            *(
+                "--user=0",
+                "--security-opt=seccomp=unconfined",
+                "--security-opt=apparmor=unconfined",
+            ),
+            *(f"--cap-add={capability}" for capability in AGENT_CAPABILITIES),
+            *(f"--label={name}={value}" for name, value in self._labels.items()),
+            *(f"--volume={path}:{path}:ro" for path in shared),
+            *(f"--env=PYTHONPATH={path}" for path in shared[:1]),
+            *("--entrypoint=python3", self._image, *AGENT),
+        ]
+
+    def holder_pid(self, node: str) -> int:
+        """Host pid of the container's first process; it stays as long as the container."""
+        return self._pids[node]
+
+    def seen_from(self, node: str) -> Sequence[Node]:
+        """All nodes; everybody sees them under the same addresses."""
+        return list(self._nodes)
+
+    async def close(self) -> None:
+        """Removes everything that carries the labels of the run, also after half an `open`."""
+        if self._lock < 0:
+            return
+        await asyncio.to_thread(self._pool.shutdown, cancel_futures=True)
+        self._pool = ThreadPoolExecutor(THREADS)
+        containers, networks = await self._call(engine.labelled, self._engine, self._labels)
+        for found in containers:
+            await self._call(engine.remove_container, self._engine, found)
+        for found in networks:
+            try:
+                await self._call(engine.remove_network, self._engine, found)
+            except engine.Miscounted as kept:
+                # The run is whole, and doctor finds the network; the log of the driver is told.
+                sys.stderr.write(f"{kept}\n")
+        await asyncio.to_thread(self._pool.shutdown)
+        os.close(self._lock)
+        self._lock, self._nodes, self._pids = -1, [], {}
+        self._pool = ThreadPoolExecutor(THREADS)
+
+    async def _call(self, work: Callable[..., Result], *args: object) -> Result:
+        """Runs blocking work in a thread; what the engine refuses becomes EnvironmentFailed."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, engine.in_plain_words, work, *args)
+
+    def _check_image(self) -> None:
+        if not self._engine.api.images(self._image):
+            raise EnvironmentFailed(
+                f"docker: there is no image {self._image}; run `make docker-image`"
+            )
+
+    def _make_network(self) -> ipaddress.IPv4Network:
+        """A network on the first subnet of ours that neither the host nor the engine uses."""
+        for subnet in self._subnets():
+            pool = {"Subnet": str(subnet), "Gateway": str(subnet[1])}
+            try:
+                self._engine.api.create_network(
+                    self._place.label,
+                    driver="bridge",
+                    internal=True,
+                    labels=self._labels,
+                    ipam={"Driver": "default", "Config": [pool]},
+                )
+            except Exception as refused:
+                if not engine.subnet_taken(refused):
+                    raise
+            else:
+                return subnet
+        raise EnvironmentFailed(
+            f"docker: no free subnet in {SUBNET_TRIES} of {SUBNETS}; "
+            "remove unused networks with `holdfast doctor --clean`"
+        )
+
+    def _subnets(self) -> Iterator[ipaddress.IPv4Network]:
+        """Candidates, in an order that differs from run to run without any chance in it."""
+        first, taken = zlib.crc32(self._place.label.encode()), engine.routes()
+        count = SUBNETS.num_addresses >> 8
+        for n in range(SUBNET_TRIES):
+            base = int(SUBNETS[0]) + ((first + n) % count << 8)
+            subnet = ipaddress.IPv4Network((base, 24))
+            if not any(subnet.overlaps(route) for route in taken):
+                yield subnet
+
+    def _make_container(self, node: Node) -> None:
+        api, place = self._engine.api, self._place
+        address = api.create_endpoint_config(ipv4_address=node.address)
+        read_only = {str(path): {"bind": str(path), "mode": "ro"} for path in place.shared}
+        run_dir = {str(place.run_dir): {"bind": str(place.run_dir), "mode": "rw"}}
+        made = api.create_container(
+            self._image,
+            ["flock", "--shared", str(place.run_dir / LOCK), "true"],
+            name=f"{place.label}-{node.name}",
+            hostname=node.name,
+            user=f"{os.getuid()}:{os.getgid()}",
+            labels=self._labels,
+            networking_config=api.create_networking_config({place.label: address}),
+            host_config=api.create_host_config(
+                network_mode=place.label,
+                binds=read_only | run_dir,
+                tmpfs=OPEN_HOME,
+                cap_drop=["ALL"],
+                security_opt=["no-new-privileges"],
+                log_config={"Type": "none", "Config": {}},
+            ),
+        )
+        api.start(made["Id"])
+        pid = api.inspect_container(made["Id"])["State"]["Pid"]
+        if not pid:
+            raise EnvironmentFailed(f"docker: the container of {node.name} ended at its start")
+        self._pids[node.name] = pid
+
+    def _exec(self, node: str, command: Command) -> tuple[str, int]:
+        """The exec's id and the host pid of the process it made."""
+        api = self._engine.api
+        python = next(known.python for known in self._nodes if known.name == node)
+        pairs = [f"{name}={value}" for name, value in command.env.items()]
+        launcher = [python, "-I", "-S", "-c", self._launcher, str(command.log), *pairs, "--"]
+        made = api.exec_create(
+            f"{self._place.label}-{node}",
+            [*launcher, *command.argv],
+            stdout=False,
+            stderr=False,
+            user=NOBODY if command.nobody else "",
+        )
+        api.exec_start(made["Id"], detach=True)
+        deadline = now_ns() + EXEC_NS
+        while now_ns() < deadline:
+            seen: dict[str, Any] = api.exec_inspect(made["Id"])
+            if seen["Pid"]:
+                return made["Id"], int(seen["Pid"])
+            if seen["ExitCode"] is not None:
+                break
+        raise EnvironmentFailed(f"docker: {node}: the engine did not start {command.argv[0]}")
+
+    def _exit_code(self, execution: str) -> int | None:
+        """Of an exec whose process is gone, of which the engine may hear a moment later."""
+        deadline, code = now_ns() + EXEC_NS, None
+        while code is None and now_ns() < deadline:
+            code = self._engine.api.exec_inspect(execution)["ExitCode"]
+        return code
+
+
+def _hold(path: Path) -> int:
+    """Takes the lock whose end the containers wait for; the kernel frees it when we are gone."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as taken:
+        os.close(descriptor)
+        raise EnvironmentFailed(f"docker: another driver uses {path.parent}") from taken
+    return descriptor

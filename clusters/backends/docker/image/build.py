@@ -1,0 +1,195 @@
+"""Builds the node image, and its base where no image registry answers.
+
+Standard library only: `python -m holdfast.clusters.backends.docker.image.build`, or `make docker-image`. Nothing
+happens when the image of this very Dockerfile exists. The package mirror is the one that this
+host uses; its address enters the build, never the sources.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from holdfast.harness.core.errors import EnvironmentFailed
+
+NAME = "holdfast-node"
+BASE = "debian:bookworm-slim"
+RELEASE = "bookworm"
+HERE = Path(__file__).resolve().parent
+INGREDIENTS = ("Dockerfile", "policy-rc.d")
+
+PULL_S = 120
+BUILD_S = 900
+CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+APT_SETTINGS = (
+    "Acquire::http::",
+    "Acquire::https::",
+    "Acquire::ForceIPv",
+    "Acquire::Check-",
+    "Acquire::Retries",
+)
+
+
+def tag() -> str:
+    """The image that this version of Holdfast needs: its name and the hash of its ingredients."""
+    digest = hashlib.sha256()
+    for name in INGREDIENTS:
+        digest.update((HERE / name).read_bytes())
+    return f"{NAME}:{digest.hexdigest()[:12]}"
+
+
+def exists(image: str) -> bool:
+    """Whether the engine has an image of this name."""
+    return run("docker", "image", "inspect", image, check=False).returncode == 0
+
+
+def build() -> bool:
+    """Makes sure that the image exists; True if it had to be built.
+
+    Raises EnvironmentFailed where no engine answers, or a step of the build fails.
+    """
+    check_engine()
+    wanted = tag()
+    fresh = not exists(wanted)
+    if fresh:
+        if not exists(BASE):
+            fetch_base()
+        say(f"building {wanted}")
+        with tempfile.TemporaryDirectory(prefix="holdfast-image-") as folder:
+            context = Path(folder)
+            for name in INGREDIENTS:
+                shutil.copy(HERE / name, context / name)
+            lend_apt(context / "host-apt")
+            run(
+                *("docker", "build", "--quiet", "--network", "host", "--tag", wanted),
+                *("--build-arg", f"BASE={BASE}", folder),
+                seconds=BUILD_S,
+            )
+    run("docker", "tag", wanted, f"{NAME}:latest")
+    return fresh
+
+
+def check_engine() -> None:
+    """Raises EnvironmentFailed unless a `docker` client is here and an engine answers it."""
+    if shutil.which("docker") is None:
+        raise EnvironmentFailed("image: there is no `docker` command; install docker.io")
+    answer = run("docker", "version", "--format", "{{.Server.Version}}", check=False, seconds=20)
+    if answer.returncode:
+        raise EnvironmentFailed("image: no container engine answers; start dockerd")
+
+
+def fetch_base() -> None:
+    """Pulls the base image, or makes one of the distribution's packages with debootstrap."""
+    say(f"pulling {BASE}")
+    try:
+        if run("docker", "pull", "--quiet", BASE, check=False, seconds=PULL_S).returncode == 0:
+            return
+    except EnvironmentFailed:
+        say(f"the registry did not answer within {PULL_S} s")
+    if shutil.which("debootstrap") is None:
+        raise EnvironmentFailed(
+            f"image: {BASE} cannot be pulled here; install debootstrap to make it from packages"
+        )
+    say(f"no registry: making {BASE} with debootstrap")
+    with tempfile.TemporaryDirectory(prefix="holdfast-base-") as folder:
+        mirrors = [source.split()[1] for source in debian_sources() if f" {RELEASE} " in source]
+        run("debootstrap", "--variant=minbase", RELEASE, folder, *mirrors[:1], seconds=BUILD_S)
+        archive = subprocess.Popen(
+            ["tar", "-C", folder, "-c", "."], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        with archive:
+            run("docker", "import", "-", BASE, stdin=archive.stdout, seconds=BUILD_S)
+        if archive.returncode:
+            raise EnvironmentFailed(f"image: tar of the new base ended with {archive.returncode}")
+
+
+def lend_apt(folder: Path) -> None:
+    """Writes this host's package sources, proxy and certificates where the build looks for them.
+
+    A host of another distribution lends none of its sources: the base image has its own.
+    """
+    folder.mkdir()
+    inside = Path("/tmp") / folder.name
+    lines = []
+    sources = debian_sources()
+    if sources:
+        (folder / "sources.list").write_text("\n".join(sources) + "\n")
+        lines += [
+            f'Dir::Etc::sourcelist "{inside}/sources.list";',
+            'Dir::Etc::sourceparts "-";',
+        ]
+    lines += [line for line in apt("config", "dump", "Acquire") if line.startswith(APT_SETTINGS)]
+    if CERTIFICATES.exists():
+        shutil.copy(CERTIFICATES, folder / CERTIFICATES.name)
+        lines.append(f'Acquire::https::CaInfo "{inside}/{CERTIFICATES.name}";')
+    (folder / "apt.conf").write_text("\n".join(lines) + "\n")
+
+
+def debian_sources() -> list[str]:
+    """This host's sources of the base's release, as lines of a sources.list."""
+    wanted = "$(REPO_URI) $(RELEASE) $(COMPONENT)"
+    found = apt("get", "indextargets", "--format", wanted, "Created-By: Packages")
+    releases = {RELEASE, f"{RELEASE}-updates", f"{RELEASE}-security"}
+    return [
+        f"deb {uri} {release} main"
+        for uri, release, component in (line.split() for line in found if line.count(" ") == 2)
+        if release in releases and component == "main"
+    ]
+
+
+def apt(tool: str, *args: str) -> list[str]:
+    """Lines that apt-get or apt-config prints; none where there is no apt."""
+    if shutil.which(f"apt-{tool}") is None:
+        return []
+    return run(f"apt-{tool}", *args, check=False).stdout.splitlines()
+
+
+def run(
+    *argv: str,
+    check: bool = True,
+    seconds: float = 60,
+    stdin: int | IO[bytes] | None = subprocess.DEVNULL,
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command to its end; EnvironmentFailed with its last words if it fails or hangs."""
+    shown = " ".join(argv[:2])
+    try:
+        done = subprocess.run(
+            argv, stdin=stdin, capture_output=True, text=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired as late:
+        raise EnvironmentFailed(f"image: `{shown}` took more than {seconds} s") from late
+    if check and done.returncode:
+        words = (done.stderr or done.stdout).strip().splitlines()[-8:]
+        raise EnvironmentFailed("\n".join([f"image: `{shown}` failed:", *words]))
+    return done
+
+
+def say(line: str) -> None:
+    """One line of progress."""
+    sys.stderr.write(f"image: {line}\n")
+
+
+def main(argv: Sequence[str] = ()) -> int:
+    """Builds the image, or with --tag prints its name; returns the exit code."""
+    if "--tag" in argv:
+        sys.stdout.write(tag() + "\n")
+        return 0
+    start = time.monotonic()
+    try:
+        fresh = build()
+    except EnvironmentFailed as failed:
+        say(str(failed))
+        return failed.exit_code
+    say(f"{tag()} " + (f"built in {time.monotonic() - start:.0f} s" if fresh else "is there"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

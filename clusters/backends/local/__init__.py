@@ -1,0 +1,1 @@
+"""Nodes as network namespaces of this machine, or behind proxies on loopback."""

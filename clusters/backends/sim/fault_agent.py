@@ -1,0 +1,240 @@
+"""Faults on virtual time: the requests of `nemesis/agent`, answered with evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from holdfast.clusters.backends.sim.client_faults import Disturb, Order
+from holdfast.clusters.backends.sim.disk_faults import FreezeWrite, TornWrite, wanted_dead
+from holdfast.clusters.backends.sim.event_loop import NodeLoop
+from holdfast.clusters.backends.sim.network import Link
+from holdfast.clusters.backends.sim.node_clock import Skew
+from holdfast.harness.core.errors import EnvironmentFailed
+
+if TYPE_CHECKING:
+    from holdfast.clusters.backends.sim.cluster import SimCluster
+
+Evidence = dict[str, Any]
+Args = Mapping[str, Any]
+
+
+class SimAgent:
+    """Injects, observes and heals. A fault is known by its id, and heals once."""
+
+    def __init__(self, cluster: SimCluster) -> None:
+        self._cluster = cluster
+        self._active: dict[str, Active] = {}
+        self._healed: dict[str, Evidence] = {}
+
+    async def ask(self, do: str, **args: Any) -> dict[str, Any]:
+        """One request: {"t_ns", "evidence"}. EnvironmentFailed where it cannot be met."""
+        if do == "heal_all":
+            evidence: Evidence = {fault: self._heal(fault) for fault in list(self._active)}
+        elif do == "heal":
+            evidence = self._heal(args["fault"])
+        elif do == "observe":
+            fault = args["fault"]
+            active = self._active.get(fault)
+            evidence = active.observe() if active else dict(self._healed[fault])
+        elif do in KINDS:
+            kind = KINDS[do](self._cluster, args)
+            self._active[args["fault"]] = kind
+            evidence = kind.observe()
+        else:
+            raise EnvironmentFailed(f"simulator: no such request: {do}")
+        return {"t_ns": self._cluster.engine.now_ns, "evidence": evidence}
+
+    def _heal(self, fault: str) -> Evidence:
+        active = self._active.pop(fault, None)
+        if active is not None:
+            self._healed[fault] = active.heal(list(self._active.values()))
+        return dict(self._healed[fault])
+
+
+class Cut:
+    """A node no longer hears some addresses; each link counts its cuts and what they stop."""
+
+    def __init__(self, cluster: SimCluster, args: Args) -> None:
+        network = cluster.network
+        self._links: dict[str, tuple[Link, int]] = {}
+        for row in args["links"]:
+            for address in row["from"]:
+                link = network.link(network.name(address), row["node"])
+                if f"{row['node']}<-{address}" not in self._links:
+                    self._links[f"{row['node']}<-{address}"] = (link, link.dropped)
+                    link.cuts += 1
+
+    def observe(self) -> Evidence:
+        """How many frames were stopped since; it bit if there was one."""
+        dropped = {name: link.dropped - before for name, (link, before) in self._links.items()}
+        stopped = sum(dropped.values())
+        return {"bit": stopped > 0, "dropped": stopped, "links": dropped}
+
+    def heal(self, others: list[Any]) -> Evidence:
+        """Frames pass again."""
+        for link, _ in self._links.values():
+            link.cuts -= 1
+        return self.observe()
+
+
+class Slow:
+    """Links on which every frame takes longer; each counts the frames that did."""
+
+    def __init__(self, cluster: SimCluster, args: Args) -> None:
+        network = cluster.network
+        self._by_ns = int(args["by_ns"])
+        self._links: dict[str, tuple[Link, int]] = {}
+        for row in args["links"]:
+            for address in row["from"]:
+                link = network.link(network.name(address), row["node"])
+                if f"{row['node']}<-{address}" not in self._links:
+                    self._links[f"{row['node']}<-{address}"] = (link, link.slowed)
+                    link.slow_ns += self._by_ns
+
+    def observe(self) -> Evidence:
+        """How many frames were slowed since; it bit if there was one."""
+        slowed = {name: link.slowed - before for name, (link, before) in self._links.items()}
+        late = sum(slowed.values())
+        return {"bit": late > 0, "slowed": late, "by_ns": self._by_ns, "links": slowed}
+
+    def heal(self, others: list[Any]) -> Evidence:
+        """Frames take as long as before."""
+        for link, _ in self._links.values():
+            link.slow_ns -= self._by_ns
+        return self.observe()
+
+
+class Pause:
+    """Nodes that stand still between two callbacks."""
+
+    def __init__(self, cluster: SimCluster, args: Args) -> None:
+        self.nodes: list[str] = args["nodes"]
+        self._loops: dict[str, NodeLoop] = {}
+        self._cluster = cluster
+        for name in self.nodes:
+            loop = cluster.hosts[name].loop
+            if loop is not None:
+                loop.stop()
+                self._loops[name] = loop
+        if not self._loops:
+            raise EnvironmentFailed(f"pause {'+'.join(self.nodes)}: no process of it is alive")
+
+    def observe(self) -> Evidence:
+        """It bites as long as every living one of them is stopped, and one lives."""
+        states = {
+            name: "gone" if loop.dead else "T" if loop.stopped else "S"
+            for name, loop in self._loops.items()
+        }
+        seen = list(states.values())
+        return {"bit": "T" in seen and "S" not in seen, "states": states}
+
+    def heal(self, others: list[Any]) -> Evidence:
+        """They go on."""
+        evidence = self.observe()
+        for loop in self._loops.values():
+            if not loop.dead:
+                loop.go()
+        return evidence
+
+
+class Freeze:
+    """Nodes that stand still inside their next send, which leaves when they go on."""
+
+    def __init__(self, cluster: SimCluster, args: Args) -> None:
+        self._loops: dict[str, NodeLoop] = {}
+        for name in args["nodes"]:
+            loop = cluster.hosts[name].loop
+            if loop is not None:
+                loop.freeze()
+                self._loops[name] = loop
+        if not self._loops:
+            raise EnvironmentFailed(f"freeze {'+'.join(args['nodes'])}: no process of it is alive")
+
+    def observe(self) -> Evidence:
+        """It bit where a send came."""
+        states = {
+            name: "gone" if loop.dead else "T" if loop.frozen else "S"
+            for name, loop in self._loops.items()
+        }
+        return {"bit": "T" in states.values(), "states": states}
+
+    def heal(self, others: list[Any]) -> Evidence:
+        """They go on, the send first."""
+        evidence = self.observe()
+        for loop in self._loops.values():
+            if not loop.dead:
+                loop.thaw()
+        return evidence
+
+
+class Kill:
+    """Processes that are gone; healing one names the nodes to start again."""
+
+    def __init__(self, cluster: SimCluster, args: Args) -> None:
+        self.nodes: list[str] = args["nodes"]
+        self.wants_dead = self.nodes
+        self._cluster = cluster
+        self._killed = [name for name in self.nodes if cluster.hosts[name].alive]
+        if not self._killed:
+            raise EnvironmentFailed(f"kill {'+'.join(self.nodes)}: no process of it is alive")
+        for name in self._killed:
+            cluster.crash(name)
+
+    def observe(self) -> Evidence:
+        """What was killed."""
+        return {"bit": True, "killed": {name: {"process": "gone"} for name in self._killed}}
+
+    def heal(self, others: list[Any]) -> Evidence:
+        """Who is dead and whom no other fault wants dead."""
+        wanted, hosts = wanted_dead(others), self._cluster.hosts
+        due = [name for name in self.nodes if name not in wanted and not hosts[name].alive]
+        return {**self.observe(), "restart": due}
+
+
+class Clock:
+    """Wall clocks that are moved; monotonic ones are left alone."""
+
+    def __init__(self, cluster: SimCluster, args: Args) -> None:
+        self._cluster = cluster
+        self._fault = str(args["fault"])
+        self._nodes: list[str] = args["nodes"]
+        self._skew = Skew(
+            since_ns=cluster.engine.now_ns,
+            step_ns=args.get("step_ns", 0),
+            ppm=args.get("rate_ppm", 0),
+            strobe_ns=args.get("strobe_ns", 0),
+        )
+        for name in self._nodes:
+            cluster.hosts[name].clock.skew(self._fault, self._skew)
+
+    def observe(self) -> Evidence:
+        """By how much each clock is off now; it bit where a process was there to read it."""
+        hosts = self._cluster.hosts
+        now_ns = self._cluster.engine.now_ns
+        return {
+            "bit": any(hosts[name].alive for name in self._nodes),
+            "offset_ns": {name: self._skew.offset_ns(now_ns) for name in self._nodes},
+        }
+
+    def heal(self, others: list[Any]) -> Evidence:
+        """The true clock again, at once."""
+        evidence = self.observe()
+        for name in self._nodes:
+            self._cluster.hosts[name].clock.restore(self._fault)
+        return evidence
+
+
+Active = Cut | Slow | Pause | Freeze | FreezeWrite | Kill | TornWrite | Clock | Disturb | Order
+KINDS: dict[str, type[Active]] = {
+    "cut": Cut,
+    "slow": Slow,
+    "pause": Pause,
+    "freeze": Freeze,
+    "freeze-write": FreezeWrite,
+    "kill": Kill,
+    "torn-write": TornWrite,
+    "set_clock": Clock,
+    "disturb": Disturb,
+    "order": Order,
+}

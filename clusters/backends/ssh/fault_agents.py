@@ -1,0 +1,112 @@
+"""The fault agents of all hosts as one: a request goes to those hosts whose nodes it names."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.clusters.backends.ssh.remote_host import Remote
+from holdfast.harness.core.clock import now_ns
+from holdfast.harness.core.errors import EnvironmentFailed
+
+ANY_BITES = ("cut",)
+"""Faults that have bitten when they have on one host; the others must have on each."""
+
+
+class Agents:
+    """Answers requests as `nemesis/agent` does, its t_ns on the driver's clock: by then the fault
+    was there on every host it is about. `took_ns` in the evidence is the slowest agent's time."""
+
+    def __init__(self, remotes: Sequence[Remote]) -> None:
+        self._remotes = remotes
+        self._faults: dict[str, tuple[str, list[Remote]]] = {}
+        self._next = 0
+
+    async def ask(self, do: str, **args: Any) -> dict[str, Any]:
+        """One request; EnvironmentFailed if a host refuses or is lost."""
+        parts = self._parts(do, args)
+        if "fault" in args and do not in ("observe", "heal"):
+            self._faults[args["fault"]] = (do, [remote for remote, _ in parts])
+        answers = await asyncio.gather(
+            *(self._one(remote, do, part) for remote, part in parts), return_exceptions=True
+        )
+        failed = [answer for answer in answers if isinstance(answer, BaseException)]
+        if failed:
+            if "fault" in args and do not in ("observe", "heal"):
+                await self._undo(args["fault"])
+            raise failed[0]
+        told = [answer for answer in answers if not isinstance(answer, BaseException)]
+        kind = self._faults.get(args.get("fault", ""), (do, []))[0]
+        evidence = merged([answer["evidence"] for answer in told], kind in ANY_BITES)
+        if "fault" in args:
+            evidence["took_ns"] = max(int(answer["took_ns"]) for answer in told)
+        return {"ok": True, "t_ns": now_ns(), "evidence": evidence}
+
+    async def close(self) -> None:
+        """Heals everything on every host that is left."""
+        for remote in self._remotes:
+            if not remote.lost:
+                try:
+                    await self._one(remote, "heal_all", {})
+                except EnvironmentFailed:
+                    continue
+
+    async def _undo(self, fault: str) -> None:
+        """Takes a fault back from the hosts that took it while another one did not."""
+        _, remotes = self._faults[fault]
+        works = [self._one(remote, "heal", {"fault": fault}) for remote in remotes]
+        await asyncio.gather(*works, return_exceptions=True)
+
+    def _parts(self, do: str, args: Mapping[str, Any]) -> list[tuple[Remote, dict[str, Any]]]:
+        """Each host that a request is about, with its part of the request."""
+        if do in ("observe", "heal"):
+            _, remotes = self._faults[args["fault"]]
+            return [(remote, dict(args)) for remote in remotes]
+        parts = []
+        for remote in self._remotes:
+            names = {node.name for node in remote.nodes}
+            part = dict(args)
+            if do == "adopt":
+                if args["node"] not in names:
+                    continue
+            elif "links" in args:
+                part["links"] = [link for link in args["links"] if link["node"] in names]
+                part["nodes"] = list(dict.fromkeys(link["node"] for link in part["links"]))
+                if not part["links"]:
+                    continue
+            elif "nodes" in args:
+                part["nodes"] = [node for node in args["nodes"] if node in names]
+                if not part["nodes"]:
+                    continue
+            parts.append((remote, part))
+        return parts
+
+    async def _one(self, remote: Remote, do: str, part: Mapping[str, Any]) -> dict[str, Any]:
+        self._next += 1
+        line = {"id": self._next, "do": do, **part}
+        answer: dict[str, Any] = (await remote.ask("agent", line=line))["answer"]
+        if not answer.get("ok"):
+            raise EnvironmentFailed(
+                f"fault agent of {remote.host.name}: {do}: {answer.get('error', 'no reason given')}"
+            )
+        return answer
+
+
+def merged(evidence: Sequence[Mapping[str, Any]], any_bites: bool) -> dict[str, Any]:
+    """What several agents measured of one fault, as one: counts added, tables and lists joined."""
+    found: dict[str, Any] = {}
+    for one in evidence:
+        for name, value in one.items():
+            before = found.get(name)
+            if before is None:
+                found[name] = value
+            elif name == "bit":
+                found[name] = before or value if any_bites else before and value
+            elif isinstance(value, dict):
+                found[name] = {**before, **value}
+            elif isinstance(value, int) and not isinstance(value, bool):
+                found[name] = before + value
+            elif isinstance(value, list):
+                found[name] = [*before, *value]
+    return found

@@ -1,0 +1,353 @@
+"""The driver's steward on one host: JSON lines in, JSON lines out, everything undone at the end.
+
+`python3 -S -m holdfast.clusters.backends.ssh.host_agent ROOT` as root, over one ssh channel. It makes
+the nodes, starts their processes as the login user, hands requests to the fault agent (a child of
+its own), tells its clock, and sends what was written. It leaves when its input ends, when nobody
+has asked for SILENCE_S, or when it is told: the agent heals, every process ends, and the folder
+goes. `--sweep` in front of ROOT does the same for a run whose steward is gone. Standard library
+only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+from holdfast.clusters.backends import processes
+from holdfast.clusters.backends.ssh.file_mirror import Mirror
+from holdfast.clusters.backends.ssh.node_network import (
+    DIES_WITH_US,
+    Fabric,
+    Impossible,
+    missing_tools,
+    network,
+    search_path,
+)
+from holdfast.harness.core.clock import now_ns
+from holdfast.harness.recording.phase import Phase
+from holdfast.harness.runs import registry
+
+SILENCE_S = 10.0
+START_S = 20.0
+END_S = 5.0
+FREE_BYTES = 64 << 20
+NOT_RUN = (126, 127)
+STEPS = (b"setpriv", b"nsenter")
+Request = Mapping[str, Any]
+
+
+class Steward:
+    """What one host does for one run. `serve` answers one request and never raises."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        owner = root.stat()
+        self._user, self._group = owner.st_uid, owner.st_gid
+        self._label = ""
+        self._fabric: Fabric | None = None
+        self._agent: subprocess.Popen[bytes] | None = None
+        self._phase: Phase | None = None
+        self._mirror = Mirror(root)
+        self._started: dict[str, subprocess.Popen[bytes]] = {}
+
+    def serve(self, request: Request) -> dict[str, Any]:
+        """The answer to one request: {"ok": true, ...} or {"ok": false, "error"}."""
+        act = getattr(self, f"do_{request.get('do')}", None)
+        if act is None:
+            return {"ok": False, "error": f"the steward knows no request {request.get('do')!r}"}
+        try:
+            return {"ok": True, **act(request)}
+        except (Impossible, OSError) as error:
+            return {"ok": False, "error": str(error)}
+
+    def do_begin(self, request: Request) -> dict[str, Any]:
+        """Check this host, unpack what was brought, start the fault agent."""
+        problems = missing_tools()
+        if os.geteuid() != 0:
+            problems.append("the steward is not root; give the host sudo = true, or log in as root")
+        free = shutil.disk_usage(self._root).free
+        if free < FREE_BYTES:
+            problems.append(
+                f"{self._root.parent} has {free >> 20} MiB free and a run needs"
+                f" {FREE_BYTES >> 20}; make room, or give another `folder`"
+            )
+        if problems:
+            raise Impossible("; ".join(problems))
+        self._label = request["label"]
+        for name in ("history", "logs", "workers"):
+            self._folder(self._root / name)
+        for name in request["libraries"]:
+            with ZipFile(self._root / f"{name}.zip") as archive:
+                archive.extractall(self._root / name)
+        self._phase = Phase.create(self._root / "phase")
+        os.chmod(self._root / "phase", 0o644)
+        self._agent = self._start_agent(f"agent-{request['host']}")
+        return {}
+
+    def do_open(self, request: Request) -> dict[str, Any]:
+        """Make this host's part of the network and the nodes in it."""
+        self._fabric = Fabric(**request["fabric"])
+        holders = self._fabric.open(request["nodes"])
+        told = {"holders": holders, "fabric": self._fabric.holder}
+        return {**told, "become": self._become()}
+
+    def do_look(self, request: Request) -> dict[str, Any]:
+        """This host's clock when it was asked and when it answers; what was written in between
+        and before; which nodes' processes have ended."""
+        asked_ns = now_ns()
+        pieces, more = self._mirror.look()
+        ended = [name for name, child in self._started.items() if child.poll() is not None]
+        told = {"pieces": pieces, "more": more, "ended": ended}
+        return {**told, "asked_ns": asked_ns, "answered_ns": now_ns()}
+
+    def do_phase(self, request: Request) -> dict[str, Any]:
+        """How far the run is, for the writers of this host."""
+        assert self._phase is not None
+        self._phase.set(request["value"])
+        return {}
+
+    def do_put(self, request: Request) -> dict[str, Any]:
+        """Write a small file under the run's folder."""
+        path = self._root / request["name"]
+        path.write_text(request["text"])
+        os.chown(path, self._user, self._group)
+        return {}
+
+    def do_agent(self, request: Request) -> dict[str, Any]:
+        """Hand a line to the fault agent; its answer."""
+        assert self._agent is not None and self._agent.stdin and self._agent.stdout
+        try:
+            self._agent.stdin.write(json.dumps(request["line"]).encode() + b"\n")
+            self._agent.stdin.flush()
+            answer = self._agent.stdout.readline()
+        except OSError as error:
+            raise Impossible(f"the fault agent is gone: {error}") from error
+        if not answer:
+            raise Impossible("the fault agent is gone")
+        return {"answer": json.loads(answer)}
+
+    def do_start(self, request: Request) -> dict[str, Any]:
+        """Start a process on a node, in the folder of its log; its pid, once it is itself."""
+        assert self._fabric is not None
+        node, log, argv = request["node"], Path(request["log"]), request["argv"]
+        self._folder(log.parent)
+        nobody = processes.AS_NOBODY if request["nobody"] and self._user == 0 else ()
+        words = [*self._fabric.enter(self._fabric.holders[node]), *self._become(), *nobody, *argv]
+        steps = [word.encode() for word in (*nobody[:1], request["prelude"]) if word]
+        with log.open("ab") as sink:
+            os.chown(log, self._user, self._group)
+            child = self._spawn(words, request["env"], log.parent, sink.fileno())
+        self._started[node] = child
+        if not self._became(child, steps) and child.wait() in NOT_RUN:
+            raise Impossible(f"{node}: {argv[0]} cannot run: {processes.last_words(log)}")
+        return {"pid": child.pid}
+
+    def do_end(self, request: Request) -> dict[str, Any]:
+        """Heal everything and end every process; what they wrote can still be looked at."""
+        self.end()
+        return {}
+
+    def do_remove(self, request: Request) -> dict[str, Any]:
+        """Take the folder of the run away; the last request there is."""
+        self.end()
+        self.remove()
+        return {}
+
+    def end(self) -> None:
+        """The agent heals and ends what it adopted; then whatever else is in the nodes."""
+        if self._agent is not None and self._agent.stdin is not None:
+            with suppress(OSError):
+                self._agent.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                self._agent.wait(END_S)
+            self._agent.kill()
+            self._agent.wait()
+            self._agent = None
+        if self._fabric is not None:
+            _end_all(lambda: self._inhabitants())
+            self._fabric.close()
+        for child in self._started.values():
+            child.wait()
+
+    def remove(self) -> None:
+        """Takes the folder of the run away."""
+        shutil.rmtree(self._root, ignore_errors=True)
+
+    def _become(self) -> list[str]:
+        """Words that run a command as the owner of the folder: the login user."""
+        user = [f"--reuid={self._user}", f"--regid={self._group}"]
+        groups = "--init-groups" if self._user else "--clear-groups"
+        return ["setpriv", *user, groups, "--pdeathsig", "KILL", "--"]
+
+    def _inhabitants(self) -> list[int]:
+        assert self._fabric is not None
+        networks = self._fabric.networks()
+        holders = {self._fabric.holder, *self._fabric.holders.values()}
+        found = [pid for pid in processes.pids() if network(pid) in networks]
+        return [pid for pid in found if pid not in holders and registry.started(pid) >= 0]
+
+    def _start_agent(self, name: str) -> subprocess.Popen[bytes]:
+        log = self._root / "logs" / name / "agent.log"
+        self._folder(log.parent)
+        with log.open("ab") as sink:
+            return subprocess.Popen(
+                [sys.executable, "-S", "-m", "holdfast.nemesis.agent"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=sink,
+                env={**os.environ, **registry.environ(self._label)},
+                start_new_session=True,
+            )
+
+    def _spawn(
+        self, words: list[str], env: Mapping[str, str], folder: Path, output: int
+    ) -> subprocess.Popen[bytes]:
+        own = {"PATH": search_path(), **env, **registry.environ(self._label)}
+        return subprocess.Popen(
+            [*DIES_WITH_US, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=folder,
+            env=own,
+            start_new_session=True,
+        )
+
+    def _became(self, child: subprocess.Popen[bytes], steps: Sequence[bytes]) -> bool:
+        """Waits until a process has become its command; False if it has ended by then.
+
+        `steps` are words of what execs it in the end, beside those that every start has.
+
+        An exec after a clock patch would undo it, so nobody may learn a pid before its last exec.
+        """
+        deadline = time.monotonic() + START_S
+        while time.monotonic() < deadline:
+            if child.poll() is not None:
+                return False
+            words = processes.command_line(child.pid)
+            if words and not any(step in words for step in (*STEPS, *steps)):
+                return True
+            time.sleep(0.001)
+        raise Impossible(f"process {child.pid} did not start within {START_S:g} s")
+
+    def _folder(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+        os.chown(path, self._user, self._group)
+
+
+def _end_all(find: Any) -> None:
+    """SIGKILL to what `find` finds, again until it finds nothing or the bound is over."""
+    deadline = time.monotonic() + END_S
+    while (found := find()) and time.monotonic() < deadline:
+        processes.kill(found)
+        time.sleep(0.005)
+
+
+def sweep(root: Path, label: str) -> list[int]:
+    """Ends what a run without a steward left on this host, and its folder; the pids ended.
+
+    A steward that has lost its driver needs a moment to leave by itself; it is given that.
+    """
+    deadline = time.monotonic() + END_S
+    while _stewards(root) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    ended: set[int] = set()
+
+    def left() -> Iterable[int]:
+        found = [*_stewards(root), *_labelled(label)]
+        ended.update(found)
+        return found
+
+    _end_all(left)
+    shutil.rmtree(root, ignore_errors=True)
+    return sorted(ended)
+
+
+def _labelled(label: str) -> list[int]:
+    return [
+        pid
+        for pid in processes.pids()
+        if processes.environ(pid).get(registry.RUN_VARIABLE) == label
+    ]
+
+
+def _stewards(root: Path) -> list[int]:
+    """Stewards of a run's folder, this process apart, but not the sudo in front of them."""
+    words = os.fsencode(root)
+    own = os.getpid()
+    return [
+        pid
+        for pid in processes.pids()
+        if pid != own
+        and (line := processes.command_line(pid))
+        and line[-1] == words
+        and b"--sweep" not in line
+        and b"sudo" not in line[0]
+    ]
+
+
+def lines(source: int) -> Any:
+    """Complete lines until the input ends, nobody asks for too long, or a signal asks to leave."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    rest = b""
+    while True:
+        ready, _, _ = select.select([source, read], [], [], SILENCE_S)
+        if source not in ready:
+            why = "a signal asked it to" if ready else f"nobody asked it for {SILENCE_S:g} s"
+            with suppress(OSError):
+                sys.stderr.write(f"the steward left, for {why}\n")
+            return
+        data = os.read(source, 1 << 20)
+        if not data:
+            return
+        *complete, rest = (rest + data).split(b"\n")
+        yield from complete
+
+
+def say(answer: Mapping[str, Any]) -> None:
+    """One line to the driver. Errors: BrokenPipeError."""
+    line = json.dumps(answer).encode() + b"\n"
+    while line:
+        line = line[os.write(1, line) :]
+
+
+def main(argv: list[str]) -> int:
+    """Serves until there is nobody to serve; what was begun is ended on every way out."""
+    if argv[1] == "--sweep":
+        print(json.dumps({"ended": sweep(Path(argv[3]), argv[2])}))  # noqa: T201
+        return 0
+    steward = Steward(Path(argv[1]))
+    try:
+        say({"ok": True, "host_ns": now_ns(), "python": sys.version.split()[0]})
+        for line in lines(0):
+            # What sudo did not need of the password it was offered comes through to here.
+            if line.startswith(b"{"):
+                request = json.loads(line)
+                say(steward.serve(request))
+                if request["do"] == "remove":
+                    break
+    except BrokenPipeError:
+        pass
+    finally:
+        steward.end()
+        steward.remove()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

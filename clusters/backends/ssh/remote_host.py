@@ -1,0 +1,203 @@
+"""One host as the driver knows it: its connection, its steward, its clock, its files."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from holdfast.clusters.backends.ssh.connect import Connection
+from holdfast.clusters.backends.ssh.host_channel import GONE_S, Answered, Gone, Line
+from holdfast.clusters.backends.ssh.hosts_file import Host
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Node
+from holdfast.harness.history import host_clocks
+from holdfast.harness.history.host_clocks import MOST_PPM
+from holdfast.harness.runs import directory
+
+STEWARD = "holdfast.clusters.backends.ssh.host_agent"
+ASKER = "holdfast.clusters.backends.ssh.system_queries"
+MIRRORED = re.compile(r"(history/[\w.+-]+\.(seg|strings)|logs/[\w.-]+/[\w.-]+\.log)")
+Result = TypeVar("Result")
+
+
+class HostLost(EnvironmentFailed):
+    """A host that was there does not answer any more."""
+
+
+class Copies:
+    """The run's files on the driver's side, written as hosts send their pieces."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._open: dict[str, int] = {}
+
+    def write(self, name: str, at: int, data: bytes) -> None:
+        """Puts a piece into its file. A host may write to histories and logs only."""
+        if not MIRRORED.fullmatch(name) or ".." in name:
+            raise EnvironmentFailed(f"ssh: a host sent a file of the name {name!r}")
+        if name not in self._open:
+            path = self._root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._open[name] = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+        os.pwrite(self._open[name], data, at)
+
+    def close(self) -> None:
+        for file in self._open.values():
+            os.close(file)
+        self._open.clear()
+
+
+class Remote:
+    """A host of a run. Requests go one after the other, through a thread of its own.
+
+    become     words that run a command there as the login user instead of root
+    lost       why it does not answer any more, "" while it does
+    offset_ns  driver's clock minus the host's, by the narrowest look of late
+    ended      nodes whose process has ended
+    """
+
+    def __init__(self, host: Host, root: str, run_dir: Path) -> None:
+        self.host = host
+        self.root = root
+        self.nodes: list[Node] = []
+        self.holders: dict[str, int] = {}
+        self.fabric = -1
+        self.become: list[str] = []
+        self.lost = ""
+        self.offset_ns = 0
+        self.ended: set[str] = set()
+        self._run_dir = run_dir
+        self._copies = Copies(run_dir)
+        self._thread = ThreadPoolExecutor(1, f"ssh-{host.name}")
+        self._asks = ThreadPoolExecutor(1, f"ssh-asks-{host.name}")
+        self._connection: Connection | None = None
+        self._steward: Line | None = None
+        self._asker: Line | None = None
+
+    async def connect(self, known_hosts: str, code: Path, libraries: Sequence[Path]) -> None:
+        """Connect, bring the code, start the steward. EnvironmentFailed says why it cannot be."""
+
+        def work() -> None:
+            connection = self._connection = Connection(self.host, known_hosts)
+            connection.make_folder(self.root)
+            try:
+                for path in (code, *libraries):
+                    connection.upload(path, f"{self.root}/{path.name}")
+                words = [*self.python(), STEWARD, self.root]
+                self._steward = Line(connection, words)
+            except EnvironmentFailed:
+                # Nobody is there yet who would take the folder away.
+                with suppress(EnvironmentFailed):
+                    connection.run(["rm", "-r", "--", self.root]).recv_exit_status()
+                raise
+
+        await self._in_thread(work)
+
+    @property
+    def began(self) -> bool:
+        """Whether its steward was ever there."""
+        return self._steward is not None
+
+    def python(self) -> list[str]:
+        """Words that run a module of ours on the host."""
+        path = [f"PYTHONPATH={self.root}/code.zip", "PYTHONDONTWRITEBYTECODE=1"]
+        return ["env", *path, self.host.python, "-S", "-m"]
+
+    async def ask(self, do: str, **args: Any) -> dict[str, Any]:
+        """One request to the steward. HostLost if nobody answers, EnvironmentFailed if refused."""
+        return (await self._answered(do, args)).answer
+
+    def post(self, do: str, **args: Any) -> None:
+        """The same without waiting for the answer; nothing happens if the host is lost."""
+        self._thread.submit(lambda: self._asked(do, args))
+
+    async def system(self, entry: str, **request: Any) -> Any:
+        """What a system says, asked on the host, from inside the nodes' network."""
+
+        def work() -> Any:
+            assert self._connection is not None
+            if self._asker is None:
+                inside = ["nsenter", f"--net=/proc/{self.fabric}/ns/net", "--"]
+                words = [*inside, *self.become, *self.python(), ASKER, entry]
+                self._asker = Line(self._connection, words)
+            return self._asker.ask(request).answer
+
+        try:
+            answer = await asyncio.get_running_loop().run_in_executor(self._asks, work)
+        except Gone as error:
+            raise HostLost(f"ssh: host {self.host.name}: {error}") from error
+        if not answer["ok"]:
+            raise EnvironmentFailed(f"ssh: host {self.host.name}: {answer['error']}")
+        return answer["said"]
+
+    async def look(self) -> None:
+        """Fetch what was written, and take the look as a sample of the host's clock."""
+        more = True
+        while more:
+            found = await self._answered("look", {})
+            answer = found.answer
+            for name, at, data in answer["pieces"]:
+                self._copies.write(name, at, base64.b64decode(data))
+            self.ended.update(answer["ended"])
+            more = answer["more"]
+        self._sample(found)
+
+    def whole(self) -> None:
+        """Note that everything was fetched."""
+        directory.append(self._run_dir / host_clocks.FILE, {"host": self.host.name, "whole": True})
+
+    async def close(self) -> None:
+        """Ends the connection, and with it the steward, if it is still there."""
+
+        def work() -> None:
+            for line in (self._asker, self._steward):
+                if line is not None:
+                    line.close()
+            if self._connection is not None:
+                self._connection.close()
+
+        await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        self._thread.shutdown(wait=False)
+        self._asks.shutdown(wait=False)
+        self._copies.close()
+
+    def _sample(self, found: Answered) -> None:
+        """What the look says of the clock; the time that the host took itself is taken off."""
+        asked, answered = found.answer["asked_ns"], found.answer["answered_ns"]
+        inside = answered - asked
+        drift = inside * MOST_PPM // 1_000_000 + 1
+        received_ns = found.received_ns - inside + drift
+        self.offset_ns = (found.sent_ns + received_ns) // 2 - asked
+        row = {"sent_ns": found.sent_ns, "host_ns": asked, "received_ns": received_ns}
+        directory.append(self._run_dir / host_clocks.FILE, {"host": self.host.name, **row})
+
+    async def _answered(self, do: str, args: Mapping[str, Any]) -> Answered:
+        found = await self._in_thread(lambda: self._asked(do, args))
+        if found is None:
+            raise HostLost(f"ssh: host {self.host.name} was lost: {self.lost}")
+        if not found.answer["ok"]:
+            raise EnvironmentFailed(f"ssh: host {self.host.name}: {found.answer['error']}")
+        return found
+
+    def _asked(self, do: str, args: Mapping[str, Any]) -> Answered | None:
+        """In the host's thread. None once the host is lost; `lost` says why."""
+        if not self.lost:
+            assert self._steward is not None
+            request = {"do": do, **args}
+            try:
+                if do == "look":
+                    return self._steward.ask(request, GONE_S)
+                return self._steward.ask(request)
+            except (Gone, ValueError) as error:
+                self.lost = str(error)
+        return None
+
+    async def _in_thread(self, work: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)

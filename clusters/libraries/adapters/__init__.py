@@ -1,0 +1,1 @@
+"""One adapter per published lock library under test."""

@@ -1,0 +1,188 @@
+"""Any library as a client: one object per attempt, both ways in, one table from error to meaning.
+
+`holdfast.clusters.libraries.client:MODULE` is the factory for the `Subject` of an adapter here:
+
+    ERRORS                        (error, what it says of the call); what is not in it is INFO
+    Subject(setup)                what a user sets up once
+    .lock(name, attempt, lease_s, wait_s)   the library's own lock object; lease_s None: no lease
+    .acquire(lock, wait_s)        whether it was granted, or for how many seconds where the library
+                                  says so; wait_s 0: ask once, None: no bound
+    .renew(lock, lease_s)         whether it runs on; absent where the library has none
+    .release(lock)                False where the library says that it was not ours
+
+All of them coroutines where `Subject.asyncio` is true. With `--set way=with` the lock object is
+entered and left as by a `with` statement, whose body runs unless it raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
+
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.operations import Answer, Grant, Mode, Status
+from holdfast.harness.core.ports import ClientSetup
+
+Meaning = Sequence[tuple[type[BaseException], Status]]
+NO_RENEW = Answer(outcome=Status.FAIL, error="this library has no renewal")
+NEVER_GRANTED = Answer(outcome=Status.NOT_OWNER, error="there is no lock object of this attempt")
+
+
+class _Subject:
+    """What blocking and asyncio clients share: the lock objects and the meaning of answers."""
+
+    def __init__(self, adapter: str, setup: ClientSetup) -> None:
+        module = f"holdfast.clusters.libraries.{adapter}"
+        self._errors: Meaning = load(f"{module}:ERRORS")
+        self._setup = setup
+        self._made: Callable[[ClientSetup], Any] = load(f"{module}:Subject")
+        self._subject: Any = None
+        self._locks: dict[int, Any] = {}
+        self._with = setup.options.get("way", "call") == "with"
+        expire = setup.options.get("expire", "lease")
+        self._expires = expire == "lease"
+        self._no_lease_s = 0.0 if expire == "zero" else None
+        self._renews_itself = setup.options.get("renew") == "library"
+
+    def _lock(self, lock: str, attempt: int, ttl_ns: int, wait_ns: int) -> Any:
+        lease_s = ttl_ns / SECOND if self._expires else self._no_lease_s
+        made = self._subject.lock(lock, str(attempt), lease_s, _wait_s(wait_ns))
+        self._locks[attempt] = made
+        return made
+
+    def _granted(self, attempt: int, told: object, ttl_ns: int) -> Answer:
+        if told is False or (told is None and not self._with):
+            return Answer(outcome=Status.FAIL)
+        ends = self._expires and not self._renews_itself
+        if isinstance(told, float):
+            ttl_ns = int(told * SECOND)
+        return Answer(outcome=Status.OK, ttl_ns=ttl_ns if ends else 0)
+
+    def _answer(self, error: Exception) -> Answer:
+        """What the adapter's table says of an error."""
+        said = next((means for kind, means in self._errors if isinstance(error, kind)), Status.INFO)
+        return Answer(outcome=said, error=f"{type(error).__name__}: {error}"[:300])
+
+    def _renewed(self, told: object, ttl_ns: int) -> Answer:
+        outcome = Status.NOT_OWNER if told is False else Status.OK
+        return Answer(outcome=outcome, ttl_ns=ttl_ns if self._expires else 0)
+
+
+class Blocking(_Subject):
+    """A BlockingLockClient over a synchronous library."""
+
+    blocking = True
+
+    def open(self) -> None:
+        """Sets the library up. What that raises ends the run: nothing can be tested."""
+        self._subject = self._made(self._setup)
+
+    def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
+        """Once, for the library waits by itself."""
+        try:
+            made = self._lock(lock, attempt, ttl_ns, wait_ns)
+            if self._with:
+                made.__enter__()
+                return self._granted(attempt, True, ttl_ns)
+            told = self._subject.acquire(made, _wait_s(wait_ns))
+        except Exception as error:
+            return self._answer(error)
+        return self._granted(attempt, told, ttl_ns)
+
+    def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
+        if self._renews_itself or not hasattr(self._subject, "renew"):
+            return NO_RENEW
+        try:
+            told = self._subject.renew(self._locks[grant.attempt], ttl_ns / SECOND)
+        except Exception as error:
+            return self._answer(error)
+        return self._renewed(told, ttl_ns)
+
+    def release(self, grant: Grant) -> Answer:
+        held = self._locks.pop(grant.attempt, None)
+        if held is None:
+            return NEVER_GRANTED
+        try:
+            if self._with:
+                held.__exit__(None, None, None)
+                return Answer(outcome=Status.OK)
+            told = self._subject.release(held)
+        except Exception as error:
+            return self._answer(error)
+        return Answer(outcome=Status.NOT_OWNER if told is False else Status.OK)
+
+    def close(self) -> None:
+        if hasattr(self._subject, "close"):
+            self._subject.close()
+
+
+class Asyncio(_Subject):
+    """A LockClient over a library of coroutines; a call of it can be cancelled."""
+
+    async def open(self) -> None:
+        """Sets the library up. What that raises ends the run: nothing can be tested."""
+        self._subject = self._made(self._setup)
+        if hasattr(self._subject, "open"):
+            await self._subject.open()
+
+    async def acquire(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
+    ) -> Answer:
+        """Once, for the library waits by itself."""
+        try:
+            made = self._lock(lock, attempt, ttl_ns, wait_ns)
+            if self._with:
+                await made.__aenter__()
+                return self._granted(attempt, True, ttl_ns)
+            told = await self._subject.acquire(made, _wait_s(wait_ns))
+        except Exception as error:
+            return self._answer(error)
+        return self._granted(attempt, told, ttl_ns)
+
+    async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
+        if self._renews_itself or not hasattr(self._subject, "renew"):
+            return NO_RENEW
+        try:
+            told = await self._subject.renew(self._locks[grant.attempt], ttl_ns / SECOND)
+        except Exception as error:
+            return self._answer(error)
+        return self._renewed(told, ttl_ns)
+
+    async def release(self, grant: Grant) -> Answer:
+        """The object is kept where this is cancelled, so that it can be asked again."""
+        held = self._locks.get(grant.attempt)
+        if held is None:
+            return NEVER_GRANTED
+        leave: Callable[[], Awaitable[Any]] = (
+            partial(held.__aexit__, None, None, None)
+            if self._with
+            else partial(self._subject.release, held)
+        )
+        try:
+            told = await leave()
+        except Exception as error:
+            return self._answer(error)
+        self._locks.pop(grant.attempt, None)
+        return Answer(outcome=Status.NOT_OWNER if told is False else Status.OK)
+
+    async def close(self) -> None:
+        if hasattr(self._subject, "close"):
+            await self._subject.close()
+
+
+def _wait_s(wait_ns: int) -> float | None:
+    return None if wait_ns < 0 else wait_ns / SECOND
+
+
+def __getattr__(name: str) -> Callable[[ClientSetup], Blocking | Asyncio]:
+    """The factory for the adapter of that name."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+
+    def factory(setup: ClientSetup) -> Blocking | Asyncio:
+        subject = load(f"holdfast.clusters.libraries.{name}:Subject")
+        return (Asyncio if getattr(subject, "asyncio", False) else Blocking)(name, setup)
+
+    return factory

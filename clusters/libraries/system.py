@@ -1,0 +1,136 @@
+"""A library under test as the driver sees it: the servers of a system, driven by the library.
+
+`holdfast.clusters.libraries.system:SYSTEM/PACKAGE==VERSION/API` is such a System; API may be empty.
+
+Promises: what the servers' own system keeps as long as they live, also where a client is disturbed
+Does not promise: anything after the lease that the library was told
+Tested with: the versions in `rows.py`, and those of the findings
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from holdfast.clusters.libraries.rows import LIBRARIES
+from holdfast.clusters.systems.options import choose
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
+
+CLIENT_SIDE = ("reply-loss", "reset", "delay", "black-hole", "hang-up", "cancel", "stall", "fork")
+KEPT = ("partition", "pause", *CLIENT_SIDE)
+REACHED = ("partition", "pause", "kill", *CLIENT_SIDE)
+OPTIONS = {
+    "way": ("call", "with"),
+    "expire": ("lease", "none", "zero"),
+    "api": ("", "sync", "asyncio"),
+    "renew": ("call", "library"),
+}
+"""The way in; whether the lock is given a lease, or one of zero; the interface; who renews."""
+
+
+def entry(system: str, options: Mapping[str, str]) -> str:
+    """The name under which this System is loaded. UsageError for a library that is not known."""
+    pin, api = options["library"], options.get("api", "")
+    package, _, version = pin.partition("==")
+    known = [name for name, row in LIBRARIES.items() if row.system == system]
+    if package not in known:
+        suits = ", ".join(known) or "none"
+        raise UsageError(f"{system}: no adapter for library {package!r} (for it: {suits})")
+    row = LIBRARIES[package]
+    if api not in ("", *row.adapters):
+        raise UsageError(f"{package}: api={api} is not one of {', '.join(row.adapters)}")
+    return f"{__name__}:{system}/{package}=={version or row.version}/{api}"
+
+
+class LibrarySystem:
+    """A System: all but the client is the one whose servers the library talks to."""
+
+    def __init__(self, name: str) -> None:
+        self._system, pin, api = name.split("/")
+        self._package = pin.partition("==")[0]
+        self._row = LIBRARIES[self._package]
+        self._servers: Any = load(self._row.servers)
+        adapter = self._row.adapters[api or next(iter(self._row.adapters))]
+        self.client = f"holdfast.clusters.libraries.client:{adapter}"
+        served = self._servers.libraries if self._row.served else ()
+        self.libraries: Sequence[str] = (pin, *self._row.beside, *served)
+        self.built: Sequence[str] = self._row.built
+        self.ports: Sequence[int] = self._servers.ports
+
+    def promises(self, options: Mapping[str, str]) -> Promises:
+        """Those of the servers, as far as the library can keep them. Raises UsageError."""
+        mine = {name: value for name, value in options.items() if name in OPTIONS}
+        chosen = choose(self._package, mine, OPTIONS)
+        told = {"loss-notice": REACHED} if self._row.tells else {}
+        base: Promises = self._servers.promises(self._rest(options))
+        renew, release = self._row.proves
+        by_call = chosen["way"] == "call"
+        return replace(
+            base,
+            bound="none" if self._endless(chosen) else self._row.bound,
+            renew_proves=renew,
+            release_proves=release and by_call,
+            release_once=release and by_call,
+            tokens="none",
+            tokens_unique=False,
+            order="racing",
+            keeps={
+                "mutual-exclusion": KEPT,
+                "ownership": KEPT,
+                "deadlock-freedom": REACHED,
+                "orphan-freedom": REACHED,
+                "no-hung-request": ("any",),
+                **told,
+            },
+            sheet={
+                "acquisition": f"{self.libraries[0]}, unmodified, by "
+                + ("acquire()" if by_call else "its context manager"),
+                "lease": "as the library was told" if chosen["expire"] == "lease" else "none",
+                "renewal": "the library's own",
+                "token enforcement": "none",
+                "retry": "as the library is set by default",
+                "evidence": ", ".join(self.libraries),
+            },
+        )
+
+    def command(
+        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
+    ) -> Command:
+        """As the servers' own system starts one."""
+        command: Command = self._servers.command(node, servers, place, self._rest(options))
+        return command
+
+    def precheck(self) -> str | None:
+        """Why this machine cannot start the servers outside a container; None if it can."""
+        look = getattr(self._servers, "precheck", None)
+        reason: str | None = look() if look is not None else None
+        return reason
+
+    async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
+        """Whether the server answers."""
+        answers: bool = await self._servers.ready(node, self._rest(options))
+        return answers
+
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+        """As the servers' own system says."""
+        leader: str | None = await self._servers.leader(servers, self._rest(options))
+        return leader
+
+    def _endless(self, chosen: Mapping[str, str]) -> bool:
+        """Whether the library lets its user believe that only a release ends a hold."""
+        return chosen["expire"] != "lease" or chosen["renew"] == "library"
+
+    def _rest(self, options: Mapping[str, str]) -> dict[str, str]:
+        mine = (*OPTIONS, "library")
+        return dict(self._row.asks) | {k: v for k, v in options.items() if k not in mine}
+
+
+def __getattr__(name: str) -> LibrarySystem:
+    """The System of SYSTEM/PIN/API."""
+    if "/" not in name:
+        raise AttributeError(name)
+    return LibrarySystem(name)

@@ -1,0 +1,1 @@
+"""Controls: no lock, compare-and-swap, idempotent writes."""

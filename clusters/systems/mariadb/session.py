@@ -1,0 +1,134 @@
+"""One session with a MariaDB server through unmodified PyMySQL, and what its errors mean.
+
+The library blocks, so each question has a thread of its own; one that is not answered in time
+breaks the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+import pymysql
+
+from holdfast.clusters.systems.database_client import Failed, NoSession
+from holdfast.clusters.systems.mariadb import DATABASE, PORT, USER
+from holdfast.harness.core.operations import Answer, Status
+
+CONNECT_S = 1.0
+LINGER_S = 1.0
+
+MEANING: dict[int, Status] = {
+    1040: Status.FAIL,
+    1205: Status.FAIL,
+    1213: Status.FAIL,
+    1317: Status.FAIL,
+    1927: Status.NOT_OWNER,
+    1053: Status.NOT_OWNER,
+}
+"""Error number -> what it says of a lock that lives as long as the session: too many connections,
+a wait that is over, a deadlock, an interrupted statement; the session was killed, the server stops.
+What is not here is INFO: a connection that breaks does not say whether the server has noticed."""
+
+
+class MariaSession:
+    """A `Session` over one blocking connection; `connect` makes one."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._turn = asyncio.Lock()
+
+    @property
+    def broken(self) -> bool:
+        """As `Session`."""
+        return not self._connection.open
+
+    @property
+    def busy(self) -> bool:
+        """As `Session`."""
+        return self._turn.locked()
+
+    async def ask(self, words: str, *values: object, within_s: float | None) -> Sequence[Any]:
+        """As `Session`."""
+        async with self._turn:
+            asking = asyncio.ensure_future(asyncio.to_thread(self._ask, words, values))
+            try:
+                await asyncio.wait([asking], timeout=within_s)
+                if not asking.done():
+                    self.cut()
+                    await asyncio.wait([asking], timeout=LINGER_S)
+            except asyncio.CancelledError:
+                self.cut()
+                asking.add_done_callback(_heard)
+                raise
+            if not asking.done():
+                asking.add_done_callback(_heard)
+                raise Failed(Answer(outcome=Status.INFO, error="no answer in time"))
+            try:
+                return asking.result()
+            except (pymysql.Error, OSError) as error:
+                raise Failed(meant(error)) from error
+
+    def _ask(self, words: str, values: Sequence[object]) -> Sequence[Any]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(words, values or None)
+            row: Sequence[Any] | None = cursor.fetchone() if cursor.description else None
+            return row or ()
+
+    def cut(self) -> None:
+        """As `Session`. The library offers no such thing, so its socket is taken for it."""
+        plug: socket.socket | None = self._connection._sock
+        if plug is not None:
+            try:
+                plug.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                return
+
+    async def close(self) -> None:
+        """As `Session`."""
+        self.cut()
+        self._connection._force_close()
+
+
+async def connect(address: str, idle_ms: int) -> MariaSession:
+    """A new session, which the server ends after so long a silence (0: never). Raises NoSession.
+
+    The server counts silence in whole seconds, so it is rounded up.
+    """
+    opening = asyncio.to_thread(
+        pymysql.connect,
+        host=address,
+        port=PORT,
+        user=USER,
+        database=DATABASE,
+        autocommit=True,
+        connect_timeout=CONNECT_S,
+    )
+    try:
+        session = MariaSession(await opening)
+        if idle_ms:
+            silence_s = -(-idle_ms // 1000)
+            words = "set session wait_timeout = %s, session idle_transaction_timeout = %s"
+            await session.ask(words, silence_s, silence_s, within_s=CONNECT_S)
+    except (pymysql.Error, Failed, OSError) as error:
+        raise NoSession(_in_one_line(error)) from error
+    return session
+
+
+def meant(error: Exception) -> Answer:
+    """What the table says of an error."""
+    number = error.args[0] if error.args else None
+    outcome = MEANING.get(number, Status.INFO) if isinstance(number, int) else Status.INFO
+    return Answer(outcome=outcome, error=f"{type(error).__name__}: {_in_one_line(error)}")
+
+
+def _in_one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+def _heard(asking: asyncio.Future[Any]) -> None:
+    """Takes note of an error that nobody waits for any more."""
+    if not asking.cancelled():
+        asking.exception()

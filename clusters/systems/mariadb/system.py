@@ -1,0 +1,124 @@
+"""MariaDB row locks as the driver sees them: one server, holds that live as long as their session.
+
+Promises: exclusion under every fault; who loses the session is told and holds nothing any more
+Does not promise: that a holder which is stopped or cut off notices before the next one is served
+Tested with: Debian's MariaDB 10.11 and PyMySQL 1.2.4
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+
+from holdfast.clusters.systems.mariadb import PORT
+from holdfast.clusters.systems.mariadb.server import binary
+from holdfast.clusters.systems.options import choose
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
+
+REACHED = ("partition", "pause", "kill")
+OPTIONS: dict[str, tuple[str, ...]] = {"idle": ("lease", "none"), "tokens": ("none", "sequence")}
+MODULE = "holdfast.clusters.systems.mariadb.server"
+READY_WITHIN_S = 0.5
+PROTOCOL = 10
+
+
+class MariaRow:
+    """A System over one server; `SYSTEM` is the one."""
+
+    client = "holdfast.clusters.systems.mariadb.client:client"
+    libraries: Sequence[str] = ("pymysql==1.2.4",)
+    ports: Sequence[int] = (PORT,)
+
+    def promises(self, options: Mapping[str, str]) -> Promises:
+        """Exclusion under every fault. Raises UsageError."""
+        chosen = choose("mariadb-row", options, OPTIONS)
+        tokens = chosen["tokens"] == "sequence"
+        keeps: dict[str, tuple[str, ...]] = {
+            "mutual-exclusion": ("any",),
+            "ownership": ("any",),
+            "loss-notice": REACHED,
+            "deadlock-freedom": REACHED,
+            "orphan-freedom": REACHED,
+            "no-hung-request": ("any",),
+        }
+        if tokens:
+            keeps |= dict.fromkeys(
+                ("token-order", "no-stale-write"), ("partition", "pause", "clock")
+            )
+        idle = chosen["idle"] == "lease"
+        return Promises(
+            purpose="correctness",
+            bound="connection",
+            renew_proves=True,
+            release_proves=True,
+            release_once=True,
+            slip_ns=0,
+            drift_ppm=0,
+            tokens="ordered" if tokens else "none",
+            tokens_unique=tokens,
+            order="racing",
+            notice_ns=4 * SECOND,
+            recovery_ns=15 * SECOND,
+            keeps=keeps,
+            sheet={
+                "owner identity": "the session",
+                "acquisition": "SELECT ... FOR UPDATE with WAIT or NOWAIT, in an open transaction",
+                "queue": "in the server",
+                "lease": "none; the server ends a session that is silent for a lease, in whole"
+                " seconds (wait_timeout, idle_transaction_timeout)"
+                if idle
+                else "none: a session that is silent holds for ever",
+                "renewal": "any answer of the session; the client asks every 300 ms or more often",
+                "token enforcement": "a number from a sequence, drawn once the lock is held"
+                if tokens
+                else "none: these locks have no token",
+                "timeout": "a session that is silent for 1 s is closed by the client; waits are"
+                " counted in whole seconds by the server",
+                "retry": "none; the next attempt opens a session",
+                "consequence": "the server lets the next one in before a holder that is stopped or"
+                " cut off can know; only the resource can stop it then",
+                "clock assumptions": "none for exclusion",
+                "evidence": "innodb_flush_log_at_trx_commit 1; locks live in memory and end with"
+                " the server",
+            },
+        )
+
+    def command(
+        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
+    ) -> Command:
+        """The same on every node; clients use the first."""
+        data = place.run_dir / "data" / node.name
+        data.mkdir(parents=True, exist_ok=True)
+        config = json.dumps({"data": str(data), "address": node.address})
+        return Command(
+            argv=(node.python, "-S", "-m", MODULE, "--config", config),
+            log=place.run_dir / "logs" / node.name / "mariadb.log",
+            prelude=MODULE,
+        )
+
+    def precheck(self) -> str | None:
+        """Why this machine cannot start it outside a container; None if it can."""
+        if binary("mariadbd") is None or binary("mariadb-install-db") is None:
+            return "mariadbd is not installed; install mariadb-server, or use --backend docker"
+        return None
+
+    async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
+        """Whether the server greets us by its protocol, after 4 bytes of length and number."""
+        try:
+            async with asyncio.timeout(READY_WITHIN_S):
+                reader, writer = await asyncio.open_connection(node.address, PORT)
+                greeting = await reader.readexactly(5)
+                writer.close()
+        except (OSError, EOFError, TimeoutError):
+            return False
+        return greeting[4] == PROTOCOL
+
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+        """The one server that clients use."""
+        return servers[0].name
+
+
+SYSTEM = MariaRow()

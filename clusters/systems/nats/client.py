@@ -1,0 +1,206 @@
+"""A lock as a key of a JetStream bucket, through unmodified nats-py; the bucket's age is the lease.
+
+To acquire is to create the key, to renew is to write it again on the condition that our write is
+still its newest, to release is to delete it on the same condition. A revision is the number of a
+write in the bucket's log, so that of the creation is the token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+import nats
+import nats.errors
+import nats.js.errors
+from nats.js.api import StorageType
+
+from holdfast.clusters.systems.nats import BUCKET, PORT
+from holdfast.harness.core.clock import SECOND, now_ns
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import CLIENT, ClientSetup
+from holdfast.harness.core.seeds import stream
+
+ANSWER_S = 1.0
+OPEN_S = 45.0
+"""for the bucket; a client that is started again may have to wait for an election"""
+POLL_S = (0.01, 0.05)
+"""between two polls, drawn evenly"""
+PAUSE_S = 0.2
+WRONG_SEQUENCE = (10071, 10164)
+"""The server's numbers for: this write is not the newest of its key."""
+
+MEANING: tuple[tuple[type[Exception], Status], ...] = (
+    (nats.js.errors.NoStreamResponseError, Status.FAIL),
+    (nats.js.errors.KeyNotFoundError, Status.FAIL),
+    (nats.js.errors.BadRequestError, Status.FAIL),
+    (nats.errors.OutboundBufferLimitError, Status.FAIL),
+    (nats.errors.MaxPayloadError, Status.FAIL),
+    (nats.errors.TimeoutError, Status.INFO),
+    (nats.errors.ConnectionClosedError, Status.INFO),
+    (nats.js.errors.ServiceUnavailableError, Status.INFO),
+)
+"""Error -> what it says of a write. What is not here is INFO. While a connection is away the
+library keeps writes and sends them later, so a write that was given up may still take effect."""
+
+
+class NatsLock:
+    """A LockClient with one connection to whichever server answers; `client` makes one."""
+
+    wire = CLIENT
+
+    def __init__(self, setup: ClientSetup) -> None:
+        self._setup = setup
+        self._rng = stream(setup.seed, "nats polls", setup.process)
+        self._nats: Any = None
+        self._bucket: Any = None
+        self._newest: dict[int, int] = {}
+        """attempt -> the revision of its last write that was answered"""
+
+    async def open(self) -> None:
+        """Connects, and makes the bucket where it is not there. TimeoutError after a while."""
+        async with asyncio.timeout(OPEN_S):
+            self._nats = await nats.connect(
+                [f"nats://{address}:{PORT}" for _, address in self._setup.servers],
+                connect_timeout=ANSWER_S,
+                reconnect_time_wait=PAUSE_S,
+                max_reconnect_attempts=-1,
+                ping_interval=1,
+                max_outstanding_pings=2,
+                error_cb=_quiet,
+            )
+            while self._bucket is None:
+                try:
+                    self._bucket = await self._nats.jetstream(timeout=ANSWER_S).create_key_value(
+                        bucket=BUCKET,
+                        history=1,
+                        ttl=self._setup.lease_ns / SECOND,
+                        storage=StorageType.FILE,
+                        replicas=len(self._setup.servers),
+                    )
+                except nats.errors.Error:
+                    await asyncio.sleep(PAUSE_S)
+
+    async def acquire(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
+    ) -> Answer:
+        """Polls until the key could be created or the wait is over. The lease is the bucket's."""
+        if mode is not Mode.EXCLUSIVE:
+            return Answer(outcome=Status.FAIL, error="this lock is never shared")
+        deadline = now_ns() + wait_ns
+        while True:
+            answer = await self._create(lock, attempt)
+            pause_s = self._rng.uniform(*POLL_S)
+            over = wait_ns >= 0 and now_ns() + int(pause_s * SECOND) >= deadline
+            if answer.outcome is not Status.FAIL or over:
+                return answer
+            if not answer.error:
+                self._setup.tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
+            await asyncio.sleep(pause_s)
+
+    async def _create(self, lock: str, attempt: int) -> Answer:
+        try:
+            revision = await _heard(self._bucket.create(lock, str(attempt).encode()))
+        except nats.js.errors.KeyWrongLastSequenceError:
+            return Answer(outcome=Status.FAIL)
+        except (nats.errors.Error, OSError) as error:
+            return _answer(error)
+        self._newest[attempt] = revision
+        return Answer(outcome=Status.OK, token=revision, ttl_ns=self._setup.lease_ns)
+
+    async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
+        """Writes the key again: ok says that nobody else has, and that it was always there."""
+        value = str(grant.attempt).encode()
+
+        async def write(revision: int) -> None:
+            written = self._bucket.update(grant.lock, value, revision)
+            self._newest[grant.attempt] = await _heard(written)
+
+        answer = await self._if_ours(grant, write)
+        if answer.outcome is not Status.OK:
+            return answer
+        return Answer(outcome=Status.OK, ttl_ns=self._setup.lease_ns)
+
+    async def release(self, grant: Grant) -> Answer:
+        """Deletes the key on the same condition."""
+
+        async def delete(revision: int) -> None:
+            await _heard(self._bucket.delete(grant.lock, last=revision))
+
+        answer = await self._if_ours(grant, delete)
+        self._newest.pop(grant.attempt, None)
+        return answer
+
+    async def _if_ours(self, grant: Grant, write: Any) -> Answer:
+        """Writes over our newest revision. One that nobody answered may be newer: it is looked up.
+
+        No other attempt writes our value, and none of our writes creates a key anew; so a key that
+        has our value has had it since the grant.
+        """
+        revision = self._newest.get(grant.attempt, 0)
+        for _ in range(2):
+            if not revision:
+                break
+            try:
+                await write(revision)
+                return Answer(outcome=Status.OK)
+            except nats.js.errors.APIError as error:
+                if not _is_late(error):
+                    return _answer(error)
+            except (nats.errors.Error, OSError) as error:
+                return _answer(error)
+            try:
+                entry = await _heard(self._bucket.get(grant.lock))
+            except (nats.js.errors.KeyNotFoundError, nats.js.errors.KeyDeletedError):
+                break
+            except (nats.errors.Error, OSError) as error:
+                return Answer(outcome=Status.INFO, error=_said(error))
+            ours = entry.value == str(grant.attempt).encode()
+            revision = entry.revision if ours and entry.revision > revision else 0
+        return Answer(outcome=Status.NOT_OWNER, error="a newer write, or none")
+
+    async def close(self) -> None:
+        """Lets the connection go; keys age by themselves."""
+        if self._nats is not None:
+            await self._nats.close()
+
+
+async def _heard(asked: Awaitable[Any]) -> Any:
+    """What the library answers. CancelledError if the caller was cancelled meanwhile.
+
+    The library waits by `asyncio.wait_for`, which before Python 3.12 drops a cancellation that
+    comes together with the answer.
+    """
+    try:
+        return await asked
+    finally:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError
+
+
+async def _quiet(error: Exception) -> None:
+    """The library prints what went wrong in the background; calls tell what it came to."""
+
+
+def _is_late(error: Exception) -> bool:
+    """Whether a write was refused because there is a newer one, or none any more."""
+    if isinstance(error, nats.js.errors.KeyWrongLastSequenceError):
+        return True
+    return getattr(error, "err_code", None) in WRONG_SEQUENCE
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _answer(error: Exception) -> Answer:
+    """What the table says of an error."""
+    outcome = next((meaning for kind, meaning in MEANING if isinstance(error, kind)), Status.INFO)
+    return Answer(outcome=outcome, error=_said(error))
+
+
+def client(setup: ClientSetup) -> NatsLock:
+    """A client of all servers."""
+    return NatsLock(setup)

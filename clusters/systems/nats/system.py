@@ -1,0 +1,159 @@
+"""A lock in a NATS key-value bucket as the driver sees it: how a server starts, who leads.
+
+Promises: exclusion while clocks keep time, ordered tokens, ownership, progress; with a resource
+    that checks tokens, no stale write.
+Does not promise: exclusion where a server's wall clock steps, for keys age by it; any notice of a
+    loss.
+Tested with: Debian's nats-server 2.9.10 and nats-py 2.16.0. One server kept its promises; three of
+    this version do not (nats-server#4320, `holdfast list findings`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.clusters.systems.nats import BUCKET, PEER_PORT, PORT, STATUS_PORT
+from holdfast.clusters.systems.options import choose
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
+
+BINARY = "nats-server"
+STATUS_S = 0.5
+LOOPBACK = "127."
+KEPT = ("partition", "pause", "kill")
+SAFE = ("mutual-exclusion", "no-stale-write", "no-lost-update", "token-order", "ownership")
+LIVE = ("deadlock-freedom", "orphan-freedom")
+SHEET = {
+    "owner identity": "a value unique to the attempt, and the revision of its newest write",
+    "acquisition": "a write on the condition that the key has none, or was deleted; polled every"
+    " 10 to 50 ms",
+    "lease": "the age limit of the whole bucket, counted from the newest write of a key on the wall"
+    " clock of each server; so all locks have one lease",
+    "renewal": "a write on the condition that ours is the newest",
+    "token enforcement": "the revision of the creation, its number in the bucket's log",
+    "timeout": "1 s per request; a write without an answer is unknown",
+    "retry": "none; a renewal after an unknown one looks up which of ours is the newest",
+    "consequence": "a holder that stops for longer than its lease is replaced and not told",
+    "clock assumptions": "the wall clocks of servers do not step",
+    "evidence": "writes go to a file and are not synced one by one: a process may die, the machine"
+    " may not",
+}
+
+
+class NatsKv:
+    """A System; `SYSTEM` is the one."""
+
+    client = "holdfast.clusters.systems.nats.client:client"
+    libraries: Sequence[str] = ("nats-py==2.16.0",)
+    ports: Sequence[int] = (PORT, PEER_PORT, STATUS_PORT)
+
+    def promises(self, options: Mapping[str, str]) -> Promises:
+        """Everything but under clock steps. Raises UsageError: it has no options."""
+        choose("nats-kv", options, {})
+        return Promises(
+            purpose="correctness",
+            bound="lease",
+            renew_proves=True,
+            release_proves=True,
+            release_once=True,
+            slip_ns=10 * MILLISECOND,
+            drift_ppm=1000,
+            tokens="ordered",
+            tokens_unique=True,
+            order="racing",
+            notice_ns=0,
+            recovery_ns=10 * SECOND,
+            keeps={**dict.fromkeys((*SAFE, *LIVE), KEPT), "no-hung-request": ("any",)},
+            sheet=SHEET,
+        )
+
+    def command(
+        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
+    ) -> Command:
+        """One server; its data is data/<node> in the run's folder."""
+        if len(servers) > 1 and node.address.startswith(LOOPBACK):
+            raise EnvironmentFailed(
+                "nats-kv: its servers must reach each other under the same addresses, which proxies"
+                " on loopback cannot give; use --backend docker, or --nodes 1"
+            )
+        data = place.run_dir / "data" / node.name
+        data.mkdir(parents=True, exist_ok=True)
+        config = data / "nats.conf"
+        # The file's grammar takes JSON as it is.
+        config.write_text(json.dumps(_config(node, servers, str(data / "jetstream"))) + "\n")
+        argv = (BINARY, "-c", str(config))
+        return Command(argv=argv, log=place.run_dir / "logs" / node.name / "nats.log")
+
+    def precheck(self) -> str | None:
+        """Why this machine cannot start it outside a container; None if it can."""
+        if shutil.which(BINARY) is None:
+            return f"{BINARY} is not installed; install it, or use --backend docker"
+        return None
+
+    async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
+        """Whether the server says that its store is up, and in a cluster that it knows a leader."""
+        said = await asked(node.address, "/healthz")
+        return said is not None and said.get("status") == "ok"
+
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+        """Who leads the bucket, as most of those who answer say; None if nobody knows."""
+        if len(servers) == 1:
+            return servers[0].name
+        told = await asyncio.gather(
+            *(asked(server.address, "/jsz?accounts=true&streams=true") for server in servers)
+        )
+        names = [leader for said in told if said is not None and (leader := _leader(said))]
+        return max(sorted(set(names)), key=names.count, default=None)
+
+
+async def asked(address: str, path: str) -> dict[str, Any] | None:
+    """What a server says of itself; None if it does not answer in time."""
+    try:
+        async with asyncio.timeout(STATUS_S):
+            reader, writer = await asyncio.open_connection(address, STATUS_PORT)
+            try:
+                writer.write(f"GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n".encode())
+                answer = await reader.read()
+            finally:
+                writer.close()
+    except (OSError, TimeoutError):
+        return None
+    try:
+        said = json.loads(answer.partition(b"\r\n\r\n")[2])
+    except ValueError:
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _leader(said: Mapping[str, Any]) -> str:
+    """The leader of the bucket's log as one server knows it, "" if it does not."""
+    for account in said.get("account_details") or ():
+        for log in account.get("stream_detail") or ():
+            if log.get("name") == f"KV_{BUCKET}":
+                return str((log.get("cluster") or {}).get("leader", ""))
+    return ""
+
+
+def _config(node: Node, servers: Sequence[Node], store: str) -> dict[str, Any]:
+    table: dict[str, Any] = {
+        "server_name": node.name,
+        "listen": f"{node.address}:{PORT}",
+        "http": f"{node.address}:{STATUS_PORT}",
+        "jetstream": {"store_dir": store, "max_memory_store": 1 << 26, "max_file_store": 1 << 28},
+    }
+    if len(servers) > 1:
+        table["cluster"] = {
+            "name": "holdfast",
+            "listen": f"{node.address}:{PEER_PORT}",
+            "routes": [f"nats-route://{other.address}:{PEER_PORT}" for other in servers],
+        }
+    return table
+
+
+SYSTEM = NatsKv()

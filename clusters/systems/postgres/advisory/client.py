@@ -1,0 +1,77 @@
+"""Advisory locks of PostgreSQL: a number that one session, or one transaction, can hold."""
+
+from __future__ import annotations
+
+from holdfast.clusters.systems.database_client import ASK_S, Session, SessionClient, first
+from holdfast.clusters.systems.postgres.session import NEXT_TOKEN, connect
+from holdfast.harness.core.ports import ClientSetup
+
+KEY = "hashtextextended(%s, 0)"
+
+
+class SessionScope:
+    """`pg_advisory_lock`: held until it is unlocked or the session ends. A `Lock`."""
+
+    next_token = NEXT_TOKEN
+
+    async def open(self, address: str, idle_ms: int) -> Session:
+        """As `Lock`."""
+        return await connect(address, idle_ms)
+
+    async def prepare(self, session: Session, lock: str) -> None:
+        """The longest wait is a setting of the session, made with the question itself."""
+
+    async def take(self, session: Session, lock: str, wait_ms: int, within_s: float | None) -> bool:
+        """As `Lock`. A wait that is over raises Failed."""
+        if wait_ms == 0:
+            words = f"select pg_try_advisory_lock({KEY})"
+            return first(await session.ask(words, lock, within_s=within_s))
+        await session.ask(
+            "select set_config('lock_timeout', %s, false)", str(max(0, wait_ms)), within_s=ASK_S
+        )
+        await session.ask(f"select pg_advisory_lock({KEY})", lock, within_s=within_s)
+        return True
+
+    async def give_back(self, session: Session, lock: str) -> bool:
+        """As `Lock`."""
+        words = f"select pg_advisory_unlock({KEY})"
+        return first(await session.ask(words, lock, within_s=ASK_S))
+
+
+class TransactionScope:
+    """`pg_advisory_xact_lock`: held until its transaction ends. A `Lock`."""
+
+    next_token = NEXT_TOKEN
+
+    async def open(self, address: str, idle_ms: int) -> Session:
+        """As `Lock`."""
+        return await connect(address, idle_ms)
+
+    async def prepare(self, session: Session, lock: str) -> None:
+        """Begins the transaction that is to hold it."""
+        await session.ask("begin", within_s=ASK_S)
+
+    async def take(self, session: Session, lock: str, wait_ms: int, within_s: float | None) -> bool:
+        """As `Lock`. A wait that is over raises Failed."""
+        if wait_ms == 0:
+            words = f"select pg_try_advisory_xact_lock({KEY})"
+            if first(await session.ask(words, lock, within_s=within_s)):
+                return True
+            await session.ask("rollback", within_s=ASK_S)
+            return False
+        await session.ask(
+            "select set_config('lock_timeout', %s, true)", str(max(0, wait_ms)), within_s=ASK_S
+        )
+        await session.ask(f"select pg_advisory_xact_lock({KEY})", lock, within_s=within_s)
+        return True
+
+    async def give_back(self, session: Session, lock: str) -> bool:
+        """As `Lock`: the transaction commits."""
+        await session.ask("commit", within_s=ASK_S)
+        return True
+
+
+def client(setup: ClientSetup) -> SessionClient:
+    """The client of one worker; nothing is opened yet."""
+    by_session = setup.options.get("scope", "session") == "session"
+    return SessionClient(setup, SessionScope() if by_session else TransactionScope())

@@ -1,0 +1,46 @@
+"""Row locks of PostgreSQL: a transaction that has selected a row for update is its owner."""
+
+from __future__ import annotations
+
+from holdfast.clusters.systems.database_client import ASK_S, Session, SessionClient
+from holdfast.clusters.systems.postgres.session import NEXT_TOKEN, connect
+from holdfast.harness.core.ports import ClientSetup
+
+ROW = "select name from locks where name = %s for update"
+
+
+class RowLock:
+    """A `Lock`: begin, select for update; commit gives it back."""
+
+    next_token = NEXT_TOKEN
+
+    async def open(self, address: str, idle_ms: int) -> Session:
+        """As `Lock`."""
+        return await connect(address, idle_ms)
+
+    async def prepare(self, session: Session, lock: str) -> None:
+        """The row has to be there, for one that is not there locks nothing."""
+        words = "insert into locks values (%s) on conflict do nothing"
+        await session.ask(words, lock, within_s=ASK_S)
+        await session.ask("begin", within_s=ASK_S)
+
+    async def take(self, session: Session, lock: str, wait_ms: int, within_s: float | None) -> bool:
+        """As `Lock`. A wait that is over, and a try in vain, raise Failed."""
+        if wait_ms == 0:
+            await session.ask(f"{ROW} nowait", lock, within_s=within_s)
+            return True
+        await session.ask(
+            "select set_config('lock_timeout', %s, true)", str(max(0, wait_ms)), within_s=ASK_S
+        )
+        await session.ask(ROW, lock, within_s=within_s)
+        return True
+
+    async def give_back(self, session: Session, lock: str) -> bool:
+        """As `Lock`: the transaction commits."""
+        await session.ask("commit", within_s=ASK_S)
+        return True
+
+
+def client(setup: ClientSetup) -> SessionClient:
+    """The client of one worker; nothing is opened yet."""
+    return SessionClient(setup, RowLock())

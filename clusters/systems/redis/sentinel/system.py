@@ -1,0 +1,139 @@
+"""Redis with failover as the driver sees it: what a replica that lags behind can promise.
+
+Promises: that the lock can be had again after a failover
+Does not promise: exclusion under any fault, for the new primary may not know the last grants, and
+the old one goes on granting until it is reached
+Tested with: Debian's redis-server 7.0 as primary, replica and three sentinels, and redis-py 8.1.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.redis import PORT as DATA_PORT
+from holdfast.clusters.systems.redis.sentinel import DATA, GROUP, PORT
+from holdfast.clusters.systems.redis.server import BINARY, missing, said
+from holdfast.clusters.systems.redis.system import LIBRARIES
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
+
+OPTIONS = {"persistence": ("always", "none")}
+PERSISTENCE = {
+    "always": ("appendonly yes", "appendfsync always"),
+    "none": ('save ""', "appendonly no"),
+}
+DOWN_MS, FAILOVER_MS = 1000, 3000
+REACHED = ("partition", "pause", "kill")
+LEAST = len(DATA) + 1
+
+
+class RedisSentinel:
+    """A System; `SYSTEM` is the one."""
+
+    client = "holdfast.clusters.systems.redis.sentinel.client:client"
+    libraries: Sequence[str] = LIBRARIES
+    ports: Sequence[int] = (DATA_PORT, PORT)
+
+    def promises(self, options: Mapping[str, str]) -> Promises:
+        """Little under faults, whatever is synced. Raises UsageError."""
+        persistence = choose("redis-sentinel", options, OPTIONS)["persistence"]
+        return Promises(
+            purpose="efficiency",
+            bound="lease",
+            renew_proves=True,
+            release_proves=True,
+            release_once=True,
+            slip_ns=5 * MILLISECOND,
+            drift_ppm=1000,
+            tokens="none",
+            tokens_unique=False,
+            order="racing",
+            notice_ns=0,
+            recovery_ns=15 * SECOND,
+            keeps={
+                "mutual-exclusion": (),
+                "ownership": (),
+                "deadlock-freedom": REACHED,
+                "orphan-freedom": REACHED,
+                "no-hung-request": ("any",),
+            },
+            sheet={
+                "owner identity": "a value unique to the attempt",
+                "acquisition": "SET NX PX on the primary, polled every 2 to 12 ms",
+                "lease": "the key's time to live, on the primary's wall clock",
+                "renewal": "compare-and-PEXPIRE in a script",
+                "token enforcement": "none: a plain Redis lock has no token",
+                "timeout": "1 s per command; a command without an answer is unknown",
+                "retry": "none inside the library (switched off), polls by the adapter",
+                "consequence": "replication is asynchronous: a promoted replica may not know the"
+                " last grants, and a primary that is cut off grants until it hears of the other",
+                "clock assumptions": "no server's wall clock steps",
+                "evidence": f"persistence: {persistence}; a primary counts as down after"
+                f" {DOWN_MS} ms; failover timeout {FAILOVER_MS} ms",
+            },
+        )
+
+    def command(
+        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
+    ) -> Command:
+        """Primary, replica or sentinel, by the node's name; later by what its file has become."""
+        if len(servers) < LEAST:
+            raise EnvironmentFailed(f"redis-sentinel needs at least {LEAST} nodes (--nodes 5)")
+        data = place.run_dir / "data" / node.name
+        data.mkdir(parents=True, exist_ok=True)
+        file = data / "redis.conf"
+        if not file.exists():
+            persistence = choose("redis-sentinel", options, OPTIONS)["persistence"]
+            file.write_text("\n".join(settings(node, servers, data, persistence)) + "\n")
+        role = () if node.name in DATA else ("--sentinel",)
+        log = place.run_dir / "logs" / node.name / "redis.log"
+        return Command(argv=(BINARY, str(file), *role), log=log)
+
+    def precheck(self) -> str | None:
+        """Why this machine cannot start it outside a container; None if it can."""
+        return missing()
+
+    async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
+        """Whether a server answers, a replica has its copy, a sentinel knows enough others."""
+        if node.name == DATA[0]:
+            return await said(node.address, DATA_PORT, "PING") == ["PONG"]
+        if node.name in DATA:
+            told = await said(node.address, DATA_PORT, "INFO", "replication")
+            return told is not None and "master_link_status:up" in told[0]
+        return await said(node.address, PORT, "SENTINEL", "CKQUORUM", GROUP) is not None
+
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+        """Whom the first sentinel that answers names as primary."""
+        names = {server.address: server.name for server in servers}
+        for server in servers[len(DATA) :]:
+            words = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", GROUP)
+            named = await said(server.address, PORT, *words)
+            if named:
+                return names.get(named[0])
+        return None
+
+
+def settings(node: Node, servers: Sequence[Node], data: Path, persistence: str) -> Sequence[str]:
+    """The lines of a node's first file; sentinels rewrite it when roles change."""
+    primary = servers[0].address
+    shared = [f"bind {node.address}", f"dir {data}", "protected-mode no", "daemonize no"]
+    if node.name in DATA:
+        replica = [f"replicaof {primary} {DATA_PORT}"] if node.name != DATA[0] else []
+        copies = [f"port {DATA_PORT}", "repl-diskless-sync-delay 0", *replica]
+        return [*shared, *PERSISTENCE[persistence], *copies]
+    quorum = (len(servers) - len(DATA)) // 2 + 1
+    return [
+        *shared,
+        f"port {PORT}",
+        f"sentinel monitor {GROUP} {primary} {DATA_PORT} {quorum}",
+        *(f"sentinel known-replica {GROUP} {other.address} {DATA_PORT}" for other in servers[1:2]),
+        f"sentinel down-after-milliseconds {GROUP} {DOWN_MS}",
+        f"sentinel failover-timeout {GROUP} {FAILOVER_MS}",
+    ]
+
+
+SYSTEM = RedisSentinel()

@@ -1,0 +1,67 @@
+"""What the words of the service and of the harness mean to each other, for the client."""
+
+from __future__ import annotations
+
+from holdfast.clusters.systems.reference.wire.frames import Frame
+from holdfast.harness.core.operations import NO_TOKEN, PLAIN, Answer, Status, Terms
+from holdfast.harness.core.ports import Queried
+
+MEANING: dict[str, Status] = {
+    "granted": Status.OK,
+    "renewed": Status.OK,
+    "released": Status.OK,
+    "in-force": Status.OK,
+    "forced": Status.OK,
+    "not-in-force": Status.FAIL,
+    "held": Status.FAIL,
+    "changed": Status.FAIL,
+    "deadlock": Status.FAIL,
+    "timed-out": Status.FAIL,
+    "cancelled": Status.FAIL,
+    "dropped": Status.FAIL,
+    "session-ended": Status.FAIL,
+    "never-sent": Status.FAIL,
+    "bad-request": Status.FAIL,
+    "too-many-requests": Status.FAIL,
+    "not-holder": Status.NOT_OWNER,
+}
+"""What the service says -> what it means. All else ("unanswered", "stale" ...) is INFO."""
+
+
+def meant(answer: Frame) -> Answer:
+    """The answer of the service as the harness knows answers."""
+    word = str(answer["is"])
+    outcome = MEANING.get(word, Status.INFO)
+    detail = answer.get("reason") or answer.get("why") or answer.get("newest")
+    return Answer(
+        outcome=outcome,
+        token=answer.get("token", NO_TOKEN) if outcome is Status.OK else NO_TOKEN,
+        ttl_ns=answer.get("ttl_ns", 0) if outcome is Status.OK else 0,
+        error="" if outcome is Status.OK else f"{word}: {detail}" if detail else word,
+    )
+
+
+def described(answer: Frame, *, leases: bool) -> Queried:
+    """What the service says of who holds. leases: a hold has one of its own, not its session's."""
+    if answer["is"] not in ("free", "held-by"):
+        return Queried(outcome=Status.INFO, error=str(answer["is"]))
+    return Queried(
+        outcome=Status.OK,
+        token=answer.get("token", NO_TOKEN),
+        renewals=answer.get("renewals", 0),
+        place=answer["place"],
+        owner=answer.get("owner", ""),
+        metadata=answer.get("metadata", ""),
+        held_ns=answer.get("held_ns"),
+        left_ns=answer.get("left_ns") if leases else None,
+    )
+
+
+def said(terms: Terms) -> Frame:
+    """The part of an acquire that says on what terms: what is not plain, nothing if all is."""
+    if terms is PLAIN:
+        return {}
+    names = Terms.__dataclass_fields__
+    given = {name: getattr(terms, name) for name in names}
+    unlike = {n: int(v) if n == "mode" else v for n, v in given.items() if v != getattr(PLAIN, n)}
+    return {"terms": unlike} if unlike else {}

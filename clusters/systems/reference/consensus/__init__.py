@@ -1,0 +1,1 @@
+"""Replication of the lock service's log, after Raft."""

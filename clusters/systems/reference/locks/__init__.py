@@ -1,0 +1,1 @@
+"""The lock state machine: holds, waiters, sessions, deadlocks, tokens."""

@@ -1,0 +1,36 @@
+"""Why holds ended, remembered so that a holder who was away can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from holdfast.clusters.systems.reference.locks.state import MAX_ENDED, Hold
+
+
+class Endings:
+    """The latest ends of holds, each by lock, token and attempt."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int, int], str] = {}
+
+    def note(self, hold: Hold, reason: str) -> None:
+        """Remembers the end of a hold; the oldest one is forgotten for it."""
+        self._known[hold.lock, hold.token, hold.attempt] = reason
+        if len(self._known) > MAX_ENDED:
+            del self._known[next(iter(self._known))]
+
+    def why(self, lock: str, token: int, attempt: int) -> str:
+        """Why it ended, "unknown" if that is too long ago or it never was."""
+        return self._known.get((lock, token, attempt), "unknown")
+
+    def dump(self) -> list[Any]:
+        """As JSON."""
+        return [[*hold, why] for hold, why in self._known.items()]
+
+    @classmethod
+    def load(cls, state: Iterable[Any]) -> Endings:
+        """The endings of a dump."""
+        found = cls()
+        found._known = {(lock, token, n): why for lock, token, n, why in state}
+        return found

@@ -1,0 +1,69 @@
+"""The planted bugs of the service's client: a lock is its client as much as its servers.
+
+The front door's table says of each what it breaks. None of this is loaded unless a run asks for it.
+"""
+
+from __future__ import annotations
+
+from holdfast.clusters.systems.reference.client.lock_client import ReferenceClient
+from holdfast.clusters.systems.reference.client.session import UNANSWERED
+from holdfast.clusters.systems.reference.wire.frames import Frame
+from holdfast.harness.core.operations import Answer, Grant, Status, Terms
+from holdfast.harness.core.ports import ClientSetup
+
+
+class SilentRenewal(ReferenceClient):
+    """Renews a hold once; from then on it only says so."""
+
+    def __init__(self, setup: ClientSetup) -> None:
+        super().__init__(setup)
+        self._renewals: dict[int, int] = {}
+
+    async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
+        """As `LockClient`."""
+        seen = self._renewals[grant.attempt] = self._renewals.get(grant.attempt, 0) + 1
+        if seen > 1:
+            return Answer(outcome=Status.OK, token=grant.token, ttl_ns=ttl_ns)
+        return await super().renew(grant, ttl_ns=ttl_ns)
+
+
+class DeafWaiter(ReferenceClient):
+    """Waits for word of its turn, and neither asks nor looks at the time."""
+
+    def _decide(self, seq: int, answer: Frame) -> None:
+        if answer is not UNANSWERED:
+            super()._decide(seq, answer)
+
+    def _on_wait_state(self, seq: int, state: Frame, asked_s: float) -> None:
+        """Does not ask, so it learns nothing."""
+
+
+class CountedFromAnswer(ReferenceClient):
+    """Counts what its session is promised from the answer, and not from when it asked."""
+
+    def _alive(self, ttl_ns: int, sent_s: float) -> None:
+        super()._alive(ttl_ns, self._talk.time())
+
+
+class UnreadAnswer(ReferenceClient):
+    """Waits for an answer, and takes every one for a yes."""
+
+    async def acquire_on(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, terms: Terms
+    ) -> Answer:
+        """As `TermsLockClient`."""
+        answer = await super().acquire_on(
+            lock, attempt=attempt, ttl_ns=ttl_ns, wait_ns=wait_ns, terms=terms
+        )
+        if answer.outcome is not Status.FAIL:
+            return answer
+        return Answer(outcome=Status.OK, token=answer.token, ttl_ns=ttl_ns)
+
+
+CLIENTS: dict[str, type[ReferenceClient]] = {
+    "silent-renewal": SilentRenewal,
+    "deaf-waiter": DeafWaiter,
+    "unread-answer": UnreadAnswer,
+    "counted-from-answer": CountedFromAnswer,
+}
+"""name -> the client with that bug"""

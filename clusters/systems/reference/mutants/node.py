@@ -1,0 +1,218 @@
+"""The planted bugs of the service: each is the node with one thing done wrong, and no more.
+
+The front door's table says of each what it breaks. None of this is loaded unless a run asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from holdfast.clusters.systems.reference.consensus.messages import AskVote, Ballot, Save, Tail
+from holdfast.clusters.systems.reference.consensus.raft import Consensus, Effects
+from holdfast.clusters.systems.reference.locks.hold_age import Ages
+from holdfast.clusters.systems.reference.locks.state import Event, Hold, Lock, Started
+from holdfast.clusters.systems.reference.locks.state_machine import Locks
+from holdfast.clusters.systems.reference.locks.tokens import Tokens
+from holdfast.clusters.systems.reference.mutants.lock_api import LOCKS
+from holdfast.clusters.systems.reference.mutants.request_identity import ASKING
+from holdfast.clusters.systems.reference.mutants.sessions import CLOCKS, ENDINGS
+from holdfast.clusters.systems.reference.service.node import LockNode, expiry, hold_name
+from holdfast.clusters.systems.reference.service.timers import Timers
+
+# The locks
+
+
+class ReleaseByLock(Locks):
+    """Asks only for the name of the lock."""
+
+    def held(self, command: Mapping[str, Any]) -> Hold | None:
+        lock = self.locks.get(command["lock"])
+        return lock.holds[0] if lock and lock.holds else None
+
+
+class LostWakeUp(Locks):
+    """Grants to the next in the queue after a release only."""
+
+    def end(self, index: int, hold: Hold, reason: str) -> None:
+        if reason != "expired":
+            super().end(index, hold, reason)
+            return
+        lock = self.locks[hold.lock]
+        queue, lock.queue = lock.queue, []
+        super().end(index, hold, reason)
+        if queue:
+            self.locks[hold.lock] = Lock(queue=queue)
+
+
+class TokenReset(Locks):
+    """Leaves the counter of tokens out of what it restores."""
+
+    @classmethod
+    def load(cls, state: Mapping[str, Any]) -> Locks:
+        locks = super().load(state)
+        locks.tokens = Tokens()
+        return locks
+
+
+class ForgottenHolder(Locks):
+    """Leaves the holders out of what it restores."""
+
+    @classmethod
+    def load(cls, state: Mapping[str, Any]) -> Locks:
+        locks = super().load(state)
+        locks.locks = {name: lock for name, lock in locks.locks.items() if lock.queue}
+        for lock in locks.locks.values():
+            lock.holds.clear()
+        return locks
+
+
+# Agreement
+
+
+class LoneCommit(Consensus):
+    """Takes what it has appended itself for committed."""
+
+    def _advance(self) -> None:
+        self.commit = self.log.last
+
+
+class BlindVote(Consensus):
+    """Believes every candidate that its log is as good."""
+
+    def _on_ask_vote(self, now_ns: int, ask: AskVote) -> None:
+        last = self.log.last
+        longest = replace(ask, last_index=max(ask.last_index, last), last_term=1 << 40)
+        super()._on_ask_vote(now_ns, longest)
+
+
+class UnsavedVote(Consensus):
+    """Does not write down for whom it votes, and in which term."""
+
+    def take(self, now_ns: int) -> Effects:
+        effects = super().take(now_ns)
+        return replace(effects, saves=tuple(s for s in effects.saves if not isinstance(s, Ballot)))
+
+
+class SmallQuorum(Consensus):
+    """Counts a majority of the members that there were before the last two came."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.quorum = (len(self.peers) - 1) // 2 + 1
+
+
+LATE_NS = 1_000_000_000
+
+
+class LateDisk(Consensus):
+    """Acknowledges entries at once and writes them to disk together, once a second."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._late: tuple[Save, ...] = ()
+        self._since_ns = 0
+
+    def take(self, now_ns: int) -> Effects:
+        effects = super().take(now_ns)
+        if not self._late:
+            self._since_ns = now_ns
+        saves = (*self._late, *effects.saves)
+        waits = now_ns - self._since_ns < LATE_NS and all(isinstance(s, Tail) for s in saves)
+        self._late, saves = (saves, ()) if waits else ((), saves)
+        return Effects(saves=saves, sends=effects.sends, ready=effects.ready)
+
+
+# The leader's clocks and connections
+
+
+class EarlyExpiry(LockNode):
+    """Sets the timer of a lease a fifth too early."""
+
+    def _on_event(self, now_ns: int, event: Event) -> None:
+        super()._on_event(now_ns, event)
+        if isinstance(event, Started):
+            seen = expiry(event.hold)
+            self._timers.set(hold_name(event.hold), now_ns + event.hold.ttl_ns * 4 // 5, seen)
+
+
+class ImpatientLeader(LockNode):
+    """Takes every lease for expired when it begins to lead."""
+
+    def _reign(self, now_ns: int) -> None:
+        super()._reign(now_ns)
+        for lock in self.locks.locks.values():
+            for hold in lock.holds if self.serving else ():
+                self._on_due(expiry(hold))
+
+
+class AgesSinceRenewal(Ages):
+    """Takes every renewal for a grant."""
+
+    def counted(self, hold: Hold, now_ns: int) -> None:
+        super().counted(replace(hold, renewals=0), now_ns)
+
+
+class AgeSinceRenewal(LockNode):
+    """Asked how long somebody has held, tells for how long since the last renewal."""
+
+    ages_type = AgesSinceRenewal
+
+
+class WallClock(LockNode):
+    """Counts leases, waits and sessions on the clock that shows the time of day."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._timers = WallTimers(self)
+
+    def ahead_ns(self) -> int:
+        """By how much the wall clock is ahead of the monotonic one."""
+        return self.clocks["wall"]() - self.clocks["monotonic"]()
+
+
+class WallTimers(Timers):
+    """Deadlines on the wall clock, for who gives and takes them on the monotonic one."""
+
+    def __init__(self, node: WallClock) -> None:
+        super().__init__()
+        self._node = node
+
+    def set(self, name: Hashable, due_ns: int, what: Any) -> None:
+        super().set(name, due_ns + self._node.ahead_ns(), what)
+
+    def due(self, now_ns: int) -> list[Any]:
+        return super().due(now_ns + self._node.ahead_ns())
+
+    def next_ns(self) -> int | None:
+        next_ns = super().next_ns()
+        return None if next_ns is None else next_ns - self._node.ahead_ns()
+
+
+def _locks(kind: type[Locks]) -> type[LockNode]:
+    return type(kind.__name__, (LockNode,), {"locks_type": kind})
+
+
+def _agreeing(kind: type[Consensus]) -> type[LockNode]:
+    return type(kind.__name__, (LockNode,), {"consensus_type": kind})
+
+
+NODES: dict[str, type[LockNode]] = {
+    "release-by-lock": _locks(ReleaseByLock),
+    "lost-wake-up": _locks(LostWakeUp),
+    "token-reset": _locks(TokenReset),
+    "forgotten-holder": _locks(ForgottenHolder),
+    "wall-clock": WallClock,
+    "early-expiry": EarlyExpiry,
+    "impatient-leader": ImpatientLeader,
+    "age-since-renewal": AgeSinceRenewal,
+    "lone-commit": _agreeing(LoneCommit),
+    "blind-vote": _agreeing(BlindVote),
+    "unsaved-vote": _agreeing(UnsavedVote),
+    "small-quorum": _agreeing(SmallQuorum),
+    "late-disk": _agreeing(LateDisk),
+    **{name: _locks(kind) for name, kind in (LOCKS | ASKING | ENDINGS).items()},
+    **CLOCKS,
+}
+"""name -> the node with that bug"""

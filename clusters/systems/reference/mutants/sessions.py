@@ -1,0 +1,214 @@
+"""The planted bugs of leases, waits and sessions that end, each one thing done wrong.
+
+The front door's table says of each what it breaks. None of this is loaded unless a run asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.clusters.systems.reference.locks.state import (
+    Answer,
+    Beat,
+    Event,
+    Hold,
+    Lock,
+    Session,
+    Started,
+    Waiter,
+)
+from holdfast.clusters.systems.reference.locks.state_machine import Handler, Locks
+from holdfast.clusters.systems.reference.service.node import LockNode, expiry
+
+# Leases
+
+
+class Revive(Locks):
+    """Puts a hold that has run out back in force when its renewal comes, whoever holds by now."""
+
+    def __init__(self, *, order: str = "fifo", delays: bool = False) -> None:
+        super().__init__(order=order, delays=delays)
+        self._expired: dict[tuple[str, int, int], Hold] = {}
+
+    def end(self, index: int, hold: Hold, reason: str) -> None:
+        if reason == "expired":
+            self._expired[hold.lock, hold.token, hold.attempt] = hold
+        super().end(index, hold, reason)
+
+    def _renew(self, index: int, command: Mapping[str, Any]) -> Answer:
+        named = (command["lock"], command["token"], command["attempt"])
+        hold = self._expired.pop(named, None)
+        if hold is not None and hold.session in self.sessions:
+            self.locks.setdefault(hold.lock, Lock()).holds.append(hold)
+            self.sessions[hold.session].busy += 1
+        return super()._renew(index, command)
+
+
+class RenewedExpiry(Locks):
+    """Ends a lease that ran out, though it was renewed between the leader's look and now."""
+
+    def apply(self, index: int, command: Mapping[str, Any] | None) -> tuple[Answer, list[Event]]:
+        if command is not None and command["op"] == "expire":
+            hold = self.held(command)
+            command = {**command, "renewal": hold.renewal if hold else -1}
+        return super().apply(index, command)
+
+
+class AnyonesExpiry(Locks):
+    """Ends whatever hold there is by the time the end of an older lease is in the log."""
+
+    def apply(self, index: int, command: Mapping[str, Any] | None) -> tuple[Answer, list[Event]]:
+        if command is not None and command["op"] == "expire":
+            lock = self.locks.get(command["lock"])
+            for hold in lock.holds[:1] if lock else ():
+                named = {"attempt": hold.attempt, "token": hold.token, "renewal": hold.renewal}
+                command = {**command, **named}
+        return super().apply(index, command)
+
+
+class EndlessLease(LockNode):
+    """Never looks whether a lease has run out."""
+
+    def _on_event(self, now_ns: int, event: Event) -> None:
+        if not isinstance(event, Started):
+            super()._on_event(now_ns, event)
+
+
+# Requests and waits
+
+
+class TakenTwice(Locks):
+    """Takes a request that is sent again for a new one."""
+
+    def _once(self, index: int, command: Mapping[str, Any], handler: Handler) -> Answer:
+        session = self.sessions.get(command["session"])
+        known = session.answers.get(command["seq"]) if session else None
+        if session is not None and known is not None and known["is"] == "granted":
+            del session.answers[command["seq"]]
+        return super()._once(index, command, handler)
+
+
+class DeadPredecessor(Locks):
+    """Who waited behind one that left the queue takes the lock for free."""
+
+    def unqueue(self, index: int, session: Session, seqs: list[int], answer: str) -> None:
+        left = [w for w in self.waiters(session.number) if w.seq in seqs]
+        behind = [w for gone in left if (w := self._behind(gone)) is not None and w not in left]
+        super().unqueue(index, session, seqs, answer)
+        for waiter in behind:
+            lock = self.locks.get(waiter.lock, Lock())
+            if waiter in lock.queue:
+                lock.queue.remove(waiter)
+                self._settle(waiter, index)
+
+    def _behind(self, gone: Waiter) -> Waiter | None:
+        queue = self.locks[gone.lock].queue
+        at = queue.index(gone)
+        return queue[at + 1] if at + 1 < len(queue) else None
+
+
+# Sessions
+
+
+class WrongReason(Locks):
+    """Tells whoever an operator has ended that its lease has run out."""
+
+    def end(self, index: int, hold: Hold, reason: str) -> None:
+        super().end(index, hold, "expired" if reason == "revoked" else reason)
+
+
+class Departed(dict[int, Session]):
+    """Sessions, where what is left of one that has ended gets a blank that nobody finds again."""
+
+    def __missing__(self, number: int) -> Session:
+        return Session(number, ttl_ns=0, beat=0)
+
+
+class ZombieWaiter(Locks):
+    """Leaves who waits in the queue when its session ends, and grants it the lock in its turn."""
+
+    def __init__(self, *, order: str = "fifo", delays: bool = False) -> None:
+        super().__init__(order=order, delays=delays)
+        self.sessions = Departed()
+
+    @classmethod
+    def load(cls, state: Mapping[str, Any]) -> Locks:
+        locks = super().load(state)
+        locks.sessions = Departed(locks.sessions)
+        return locks
+
+    def end_session(self, index: int, session: Session, why: str) -> None:
+        stay = self.waiters(session.number)
+        super().end_session(index, session, why)
+        for waiter in stay:
+            lock = self.locks.setdefault(waiter.lock, Lock())
+            if lock.holds:
+                lock.queue.append(waiter)
+
+
+class ForgottenAnswers(Locks):
+    """Leaves what was answered out of what it restores: who asks again asks anew."""
+
+    @classmethod
+    def load(cls, state: Mapping[str, Any]) -> Locks:
+        locks = super().load(state)
+        for session in locks.sessions.values():
+            known = session.answers.items()
+            session.answers = {seq: one for seq, one in known if one["is"] == "queued"}
+        return locks
+
+
+class LingeringHolds(Locks):
+    """Ends a session and leaves its holds in force."""
+
+    def end_session(self, index: int, session: Session, why: str) -> None:
+        waiting = [waiter.seq for waiter in self.waiters(session.number)]
+        self.unqueue(index, session, waiting, "session-ended")
+        self._gone(session)
+
+    def end(self, index: int, hold: Hold, reason: str) -> None:
+        if hold.session in self.sessions:
+            super().end(index, hold, reason)
+
+
+class ShortSession(LockNode):
+    """Promises a session its whole time and ends it after a quarter of it."""
+
+    def _on_event(self, now_ns: int, event: Event) -> None:
+        if isinstance(event, Beat):
+            event = Beat(session=event.session, ttl_ns=event.ttl_ns // 4, beat=event.beat)
+        super()._on_event(now_ns, event)
+
+
+class ConnectionBound(LockNode):
+    """Takes the end of a connection for the end of its client."""
+
+    def _on_left(self, now_ns: int, connection: int) -> None:
+        sessions = [s for s, c in self._connections.items() if c == connection]
+        for lock in self.locks.locks.values():
+            for hold in lock.holds:
+                if hold.session in sessions:
+                    self._on_due(expiry(hold))
+        super()._on_left(now_ns, connection)
+
+
+ENDINGS: dict[str, type[Locks]] = {
+    "revive": Revive,
+    "renewed-expiry": RenewedExpiry,
+    "anyones-expiry": AnyonesExpiry,
+    "forgotten-answers": ForgottenAnswers,
+    "taken-twice": TakenTwice,
+    "dead-predecessor": DeadPredecessor,
+    "wrong-reason": WrongReason,
+    "zombie-waiter": ZombieWaiter,
+    "lingering-holds": LingeringHolds,
+}
+"""name -> the locks with that bug"""
+
+CLOCKS: dict[str, type[LockNode]] = {
+    "endless-lease": EndlessLease,
+    "short-session": ShortSession,
+    "connection-bound": ConnectionBound,
+}
+"""name -> the node with that bug"""

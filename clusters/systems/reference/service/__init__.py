@@ -1,0 +1,1 @@
+"""One server of the lock service: node, sockets, request validation."""

@@ -1,0 +1,1 @@
+"""Frames on a TCP stream between clients and servers."""

@@ -1,0 +1,91 @@
+"""A user's lock class as a client: what it returns becomes outcomes, what it raises is unknown.
+
+`holdfast.clusters.systems.user_class.client:MODULE.CLASS` is the factory for a class of a user's module.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import ClientSetup
+from holdfast.harness.core.seeds import stream
+
+POLL_NS = (5 * MILLISECOND, 25 * MILLISECOND)
+
+
+class OwnClient:
+    """One object of the user's class, called in a thread of its own."""
+
+    blocking = True
+
+    def __init__(self, made: type[Any], setup: ClientSetup) -> None:
+        self._made = made
+        self._setup = setup
+        self._lock: Any = None
+        self._rng: random.Random = stream(setup.seed, "own polls", setup.process)
+
+    def open(self) -> None:
+        """Make the object. What that raises ends the run: nothing can be tested."""
+        defaults = dict(getattr(self._made, "options", {}))
+        self._lock = self._made(list(self._setup.servers), {**defaults, **self._setup.options})
+
+    def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
+        """Ask until it is granted or the wait is over; once, where the class waits by itself."""
+        ask = partial(self._lock.acquire, lock, str(attempt), ttl_ns / SECOND)
+        if getattr(self._made, "waits", False):
+            return _granted(ask(None if wait_ns < 0 else wait_ns / SECOND), ttl_ns)
+        deadline = now_ns() + wait_ns
+        while True:
+            answer = _granted(ask(), ttl_ns)
+            if answer.outcome is Status.OK:
+                return answer
+            pause = self._rng.randrange(*POLL_NS)
+            if wait_ns >= 0 and now_ns() + pause >= deadline:
+                return answer
+            self._setup.tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
+            time.sleep(pause / SECOND)
+
+    def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
+        """Ask for the lease to run on; a class without `renew` cannot, and says so."""
+        renew = getattr(self._lock, "renew", None)
+        if renew is None:
+            return Answer(outcome=Status.FAIL, error="this lock has no renew")
+        done = renew(grant.lock, str(grant.attempt), ttl_ns / SECOND)
+        return Answer(outcome=Status.OK if done else Status.NOT_OWNER, ttl_ns=ttl_ns)
+
+    def release(self, grant: Grant) -> Answer:
+        """Give it back."""
+        done = self._lock.release(grant.lock, str(grant.attempt))
+        return Answer(outcome=Status.OK if done else Status.NOT_OWNER)
+
+    def close(self) -> None:
+        """Close the object, where it can be closed."""
+        close = getattr(self._lock, "close", None)
+        if close is not None:
+            close()
+
+
+def _granted(told: object, ttl_ns: int) -> Answer:
+    """True or a token is a grant, False and None are none; anything else says nothing."""
+    if told is True:
+        return Answer(outcome=Status.OK, ttl_ns=ttl_ns)
+    if told is False or told is None:
+        return Answer(outcome=Status.FAIL)
+    if isinstance(told, int):
+        return Answer(outcome=Status.OK, token=told, ttl_ns=ttl_ns)
+    return Answer(outcome=Status.INFO, error=f"acquire returned a {type(told).__name__}")
+
+
+def __getattr__(name: str) -> Callable[[ClientSetup], OwnClient]:
+    """The factory for MODULE.CLASS."""
+    module, dot, attr = name.rpartition(".")
+    if not dot:
+        raise AttributeError(name)
+    return partial(OwnClient, load(f"{module}:{attr}"))

@@ -1,0 +1,134 @@
+"""A user's lock class as the driver sees it: its servers, its promises, its options.
+
+`holdfast.clusters.systems.user_class.system:MODULE.CLASS` is the System of a class of a user's module.
+
+Promises: what the class says in `promises`; where it says nothing, what any lock is for
+Does not promise: anything else
+Tested with: whatever the class talks to
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.clusters.systems.options import choose
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import PROPERTIES, Promises
+
+USUAL = ("mutual-exclusion", "ownership", "deadlock-freedom", "orphan-freedom", "no-hung-request")
+WITH_TOKENS = ("token-order", "no-stale-write")
+CHOICES = {
+    "tokens": ("none", "ordered", "unordered"),
+    "bound": ("lease", "session", "connection", "none"),
+    "order": ("racing", "fifo"),
+}
+"""What a class may say of itself; the first is meant where it says nothing."""
+
+
+class OwnSystem:
+    """A System for one class; UsageError tells all that is wrong with it."""
+
+    def __init__(self, name: str) -> None:
+        module, _, attr = name.rpartition(".")
+        self._made: Any = load(f"{module}:{attr}")
+        self._name = attr
+        self.client = f"holdfast.clusters.systems.user_class.client:{name}"
+        self.libraries: Sequence[str] = tuple(getattr(self._made, "libraries", ()))
+        self.ports: Sequence[int] = tuple(getattr(self._made, "ports", ()))
+        self.nodes = int(getattr(self._made, "nodes", 1 if hasattr(self._made, "server") else 0))
+        problems = self._problems()
+        if problems:
+            raise UsageError(*(f"{attr}: {problem}" for problem in problems))
+
+    def _problems(self) -> list[str]:
+        made, problems = self._made, []
+        missing = [name for name in ("acquire", "release") if not callable(getattr(made, name, 0))]
+        if missing:
+            problems.append(f"it has no {' and no '.join(missing)}")
+        if self.nodes and not (callable(getattr(made, "server", None)) and self.ports):
+            problems.append("servers (nodes) need `server`, which says how to start one, and ports")
+        for name, choices in CHOICES.items():
+            if getattr(made, name, choices[0]) not in choices:
+                problems.append(f"{name} = {getattr(made, name)!r} is not of {', '.join(choices)}")
+        promises = getattr(made, "promises", {})
+        if not isinstance(promises, Mapping):
+            return [*problems, "promises must be a dict: property -> kinds of faults, or 'any'"]
+        return [
+            *problems,
+            *(f"promises: no property {p!r}" for p in promises if p not in PROPERTIES),
+        ]
+
+    def promises(self, options: Mapping[str, str]) -> Promises:
+        """What the class promises. UsageError for options it does not know."""
+        made = self._made
+        self._options(options)
+        tokens = getattr(made, "tokens", "none")
+        usual = (*USUAL, *(WITH_TOKENS if tokens == "ordered" else ()))
+        said: Mapping[str, Any] = getattr(made, "promises", dict.fromkeys(usual, "any"))
+        proves = bool(getattr(made, "proves", True))
+        return Promises(
+            purpose="correctness",
+            bound=getattr(made, "bound", "lease"),
+            renew_proves=proves,
+            release_proves=proves,
+            release_once=proves,
+            slip_ns=20 * MILLISECOND,
+            drift_ppm=1000,
+            tokens=tokens,
+            tokens_unique=tokens == "ordered",
+            order=getattr(made, "order", "racing"),
+            notice_ns=0,
+            recovery_ns=5 * SECOND,
+            keeps={
+                prop: (kinds,) if isinstance(kinds, str) else tuple(kinds)
+                for prop, kinds in said.items()
+            },
+            sheet={"evidence": f"{self._name}, a class of the user's own"},
+        )
+
+    def _options(self, options: Mapping[str, str]) -> dict[str, str]:
+        """Defaults of the class with what was given; any value goes for a name that it knows."""
+        defaults = dict(getattr(self._made, "options", {}))
+        known = {
+            name: (str(value), options.get(name, str(value))) for name, value in defaults.items()
+        }
+        return choose(self._name, options, known)
+
+    def command(
+        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
+    ) -> Command:
+        """How the class says that a server is started: words after the interpreter's."""
+        data = place.run_dir / "data" / node.name
+        logs = place.run_dir / "logs" / node.name
+        for folder in (data, logs):
+            folder.mkdir(parents=True, exist_ok=True)
+        everyone = [(other.name, other.address) for other in servers]
+        words = self._made.server(node.name, everyone, str(data), self._options(options))
+        argv = (node.python, "-S", *(str(word) for word in words))
+        return Command(argv=argv, log=logs / "server.log")
+
+    async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
+        """Whether something listens on its first port."""
+        try:
+            async with asyncio.timeout(0.5):
+                _, writer = await asyncio.open_connection(node.address, self.ports[0])
+                writer.close()
+        except (OSError, TimeoutError):
+            return False
+        return True
+
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+        """The first server: nobody here can ask a stranger's protocol who leads."""
+        return servers[0].name if servers else None
+
+
+def __getattr__(name: str) -> OwnSystem:
+    """The System of MODULE.CLASS."""
+    if "." not in name:
+        raise AttributeError(name)
+    return OwnSystem(name)
