@@ -8,11 +8,11 @@ from contextlib import closing
 from typing import Any, TypeVar
 
 from holdfast.nemesis.agent import processes
-from holdfast.nemesis.agent.ledger import Claims
+from holdfast.nemesis.agent.fault_claims import Claims
+from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.processes import Process
+from holdfast.nemesis.agent.request_errors import Evidence, Refused
 from holdfast.nemesis.agent.vdso import Patch, Skew, Unpatchable, offset_ns
-from holdfast.nemesis.agent.words import Evidence, Refused
-from holdfast.nemesis.agent.world import World
 
 Result = TypeVar("Result")
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from holdfast.nemesis.agent.ledger import Claims
-from holdfast.nemesis.agent.words import Evidence
-from holdfast.nemesis.agent.world import World
+from holdfast.nemesis.agent.fault_claims import Claims
+from holdfast.nemesis.agent.hosted_nodes import World
+from holdfast.nemesis.agent.request_errors import Evidence
 
 Link = tuple[str, str]
 """(node that no longer hears, address it does not hear from)"""

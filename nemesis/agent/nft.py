@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from holdfast.nemesis.agent.words import Refused
+from holdfast.nemesis.agent.request_errors import Refused
 
 TABLE = "holdfast_cut"
 SETUP = f"""

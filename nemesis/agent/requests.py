@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.nemesis.agent import nft, processes, vdso
+from holdfast.nemesis.agent.client_proxy import KINDS as DISTURBANCES
+from holdfast.nemesis.agent.client_proxy import Taps
 from holdfast.nemesis.agent.clocks import Clocks
 from holdfast.nemesis.agent.cuts import Cuts
+from holdfast.nemesis.agent.hosted_nodes import World
+from holdfast.nemesis.agent.request_errors import Evidence, Kind, Refused
 from holdfast.nemesis.agent.signals import Kills, Pauses
-from holdfast.nemesis.agent.tap import KINDS as DISTURBANCES
-from holdfast.nemesis.agent.tap import Taps
-from holdfast.nemesis.agent.words import Evidence, Kind, Refused
-from holdfast.nemesis.agent.world import World
 
 Args = Mapping[str, Any]
 MISSING = object()

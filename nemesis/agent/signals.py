@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from holdfast.nemesis.agent import processes
-from holdfast.nemesis.agent.ledger import Claims
+from holdfast.nemesis.agent.fault_claims import Claims
+from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.processes import Process
-from holdfast.nemesis.agent.words import Evidence, Refused
-from holdfast.nemesis.agent.world import World
+from holdfast.nemesis.agent.request_errors import Evidence, Refused
 
 
 class Pauses:

@@ -19,7 +19,7 @@ from functools import cache
 
 from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.processes import Process
-from holdfast.nemesis.agent.words import Refused
+from holdfast.nemesis.agent.request_errors import Refused
 
 CODE = bytes.fromhex(
     "b8e40000000f0585c0751685ff740a83ff05740583ff0b750841ba01000000eb1ac3b8600000000f"

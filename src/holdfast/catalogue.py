@@ -263,52 +263,59 @@ RESOURCES_WITH_TOKENS = ("fenced", "strict")
 
 _N = "holdfast.nemesis"
 NEMESES: dict[str, Row] = {
-    "partition": Row(entry=f"{_N}.partition:NEMESIS", says="packets between nodes are dropped"),
-    "pause": Row(entry=f"{_N}.pause:NEMESIS", says="processes are stopped and later resumed"),
-    "kill": Row(entry=f"{_N}.kill:NEMESIS", says="processes are killed and started again"),
-    "clock": Row(entry=f"{_N}.clock:NEMESIS", says="a process's wall clock steps, drifts, strobes"),
+    "partition": Row(
+        entry=f"{_N}.kinds.partition:NEMESIS", says="packets between nodes are dropped"
+    ),
+    "pause": Row(entry=f"{_N}.kinds.pause:NEMESIS", says="processes are stopped and later resumed"),
+    "kill": Row(entry=f"{_N}.kinds.kill:NEMESIS", says="processes are killed and started again"),
+    "clock": Row(
+        entry=f"{_N}.kinds.clock:NEMESIS", says="a process's wall clock steps, drifts, strobes"
+    ),
     "reply-loss": Row(
-        entry=f"{_N}.reply_loss:NEMESIS",
+        entry=f"{_N}.kinds.reply_loss:NEMESIS",
         says="a reply is swallowed after the server did what it was asked, then a reset",
     ),
     "reset": Row(
-        entry=f"{_N}.reset:NEMESIS", says="a client's connection is reset before a request arrives"
+        entry=f"{_N}.kinds.reset:NEMESIS",
+        says="a client's connection is reset before a request arrives",
     ),
-    "delay": Row(entry=f"{_N}.delay:NEMESIS", says="replies to a client take longer"),
+    "delay": Row(entry=f"{_N}.kinds.delay:NEMESIS", says="replies to a client take longer"),
     "black-hole": Row(
-        entry=f"{_N}.black_hole:NEMESIS", says="a client's connections swallow everything"
+        entry=f"{_N}.kinds.black_hole:NEMESIS", says="a client's connections swallow everything"
     ),
     "hang-up": Row(
-        entry=f"{_N}.hang_up:NEMESIS",
+        entry=f"{_N}.kinds.hang_up:NEMESIS",
         says="a client's connections are ended from the server's side, idle or not",
     ),
     "cancel": Row(
-        entry=f"{_N}.cancel:NEMESIS", says="a running call of a client is cancelled by its caller"
+        entry=f"{_N}.kinds.cancel:NEMESIS",
+        says="a running call of a client is cancelled by its caller",
     ),
     "stall": Row(
-        entry=f"{_N}.stall:NEMESIS", says="the thread that makes a client's calls stands still"
+        entry=f"{_N}.kinds.stall:NEMESIS",
+        says="the thread that makes a client's calls stands still",
     ),
     "fork": Row(
-        entry=f"{_N}.fork:NEMESIS",
+        entry=f"{_N}.kinds.fork:NEMESIS",
         says="a client's process forks while it holds; its child ends, or lives on",
     ),
     "slow-links": Row(
-        entry=f"{_N}.slow_links:NEMESIS",
+        entry=f"{_N}.kinds.slow_links:NEMESIS",
         says="frames between nodes take longer, in one direction or both (simulator only)",
         only="sim",
     ),
     "freeze": Row(
-        entry=f"{_N}.freeze:NEMESIS",
+        entry=f"{_N}.kinds.freeze:NEMESIS",
         says="processes stop in the middle of a send, which leaves late (simulator only)",
         only="sim",
     ),
     "freeze-write": Row(
-        entry=f"{_N}.freeze_write:NEMESIS",
+        entry=f"{_N}.kinds.freeze_write:NEMESIS",
         says="servers stop in the middle of a write to disk (simulator only)",
         only="sim",
     ),
     "torn-write": Row(
-        entry=f"{_N}.torn_write:NEMESIS",
+        entry=f"{_N}.kinds.torn_write:NEMESIS",
         says="servers die in a write to disk, of which a part stays (simulator only)",
         only="sim",
     ),

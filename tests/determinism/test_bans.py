@@ -18,16 +18,16 @@ INSIDE = (
     "harness/driver/schedule.py",
     "harness/core/waiting.py",
     "harness/core/seeds.py",
-    "nemesis/clock.py",
-    "nemesis/freeze.py",
-    "nemesis/freeze_write.py",
-    "nemesis/kill.py",
-    "nemesis/partition.py",
-    "nemesis/pause.py",
-    "nemesis/slow_links.py",
+    "nemesis/kinds/clock.py",
+    "nemesis/kinds/freeze.py",
+    "nemesis/kinds/freeze_write.py",
+    "nemesis/kinds/kill.py",
+    "nemesis/kinds/partition.py",
+    "nemesis/kinds/pause.py",
+    "nemesis/kinds/slow_links.py",
     "nemesis/targets.py",
     "nemesis/timetable.py",
-    "nemesis/torn_write.py",
+    "nemesis/kinds/torn_write.py",
     "workloads",
 )
 HOST_ONLY = {
@@ -69,7 +69,7 @@ EXCUSED = {
     ("nemesis/targets.py", "set"): "membership only, the order is that of the names",
     ("clusters/systems/reference/consensus/raft.py", "set"): "sorted at once",
     ("workloads/resource.py", "os.getpid"): "the process on a host, not its rules",
-    ("nemesis/clock.py", "set"): "compared, never walked",
+    ("nemesis/kinds/clock.py", "set"): "compared, never walked",
 }
 
 

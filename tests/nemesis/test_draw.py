@@ -11,7 +11,9 @@ import pytest
 from holdfast.harness.core.durations import duration_ns, duration_text
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Fault, Nemesis
-from holdfast.nemesis import (
+from holdfast.nemesis.agent.requests import checked
+from holdfast.nemesis.compose import draw_all
+from holdfast.nemesis.kinds import (
     black_hole,
     cancel,
     clock,
@@ -25,8 +27,6 @@ from holdfast.nemesis import (
     reset,
     stall,
 )
-from holdfast.nemesis.agent.requests import checked
-from holdfast.nemesis.compose import draw_all
 from holdfast.nemesis.options import rate_ppm
 from tests.nemesis.views import view
 

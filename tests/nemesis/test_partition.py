@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.harness.core.ports import Fault, View
 from holdfast.nemesis.agent.requests import checked
-from holdfast.nemesis.partition import NEMESIS, SHAPES, TARGETS
+from holdfast.nemesis.kinds.partition import NEMESIS, SHAPES, TARGETS
 from holdfast.nemesis.targets import Unresolved
 from tests.nemesis.views import view
 

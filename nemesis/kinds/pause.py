@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import random
 
-from holdfast.nemesis.aimed import Aimed
+from holdfast.nemesis.node_fault import Aimed
 
 OTHERS = ("leader|one", "follower", "minority", "majority", "client", "resource")
 

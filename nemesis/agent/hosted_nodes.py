@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.nft import Namespace, NetworkFailed
 from holdfast.nemesis.agent.processes import Process
-from holdfast.nemesis.agent.words import Refused
+from holdfast.nemesis.agent.request_errors import Refused
 
 if TYPE_CHECKING:
-    from holdfast.nemesis.agent.proxy import Proxies
+    from holdfast.nemesis.agent.link_proxy import Proxies
 
 
 class Door(Protocol):
@@ -95,7 +95,7 @@ class World:
     def link(self, src: str, dst: str, listen: str, to: str, ports: list[int]) -> None:
         """Opens the proxy of a directed link. Errors: Refused."""
         # Only a world of proxies pays for loading asyncio.
-        from holdfast.nemesis.agent.proxy import Proxies
+        from holdfast.nemesis.agent.link_proxy import Proxies
 
         self.proxies = self.proxies or Proxies()
         self.proxies.add(src, dst, listen, to, ports)

@@ -15,9 +15,9 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.nft import Namespace
-from holdfast.nemesis.agent.words import Evidence, Refused
-from holdfast.nemesis.agent.world import World
+from holdfast.nemesis.agent.request_errors import Evidence, Refused
 
 CHUNK_BYTES = 65536
 BOUND_S = 2.0

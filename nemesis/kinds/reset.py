@@ -12,6 +12,6 @@ Heals
 
 from __future__ import annotations
 
-from holdfast.nemesis.client_side import OnTheWire
+from holdfast.nemesis.client_fault import OnTheWire
 
 NEMESIS = OnTheWire(name="reset", simulated=True)

@@ -12,7 +12,7 @@ Heals
 
 from __future__ import annotations
 
-from holdfast.nemesis.aimed import Aimed, in_turn
+from holdfast.nemesis.node_fault import Aimed, in_turn
 
 FIRST = ("leader|one", "minority|one", "holder")
 LATER = ("leader|one", "one", "holder", "minority|one", "majority", "all")

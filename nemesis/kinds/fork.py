@@ -17,7 +17,7 @@ Heals
 from __future__ import annotations
 
 from holdfast.harness.client.forking import HOW
-from holdfast.nemesis.client_side import InTheProcess
+from holdfast.nemesis.client_fault import InTheProcess
 from holdfast.nemesis.options import one_of
 
 NEMESIS = InTheProcess(name="fork", usual="holder", known={"how": one_of(*HOW)})

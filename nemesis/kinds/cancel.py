@@ -13,6 +13,6 @@ Heals
 
 from __future__ import annotations
 
-from holdfast.nemesis.client_side import InTheProcess
+from holdfast.nemesis.client_fault import InTheProcess
 
 NEMESIS = InTheProcess(name="cancel", simulated=True)

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
-from holdfast.nemesis.agent.words import Refused
+from holdfast.nemesis.agent.request_errors import Refused
 
 Way = tuple[str, str]
 """(node that hears, node that speaks)"""

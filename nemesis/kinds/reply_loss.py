@@ -13,6 +13,6 @@ Heals
 
 from __future__ import annotations
 
-from holdfast.nemesis.client_side import OnTheWire
+from holdfast.nemesis.client_fault import OnTheWire
 
 NEMESIS = OnTheWire(name="reply-loss", simulated=True)

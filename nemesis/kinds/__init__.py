@@ -1,0 +1,1 @@
+"""One nemesis per file."""
