@@ -171,87 +171,97 @@ HOSTS = f"{_B}.ssh.hosts_file:read"
 _W = "holdfast.workloads"
 WORKLOADS: dict[str, Row] = {
     "critical-section": Row(
-        entry=f"{_W}.critical_section",
+        entry=f"{_W}.kinds.critical_section",
         says="acquire, write several times without looking at the lease again, release",
     ),
     "lost-update": Row(
-        entry=f"{_W}.lost_update", says="read, think, write back: what a lock is bought for"
+        entry=f"{_W}.kinds.lost_update", says="read, think, write back: what a lock is bought for"
     ),
     "renewal": Row(
-        entry=f"{_W}.renewal", says="holds far longer than the lease, renewed at a third of it"
+        entry=f"{_W}.kinds.renewal",
+        says="holds far longer than the lease, renewed at a third of it",
     ),
     "paced": Row(
-        entry=f"{_W}.paced", says="asks at the times that a rate says, or without a pause"
+        entry=f"{_W}.kinds.paced", says="asks at the times that a rate says, or without a pause"
     ),
-    "try-lock": Row(entry=f"{_W}.try_lock", says="never waits: asks, works if it got the lock"),
+    "try-lock": Row(
+        entry=f"{_W}.kinds.try_lock", says="never waits: asks, works if it got the lock"
+    ),
     "read-write": Row(
-        entry=f"{_W}.read_write",
+        entry=f"{_W}.kinds.read_write",
         says="readers go together and read, a writer goes alone",
         needs=("shared",),
     ),
     "semaphore": Row(
-        entry=f"{_W}.semaphore", says="takes permits (--set permits=2)", needs=("permits",)
+        entry=f"{_W}.kinds.semaphore", says="takes permits (--set permits=2)", needs=("permits",)
     ),
     "hierarchy": Row(
-        entry=f"{_W}.hierarchy", says="locks subtrees, writes to leaves below", needs=("subtrees",)
+        entry=f"{_W}.kinds.hierarchy",
+        says="locks subtrees, writes to leaves below",
+        needs=("subtrees",),
     ),
     "reentrant": Row(
-        entry=f"{_W}.reentrant", says="goes in again where it holds", needs=("reentry",)
+        entry=f"{_W}.kinds.reentrant", says="goes in again where it holds", needs=("reentry",)
     ),
     "queries": Row(
-        entry=f"{_W}.queries",
+        entry=f"{_W}.kinds.queries",
         says="asks who holds and who waits before whom, and acquires if nobody held since",
         needs=("queries", "condition"),
     ),
     "sequencers": Row(
-        entry=f"{_W}.sequencers", says="asks whether its holds are in force", needs=("sequencers",)
+        entry=f"{_W}.kinds.sequencers",
+        says="asks whether its holds are in force",
+        needs=("sequencers",),
     ),
     "duplicate-request": Row(
-        entry=f"{_W}.duplicate_request", says="sends writes twice, as after a timeout"
+        entry=f"{_W}.kinds.duplicate_request", says="sends writes twice, as after a timeout"
     ),
     "singleton-job": Row(
-        entry=f"{_W}.singleton_job",
+        entry=f"{_W}.kinds.singleton_job",
         says="one of many does each job, in turn (--set mark=1: marked as done after its effect)",
     ),
     "leader-election": Row(
-        entry=f"{_W}.leader_election", says="whoever holds leads, for long; tokens are its terms"
+        entry=f"{_W}.kinds.leader_election",
+        says="whoever holds leads, for long; tokens are its terms",
     ),
-    "crowd": Row(entry=f"{_W}.crowd", says="many clients that all ask alike and hold for a moment"),
+    "crowd": Row(
+        entry=f"{_W}.kinds.crowd", says="many clients that all ask alike and hold for a moment"
+    ),
     "retry-storm": Row(
-        entry=f"{_W}.retry_storm",
+        entry=f"{_W}.kinds.retry_storm",
         says="most try again at once (--set backoff_ms=20: by chance later), a few wait",
     ),
     "slow-dependency": Row(
-        entry=f"{_W}.slow_dependency",
+        entry=f"{_W}.kinds.slow_dependency",
         says="holds across a call that takes leases at times (--set renews=1: renews meanwhile)",
     ),
     "shared-client-id": Row(
-        entry=f"{_W}.shared_client_id",
+        entry=f"{_W}.kinds.shared_client_id",
         says="owners of one name that release and renew once more what another has by then",
     ),
     "many-locks": Row(
-        entry=f"{_W}.many_locks",
+        entry=f"{_W}.kinds.many_locks",
         says="holds one lock and asks for another, in any order (--set ordered=1: in one)",
     ),
     "priority-flood": Row(
-        entry=f"{_W}.priority_flood",
+        entry=f"{_W}.kinds.priority_flood",
         says="urgent requests without end, and a few patient ones (--set queue=priority)",
         needs=("priorities",),
     ),
     "manual-recovery": Row(
-        entry=f"{_W}.manual_recovery",
+        entry=f"{_W}.kinds.manual_recovery",
         says="an owner that hangs and is renewed for ever, and an operator who frees the lock",
         needs=("queries", "force-unlock"),
     ),
-    "abandoned": Row(entry=f"{_W}.abandoned", says="owners that die holding"),
+    "abandoned": Row(entry=f"{_W}.kinds.abandoned", says="owners that die holding"),
 }
 """A workload's entry is its module: `client` and `ASKS` are found in it."""
 
 PROBE = f"{_W}.probe:client"
-RESOURCE_MAIN = f"{_W}.resource"
-RESOURCE_CLIENT = f"{_W}.resource_client:connect"
-RESOURCE_STORE = f"{_W}.resource:store_type"
-RESOURCE_SERVER = f"{_W}.resource:Server"
+RESOURCE_MAIN = f"{_W}.resource.server"
+RESOURCE_CLIENT = f"{_W}.resource.client:connect"
+RESOURCE_STORE = f"{_W}.resource.server:store_type"
+RESOURCE_SERVER = f"{_W}.resource.server:Server"
 RESOURCES: dict[str, str] = {
     "fenced": "admits a token that is not smaller than the highest it has admitted",
     "strict": "refuses besides a second attempt with an equal token",

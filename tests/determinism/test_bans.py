@@ -32,7 +32,7 @@ INSIDE = (
 )
 HOST_ONLY = {
     "clusters/systems/reference/consensus/storage.py": "the disk of a host; the simulator has its own",
-    "workloads/resource_client.py": "sockets of a host; the simulator has its own",
+    "workloads/resource/client.py": "sockets of a host; the simulator has its own",
 }
 BANNED_CALLS = {
     "time.time",
@@ -68,7 +68,7 @@ EXCUSED = {
     ("clusters/backends/sim/cluster.py", "asyncio.all_tasks"): "a bag that is only kept",
     ("nemesis/targets.py", "set"): "membership only, the order is that of the names",
     ("clusters/systems/reference/consensus/raft.py", "set"): "sorted at once",
-    ("workloads/resource.py", "os.getpid"): "the process on a host, not its rules",
+    ("workloads/resource/server.py", "os.getpid"): "the process on a host, not its rules",
     ("nemesis/kinds/clock.py", "set"): "compared, never walked",
 }
 

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.clusters.backends.sim.forbidden_calls import watched
 from holdfast.simulating import one_seed
-from holdfast.workloads.resource import Store
+from holdfast.workloads.resource.server import Store
 
 
 @pytest.mark.parametrize(

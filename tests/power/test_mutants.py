@@ -12,7 +12,7 @@ from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.mutants import MUTANTS
 from holdfast.planted import AREAS, ASSERTION
 from holdfast.simulating import Seed, one_seed
-from holdfast.workloads.mutants import STORES
+from holdfast.workloads.resource.mutants import STORES
 
 QUICK = {
     "token-reset": 15,

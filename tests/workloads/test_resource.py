@@ -10,7 +10,7 @@ import pytest
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history import reader
 from holdfast.harness.recording.segments import Recorder
-from holdfast.workloads.resource import Server, Store, replay
+from holdfast.workloads.resource.server import Server, Store, replay
 
 META = {"node": "resource", "processes": []}
 

@@ -8,7 +8,7 @@ Checkers: exclusion, fencing and liveness
 from __future__ import annotations
 
 from holdfast.harness.client.context import Context
-from holdfast.workloads.paced import ASKS as PACED_ASKS
+from holdfast.workloads.kinds.paced import ASKS as PACED_ASKS
 from holdfast.workloads.shape import Shape
 
 ASKS = PACED_ASKS

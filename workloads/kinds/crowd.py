@@ -8,7 +8,7 @@ Checkers: starvation-freedom, bounded-bypass and those of exclusion and liveness
 from __future__ import annotations
 
 from holdfast.harness.client.context import Context
-from holdfast.workloads.priority_flood import ASKS as FLOOD_ASKS
+from holdfast.workloads.kinds.priority_flood import ASKS as FLOOD_ASKS
 from holdfast.workloads.shape import Shape
 
 ASKS = FLOOD_ASKS

@@ -11,7 +11,7 @@ Checkers: every one but lost updates
 from __future__ import annotations
 
 from holdfast.harness.client.context import Context
-from holdfast.workloads.critical_section import ASKS as CRITICAL_SECTION_ASKS
+from holdfast.workloads.kinds.critical_section import ASKS as CRITICAL_SECTION_ASKS
 from holdfast.workloads.shape import Shape
 
 ASKS = CRITICAL_SECTION_ASKS

@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.resource_replies import Reply
-from holdfast.workloads.resource import PORT
+from holdfast.workloads.resource.server import PORT
 
 TIMEOUT_S = 2.0
 

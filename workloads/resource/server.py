@@ -1,6 +1,6 @@
 """The protected resource: a process of its own with its own ordered log of every request.
 
-`python -S -m holdfast.workloads.resource CONFIG.json`. It keeps one versioned register per key, in
+`python -S -m holdfast.workloads.resource.server CONFIG.json`. It keeps one versioned register per key, in
 one of five ways: `fenced` admits a token that is not smaller than the highest it has admitted,
 `strict` refuses besides a second *attempt* with an equal token, `unfenced` admits everybody, `cas`
 everybody but a write that names a version which is no longer the newest, `idempotent` everybody,
@@ -163,7 +163,7 @@ def store_type(mutant: str) -> type[Store]:
     """The store itself, or one with a planted bug; KeyError for a bug that is not known."""
     if not mutant:
         return Store
-    from holdfast.workloads.mutants import STORES
+    from holdfast.workloads.resource.mutants import STORES
 
     return STORES[mutant]
 

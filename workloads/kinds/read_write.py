@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from holdfast.harness.client.context import Context
 from holdfast.harness.core.operations import PLAIN, Mode, Terms
-from holdfast.workloads.critical_section import ASKS as CRITICAL_SECTION_ASKS
+from holdfast.workloads.kinds.critical_section import ASKS as CRITICAL_SECTION_ASKS
 from holdfast.workloads.shape import Shape
 
 ASKS = (*CRITICAL_SECTION_ASKS, "starvation-freedom", "bounded-bypass")

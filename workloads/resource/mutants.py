@@ -6,7 +6,7 @@ The front door's table says of each what it breaks. None of this is loaded unles
 from __future__ import annotations
 
 from holdfast.harness.core.operations import NO_TOKEN
-from holdfast.workloads.resource import Register, Store
+from holdfast.workloads.resource.server import Register, Store
 
 
 class UncheckedTokens(Store):

@@ -1,0 +1,1 @@
+"""The protected resource: its server, its client, bugs planted in it."""
