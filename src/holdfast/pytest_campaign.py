@@ -28,8 +28,8 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.judging.judge import SCHEMA
 from holdfast.harness.plans.plan import OWN
 from holdfast.harness.runs import directory
-from holdfast.reports.gate import headline
-from holdfast.reports.story import story
+from holdfast.reports.outputs.gate import headline
+from holdfast.reports.run.story import story
 from holdfast.scenarios import staging
 
 PROFILES = {"quick": (2, "5s"), "standard": (5, "10s"), "thorough": (20, "30s")}

@@ -24,9 +24,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from holdfast.harness.campaigns.run_index import Entry, Shelf
 from holdfast.harness.core.errors import HoldfastError
-from holdfast.reports import browse
-from holdfast.reports.html import TEMPLATES
-from holdfast.reports.timeline import DIGEST
+from holdfast.reports.many import browse
+from holdfast.reports.pictures.timeline import DIGEST
+from holdfast.reports.run.html import TEMPLATES
 
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src data:; form-action 'self';"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.reports import html
+from holdfast.reports.run import html
 from tests.front.test_serve import ids, runs, served
 from tests.reports import specimens
 from tests.reports.browser import chromium

@@ -8,7 +8,7 @@ import numpy as np
 
 from holdfast.harness.core.case import MERGED_DTYPE, History
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
-from holdfast.reports.timeline import Recorded
+from holdfast.reports.pictures.timeline import Recorded
 from tests.reports.pieces import MS, SECOND, at
 
 LEASE_NS = 2 * SECOND

@@ -10,8 +10,9 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from holdfast.harness.campaigns.summary import summary
-from holdfast.reports import campaign, html, matrix_pages
-from holdfast.reports.matrix import matrix
+from holdfast.reports.many import campaign, matrix_pages
+from holdfast.reports.many.matrix import matrix
+from holdfast.reports.run import html
 from tests.reports import specimens
 from tests.reports.browser import chromium
 from tests.reports.pieces import MANIFEST, PLAN

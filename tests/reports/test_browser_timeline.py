@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from holdfast.reports import html
+from holdfast.reports.run import html
 from tests.reports import specimens
 from tests.reports.browser import chromium
 from tests.reports.pieces import MANIFEST, PLAN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.campaigns.summary import first_failure, summary, tally
-from holdfast.reports.campaign import bound, headline, page
+from holdfast.reports.many.campaign import bound, headline, page
 from tests.reports.specimens import HOSTILE
 from tests.reports.test_matrix import run
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
-from holdfast.reports.circles import circle
-from holdfast.reports.cycle import Circle, Edge, Node, cycle
-from holdfast.reports.html import render
-from holdfast.reports.reading import Event, Shown, read
+from holdfast.reports.pictures.cycle import Circle, Edge, Node, cycle
+from holdfast.reports.pictures.cycle_edges import circle
+from holdfast.reports.run.html import render
+from holdfast.reports.verdict_file import Event, Shown, read
 from tests.reports import specimens
 from tests.reports.pieces import MANIFEST, PLAN
 

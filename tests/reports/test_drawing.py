@@ -8,12 +8,12 @@ from xml.etree import ElementTree as ET
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.reports.charts import distribution, falls, tokens
-from holdfast.reports.drawing import draw
-from holdfast.reports.overview import grants_per_second, overview
-from holdfast.reports.reading import Dist, Event, Histogram, Judged, Shown, read
-from holdfast.reports.scene import RESOURCE, scene, told
-from holdfast.reports.svg import by_order, linear, place_labels, round_ticks
+from holdfast.reports.pictures.charts import distribution, falls, tokens
+from holdfast.reports.pictures.finding import draw
+from holdfast.reports.pictures.finding_scene import RESOURCE, scene, told
+from holdfast.reports.pictures.overview import grants_per_second, overview
+from holdfast.reports.pictures.svg import by_order, linear, place_labels, round_ticks
+from holdfast.reports.verdict_file import Dist, Event, Histogram, Judged, Shown, read
 from tests.reports import specimens
 from tests.reports.pieces import SECOND, at, event, hold
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 from holdfast.harness.campaigns.baseline import Baseline
 from holdfast.harness.campaigns.gate import judge, rules
 from holdfast.harness.campaigns.results import Result
-from holdfast.reports.gate import SUMMARY_BYTES, github_lines, junit, step_summary, terminal
+from holdfast.reports.outputs.gate import SUMMARY_BYTES, github_lines, junit, step_summary, terminal
 from tests.harness.test_gate import TODAY, run, runs
 from tests.reports.test_matrix import run as named
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from holdfast.reports.junit import write
+from holdfast.reports.outputs.junit import write
 from tests.reports import specimens
 
 

@@ -11,9 +11,9 @@ import pytest
 from holdfast import catalogue
 from holdfast.harness.campaigns.results import Outcome, Result
 from holdfast.harness.core.verdict import Verdict
-from holdfast.reports.claims import CLAIMS
-from holdfast.reports.matrix import matrix, table
-from holdfast.reports.matrix_pages import markdown, page, terminal
+from holdfast.reports.many.claims import CLAIMS
+from holdfast.reports.many.matrix import matrix, table
+from holdfast.reports.many.matrix_pages import markdown, page, terminal
 from tests.reports.specimens import HOSTILE
 
 MUTEX = "mutual-exclusion"

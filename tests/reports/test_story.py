@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from holdfast.harness.core.errors import UsageError
-from holdfast.reports.kinds import KINDS, kind
-from holdfast.reports.reading import Outcome, read
-from holdfast.reports.story import story
+from holdfast.reports.run.finding_kinds import KINDS, kind
+from holdfast.reports.run.story import story
+from holdfast.reports.verdict_file import Outcome, read
 from tests.reports import specimens
 from tests.reports.pieces import judged
 

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from holdfast.reports.terminal import render, wants_colour
+from holdfast.reports.outputs.terminal import render, wants_colour
 from tests.reports import specimens
 
 

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from holdfast.harness.core.operations import Op, Status
-from holdfast.reports import html, timeline
-from holdfast.reports.columns import packed, ranked, signed, sparse_steps, steps
-from holdfast.reports.reading import read
+from holdfast.reports.pictures import timeline
+from holdfast.reports.pictures.packed_columns import packed, ranked, signed, sparse_steps, steps
+from holdfast.reports.run import html
+from holdfast.reports.verdict_file import read
 from tests.reports import specimens
 from tests.reports.pieces import MANIFEST, PLAN
 from tests.reports.recorded import recorded

@@ -24,11 +24,11 @@ from holdfast.harness.campaigns.summary import first_failure, summary, tally
 from holdfast.harness.core.durations import duration_ns
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.runs import directory
-from holdfast.reports import matrix_pages
-from holdfast.reports.campaign import bound, headline, index
-from holdfast.reports.matrix import matrix
-from holdfast.reports.pages import write
-from holdfast.reports.words import plain
+from holdfast.reports.many import matrix_pages
+from holdfast.reports.many.campaign import bound, headline, index
+from holdfast.reports.many.matrix import matrix
+from holdfast.reports.many.page_frame import write
+from holdfast.reports.text.formatting import plain
 from holdfast.scenarios import staging
 
 TELL_S = 5.0

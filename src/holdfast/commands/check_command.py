@@ -79,7 +79,7 @@ def command(
         elif not as_json:
             running.show_verdict(verdicts, running.report_run(run, verdicts))
     if junit is not None:
-        from holdfast.reports.junit import write
+        from holdfast.reports.outputs.junit import write
 
         write(junit, [verdicts for verdicts in judged if "faults" in verdicts])
     if as_json:

@@ -50,7 +50,7 @@ def command(seed: int) -> int:
 
 def _tour(system: str, seed: int) -> dict[str, Any]:
     plan = Plan(system=system, nodes=0, seed=seed, time_ns=SPAN_NS, lease_ns=SECOND, faults=FAULTS)
-    from holdfast.reports.story import story
+    from holdfast.reports.run.story import story
 
     click.echo(f"\n{system}: {catalogue.SYSTEMS[system].says}")
     verdicts = carry_out(prepare.complete(plan), OUT, f"holdfast demo --seed {seed}", quiet=True)

@@ -108,7 +108,7 @@ def _tell(
     json_path: Path | None,
     github: bool,
 ) -> None:
-    from holdfast.reports import gate as pages
+    from holdfast.reports.outputs import gate as pages
 
     click.echo(pages.terminal(troubles, results))
     try:

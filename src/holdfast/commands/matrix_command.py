@@ -29,9 +29,9 @@ def command(
     Each cell says held, violated or not exercised, in how many runs, and what rate of violations
     those runs leave possible.
     """
-    from holdfast.reports import matrix_pages
-    from holdfast.reports.matrix import matrix, table
-    from holdfast.reports.pages import write
+    from holdfast.reports.many import matrix_pages
+    from holdfast.reports.many.matrix import matrix, table
+    from holdfast.reports.many.page_frame import write
 
     found = matrix(gather(paths))
     try:

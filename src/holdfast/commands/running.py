@@ -23,7 +23,7 @@ from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
 
 if TYPE_CHECKING:
-    from holdfast.reports.timeline import Recorded
+    from holdfast.reports.pictures.timeline import Recorded
 
 LAST_WORDS = 12
 Show = Callable[[Mapping[str, Any]], None]
@@ -47,7 +47,7 @@ def judge_run(run: RunDir) -> dict[str, Any]:
 
 def report_run(run: RunDir, verdicts: Mapping[str, Any]) -> str:
     """Write report.html beside the verdict; the path of it."""
-    from holdfast.reports.html import write
+    from holdfast.reports.run.html import write
 
     clocks = {"clocks": verdicts["clocks"]} if "clocks" in verdicts else {}
     manifest = {**clocks, **run.read_manifest()}
@@ -60,7 +60,7 @@ def _recorded(run: RunDir, manifest: Mapping[str, Any]) -> tuple[Recorded | None
     """What was recorded, for the timeline; else None and why there is none."""
     from holdfast.harness.history.reader import load as load_history
     from holdfast.harness.judging.judge import case_of
-    from holdfast.reports.timeline import Recorded
+    from holdfast.reports.pictures.timeline import Recorded
 
     try:
         recording = load_history(run.history)
@@ -208,7 +208,7 @@ class Shown:
 
 def show_verdict(verdicts: Mapping[str, Any], report: str) -> None:
     """The verdict for a person, on standard output."""
-    from holdfast.reports.terminal import render
+    from holdfast.reports.outputs.terminal import render
 
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size((100, 24)).columns

@@ -11,7 +11,7 @@ from holdfast.harness.campaigns.gate import FAILED, PASSED, WORDS, Trouble, exit
 from holdfast.harness.campaigns.results import Result, failed
 from holdfast.harness.core.statistics import none_in
 from holdfast.harness.core.verdict import Verdict
-from holdfast.reports.words import count, percent, plain, stopped
+from holdfast.reports.text.formatting import count, percent, plain, stopped
 
 ANNOTATIONS = 10
 """GitHub shows so many of a step."""

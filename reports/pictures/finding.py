@@ -9,9 +9,8 @@ from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
-from holdfast.reports.reading import Judged, Shown, Struck
-from holdfast.reports.scene import Bar, Mark, Scene, overlap_text, scene
-from holdfast.reports.svg import (
+from holdfast.reports.pictures.finding_scene import Bar, Mark, Scene, overlap_text, scene
+from holdfast.reports.pictures.svg import (
     CHAR_PX,
     NARROW_PX,
     add,
@@ -23,7 +22,8 @@ from holdfast.reports.svg import (
     spot,
     wide,
 )
-from holdfast.reports.words import NS, plain, seconds
+from holdfast.reports.text.formatting import NS, plain, seconds
+from holdfast.reports.verdict_file import Judged, Shown, Struck
 
 LABEL_PX, BAR_PX, FAULT_PX, AXIS_PX = 16, 20, 24, 46
 PATTERNED = ("pause", "kill", "partition", "clock")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from holdfast.reports.cycle import Circle, Edge, Node
-from holdfast.reports.reading import Event, Judged, Shown
-from holdfast.reports.words import plain, seconds
+from holdfast.reports.pictures.cycle import Circle, Edge, Node
+from holdfast.reports.text.formatting import plain, seconds
+from holdfast.reports.verdict_file import Event, Judged, Shown
 
 NO_ORDER = "An arrow: came first, or must have. Both at once: no order fits."
 

@@ -12,13 +12,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from holdfast.harness.core.verdict import Verdict
-from holdfast.reports import charts, page, story, words
-from holdfast.reports.around import around
-from holdfast.reports.overview import overview
-from holdfast.reports.reading import Judged, Judgement, Outcome, read
-from holdfast.reports.timeline import DIGEST, SCRIPT, Recorded, timeline
+from holdfast.reports.pictures import charts
+from holdfast.reports.pictures.overview import overview
+from holdfast.reports.pictures.timeline import DIGEST, SCRIPT, Recorded, timeline
+from holdfast.reports.run import page, story
+from holdfast.reports.run.nearby_operations import around
+from holdfast.reports.text import formatting
+from holdfast.reports.verdict_file import Judged, Judgement, Outcome, read
 
-TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parents[1] / "templates"
 PLAN_LIMIT = 60_000
 
 
@@ -79,7 +81,7 @@ def render(
             digest=DIGEST,
             manifest=page.flat(manifest),
             started=manifest.get("started", ""),
-            plan=words.lines(plan_toml, PLAN_LIMIT),
+            plan=formatting.lines(plan_toml, PLAN_LIMIT),
             plan_link="data:application/toml;base64," + base64.b64encode(plan).decode(),
         )
     )
@@ -102,8 +104,8 @@ def _environment(run: Judged) -> Environment:
     )
     environment.filters |= FILTERS
     environment.globals |= {
-        "at": lambda ns: words.seconds(run.at(ns)),
-        "count": words.count,
+        "at": lambda ns: formatting.seconds(run.at(ns)),
+        "count": formatting.count,
         "meaning": story.meaning,
         "state": state,
         "states": {
@@ -117,19 +119,19 @@ def _environment(run: Judged) -> Environment:
     return environment
 
 
-def _say(text: object, limit: int = words.DISPLAY_LIMIT) -> Markup:
+def _say(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
     """Foreign text: harmless, shortened, and unable to turn the direction of its surroundings."""
-    return Markup("<bdi>") + escape(words.plain(text, limit)) + Markup("</bdi>")
+    return Markup("<bdi>") + escape(formatting.plain(text, limit)) + Markup("</bdi>")
 
 
 FILTERS = {
     "say": _say,
-    "sentence": words.sentence,
-    "stopped": words.stopped,
-    "span": words.span,
-    "number": words.number,
-    "measured": words.evidence,
-    "percent": words.percent,
-    "spaced": lambda text: words.plain(str(text).replace("-", " ").replace("_", " "), 60),
+    "sentence": formatting.sentence,
+    "stopped": formatting.stopped,
+    "span": formatting.span,
+    "number": formatting.number,
+    "measured": formatting.evidence,
+    "percent": formatting.percent,
+    "spaced": lambda text: formatting.plain(str(text).replace("-", " ").replace("_", " "), 60),
 }
 """What a template may put a value through before it is shown."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.harness.core.statistics import none_in
-from holdfast.reports.pages import render, write
-from holdfast.reports.words import percent
+from holdfast.reports.many.page_frame import render, write
+from holdfast.reports.text.formatting import percent
 
 RUNS_SHOWN = 2000
 

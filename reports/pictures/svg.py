@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
-from holdfast.reports.words import plain
+from holdfast.reports.text.formatting import plain
 
 GUTTER, RIGHT = 0.12, 0.985
 """Where the plot begins and ends, as shares of the width of a picture."""

@@ -14,11 +14,11 @@ from rich.text import Text
 
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.statistics import none_in
-from holdfast.reports.claims import claim_of
-from holdfast.reports.matrix import HELD, NOT_EXERCISED, VIOLATED, Matrix, Square
-from holdfast.reports.pages import render
-from holdfast.reports.speeds import COLUMNS
-from holdfast.reports.words import count, percent, plain
+from holdfast.reports.many.claims import claim_of
+from holdfast.reports.many.matrix import HELD, NOT_EXERCISED, VIOLATED, Matrix, Square
+from holdfast.reports.many.page_frame import render
+from holdfast.reports.many.speeds import COLUMNS
+from holdfast.reports.text.formatting import count, percent, plain
 
 SIGNS = {HELD: "+", VIOLATED: "x", NOT_EXERCISED: "?"}
 STYLES = {HELD: "green", VIOLATED: "bold red", NOT_EXERCISED: "magenta"}

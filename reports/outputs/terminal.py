@@ -13,8 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.harness.core.verdict import Verdict
-from holdfast.reports import story, words
-from holdfast.reports.reading import Judged, Judgement, Outcome, read
+from holdfast.reports.run import story
+from holdfast.reports.text import formatting
+from holdfast.reports.verdict_file import Judged, Judgement, Outcome, read
 
 STYLES = {
     Outcome.HOLDS: "bold green",
@@ -64,7 +65,7 @@ def render(verdicts: Mapping[str, Any], *, width: int, colour: bool) -> str:
 
 
 def _print_verdict(console: Console, run: Judged) -> None:
-    name = words.plain(run.run, 80)
+    name = formatting.plain(run.run, 80)
     console.print(Text(f"{name}, seed {run.seed}", style="dim"))
     console.print(Text(story.headline(run), style=STYLES[run.outcome()]))
     console.print()
@@ -93,11 +94,11 @@ def _properties(run: Judged, *, wide: bool) -> Table:
     )
     for one in run.verdicts:
         table.add_row(
-            Text(words.plain(one.property, 40)),
+            Text(formatting.plain(one.property, 40)),
             _verdict(one),
             "yes" if one.promised else "no",
             one.severity.value,
-            Text(words.plain(one.reason, 160)),
+            Text(formatting.plain(one.reason, 160)),
             *([Text(_leans(one))] if wide else []),
         )
     return table
@@ -106,7 +107,7 @@ def _properties(run: Judged, *, wide: bool) -> Table:
 def _leans(one: Judgement) -> str:
     """The first counts that the verdict leans on; the report has all of them."""
     counts = [(name, n) for name, n in one.exercised.items() if not name.endswith(" windows")]
-    shown = [f"{words.number(n)} {words.plain(name, 40)}" for name, n in counts[:COUNTS]]
+    shown = [f"{formatting.number(n)} {formatting.plain(name, 40)}" for name, n in counts[:COUNTS]]
     return ", ".join(shown)
 
 
@@ -125,10 +126,12 @@ def _print_findings(console: Console, run: Judged) -> None:
     for one in run.verdicts:
         if not one.findings:
             continue
-        n = words.count(len(one.findings), "finding")
-        console.print(Text(f"{words.plain(one.property, 40)}: {n}", style="bold"))
+        n = formatting.count(len(one.findings), "finding")
+        console.print(Text(f"{formatting.plain(one.property, 40)}: {n}", style="bold"))
         for finding in one.findings[:FINDINGS_A_PROPERTY]:
-            line = f"{words.plain(finding.kind, 40)}: {words.stopped(finding.sentence, 400)}"
+            line = (
+                f"{formatting.plain(finding.kind, 40)}: {formatting.stopped(finding.sentence, 400)}"
+            )
             console.print(Padding(Text(line), (0, 0, 0, 2)))
         if len(one.findings) > FINDINGS_A_PROPERTY:
             rest = len(one.findings) - FINDINGS_A_PROPERTY
@@ -140,23 +143,23 @@ def _faults(run: Judged) -> Table:
     table = _table(("fault", "kind", "target", "nodes", "from", "to", "bit"), "evidence")
     for fault in run.faults:
         brief = {name: what for name, what in fault.evidence.items() if name != "links"}
-        evidence = words.evidence(brief)
+        evidence = formatting.evidence(brief)
         if fault.reason:
             evidence += f" ({fault.reason})"
         table.add_row(
-            Text(words.plain(fault.id, 16)),
-            Text(words.plain(fault.do, 20)),
-            Text(words.plain(fault.target, 20)),
-            Text(words.plain(", ".join(fault.nodes), 20)),
-            words.seconds(run.at(fault.from_ns)),
-            words.seconds(run.at(fault.to_ns)),
+            Text(formatting.plain(fault.id, 16)),
+            Text(formatting.plain(fault.do, 20)),
+            Text(formatting.plain(fault.target, 20)),
+            Text(formatting.plain(", ".join(fault.nodes), 20)),
+            formatting.seconds(run.at(fault.from_ns)),
+            formatting.seconds(run.at(fault.to_ns)),
             Text("yes") if fault.bit else Text("no", style="bold magenta"),
-            Text(words.plain(evidence, 160)),
+            Text(formatting.plain(evidence, 160)),
         )
     return table
 
 
 def _print_end(console: Console, run: Judged) -> None:
-    console.print(Text(f"report  {words.plain(run.report_path(), 300)}"), soft_wrap=True)
-    console.print(Text(f"again   {words.plain(run.command, 1200)}"), soft_wrap=True)
+    console.print(Text(f"report  {formatting.plain(run.report_path(), 300)}"), soft_wrap=True)
+    console.print(Text(f"again   {formatting.plain(run.command, 1200)}"), soft_wrap=True)
     console.print(Text(f"seed    {run.seed}"))

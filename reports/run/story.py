@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.harness.core.verdict import PROPERTIES, Verdict
-from holdfast.reports.kinds import kind
-from holdfast.reports.reading import Judged, Judgement, Outcome, Shown, read
-from holdfast.reports.words import count, listed, plain, seconds, stopped
+from holdfast.reports.run.finding_kinds import kind
+from holdfast.reports.text.formatting import count, listed, plain, seconds, stopped
+from holdfast.reports.verdict_file import Judged, Judgement, Outcome, Shown, read
 
 KINDS_TOLD = 12
 

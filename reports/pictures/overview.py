@@ -7,9 +7,8 @@ from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
-from holdfast.reports.drawing import pattern, triangle
-from holdfast.reports.reading import Judged, Shown, Struck
-from holdfast.reports.svg import (
+from holdfast.reports.pictures.finding import pattern, triangle
+from holdfast.reports.pictures.svg import (
     CHAR_PX,
     GUTTER,
     NARROW_PX,
@@ -24,7 +23,8 @@ from holdfast.reports.svg import (
     spot,
     wide,
 )
-from holdfast.reports.words import NS, count, plain, seconds
+from holdfast.reports.text.formatting import NS, count, plain, seconds
+from holdfast.reports.verdict_file import Judged, Shown, Struck
 
 ROW_PX, AREA_PX, EMPTY_PX, TOP_PX = 28, 92, 40, 34
 MOST_KINDS, MOST_BINS = 8, 120

@@ -8,8 +8,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from holdfast.reports.reading import Dist, Judged
-from holdfast.reports.svg import (
+from holdfast.reports.pictures.svg import (
     Scale,
     add,
     full,
@@ -22,7 +21,8 @@ from holdfast.reports.svg import (
     spot,
     wide,
 )
-from holdfast.reports.words import NS, seconds, span
+from holdfast.reports.text.formatting import NS, seconds, span
+from holdfast.reports.verdict_file import Dist, Judged
 
 LABELS_PX, BARS_PX, TOKENS_PX = 36, 74, 150
 MOST_POINTS = 600

@@ -9,8 +9,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from holdfast.reports import words
-from holdfast.reports.html import FILTERS, TEMPLATES
+from holdfast.reports.run.html import FILTERS, TEMPLATES
+from holdfast.reports.text import formatting
 
 STATES = {
     "HOLDS": "holds",
@@ -40,5 +40,9 @@ def render(template: str, values: Mapping[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= FILTERS
-    environment.globals |= {"count": words.count, "states": STATES, "state": lambda _: "unknown"}
+    environment.globals |= {
+        "count": formatting.count,
+        "states": STATES,
+        "state": lambda _: "unknown",
+    }
     return environment.get_template(template).render(values)

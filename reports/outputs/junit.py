@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from holdfast.reports import story
-from holdfast.reports.reading import Judged, Outcome, read
-from holdfast.reports.words import NS, plain
+from holdfast.reports.run import story
+from holdfast.reports.text.formatting import NS, plain
+from holdfast.reports.verdict_file import Judged, Outcome, read
 
 TEXT_LIMIT = 4000
 

@@ -15,10 +15,10 @@ from typing import Any
 from holdfast.harness.campaigns.results import CALM, Result, failed, planned, staged
 from holdfast.harness.core.statistics import clopper_pearson, none_in
 from holdfast.harness.core.verdict import PROPERTIES, Verdict
-from holdfast.reports.claims import claim_of
-from holdfast.reports.speeds import Speed, speeds
-from holdfast.reports.speeds import table as speed_table
-from holdfast.reports.words import percent
+from holdfast.reports.many.claims import claim_of
+from holdfast.reports.many.speeds import Speed, speeds
+from holdfast.reports.many.speeds import table as speed_table
+from holdfast.reports.text.formatting import percent
 
 SCHEMA = "holdfast-matrix/1"
 SEVERAL = "several"

@@ -9,8 +9,8 @@ from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
-from holdfast.reports.svg import CHAR_PX, add, markup, picture
-from holdfast.reports.words import plain
+from holdfast.reports.pictures.svg import CHAR_PX, add, markup, picture
+from holdfast.reports.text.formatting import plain
 
 WIDE, DISC, BEND = 480.0, 26.0, 30.0
 LINE_PX, LABEL = 16.0, 62

@@ -10,15 +10,15 @@ from markupsafe import Markup
 
 from holdfast.harness.core.statistics import clopper_pearson
 from holdfast.harness.core.verdict import Severity, Verdict
-from holdfast.reports import charts
-from holdfast.reports.around import Beside
-from holdfast.reports.circles import circle
-from holdfast.reports.cycle import cycle
-from holdfast.reports.drawing import draw
-from holdfast.reports.kinds import Kind, kind
-from holdfast.reports.reading import Dist, Judged, Judgement, Shown
-from holdfast.reports.scene import scene
-from holdfast.reports.words import plain
+from holdfast.reports.pictures import charts
+from holdfast.reports.pictures.cycle import cycle
+from holdfast.reports.pictures.cycle_edges import circle
+from holdfast.reports.pictures.finding import draw
+from holdfast.reports.pictures.finding_scene import scene
+from holdfast.reports.run.finding_kinds import Kind, kind
+from holdfast.reports.run.nearby_operations import Beside
+from holdfast.reports.text.formatting import plain
+from holdfast.reports.verdict_file import Dist, Judged, Judgement, Shown
 
 CARDS, CARDS_A_KIND, NOTES = 12, 3, 3
 LOG_ROWS = 240

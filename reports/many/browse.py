@@ -11,9 +11,9 @@ from urllib.parse import quote
 from holdfast.harness.campaigns.results import MEASURES, RATES
 from holdfast.harness.campaigns.run_index import Entry
 from holdfast.harness.core.verdict import Verdict
-from holdfast.reports.pages import render
-from holdfast.reports.timeline import DIGEST
-from holdfast.reports.words import NONE, plain, seconds, span
+from holdfast.reports.many.page_frame import render
+from holdfast.reports.pictures.timeline import DIGEST
+from holdfast.reports.text.formatting import NONE, plain, seconds, span
 
 FILTERS = ("system", "property", "verdict", "nemesis")
 """What the list can be narrowed by; each is the name of a field of the form."""

@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from holdfast.harness.campaigns.results import CALM, RATES, Result, failed
-from holdfast.reports.words import NONE, span
+from holdfast.reports.text.formatting import NONE, span
 
 COLUMNS = {
     "ops": "calls ok/s",

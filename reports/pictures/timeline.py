@@ -16,13 +16,21 @@ import numpy.typing as npt
 
 from holdfast.harness.core.case import History
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
-from holdfast.reports.columns import Bools, Ints, packed, ranked, signed, sparse_steps, steps
-from holdfast.reports.reading import Judged
-from holdfast.reports.words import evidence, plain
+from holdfast.reports.pictures.packed_columns import (
+    Bools,
+    Ints,
+    packed,
+    ranked,
+    signed,
+    sparse_steps,
+    steps,
+)
+from holdfast.reports.text.formatting import evidence, plain
+from holdfast.reports.verdict_file import Judged
 
 SCRIPT = "".join(
     path.read_text(encoding="utf-8")
-    for path in sorted((Path(__file__).parent / "script").iterdir())
+    for path in sorted((Path(__file__).parents[1] / "script").iterdir())
 )
 DIGEST = b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 """By which the page's policy knows this script from any other."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.harness.core.operations import Op, Status
-from holdfast.reports.reading import Shown
-from holdfast.reports.timeline import Recorded
+from holdfast.reports.pictures.timeline import Recorded
+from holdfast.reports.verdict_file import Shown
 
 BESIDE = 12
 """How many ops on the same lock are told before a finding, and after it."""

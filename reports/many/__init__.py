@@ -1,0 +1,1 @@
+"""Pages about many runs: matrix, campaign, browsing."""

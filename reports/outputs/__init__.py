@@ -1,0 +1,1 @@
+"""Verdicts for terminals and other programs."""

@@ -1,0 +1,1 @@
+"""Drawings: findings, cycles, the timeline, small charts."""

@@ -1,0 +1,1 @@
+"""Formatting of text and numbers."""
