@@ -51,7 +51,7 @@ power: $(VENV)/ready
 
 # The pages under docs/reference, from the catalogues and docstrings.
 reference: $(VENV)/ready
-	$(BIN)/python -m holdfast.reference docs/reference
+	$(BIN)/python -m holdfast.docgen docs/reference
 
 # The optional compiled pass over lock histories; wants a C compiler.
 kernel: $(VENV)/ready

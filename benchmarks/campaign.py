@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 from statistics import median
 
-from holdfast.campaigning import Task, work
-from holdfast.commands import prepare
 from holdfast.commands.campaign_command import carry_out
+from holdfast.engine.campaign_runner import Task, work
 from holdfast.harness.campaigns.spec import read
+from holdfast.planning import prepare
 
 RUNS = 20
 ROUNDS = 7

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from benchmarks.run_directory import Shape, write
 
-from holdfast.commands.running import judge_run
+from holdfast.engine.runner import judge_run
 from holdfast.harness.history.reader import load
 from holdfast.harness.runs.directory import RunDir
 

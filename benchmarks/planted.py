@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from itertools import count
 from statistics import median
 
-from holdfast.mutants import MUTANTS
-from holdfast.planted import AREAS, ASSERTION, Mutant
-from holdfast.simulating import Seed, one_seed, warm
+from holdfast.catalogue.mutant_row import AREAS, ASSERTION, Mutant
+from holdfast.catalogue.mutants import MUTANTS
+from holdfast.engine.seed_search import Seed, one_seed, warm
 
 FIRST = 100_000
 """Searches begin here, far from the seeds that tests pin and budgets were looked up with."""

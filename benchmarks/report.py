@@ -21,7 +21,7 @@ from benchmarks.run_directory import Shape, write
 from playwright.sync_api import sync_playwright
 from tests.reports.browser import FLAGS, executable
 
-from holdfast.commands.running import judge_run
+from holdfast.engine.runner import judge_run
 from holdfast.harness.runs.directory import RunDir
 
 ZOOM = """() => new Promise((done) => {

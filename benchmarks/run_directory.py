@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast import catalogue
-from holdfast.commands import prepare
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.harness.history.reader import ROW_DTYPE
@@ -28,6 +27,7 @@ from holdfast.harness.plans.plan import Plan, to_toml
 from holdfast.harness.recording.segments import write_closed
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
+from holdfast.planning import prepare
 
 Ints = npt.NDArray[np.int64]
 Columns = dict[str, Ints]

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from holdfast import swarm, trials
-from holdfast.commands import prepare, shrinking
+from holdfast.catalogue.mutants import MUTANTS
+from holdfast.engine import shrinker, swarm, trials
+from holdfast.engine.trials import Shown
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.plans.plan import Plan
-from holdfast.mutants import MUTANTS
-from holdfast.trials import Shown
+from holdfast.planning import prepare
 
 USUAL = ("early-expiry", "unchecked-tokens", "tolerant-tokens", "release-by-lock", "lone-commit")
 SEEDS = 3
@@ -38,7 +38,7 @@ def main(names: list[str]) -> None:
     for name in names or USUAL:
         before, after, cpu_s, replay_ms = [], [], [], []
         for plan, shown in failing(name):
-            shrunk = shrinking.shrink_within(plan, shown, BUDGET_NS, Path(), "")
+            shrunk = shrinker.shrink_within(plan, shown, BUDGET_NS, Path(), "")
             before.append(len(plan.faults))
             after.append(len(shrunk.best.plan.faults))
             cpu_s.append(round(shrunk.cpu_ns / 1e9, 2))

@@ -18,12 +18,12 @@ from types import FrameType
 from typing import Any
 
 from holdfast import catalogue
-from holdfast.commands import prepare
+from holdfast.engine.seed_search import warm
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op
 from holdfast.harness.plans.plan import Plan
-from holdfast.simulating import warm
+from holdfast.planning import prepare
 
 ROUNDS = 5
 TOLD = (Op.WAITING, Op.LOST, Op.CLOSED, Op.HEARTBEAT)

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from holdfast import own
+from holdfast.catalogue import user_system
 from holdfast.clusters.systems.user_class.client import OwnClient
-from holdfast.commands import prepare
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Grant, Mode, Op, Status
 from holdfast.harness.core.ports import ClientSetup
 from holdfast.harness.plans.plan import Plan
+from holdfast.planning import prepare
 
 Write = Callable[[str], str]
 LOCK = "class L:\n    def acquire(self, *a): return 1\n    def release(self, *a): return True\n"
@@ -95,12 +95,14 @@ def test_a_false_release_says_that_it_did_not_hold_and_no_renew_says_so() -> Non
 
 
 def test_without_words_of_its_own_it_is_held_to_what_a_lock_is_for(lock: Write) -> None:
-    row = own.row(lock(LOCK))
+    row = user_system.row(lock(LOCK))
     promises = load(row.entry).promises({})
     assert (row.nodes, promises.tokens) == (0, "none")
     assert promises.promised("mutual-exclusion", ["kill", "clock"])
     assert not promises.promised("no-stale-write", [])
-    said = own.row(lock(LOCK + "    tokens = 'ordered'\n    promises = {'ownership': ['kill']}\n"))
+    said = user_system.row(
+        lock(LOCK + "    tokens = 'ordered'\n    promises = {'ownership': ['kill']}\n")
+    )
     promises = load(said.entry).promises({})
     assert promises.keeps == {"ownership": ("kill",)} and promises.tokens == "ordered"
 
@@ -108,7 +110,7 @@ def test_without_words_of_its_own_it_is_held_to_what_a_lock_is_for(lock: Write) 
 def test_all_that_is_wrong_with_a_class_is_told_at_once(lock: Write) -> None:
     bad = "class L:\n    nodes = 2\n    tokens = 'some'\n    promises = {'exclusion': 'any'}\n"
     with pytest.raises(UsageError) as caught:
-        own.row(lock(bad))
+        user_system.row(lock(bad))
     for part in ("no acquire and no release", "`server`", "tokens = 'some'", "'exclusion'"):
         assert part in str(caught.value)
 
@@ -121,12 +123,12 @@ def test_a_file_that_does_not_run_is_told_with_its_reason(
     lock: Write, text: str, part: str
 ) -> None:
     with pytest.raises(UsageError, match=part):
-        own.row(lock(text))
+        user_system.row(lock(text))
 
 
 def test_options_are_those_of_the_class_and_the_simulator_is_refused(lock: Write) -> None:
     name = lock(LOCK + "    options = {'colour': 'red'}\n")
-    system = load(own.row(name).entry)
+    system = load(user_system.row(name).entry)
     assert system.promises({"colour": "blue"}).tokens == "none"
     with pytest.raises(UsageError, match="did you mean 'colour'"):
         system.promises({"color": "blue"})
@@ -138,8 +140,8 @@ def test_options_are_those_of_the_class_and_the_simulator_is_refused(lock: Write
 
 def test_the_file_is_read_anew_each_time_and_its_fingerprint_follows(lock: Write) -> None:
     name = lock(LOCK)
-    before = own.fingerprint([name, "redis"])
-    assert own.row(name).nodes == 0 and own.fingerprint([name]) == before
+    before = user_system.fingerprint([name, "redis"])
+    assert user_system.row(name).nodes == 0 and user_system.fingerprint([name]) == before
     lock(LOCK + "    nodes = 1\n    ports = (1,)\n    def server(*a): return []\n")
-    assert own.row(name).nodes == 1
-    assert own.fingerprint([name]) != before
+    assert user_system.row(name).nodes == 1
+    assert user_system.fingerprint([name]) != before

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import own
+from holdfast.catalogue import user_system
 from holdfast.clusters.systems.program import protocol
 from holdfast.clusters.systems.program.system import ProgramSystem
-from holdfast.commands.prepare import complete
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import Image, Node, Place
 from holdfast.harness.plans.plan import Plan
+from holdfast.planning.prepare import complete
 
 TABLE = """
 [system]
@@ -64,7 +64,7 @@ def described(folder: Path, text: str) -> str:
 
 def test_a_table_says_how_servers_start_and_what_is_promised(tmp_path: Path) -> None:
     (tmp_path / "server").write_text("")
-    row = own.row(described(tmp_path, TABLE))
+    row = user_system.row(described(tmp_path, TABLE))
     assert row.nodes == 3
     system = ProgramSystem(json.loads(row.entry.partition(":")[2]))
     promises = system.promises({})
@@ -85,7 +85,7 @@ def test_an_image_is_given_words_and_a_folder_of_its_own_and_none_of_ours(tmp_pa
     (tmp_path / "server").write_text("")
     text = TABLE.replace("[system]\n", '[system]\nimage = "my-lock:1"\ndata = "/kept"\n', 1)
     name = described(tmp_path, text.replace("./server", "server"))
-    row = own.row(name)
+    row = user_system.row(name)
     system = ProgramSystem(json.loads(row.entry.partition(":")[2]))
     assert row.nodes == 3 and system.backends == ("docker",) and system.server_words() == []
     nodes = [Node(name=f"n{n}", role="server", address=f"10.0.0.{n}") for n in (1, 2, 3)]
@@ -122,7 +122,7 @@ def test_an_image_alone_starts_with_its_own_words_and_keeps_under_our_path(tmp_p
 )
 def test_what_is_wrong_about_an_image_is_told(tmp_path: Path, text: str, part: str) -> None:
     with pytest.raises(UsageError, match=part):
-        own.row(described(tmp_path, f'[system]\nclient = "./client"\n{text}\n'))
+        user_system.row(described(tmp_path, f'[system]\nclient = "./client"\n{text}\n'))
 
 
 def test_an_image_on_another_backend_is_refused(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_all_that_is_wrong_with_a_table_is_told_at_once(tmp_path: Path) -> None:
     exclusion = "any"
     """
     with pytest.raises(UsageError) as caught:
-        own.row(described(tmp_path, bad))
+        user_system.row(described(tmp_path, bad))
     told = str(caught.value)
     for part in (
         "no such key: clinet; did you mean 'client'?",
@@ -170,7 +170,7 @@ def test_all_that_is_wrong_with_a_table_is_told_at_once(tmp_path: Path) -> None:
 )
 def test_a_file_without_a_table_is_told(tmp_path: Path, text: str, part: str) -> None:
     with pytest.raises(UsageError, match=part):
-        own.row(described(tmp_path, text))
+        user_system.row(described(tmp_path, text))
 
 
 def test_files_travel_under_their_paths_and_missing_ones_are_told(tmp_path: Path) -> None:
@@ -178,13 +178,16 @@ def test_files_travel_under_their_paths_and_missing_ones_are_told(tmp_path: Path
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "part").write_text("y")
     name = described(tmp_path, '[system]\nclient = "./client {node}"\nfiles = ["lib"]\n')
-    told = own.program_options(name, {}, tmp_path / "copy")
+    told = user_system.program_options(name, {}, tmp_path / "copy")
     assert json.loads(told["argv"]) == ["./client", "{node}"]
     assert (tmp_path / "copy" / "client").read_text() == "x"
     assert (tmp_path / "copy" / "lib" / "part").read_text() == "y"
     lost = described(tmp_path, '[system]\nclient = "./gone"\nfiles = ["away"]\n')
-    assert len(own.missing_files(lost, {})) == 2 and own.missing_files("redis", {}) == []
-    assert own.program_options("redis", {}, tmp_path / "none") == {}
+    assert (
+        len(user_system.missing_files(lost, {})) == 2
+        and user_system.missing_files("redis", {}) == []
+    )
+    assert user_system.program_options("redis", {}, tmp_path / "none") == {}
 
 
 def test_the_client_loads_without_site_packages() -> None:

@@ -14,12 +14,12 @@ import pytest
 from holdfast.clusters.libraries.client import Asyncio, Blocking
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.libraries.system import LibrarySystem, entry
-from holdfast.commands import prepare
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Grant, Mode, Status
 from holdfast.harness.core.ports import ClientSetup
 from holdfast.harness.plans.plan import Plan
+from holdfast.planning import prepare
 
 ROOT = Path(__file__).resolve().parents[2]
 ADAPTERS = sorted({name for row in LIBRARIES.values() for name in row.adapters.values()})

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from holdfast import simulating
-from holdfast.commands import prepare
 from holdfast.commands.run_command import carry_out
+from holdfast.engine import seed_search
 from holdfast.harness.core.case import History
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.history import reader
 from holdfast.harness.plans.plan import Plan
+from holdfast.planning import prepare
 from tests import needs
 
 LEASE_NS = 600 * MILLISECOND
@@ -177,7 +177,7 @@ def answers(seen: History) -> set[str]:
 
 
 def simulated(plan: Plan) -> tuple[dict[str, Any], History]:
-    ran = simulating.in_memory(prepare.manifest(prepare.complete(plan), "conformance", ""))
+    ran = seed_search.in_memory(prepare.manifest(prepare.complete(plan), "conformance", ""))
     return dict(ran.verdicts), ran.case.history
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.clusters.backends.sim.forbidden_calls import watched
-from holdfast.simulating import one_seed
+from holdfast.engine.seed_search import one_seed
 from holdfast.workloads.resource.server import Store
 
 

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from holdfast import catalogue, swarm
-from holdfast.commands import prepare
+from holdfast import catalogue
+from holdfast.engine import swarm
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan
+from holdfast.planning import prepare
 
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 CASES = (("reference", 3), ("reference", 46), ("single", 8), ("majority", 5))

@@ -8,10 +8,11 @@ import sys
 
 import pytest
 
-from holdfast import catalogue, swarm
-from holdfast.commands import prepare
+from holdfast import catalogue
+from holdfast.engine import swarm
+from holdfast.engine.seed_search import one_seed
 from holdfast.harness.core.loading import load
-from holdfast.simulating import one_seed
+from holdfast.planning import prepare
 
 SEEDS = (3, 9)
 SCRIPT = """

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SHIMS = {"holdfast": "-m holdfast", "pytest": "-m pytest -p holdfast.pytest_plugin"}
+SHIMS = {"holdfast": "-m holdfast", "pytest": "-m pytest -p holdfast.pytest.plugin"}
 WITHIN_S = 600
 
 

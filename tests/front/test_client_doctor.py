@@ -62,8 +62,8 @@ def test_each_way_to_break_it_is_named(
     after: str,
     part: str,
 ) -> None:
-    monkeypatch.setattr("holdfast.conformance.ANSWER_S", 0.5)
-    monkeypatch.setattr("holdfast.conformance.END_S", 0.5)
+    monkeypatch.setattr("holdfast.engine.client_conformance.ANSWER_S", 0.5)
+    monkeypatch.setattr("holdfast.engine.client_conformance.END_S", 0.5)
     after = after.replace("ATEXIT", "atexit.register(time.sleep, 9)")
     assert before in GOOD
     said = doctor(capsys, tmp_path, GOOD.replace(before, after), "--json")

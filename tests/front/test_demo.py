@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.commands import demo_command, prepare
+from holdfast.commands import demo_command
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.plans.plan import Plan
+from holdfast.planning import prepare
 
 Capture = pytest.CaptureFixture[str]
 

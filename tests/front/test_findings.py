@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.findings import FINDINGS, command, page
+from holdfast.catalogue.findings import FINDINGS, command, page
 from tests import needs
 from tests.front.said import holdfast
 from tests.front.test_runs import run
@@ -32,7 +32,7 @@ TRIES_OF = {"etcd-15247": 20}
 def test_the_page_is_written_from_the_table() -> None:
     written = (ROOT / "docs" / "findings" / "libraries.md").read_text()
     assert written == page(), (
-        "python -c 'from holdfast.findings import page; print(page(), end=str())'"
+        "python -c 'from holdfast.catalogue.findings import page; print(page(), end=str())'"
         " > docs/findings/libraries.md"
     )
 

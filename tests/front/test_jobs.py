@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import simulating
-from holdfast.commands import prepare
 from holdfast.commands.scenario_command import plan_of
+from holdfast.engine import seed_search
+from holdfast.planning import prepare
 
 NAME = "singleton-job"
 
@@ -17,7 +17,7 @@ def simulated(system: str, *options: str, **given: object) -> tuple[str, bool, s
     if "mutant" in given:
         chosen["mutant"] = str(given.pop("mutant"))
     plan = plan_of(NAME, {"backend": "sim", "system": system, **given, "options": chosen})
-    ran = simulating.in_memory(prepare.manifest(prepare.complete(plan), NAME, ""))
+    ran = seed_search.in_memory(prepare.manifest(prepare.complete(plan), NAME, ""))
     rows = {row["property"]: row for row in ran.verdicts["verdicts"]}
     row = rows["exactly-once-job"]
     return row["verdict"], row["promised"], {finding["kind"] for finding in row["findings"]}

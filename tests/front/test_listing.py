@@ -70,7 +70,7 @@ def test_the_same_seed_gives_the_same_plan_and_another_another(capsys: Capture) 
 
 
 def test_a_dry_run_prints_a_plan_that_can_be_run(capsys: Capture) -> None:
-    from holdfast.commands.prepare import KNOWN
+    from holdfast.planning.prepare import KNOWN
 
     text = plan_text(capsys, "--nemesis", "pause:target=holder", "--seed", "3")
     plan = parse(tomllib.loads(text), KNOWN)

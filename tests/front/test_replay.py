@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import simulating, swarm
-from holdfast.commands import plans, prepare, shrinking
+from holdfast.engine import seed_search, shrinker, swarm
+from holdfast.engine.trials import Tries
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.plans.plan import Plan, to_toml
 from holdfast.harness.plans.shrink import Failing
-from holdfast.trials import Tries
+from holdfast.planning import plan_source, prepare
 from tests import needs
 from tests.front.said import holdfast
 
@@ -33,7 +33,7 @@ def failing() -> Plan:
 
 def found_by(plan: Plan) -> list[tuple[str, str]]:
     """(property, kind) of every finding."""
-    rows = simulating.in_memory(prepare.manifest(plan, "sought", "")).verdicts["verdicts"]
+    rows = seed_search.in_memory(prepare.manifest(plan, "sought", "")).verdicts["verdicts"]
     return [(row["property"], found["kind"]) for row in rows for found in row["findings"]]
 
 
@@ -107,7 +107,7 @@ def test_an_interrupt_gives_the_smallest_so_far(
     path = planted(tmp_path)
     said = holdfast(capsys, "shrink", path)
     assert said.code == 130
-    before, after = (plans.read_plan(file) for file in (path, tmp_path / "large.shrunk.toml"))
+    before, after = (plan_source.read_plan(file) for file in (path, tmp_path / "large.shrunk.toml"))
     assert len(after.faults) < len(before.faults)
 
 
@@ -153,7 +153,7 @@ def test_what_cannot_be_read_is_told_in_one_line(
 
 def test_a_plan_goes_elsewhere_without_the_options_of_the_simulated_world() -> None:
     plan = swarm.draw(1, "reference", 3, {"mutant": "early-expiry"})
-    moved = plans.elsewhere(plan, "docker")
+    moved = plan_source.elsewhere(plan, "docker")
     assert moved.backend == "docker" and moved.options["mutant"] == "early-expiry"
     assert any(name.startswith("sim_") for name in plan.options)
     assert not any(name.startswith("sim_") for name in moved.options)
@@ -195,8 +195,8 @@ def test_a_plan_that_was_shrunk_in_the_simulator_fails_in_containers_too(
 
 
 def test_findings_of_a_promise_come_first(tmp_path: Path) -> None:
-    plan = plans.read_plan(planted(tmp_path))
-    found = shrinking.first_findings(plan, tmp_path, "")
+    plan = plan_source.read_plan(planted(tmp_path))
+    found = shrinker.first_findings(plan, tmp_path, "")
     assert [shown.promised for shown in found] == sorted((s.promised for s in found), reverse=True)
     assert found[0].name == "mutual-exclusion: broken-lease"
     assert 0 < found[0].after_ns < plan.time_ns + 5 * SECOND

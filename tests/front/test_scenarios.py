@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import catalogue, simulating
-from holdfast.commands import plans, prepare
+from holdfast import catalogue
 from holdfast.commands.scenario_command import plan_of
+from holdfast.engine import seed_search
 from holdfast.harness.plans.plan import parse
+from holdfast.planning import plan_source, prepare
 from holdfast.scenarios import SCENARIOS, path_of
 from tests import needs
 from tests.front.said import holdfast
@@ -24,16 +25,16 @@ BROKEN = {"split-vote", "redlock-two-down", "redlock-clock-step", "redlock-resta
 """In the simulator the vote without consensus is what they run, and its tokens go backwards."""
 
 
-def simulated(name: str) -> simulating.Ran:
+def simulated(name: str) -> seed_search.Ran:
     plan = plan_of(name, {"backend": "sim"})
-    return simulating.in_memory(prepare.manifest(prepare.complete(plan), name, ""))
+    return seed_search.in_memory(prepare.manifest(prepare.complete(plan), name, ""))
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_scenario_puts_everything_that_it_is_for_to_the_test(name: str) -> None:
     ran = simulated(name)
     found = {row["property"]: row["verdict"] for row in ran.verdicts["verdicts"]}
-    must = plans.read_table(path_of(name))["must"]
+    must = plan_source.read_table(path_of(name))["must"]
     assert set(must) <= set(found)
     assert [prop for prop, verdict in found.items() if verdict == "UNKNOWN"] == []
     assert [window.reason for window in ran.case.windows if not window.bit] == []
@@ -97,7 +98,7 @@ def test_a_planted_bug_is_found_by_a_scenario(capsys: Capture, tmp_path: Path) -
 def test_a_storm_of_tries_on_a_lock_that_never_comes_free_is_a_livelock() -> None:
     over = {"backend": "sim", "time": "22s", "options": {"mutant": "endless-lease"}}
     plan = plan_of("retry-storm", over)
-    ran = simulating.in_memory(prepare.manifest(prepare.complete(plan), "storm", ""))
+    ran = seed_search.in_memory(prepare.manifest(prepare.complete(plan), "storm", ""))
     rows = {row["property"]: row for row in ran.verdicts["verdicts"]}
     assert "livelock" in [f["kind"] for f in rows["starvation-freedom"]["findings"]]
     assert ran.verdicts["exit_code"] == 1

@@ -17,14 +17,14 @@ from urllib.parse import quote
 
 import pytest
 
-from holdfast import live_judging
 from holdfast.commands import main
 from holdfast.commands.serve_command import command as serve
 from holdfast.harness.campaigns.run_index import Shelf
 from holdfast.harness.history.reader import load
 from holdfast.harness.runs import directory, registry
 from holdfast.harness.runs.directory import RunDir
-from holdfast.serving import POLICY, Server
+from holdfast.serve import live_verdict
+from holdfast.serve.server import POLICY, Server
 from tests.front.said import holdfast
 
 TOKEN = "a-token-of-twenty-one"
@@ -325,14 +325,14 @@ def test_rows_later_than_the_look_are_left_out(runs: Path, monkeypatch: pytest.M
     )
     rows = load(broken.history).history.rows
     first, last = int(rows["t_inv"].min()), int(rows["t_ret"].max())
-    monkeypatch.setattr(live_judging, "now_ns", lambda: last + 1)
-    whole = live_judging.so_far(broken)
+    monkeypatch.setattr(live_verdict, "now_ns", lambda: last + 1)
+    whole = live_verdict.so_far(broken)
     assert [one["property"] for one in whole["violated"]] == ["token-order"]
     assert whole["ops"] == len(rows)
     early = directory.read_json(broken.verdicts, "holdfast-verdict/1")["start_ns"]
     moment = whole["violated"][0]["at_ns"] + early - 1_000_000
-    monkeypatch.setattr(live_judging, "now_ns", lambda: moment)
-    before = live_judging.so_far(broken)
+    monkeypatch.setattr(live_verdict, "now_ns", lambda: moment)
+    before = live_verdict.so_far(broken)
     assert before["violated"] == []
     assert 0 < before["ops"] < whole["ops"]
     assert first < moment

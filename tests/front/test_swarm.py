@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast import catalogue, swarm
-from holdfast.commands import prepare
+from holdfast import catalogue
+from holdfast.engine import swarm
 from holdfast.harness.plans.plan import Plan
+from holdfast.planning import prepare
 
 SEEDS = range(600)
 

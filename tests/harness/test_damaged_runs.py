@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from benchmarks.run_directory import Shape, write
 
-from holdfast.commands.running import judge_run
+from holdfast.engine.runner import judge_run
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.runs.directory import RunDir

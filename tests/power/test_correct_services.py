@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from holdfast import sweeping
-from holdfast.commands import prepare
 from holdfast.commands.scenario_command import plan_of
+from holdfast.engine import sweep as sweeping
+from holdfast.engine.seed_search import one_plan
 from holdfast.harness.plans.plan import Plan
+from holdfast.planning import prepare
 from holdfast.scenarios import SCENARIOS, staging
-from holdfast.simulating import one_plan
 
 OPS = 1_000_000
 FIRST_SEED = 50_000

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from holdfast import catalogue
+from holdfast.catalogue.mutant_row import AREAS, ASSERTION
+from holdfast.catalogue.mutants import MUTANTS
 from holdfast.clusters.systems.majority.mutants import CLIENTS as VOTERS
 from holdfast.clusters.systems.reference.mutants.client import CLIENTS
 from holdfast.clusters.systems.reference.mutants.node import NODES
+from holdfast.engine.seed_search import Seed, one_seed
 from holdfast.harness.core.verdict import PROPERTIES
-from holdfast.mutants import MUTANTS
-from holdfast.planted import AREAS, ASSERTION
-from holdfast.simulating import Seed, one_seed
 from holdfast.workloads.resource.mutants import STORES
 
 QUICK = {

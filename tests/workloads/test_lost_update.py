@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import simulating
-from holdfast.commands import prepare
+from holdfast.engine import seed_search
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.plans.plan import parse
+from holdfast.planning import prepare
 
 TABLE = {
     "system": "reference",
@@ -25,7 +25,7 @@ TABLE = {
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_an_owner_stops_after_a_write_that_may_still_be_on_its_way(seed: int) -> None:
     plan = prepare.complete(parse({**TABLE, "seed": seed}, prepare.KNOWN, "plan"))
-    case = simulating.in_memory(prepare.manifest(plan, "own", "")).case
+    case = seed_search.in_memory(prepare.manifest(plan, "own", "")).case
     rows = case.history.rows
     unknown = rows[(rows["f"] == Op.WRITE) & (rows["status"] == Status.INFO)]
     after = [

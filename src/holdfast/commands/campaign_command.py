@@ -15,8 +15,9 @@ from typing import Any
 
 import click
 
-from holdfast import __version__, campaigning, own
-from holdfast.commands import prepare, shrinking
+from holdfast import __version__
+from holdfast.catalogue import user_system
+from holdfast.engine import campaign_runner, shrinker
 from holdfast.harness.campaigns import journal
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.campaigns.spec import Campaign, Job, read
@@ -24,6 +25,7 @@ from holdfast.harness.campaigns.summary import first_failure, summary, tally
 from holdfast.harness.core.durations import duration_ns
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.runs import directory
+from holdfast.planning import prepare
 from holdfast.reports.many import matrix_pages
 from holdfast.reports.many.campaign import bound, headline, index
 from holdfast.reports.many.matrix import matrix
@@ -91,11 +93,11 @@ def command(
 def _shrink(failure: Mapping[str, Any], folder: Path, budget_ns: int, *, quiet: bool) -> int:
     """The first failure made small, in first-failure.toml; 130 if the user broke it off."""
     run, file = folder / failure["run"], folder / "first-failure.toml"
-    shrunk = shrinking.shrink_path(run, failure["property"], budget_ns, folder / "shrinking")
-    shrinking.write(shrunk, file)
+    shrunk = shrinker.shrink_path(run, failure["property"], budget_ns, folder / "shrinking")
+    shrinker.write(shrunk, file)
     if not quiet:
-        shrinking.show(shrunk, file)
-    return 130 if shrunk.ended == shrinking.INTERRUPTED else 0
+        shrinker.show(shrunk, file)
+    return 130 if shrunk.ended == shrinker.INTERRUPTED else 0
 
 
 def _toml(file: Path) -> dict[str, Any]:
@@ -132,13 +134,13 @@ def check(campaign: Campaign) -> None:
 
 def version(campaign: Campaign) -> str:
     """Of Holdfast and of the users' own files: a run of another version is another run."""
-    return f"{__version__} {own.fingerprint(cell.plan.system for cell in campaign.cells)}"
+    return f"{__version__} {user_system.fingerprint(cell.plan.system for cell in campaign.cells)}"
 
 
 def _put_aside(folder: Path) -> None:
     if not folder.exists():
         return
-    if not (folder / campaigning.JOURNAL).exists():
+    if not (folder / campaign_runner.JOURNAL).exists():
         raise UsageError(f"{folder}: no campaign lies there, so --fresh leaves it alone")
     free = next(n for n in itertools.count(1) if not Path(f"{folder}.{n}").exists())
     folder.rename(f"{folder}.{free}")
@@ -148,11 +150,11 @@ def carry_out(
     campaign: Campaign, jobs: Sequence[Job], folder: Path, processes: int, scheduler: str
 ) -> dict[str, Any]:
     """Do what is left to do and write the pages; the summary of all that is done."""
-    path = folder / campaigning.JOURNAL
+    path = folder / campaign_runner.JOURNAL
     with journal.Journal(path) as open_journal:
         before = journal.done(path)
         done = {key: one for key, one in before.items() if one.exit_code != 4}
-        campaigning.clear(folder)
+        campaign_runner.clear(folder)
         left = [job for job in jobs if job.key not in done]
         mine = len(jobs) - len(left)
         if campaign.runs:
@@ -160,8 +162,8 @@ def carry_out(
         shown = Shown(len(jobs), [done[job.key] for job in jobs if job.key in done])
         shown.start(campaign.name, folder, len(left))
         try:
-            for found in campaigning.carry_out(
-                left, folder, processes, scheduler, campaigning.deadline(campaign.time_ns)
+            for found in campaign_runner.carry_out(
+                left, folder, processes, scheduler, campaign_runner.deadline(campaign.time_ns)
             ):
                 open_journal.add(found)
                 shown.add(found)
@@ -173,7 +175,7 @@ def carry_out(
 
 def _finish(campaign: Campaign, jobs: Sequence[Job], folder: Path) -> dict[str, Any]:
     """campaign.json, index.html and matrix.html from the journal."""
-    noted = journal.done(folder / campaigning.JOURNAL)
+    noted = journal.done(folder / campaign_runner.JOURNAL)
     found = [noted[job.key] for job in jobs if job.key in noted]
     seen = {job.cell for job in jobs if job.key in noted}
     not_run = [cell.says for n, cell in enumerate(campaign.cells) if n not in seen]

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from holdfast import catalogue
-from holdfast.commands import judging, running
+from holdfast.engine import judge_foreign, runner
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.runs.directory import RunDir
 
@@ -68,22 +68,22 @@ def command(
                 f"{path}: --model is for histories from elsewhere; a run says itself what it asks"
                 " (holdfast export makes one of a run)"
             )
-        verdicts = judging.judge_file(path, form, model) if foreign else running.judge_run(run)
+        verdicts = judge_foreign.judge_file(path, form, model) if foreign else runner.judge_run(run)
         code = int(verdicts["exit_code"])
         if only:
             verdicts, code = _restrict(verdicts, only)
         judged.append(verdicts)
         worst = max(worst, code, key=lambda c: RANK[c])
         if not as_json and foreign:
-            judging.show(verdicts)
+            judge_foreign.show(verdicts)
         elif not as_json:
-            running.show_verdict(verdicts, running.report_run(run, verdicts))
+            runner.show_verdict(verdicts, runner.report_run(run, verdicts))
     if junit is not None:
         from holdfast.reports.outputs.junit import write
 
         write(junit, [verdicts for verdicts in judged if "faults" in verdicts])
     if as_json:
-        click.echo(judging.as_json(judged))
+        click.echo(judge_foreign.as_json(judged))
     return worst
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from holdfast.commands.settings import resolve
+from holdfast.planning.settings import resolve
 
 
 @click.group(short_help="Every setting and where it came from.")

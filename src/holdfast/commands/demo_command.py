@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from holdfast import catalogue
-from holdfast.commands import prepare
 from holdfast.commands.run_command import carry_out
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.plans.plan import Plan
+from holdfast.planning import prepare
 
 OUT = Path(".holdfast/runs")
 SPAN_NS = 20 * SECOND

@@ -13,11 +13,12 @@ from typing import Any
 import click
 
 import holdfast
-from holdfast import __version__, catalogue, conformance
+from holdfast import __version__, catalogue
 from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.libraries.system import entry
 from holdfast.clusters.systems.program.table import problems
+from holdfast.engine import client_conformance
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 
@@ -66,7 +67,7 @@ def _try_client(client: str, servers: str, as_json: bool) -> int:
     wrong = problems({"client": client})
     if wrong:
         raise UsageError(*(f"--client: {line.removeprefix('client ')}" for line in wrong))
-    faults = conformance.tried(client, servers)
+    faults = client_conformance.tried(client, servers)
     if as_json:
         click.echo(json.dumps({"client": client, "faults": faults}))
     else:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import click
 
 from holdfast import catalogue
-from holdfast.findings import FINDINGS
+from holdfast.catalogue.findings import FINDINGS
+from holdfast.catalogue.mutants import MUTANTS
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans.plan import suggest
-from holdfast.mutants import MUTANTS
 from holdfast.scenarios import SCENARIOS
 
 Table = dict[str, str]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.gathering import gather
+from holdfast.engine.gather import gather
 from holdfast.harness.core.errors import UsageError
 
 

@@ -10,16 +10,17 @@ from typing import Any
 
 import click
 
-from holdfast import __version__, simulating, trials
-from holdfast.commands import plans
+from holdfast import __version__
 from holdfast.commands.check_command import RANK
-from holdfast.commands.settings import DEFAULTS
+from holdfast.engine import seed_search, trials
+from holdfast.engine.trials import Trial
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.history import reader
 from holdfast.harness.history.diff import first_difference
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir
-from holdfast.trials import Trial
+from holdfast.planning import plan_source
+from holdfast.planning.settings import DEFAULTS
 
 
 @click.command(short_help="The same plan again, every fault exact: fails N of M.")
@@ -37,12 +38,12 @@ def command(path: Path, times: int, backend: str | None, out: str, as_json: bool
     In the simulator the same plan gives the same history, bit for bit: that is checked, and the
     run stays in memory. Elsewhere each time is a run of its own, kept with its report.
     """
-    plan = plans.read_plan(path, backend)
+    plan = plan_source.read_plan(path, backend)
     where = f"{plan.system} on {plan.backend}, seed {plan.seed}, {len(plan.faults)} faults"
     click.echo(f"replay of {path}: {where}", err=True)
     done: list[Trial] = []
     if plan.backend == "sim":
-        simulating.warm()
+        seed_search.warm()
     for n in range(times):
         if plan.backend == "sim":
             done.append(trials.simulated(plan))
@@ -51,7 +52,7 @@ def command(path: Path, times: int, backend: str | None, out: str, as_json: bool
             words = ", ".join(shown.name for shown in done[-1].shown) or "no finding"
             click.echo(f"  {n + 1} of {times}: {words}", err=True)
     if plan.backend == "sim":
-        _must_be_the_same(plan, done, plans.run_of(path))
+        _must_be_the_same(plan, done, plan_source.run_of(path))
     code = max((trial.exit_code for trial in done), key=lambda code: RANK[code])
     if as_json:
         click.echo(json.dumps(_table(path, plan, done, code)))
@@ -108,7 +109,7 @@ def _show(path: Path, plan: Plan, done: Sequence[Trial]) -> None:
     if plan.backend == "sim":
         cpu_ms = sum(trial.cpu_ns for trial in done) / len(done) / 1e6
         click.echo(f"the same history each time ({done[0].digest}), {cpu_ms:.1f} ms CPU")
-        file = plans.run_of(path)
+        file = plan_source.run_of(path)
         click.echo(f"report: holdfast run {file.plan if file else path}")
     else:
         for trial in done:

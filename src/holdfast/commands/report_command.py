@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.commands import running
+from holdfast.engine import runner
 from holdfast.harness.judging.judge import SCHEMA
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
@@ -22,8 +22,8 @@ def command(path: Path, html: Path | None) -> int:
     if run.verdicts.exists():
         verdicts = directory.read_json(run.verdicts, SCHEMA)
     else:
-        verdicts = running.judge_run(run)
-    written = Path(running.report_run(run, verdicts))
+        verdicts = runner.judge_run(run)
+    written = Path(runner.report_run(run, verdicts))
     if html is not None and html.resolve() != written:
         shutil.copyfile(written, html)
         written = html

@@ -11,10 +11,11 @@ from typing import Any
 
 import click
 
-from holdfast.commands import plans, prepare, running
-from holdfast.commands.settings import Setting, resolve
+from holdfast.engine import runner
 from holdfast.harness.core.errors import HoldfastError, UsageError
 from holdfast.harness.plans.plan import Plan, parse, parse_nemesis, to_toml
+from holdfast.planning import plan_source, prepare
+from holdfast.planning.settings import Setting, resolve
 
 
 @click.command(short_help="One run: deploy, drive clients under faults, judge, report.")
@@ -102,10 +103,10 @@ def carry_out(
     """
     click.echo(f"seed {plan.seed}: {plan.system} on {plan.backend}, {plan.workload}", err=True)
     run = prepare.create(plan, out, again, hosts=hosts)
-    shown = running.Shown()
+    shown = runner.Shown()
     failed = 0
     try:
-        running.execute(run, shown)
+        runner.execute(run, shown)
     except HoldfastError as error:
         if not run.faults.exists() and not any(run.history.glob("c*.seg")):
             raise
@@ -114,12 +115,12 @@ def carry_out(
         click.echo(f"holdfast: {error}", err=True)
     finally:
         shown.close()
-    verdicts = running.judge_run(run)
+    verdicts = runner.judge_run(run)
     if failed and verdicts["exit_code"] != 1:
         verdicts = {**verdicts, "exit_code": failed}
-    report = running.report_run(run, verdicts)
+    report = runner.report_run(run, verdicts)
     if not quiet:
-        running.show_verdict(verdicts, report)
+        runner.show_verdict(verdicts, report)
     return {**verdicts, "report": report}
 
 
@@ -162,7 +163,7 @@ def _from_settings(settings: Mapping[str, Setting], options: tuple[str, ...]) ->
 
 def _from_file(path: Path, settings: Mapping[str, Setting]) -> Plan:
     """A plan file, with what the command line says put over it."""
-    table = plans.read_table(path)
+    table = plan_source.read_table(path)
     if isinstance(table.get("system"), dict):
         # A plan may describe its system in itself.
         table["system"] = str(path)

@@ -12,13 +12,15 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from holdfast import sweeping
-from holdfast.commands import prepare, run_command, sweeps
+from holdfast.catalogue.findings import FINDINGS
+from holdfast.commands import run_command
 from holdfast.commands.run_command import carry_out
-from holdfast.commands.settings import DEFAULTS
-from holdfast.findings import FINDINGS
+from holdfast.engine import sweep as sweeping
+from holdfast.engine import sweep_progress
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import Plan, parse, suggest, to_toml
+from holdfast.planning import prepare
+from holdfast.planning.settings import DEFAULTS
 from holdfast.scenarios import SCENARIOS, path_of, staging
 
 FINDING = "finding:"
@@ -78,7 +80,7 @@ def command(
         if dry_run:
             return _planned(table, sweep)
         line = again(name, given, options)
-        return sweeps.carry_out(name, table, sweep, line, Path(out), as_json=as_json)
+        return sweep_progress.carry_out(name, table, sweep, line, Path(out), as_json=as_json)
     if values or seeds:
         raise UsageError(f"scenario {name} is no sweep; --values and --seeds are for those")
     plan = plan_of(name, _over(given, options))

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.commands import settings
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.planning import settings
 
 if TYPE_CHECKING:
-    from holdfast.serving import Server
+    from holdfast.serve.server import Server
 
 SHORTEST = 16
 
@@ -39,14 +39,14 @@ def command(
     Ends with ^C.
     """
     from holdfast.harness.campaigns.run_index import Shelf
-    from holdfast.serving import Server
+    from holdfast.serve.server import Server
 
     host = host.removeprefix("[").removesuffix("]") if ":" in host else host
     root = runs or Path(str(settings.resolve({})["out"].value))
     if not root.is_dir():
         raise UsageError(f"{root}: no such folder; name one with --runs, or make a run first")
     token = _token(host, token_file, allow_remote=allow_remote)
-    shelf = Shelf(root, [sys.executable, "-m", "holdfast.live_judging"])
+    shelf = Shelf(root, [sys.executable, "-m", "holdfast.serve.live_verdict"])
     try:
         server = Server((host, port), shelf, token)
     except OSError as error:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
-from holdfast.commands import plans, shrinking
-from holdfast.commands.settings import DEFAULTS
+from holdfast.engine import shrinker
 from holdfast.harness.core.durations import duration_ns
+from holdfast.planning import plan_source
+from holdfast.planning.settings import DEFAULTS
 
 
 @click.command(short_help="The smallest plan that still fails the same way.")
@@ -31,12 +32,12 @@ def command(
     times, and every run is kept. The plan is written to RUN/shrunk.toml or PLAN.shrunk.toml.
     """
     budget_ns = duration_ns(budget)
-    run = plans.run_of(path)
+    run = plan_source.run_of(path)
     file = to or (run.path / "shrunk.toml" if run else path.with_suffix(".shrunk.toml"))
-    shrunk = shrinking.shrink_path(path, prop, budget_ns, Path(out))
-    shrinking.write(shrunk, file)
+    shrunk = shrinker.shrink_path(path, prop, budget_ns, Path(out))
+    shrinker.write(shrunk, file)
     if as_json:
-        click.echo(json.dumps(shrinking.table(shrunk, file)))
+        click.echo(json.dumps(shrinker.table(shrunk, file)))
     else:
-        shrinking.show(shrunk, file)
-    return 130 if shrunk.ended == shrinking.INTERRUPTED else 0
+        shrinker.show(shrunk, file)
+    return 130 if shrunk.ended == shrinker.INTERRUPTED else 0

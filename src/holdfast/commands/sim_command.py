@@ -12,14 +12,15 @@ from typing import Any
 
 import click
 
-from holdfast import catalogue, swarm
-from holdfast.commands import prepare, shrinking
+from holdfast import catalogue
+from holdfast.catalogue.mutants import MUTANTS
+from holdfast.engine import shrinker, swarm
+from holdfast.engine.seed_search import Seed, Tally, explore
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_ns
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import suggest
-from holdfast.mutants import MUTANTS
-from holdfast.simulating import Seed, Tally, explore
+from holdfast.planning import prepare
 
 SHOWN = 5
 SHRUNK = Path(".holdfast/shrunk")
@@ -87,31 +88,31 @@ def command(
     tally.differing.sort(key=lambda seed: seed.seed)
     small = _shrink(tally, system, given) if shrink else None
     if as_json:
-        shrunk = {"shrunk": shrinking.table(*small)} if small else {}
+        shrunk = {"shrunk": shrinker.table(*small)} if small else {}
         click.echo(json.dumps({**_table(tally, system, first_seed, mutant), **shrunk}))
     else:
         _show(tally)
         if small:
             click.echo()
-            shrinking.show(*small)
-    return 130 if small and small[0].ended == shrinking.INTERRUPTED else tally.exit_code()
+            shrinker.show(*small)
+    return 130 if small and small[0].ended == shrinker.INTERRUPTED else tally.exit_code()
 
 
 def _shrink(
     tally: Tally, system: str, given: Mapping[str, str]
-) -> tuple[shrinking.Shrunk, Path] | None:
+) -> tuple[shrinker.Shrunk, Path] | None:
     """The first alarm, made small and written to a plan file; None where there is no alarm."""
     seed = next(iter([*tally.alarms, *tally.problems]), None)
     if seed is None:
         return None
     plan = prepare.complete(swarm.draw(seed.seed, system, catalogue.SYSTEMS[system].nodes, given))
-    click.echo(f"shrink seed {seed.seed}: {shrinking.size_words(plan)}", err=True)
-    found = shrinking.first_findings(plan, SHRUNK, seed.command)
-    wanted = shrinking.choose(found, None, f"seed {seed.seed}")
-    shrunk = shrinking.shrink_within(plan, wanted, SHRINK_NS, SHRUNK, seed.command)
+    click.echo(f"shrink seed {seed.seed}: {shrinker.size_words(plan)}", err=True)
+    found = shrinker.first_findings(plan, SHRUNK, seed.command)
+    wanted = shrinker.choose(found, None, f"seed {seed.seed}")
+    shrunk = shrinker.shrink_within(plan, wanted, SHRINK_NS, SHRUNK, seed.command)
     name = "-".join([system, *given.values(), str(seed.seed)])
     file = SHRUNK / f"{name}.toml"
-    shrinking.write(shrunk, file)
+    shrinker.write(shrunk, file)
     return shrunk, file
 
 

@@ -14,7 +14,7 @@ from holdfast.checkers.holds import attempt_table
 from holdfast.checkers.holds.attempt_table import Table
 from holdfast.checkers.holds.derive import attempts
 from holdfast.checkers.properties import mutual_exclusion, ownership, token_order
-from holdfast.commands.running import judge_run
+from holdfast.engine.runner import judge_run
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.verdict import Promises

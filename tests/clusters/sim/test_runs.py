@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import catalogue
-from holdfast.commands import prepare, running
+from holdfast.engine import runner
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
@@ -17,6 +17,7 @@ from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import directory
+from holdfast.planning import prepare
 
 MS = 1_000_000
 FAULTS: tuple[tuple[str, dict[str, str]], ...] = (("partition", {}), ("kill", {}), ("pause", {}))
@@ -58,8 +59,8 @@ def fault(do: str, target: str, at_ms: int, for_ms: int, **params: str) -> Fault
 def test_what_is_judged_in_memory_is_judged_the_same_from_files(tmp_path: Path) -> None:
     chosen = plan(nemeses=FAULTS)
     run = prepare.create(chosen, tmp_path, "again")
-    running.execute(run, lambda row: None)
-    from_files = running.judge_run(run)
+    runner.execute(run, lambda row: None)
+    from_files = runner.judge_run(run)
     in_memory = judged(chosen)
     for name in ("verdicts", "faults", "start_ns", "stop_ns", "end_ns", "verdict"):
         assert from_files[name] == in_memory[name], name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.planted import Mutant
+from holdfast.catalogue.mutant_row import Mutant
 
 ELSEWHERE: dict[str, Mutant] = {
     "unchecked-tokens": Mutant(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from holdfast.pytest_campaign import LockCampaign
+    from holdfast.pytest.campaign import LockCampaign
 
 PROFILES = ("quick", "standard", "thorough")
 
@@ -66,6 +66,6 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 @pytest.fixture
 def lock_campaign(request: pytest.FixtureRequest) -> LockCampaign:
     """The campaign of a test: `lock_campaign.check()` carries out what its marker says."""
-    from holdfast.pytest_campaign import LockCampaign
+    from holdfast.pytest.campaign import LockCampaign
 
     return LockCampaign(request)

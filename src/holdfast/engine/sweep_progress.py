@@ -9,11 +9,12 @@ from typing import Any
 
 import click
 
-from holdfast import simulating, sweeping
 from holdfast.checkers.evidence.lease_sizing import SECTIONS
 from holdfast.commands.check_command import RANK
+from holdfast.engine import seed_search
+from holdfast.engine import sweep as sweeping
+from holdfast.engine.sweep import Step, Sweep
 from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.sweeping import Step, Sweep
 
 
 def carry_out(
@@ -29,7 +30,7 @@ def carry_out(
     where = f"{table['system']} on {table['backend']}"
     click.echo(f"{name}: {sweep.key} of {where}, {sweep.seeds} runs at each value", err=True)
     if table["backend"] == "sim":
-        simulating.warm()
+        seed_search.warm()
     done = []
     for step in sweeping.steps(table, sweep, int(table.get("seed", 0)), again, out):
         done.append(step)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.campaigning import JOURNAL
-from holdfast.commands import running
+from holdfast.engine import runner
+from holdfast.engine.campaign_runner import JOURNAL
 from holdfast.harness.campaigns import journal, results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.errors import UsageError
@@ -62,6 +62,6 @@ def _of_run(run: RunDir) -> Result:
     if run.verdicts.exists():
         verdicts = directory.read_json(run.verdicts, SCHEMA)
     else:
-        verdicts = running.judge_run(run)
+        verdicts = runner.judge_run(run)
     result = results.of_verdicts(verdicts, run.read_manifest(), run=str(run.path))
     return replace(result, key=run.path.name)

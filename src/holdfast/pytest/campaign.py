@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from holdfast import catalogue
-from holdfast.commands import prepare
 from holdfast.commands.campaign_command import carry_out, check, version
-from holdfast.gathering import gather
+from holdfast.engine.gather import gather
 from holdfast.harness.campaigns import baseline as baselines
 from holdfast.harness.campaigns import gate
 from holdfast.harness.campaigns import spec as campaigns
@@ -28,6 +27,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.judging.judge import SCHEMA
 from holdfast.harness.plans.plan import OWN
 from holdfast.harness.runs import directory
+from holdfast.planning import prepare
 from holdfast.reports.outputs.gate import headline
 from holdfast.reports.run.story import story
 from holdfast.scenarios import staging

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.rows import NEW, Finding
+from holdfast.catalogue.rows import NEW, Finding
 
 _HANG_UP = (
     "--workload renewal --lease 1s --set hold_leases=40 --set wait_ms=1000 --clients 3 --nemesis"

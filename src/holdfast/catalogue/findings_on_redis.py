@@ -6,7 +6,7 @@ choose, and a nemesis of the catalogue.
 
 from __future__ import annotations
 
-from holdfast.rows import NEW, Finding
+from holdfast.catalogue.rows import NEW, Finding
 
 _TRY = "--workload try-lock"
 _SLOW_CANCEL = (

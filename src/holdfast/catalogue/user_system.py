@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.catalogue import SYSTEMS
+from holdfast.catalogue.rows import SystemRow
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.system import ProgramSystem, checked
 from holdfast.clusters.systems.user_class import PREFIX
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load, load_file
 from holdfast.harness.plans.plan import OWN
-from holdfast.rows import SystemRow
 
 MOST = 9
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import catalogue
-from holdfast.commands import prepare
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan, parse, suggest
 from holdfast.harness.runs.directory import RunDir
+from holdfast.planning import prepare
 
 
 def read_table(path: Path) -> dict[str, Any]:

@@ -11,15 +11,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from holdfast import catalogue, swarm
-from holdfast.commands import prepare
+from holdfast import catalogue
+from holdfast.engine import swarm
+from holdfast.engine.determinism import difference
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.loading import load
 from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
 from holdfast.harness.plans.plan import Plan
-from holdfast.twice import difference
+from holdfast.planning import prepare
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

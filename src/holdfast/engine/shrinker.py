@@ -10,15 +10,15 @@ from typing import Any
 
 import click
 
-from holdfast import simulating, trials
-from holdfast.commands import plans
+from holdfast.engine import seed_search, trials
+from holdfast.engine.trials import OutOfTime, Shown, Tries
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import Plan, suggest, to_toml
 from holdfast.harness.plans.shrink import Failing, shrink
 from holdfast.harness.runs.directory import RunDir, read_json
-from holdfast.trials import OutOfTime, Shown, Tries
+from holdfast.planning import plan_source
 
 INTERRUPTED = "interrupted"
 
@@ -70,7 +70,11 @@ def shrink_path(path: Path, prop: str | None, budget_ns: int, out: Path) -> Shru
 
     UsageError where nothing is violated, or not `prop`.
     """
-    plan, run, again = plans.read_plan(path), plans.run_of(path), f"holdfast shrink {path}"
+    plan, run, again = (
+        plan_source.read_plan(path),
+        plan_source.run_of(path),
+        f"holdfast shrink {path}",
+    )
     click.echo(f"shrink {path}: {size_words(plan)}, seed {plan.seed}", err=True)
     found = known_findings(run) if run else ()
     if plan.backend == "sim" or not found:
@@ -82,7 +86,7 @@ def shrink_within(plan: Plan, wanted: Shown, budget_ns: int, out: Path, again: s
     """Shrink a complete plan that shows `wanted`. The budget is wall time; ^C ends it as well."""
     over_s = time.monotonic() + budget_ns / SECOND
     if plan.backend == "sim":
-        simulating.warm()
+        seed_search.warm()
     tries = Tries(wanted=wanted, out=out, again=again, enough=lambda: time.monotonic() >= over_s)
     best = first = Failing(plan=plan, after_ns=wanted.after_ns, sentence=wanted.sentence)
     ended = told = ""

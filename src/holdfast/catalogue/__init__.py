@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.rows import BackendRow, Row, SystemRow
+from holdfast.catalogue.rows import BackendRow, Row, SystemRow
 
 _S = "holdfast.clusters.systems"
 SYSTEMS: dict[str, SystemRow] = {

@@ -25,8 +25,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from holdfast import catalogue, simulating, swarm
-from holdfast.commands import prepare, running
+from holdfast import catalogue
+from holdfast.engine import runner, seed_search, swarm
 from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.campaigns.spec import SWARM, Job
@@ -34,6 +34,7 @@ from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, Usage
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import registry
+from holdfast.planning import prepare
 
 SEEDS_A_TASK = 8
 """Simulated runs are so short that handing them on one by one would cost more than it brings."""
@@ -89,7 +90,7 @@ def _one(job: Job, folder: Path, *, archive: bool) -> Done:
 def _simulated(job: Job, plan: Plan, again: str, folder: Path) -> tuple[Result, Path | None]:
     """In memory; a directory is written only where something is violated or incomplete."""
     manifest = prepare.manifest(plan, job.key, again)
-    done = simulating.in_memory(manifest)
+    done = seed_search.in_memory(manifest)
     verdicts = dict(done.verdicts)
     if not job.swarm:
         verdicts["evidence"] = load(catalogue.EVIDENCE)(done.case)
@@ -103,7 +104,7 @@ def _simulated(job: Job, plan: Plan, again: str, folder: Path) -> tuple[Result, 
         shutil.rmtree(attempts / job.key, ignore_errors=True)
         run = prepare.create(plan, attempts, again, name=job.key)
         load(catalogue.SIM_KEEP)(done.world, run)
-        running.report_run(run, running.judge_run(run))
+        runner.report_run(run, runner.judge_run(run))
         made = run.path
     # The world is full of cycles: it goes now, not in the middle of the next seed.
     del done, verdicts
@@ -115,12 +116,12 @@ def _real(job: Job, plan: Plan, again: str, folder: Path) -> tuple[Result, Path]
     """On processes or containers, as `holdfast run` does it."""
     run = prepare.create(plan, folder / ATTEMPTS, again)
     try:
-        running.execute(run, lambda row: None)
+        runner.execute(run, lambda row: None)
     except HoldfastError as error:
         if not run.faults.exists() and not any(run.history.glob("c*.seg")):
             return _failed(job, plan, again, str(error)), run.path
-    verdicts = running.judge_run(run)
-    running.report_run(run, verdicts)
+    verdicts = runner.judge_run(run)
+    runner.report_run(run, verdicts)
     return results.of_verdicts(verdicts, run.read_manifest(), key=job.key), run.path
 
 
@@ -273,7 +274,7 @@ def _begin(parent: int) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
-    simulating.warm()
+    seed_search.warm()
 
 
 @contextlib.contextmanager

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import holdfast
-from holdfast import __version__, catalogue, own
+from holdfast import __version__, catalogue
+from holdfast.catalogue import user_system
+from holdfast.catalogue.mutants import MUTANTS
 from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.system import entry as entry_of_library
 from holdfast.clusters.systems.program.command_line import FOLDER
-from holdfast.commands import driving
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.errors import UsageError
@@ -29,8 +30,8 @@ from holdfast.harness.plans.manifest import plan_table
 from holdfast.harness.plans.plan import Known, Plan, suggest, to_toml
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
-from holdfast.mutants import MUTANTS
 from holdfast.nemesis.compose import draw_all
+from holdfast.planning import load as driving
 from holdfast.scenarios import staging
 from holdfast.workloads.shape import DEFAULTS as WORKLOAD_OPTIONS
 from holdfast.workloads.shape import Shape
@@ -47,7 +48,7 @@ READY_NS = 60 * SECOND
 
 def complete(plan: Plan) -> Plan:
     """The plan with every default filled in and every fault drawn; UsageError if it cannot be."""
-    row = own.row(plan.system)
+    row = user_system.row(plan.system)
     problems = []
     nodes = plan.nodes or row.nodes
     if nodes > row.most:
@@ -71,7 +72,11 @@ def complete(plan: Plan) -> Plan:
             f"{plan.system} starts its servers from an image:"
             f" --backend {only[0]}, not {plan.backend}"
         )
-    elif plan.backend == "sim" and not row.simulated and (row.most or own.file_of(plan.system)):
+    elif (
+        plan.backend == "sim"
+        and not row.simulated
+        and (row.most or user_system.file_of(plan.system))
+    ):
         able = ", ".join(name for name, row in catalogue.SYSTEMS.items() if row.simulated)
         problems.append(f"{plan.system} cannot run in the simulator; these can: {able}")
     for name, value in (workload_options(plan) | backend_options(plan)).items():
@@ -80,7 +85,7 @@ def complete(plan: Plan) -> Plan:
     problems += driving.problems(plan)
     problems += wrong_mutant(plan)
     problems += unable(plan)
-    problems += own.missing_files(plan.system, system_options(plan))
+    problems += user_system.missing_files(plan.system, system_options(plan))
     for name in dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]):
         only = catalogue.NEMESES[name].only
         if only and only != plan.backend:
@@ -146,7 +151,7 @@ def system_entry(plan: Plan) -> str:
     """The name under which the System is loaded: the library's, where one is put under test."""
     if "library" in plan.options:
         return entry_of_library(plan.system, plan.options)
-    return own.row(plan.system).entry
+    return user_system.row(plan.system).entry
 
 
 def promises_of(plan: Plan) -> Promises:
@@ -254,7 +259,7 @@ def create(
         # Nothing travels into the simulator.
         directory.pack_code(Path(holdfast.__file__).parent, run.code, _own_file(plan, run))
     table = manifest(plan, name, again, fetched)
-    table["options"]["system"] |= own.program_options(
+    table["options"]["system"] |= user_system.program_options(
         plan.system, system_options(plan), run.path / FOLDER
     )
     extra = {"hosts": hosts} if hosts else {}
@@ -264,11 +269,11 @@ def create(
 
 def _own_file(plan: Plan, run: RunDir) -> Path | None:
     """The user's own file as it travels, under the name by which it is imported."""
-    path = own.file_of(plan.system)
+    path = user_system.file_of(plan.system)
     if path is None or path.suffix != ".py":
         return None
     run.own.mkdir()
-    copy = run.own / f"{own.module_of(path)}.py"
+    copy = run.own / f"{user_system.module_of(path)}.py"
     copy.write_bytes(path.read_bytes())
     return copy
 
@@ -315,7 +320,7 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
             "workload": f"{row.entry}:client",
             "probe": catalogue.PROBE,
             "resource_main": catalogue.RESOURCE_MAIN,
-            "simulated": own.row(plan.system).simulated,
+            "simulated": user_system.row(plan.system).simulated,
             "resource_store": catalogue.RESOURCE_STORE,
             "resource_server": catalogue.RESOURCE_SERVER,
             "resource_client": catalogue.RESOURCE_CLIENT,

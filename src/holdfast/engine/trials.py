@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.commands import prepare
+from holdfast.engine.seed_search import in_memory
 from holdfast.harness.core.case import History
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.plans import shrink
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.plans.shrink import Failing
-from holdfast.simulating import in_memory
+from holdfast.planning import prepare
 
 ENDED = "ended by itself"
 """What a problem says that is a finding too: a node met what its own code rules out."""

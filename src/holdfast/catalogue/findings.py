@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.found_elsewhere import ELSEWHERE
-from holdfast.found_on_redis import ON_REDIS
-from holdfast.rows import Finding
+from holdfast.catalogue.findings_elsewhere import ELSEWHERE
+from holdfast.catalogue.findings_on_redis import ON_REDIS
+from holdfast.catalogue.rows import Finding
 
 FINDINGS: dict[str, Finding] = {**ON_REDIS, **ELSEWHERE}
 
@@ -32,7 +32,7 @@ def page() -> str:
     lines = [
         "# Bugs found again in published packages",
         "",
-        "Written from `src/holdfast/findings.py`; `holdfast list findings` is the short form.",
+        "Written from `src/holdfast/catalogue/findings.py`; `holdfast list findings` is the short form.",
         "Packages are unmodified and no command knows the bug. *Shows* is how many of how many",
         "tries with seeds 1 and on came out violated, on a busy machine of two cores. Locks with",
         "a lease promise nothing after it: overlaps are judged inside the time claimed only.",

@@ -1,6 +1,6 @@
 """The reference pages, made from the catalogues, the docstrings and the help of the commands.
 
-`python -m holdfast.reference FOLDER` writes them; a test says when they are out of date.
+`python -m holdfast.docgen FOLDER` writes them; a test says when they are out of date.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import click
 
 from holdfast import catalogue
 from holdfast.commands import COMMANDS, cli
-from holdfast.commands.plans import read_table
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.planning.plan_source import read_table
 from holdfast.scenarios import SCENARIOS, path_of
 
 WIDTH = 90

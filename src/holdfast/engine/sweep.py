@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast import simulating
 from holdfast.checkers.evidence.contention import crowding
 from holdfast.checkers.evidence.lease_sizing import calibration
-from holdfast.commands import prepare
+from holdfast.engine import seed_search
+from holdfast.engine.trials import Shown, of_verdicts
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
 from holdfast.harness.plans.plan import Plan, parse, suggest
 from holdfast.harness.runs import directory
-from holdfast.trials import Shown, of_verdicts
+from holdfast.planning import prepare
 
 MEASURES: dict[str, Callable[[Case], Mapping[str, Any]] | None] = {
     "breaks": None,
@@ -138,7 +138,7 @@ def plan_at(table: Mapping[str, Any], sweep: Sweep, value: str) -> Plan:
 def _one(plan: Plan, again: str, out: Path) -> tuple[Mapping[str, Any], Case]:
     full = prepare.complete(plan)
     if full.backend == "sim":
-        ran = simulating.in_memory(prepare.manifest(full, f"sim-{full.seed}", again))
+        ran = seed_search.in_memory(prepare.manifest(full, f"sim-{full.seed}", again))
         return ran.verdicts, ran.case
     from holdfast.commands.run_command import carry_out
 

@@ -3,7 +3,7 @@
 That process has another PYTHONHASHSEED, so that what depends on the order of a set of strings shows
 itself; a second run in the same process would not see it.
 
-`python -m holdfast.twice FOLDER`: a manifest on standard input is simulated and kept in FOLDER.
+`python -m holdfast.engine.determinism FOLDER`: a manifest on standard input is simulated and kept in FOLDER.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def difference(manifest: Mapping[str, Any], world: Any, seen: History) -> str:
         run = RunDir(Path(folder))
         run.history.mkdir()
         done = subprocess.run(
-            [sys.executable, "-m", "holdfast.twice", folder],
+            [sys.executable, "-m", "holdfast.engine.determinism", folder],
             input=json.dumps(manifest),
             env={**os.environ, "PYTHONHASHSEED": _other_hash_seed(manifest["plan"]["seed"])},
             capture_output=True,

@@ -6,8 +6,8 @@ the swarm may take. The bugs themselves stand beside what they are planted in.
 
 from __future__ import annotations
 
-from holdfast.mutants_elsewhere import ELSEWHERE
-from holdfast.planted import ASSERTION, Mutant
+from holdfast.catalogue.mutant_row import ASSERTION, Mutant
+from holdfast.catalogue.mutants_elsewhere import ELSEWHERE
 
 MUTANTS: dict[str, Mutant] = {
     **ELSEWHERE,

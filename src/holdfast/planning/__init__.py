@@ -1,0 +1,1 @@
+"""From options and files to a complete plan."""
