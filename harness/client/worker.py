@@ -1,8 +1,9 @@
 """A client process on a node of its own: one or a few logical clients, and their recorder.
 
-`python -S -m holdfast.harness.client.worker CONFIG.json`. It reads the phase file, runs one workload
-coroutine per client, and leaves by itself when its time is over, whatever became of the driver.
-Standard library only: it travels as source into containers and libraries' own environments.
+`python -S -m holdfast.harness.client.worker CONFIG.json`. It reads the phase file, runs one
+workload coroutine per client, and leaves by itself when its time is over, whatever became of the
+driver. Standard library only: it travels as source into containers and libraries' own
+environments.
 """
 
 from __future__ import annotations

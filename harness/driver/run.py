@@ -1,8 +1,8 @@
 """One run from deployment to a complete history. It judges nothing.
 
-`python -m holdfast.harness.driver.run RUN_DIR`: everything it needs stands in the manifest, everything it
-learns goes to files in the run directory, and to its standard output one JSON line of progress at
-a time. When its standard input closes it heals, tears down and leaves.
+`python -m holdfast.harness.driver.run RUN_DIR`: everything it needs stands in the manifest,
+everything it learns goes to files in the run directory, and to its standard output one JSON line
+of progress at a time. When its standard input closes it heals, tears down and leaves.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ INSIDE = (
     "workloads",
 )
 HOST_ONLY = {
-    "clusters/systems/reference/consensus/storage.py": "the disk of a host; the simulator has its own",
+    "clusters/systems/reference/consensus/storage.py": "the disk of a host; the simulator has one",
     "workloads/resource/client.py": "sockets of a host; the simulator has its own",
 }
 BANNED_CALLS = {

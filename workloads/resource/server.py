@@ -1,14 +1,14 @@
 """The protected resource: a process of its own with its own ordered log of every request.
 
-`python -S -m holdfast.workloads.resource.server CONFIG.json`. It keeps one versioned register per key, in
-one of five ways: `fenced` admits a token that is not smaller than the highest it has admitted,
-`strict` refuses besides a second *attempt* with an equal token, `unfenced` admits everybody, `cas`
-everybody but a write that names a version which is no longer the newest, `idempotent` everybody,
-but carries out a command that its key names once, whoever sends it. Every accepted write makes the
-next version, once: a write that comes again under the identity it had is answered as before.
-What it decided is a row before it is an answer, and after a
-restart it reads its own rows again, so its highest token survives the death of its process (not
-that of the host: rows are memory-mapped, not synced).
+`python -S -m holdfast.workloads.resource.server CONFIG.json`. It keeps one versioned register per
+key, in one of five ways: `fenced` admits a token that is not smaller than the highest it has
+admitted, `strict` refuses besides a second *attempt* with an equal token, `unfenced` admits
+everybody, `cas` everybody but a write that names a version which is no longer the newest,
+`idempotent` everybody, but carries out a command that its key names once, whoever sends it. Every
+accepted write makes the next version, once: a write that comes again under the identity it had is
+answered as before. What it decided is a row before it is an answer, and after a restart it reads
+its own rows again, so its highest token survives the death of its process (not that of the host:
+rows are memory-mapped, not synced).
 """
 
 from __future__ import annotations

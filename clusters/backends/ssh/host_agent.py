@@ -1,11 +1,11 @@
 """The driver's steward on one host: JSON lines in, JSON lines out, everything undone at the end.
 
-`python3 -S -m holdfast.clusters.backends.ssh.host_agent ROOT` as root, over one ssh channel. It makes
-the nodes, starts their processes as the login user, hands requests to the fault agent (a child of
-its own), tells its clock, and sends what was written. It leaves when its input ends, when nobody
-has asked for SILENCE_S, or when it is told: the agent heals, every process ends, and the folder
-goes. `--sweep` in front of ROOT does the same for a run whose steward is gone. Standard library
-only.
+`python3 -S -m holdfast.clusters.backends.ssh.host_agent ROOT` as root, over one ssh channel. It
+makes the nodes, starts their processes as the login user, hands requests to the fault agent (a
+child of its own), tells its clock, and sends what was written. It leaves when its input ends, when
+nobody has asked for SILENCE_S, or when it is told: the agent heals, every process ends, and the
+folder goes. `--sweep` in front of ROOT does the same for a run whose steward is gone. Standard
+library only.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What only a host can ask of a system: how to start a server here, is it ready, who leads.
 
-`python3 -S -m holdfast.clusters.backends.ssh.system_queries MODULE:ATTR`, as the login user, inside the
-nodes' network. The driver cannot reach the nodes' addresses, and a system may make folders for the
-server that it gives the command of. JSON lines in, JSON lines out; it ends with its input.
+`python3 -S -m holdfast.clusters.backends.ssh.system_queries MODULE:ATTR`, as the login user,
+inside the nodes' network. The driver cannot reach the nodes' addresses, and a system may make
+folders for the server that it gives the command of. JSON lines in, JSON lines out; it ends with
+its input.
 """
 
 from __future__ import annotations

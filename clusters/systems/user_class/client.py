@@ -1,6 +1,7 @@
 """A user's lock class as a client: what it returns becomes outcomes, what it raises is unknown.
 
-`holdfast.clusters.systems.user_class.client:MODULE.CLASS` is the factory for a class of a user's module.
+`holdfast.clusters.systems.user_class.client:MODULE.CLASS` is the factory for a class of a user's
+module.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A user's lock class as the driver sees it: its servers, its promises, its options.
 
-`holdfast.clusters.systems.user_class.system:MODULE.CLASS` is the System of a class of a user's module.
+`holdfast.clusters.systems.user_class.system:MODULE.CLASS` is the System of a class of a user's
+module.
 
 Promises: what the class says in `promises`; where it says nothing, what any lock is for
 Does not promise: anything else

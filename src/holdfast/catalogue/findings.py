@@ -32,7 +32,7 @@ def page() -> str:
     lines = [
         "# Bugs found again in published packages",
         "",
-        "Written from `src/holdfast/catalogue/findings.py`; `holdfast list findings` is the short form.",
+        "Written from `catalogue/findings.py`; `holdfast list findings` is the short form.",
         "Packages are unmodified and no command knows the bug. *Shows* is how many of how many",
         "tries with seeds 1 and on came out violated, on a busy machine of two cores. Locks with",
         "a lease promise nothing after it: overlaps are judged inside the time claimed only.",

@@ -3,7 +3,8 @@
 That process has another PYTHONHASHSEED, so that what depends on the order of a set of strings shows
 itself; a second run in the same process would not see it.
 
-`python -m holdfast.engine.determinism FOLDER`: a manifest on standard input is simulated and kept in FOLDER.
+`python -m holdfast.engine.determinism FOLDER`: a manifest on standard input is simulated and kept
+in FOLDER.
 """
 
 from __future__ import annotations

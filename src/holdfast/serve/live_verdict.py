@@ -1,7 +1,7 @@
 """Judges the rows so far of a run that still goes on, in a process of its own, and prints JSON.
 
-Run: `python -m holdfast.serve.live_verdict RUN`. Only what can be violated before the end is judged, from
-the rows as they stood at one instant: nothing that was written later is taken in.
+Run: `python -m holdfast.serve.live_verdict RUN`. Only what can be violated before the end is
+judged, from the rows as they stood at one instant: nothing that was written later is taken in.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Builds the node image, and its base where no image registry answers.
 
-Standard library only: `python -m holdfast.clusters.backends.docker.image.build`, or `make docker-image`. Nothing
-happens when the image of this very Dockerfile exists. The package mirror is the one that this
-host uses; its address enters the build, never the sources.
+Standard library only: `python -m holdfast.clusters.backends.docker.image.build`, or `make
+docker-image`. Nothing happens when the image of this very Dockerfile exists. The package mirror is
+the one that this host uses; its address enters the build, never the sources.
 """
 
 from __future__ import annotations

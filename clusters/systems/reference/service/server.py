@@ -1,7 +1,7 @@
 """The process of one node: sockets, files and clocks around `node.LockNode`.
 
-Run as `python -S -m holdfast.clusters.systems.reference.service.server --config JSON`, where JSON is
-{"name", "address", "port", "peers": {name: address}, "data": folder, "options": {...}, "seed"}.
+Run as `python -S -m holdfast.clusters.systems.reference.service.server --config JSON`, where JSON
+is {"name", "address", "port", "peers": {name: address}, "data": folder, "options": {...}, "seed"}.
 Log lines go to stderr. It stops with 0 on SIGTERM, with 1 when its disk or folder would not do.
 """
 
