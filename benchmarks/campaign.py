@@ -49,7 +49,7 @@ def overhead() -> str:
 PLUGIN = """
 import pytest, time
 begun = time.process_time()
-import holdfast.pytest_plugin as plugin
+import holdfast.pytest.plugin as plugin
 parser = pytest.Parser(_ispytest=True)
 plugin.pytest_addoption(parser)
 print(time.process_time() - begun)

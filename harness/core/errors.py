@@ -7,6 +7,16 @@ HoldfastError
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+SEVERITY = {0: 0, 3: 1, 4: 2, 1: 3}
+"""Exit code -> how much it outweighs others: 1 before 4 before 3 before 0."""
+
+
+def worst_exit_code(codes: Iterable[int], default: int = 0) -> int:
+    """The exit code that counts for several runs; `default` for none."""
+    return max(codes, key=SEVERITY.__getitem__, default=default)
+
 
 class HoldfastError(Exception):
     """Carries one message for a person: where, what, and what to do about it."""

@@ -128,11 +128,11 @@ def as_nobody(folder: Path, words: Sequence[str], program: str) -> str:
 
 def test_an_ordinary_user_needs_no_root(nobody: tuple[Path, Sequence[str]]) -> None:
     folder, words = nobody
-    ask = "from holdfast.clusters.backends import local; print(local.{}())"
+    ask = "from holdfast.clusters.backends.local import backend; print(backend.{}())"
     refusal = as_nobody(folder, words, ask.format("precheck"))
     if refusal != "None":
         pytest.skip(refusal)
-    prefix = "from holdfast.clusters.backends import local; print(*local.launch_prefix())"
+    prefix = "from holdfast.clusters.backends.local import backend; print(*backend.launch_prefix())"
     before = as_nobody(folder, words, prefix).split()
     assert "--user" in before
     cluster = Cluster(

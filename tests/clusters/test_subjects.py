@@ -29,7 +29,7 @@ GRANT = Grant(lock="l", attempt=7, token=-1, ttl_ns=LEASE_NS, granted_at_ns=0)
 
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_an_adapter_is_one_short_file(name: str) -> None:
-    path = ROOT / "clusters" / "subjects" / f"{name}.py"
+    path = ROOT / "clusters" / "libraries" / "adapters" / f"{name}.py"
     assert len(path.read_text().splitlines()) <= 60
 
 

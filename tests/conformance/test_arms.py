@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.commands.run_command import carry_out
 from holdfast.engine import seed_search
+from holdfast.engine.runner import carry_out
 from holdfast.harness.core.case import History
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.operations import Op, Status

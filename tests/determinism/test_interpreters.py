@@ -24,7 +24,7 @@ CASES = (("reference", 3), ("reference", 46), ("single", 8), ("majority", 5))
 ENTRY = catalogue.BACKENDS["sim"].entry
 SCRIPT = f"""
 import json, sys
-from holdfast.harness.entry import load
+from holdfast.harness.core.loading import load
 for manifest in json.load(sys.stdin):
     print(load({ENTRY!r})(manifest).digest)
 assert "numpy" not in sys.modules, "a simulated run needs the standard library only"

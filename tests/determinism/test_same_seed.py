@@ -16,7 +16,7 @@ from holdfast.planning import prepare
 
 SEEDS = (3, 9)
 SCRIPT = """
-from holdfast.simulating import one_seed
+from holdfast.engine.seed_search import one_seed
 print(*(one_seed(seed, system, {}).digest for system, seed in %r))
 """
 CASES = [("reference", 3), ("reference", 9), ("majority", 5)]

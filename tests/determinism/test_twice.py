@@ -13,7 +13,7 @@ from tests.front.said import holdfast
 Capture = pytest.CaptureFixture[str]
 PLANTED = """
 from holdfast.clusters.backends.sim import cluster
-from holdfast.harness.seeds import stream
+from holdfast.harness.core.seeds import stream
 cluster.stream = lambda seed, *name: stream(seed + hash("lock-1") % 1_000_003, *name)
 """
 """Clocks, disks and clients of a simulated run get other chance in every process."""

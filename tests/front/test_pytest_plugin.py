@@ -72,7 +72,7 @@ def test_a_missing_baseline_ends_everything_with_exit_code_2(repository: Reposit
 
 
 def test_the_plugin_imports_pytest_and_nothing_else() -> None:
-    tree = ast.parse((ROOT / "src" / "holdfast" / "pytest_plugin.py").read_text())
+    tree = ast.parse((ROOT / "src" / "holdfast" / "pytest" / "plugin.py").read_text())
     found = {
         ast.unparse(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)
     }

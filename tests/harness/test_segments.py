@@ -18,8 +18,8 @@ from holdfast.harness.recording import segments
 WRITER = """
 import sys
 from pathlib import Path
-from holdfast.harness.events import ROW_BYTES, Op, Status
-from holdfast.harness.segments import Recorder
+from holdfast.harness.core.operations import ROW_BYTES, Op, Status
+from holdfast.harness.recording.segments import Recorder
 recorder = Recorder(Path(sys.argv[1]), "w", {"node": "c1", "processes": [1]})
 key = recorder.intern("db")
 while True:

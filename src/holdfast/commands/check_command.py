@@ -8,12 +8,8 @@ import click
 
 from holdfast import catalogue
 from holdfast.engine import judge_foreign, runner
-from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.errors import UsageError, worst_exit_code
 from holdfast.harness.runs.directory import RunDir
-
-RANK = {0: 0, 3: 1, 4: 2, 1: 3}
-"""Of several runs the worst exit code counts: 1 before 4 before 3."""
-
 
 FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parquet")
 
@@ -73,7 +69,7 @@ def command(
         if only:
             verdicts, code = _restrict(verdicts, only)
         judged.append(verdicts)
-        worst = max(worst, code, key=lambda c: RANK[c])
+        worst = worst_exit_code((worst, code))
         if not as_json and foreign:
             judge_foreign.show(verdicts)
         elif not as_json:

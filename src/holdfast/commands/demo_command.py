@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from holdfast import catalogue
-from holdfast.commands.run_command import carry_out
+from holdfast.engine.runner import carry_out
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.plans.plan import Plan

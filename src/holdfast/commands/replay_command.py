@@ -11,10 +11,9 @@ from typing import Any
 import click
 
 from holdfast import __version__
-from holdfast.commands.check_command import RANK
 from holdfast.engine import seed_search, trials
 from holdfast.engine.trials import Trial
-from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.errors import EnvironmentFailed, worst_exit_code
 from holdfast.harness.history import reader
 from holdfast.harness.history.diff import first_difference
 from holdfast.harness.plans.plan import Plan
@@ -53,7 +52,7 @@ def command(path: Path, times: int, backend: str | None, out: str, as_json: bool
             click.echo(f"  {n + 1} of {times}: {words}", err=True)
     if plan.backend == "sim":
         _must_be_the_same(plan, done, plan_source.run_of(path))
-    code = max((trial.exit_code for trial in done), key=lambda code: RANK[code])
+    code = worst_exit_code(trial.exit_code for trial in done)
     if as_json:
         click.echo(json.dumps(_table(path, plan, done, code)))
     else:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from holdfast.engine import runner
-from holdfast.harness.core.errors import HoldfastError, UsageError
+from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import Plan, parse, parse_nemesis, to_toml
 from holdfast.planning import plan_source, prepare
 from holdfast.planning.settings import Setting, resolve
@@ -82,46 +82,10 @@ def command(
     if hosts:
         again = f"{again} {shlex.join(['--hosts', str(settings['hosts'].value)])}"
     out = Path(str(settings["out"].value))
-    verdicts = carry_out(full, out, again, quiet=as_json, hosts=hosts)
+    verdicts = runner.carry_out(full, out, again, quiet=as_json, hosts=hosts)
     if as_json:
         click.echo(json.dumps(verdicts))
     return int(verdicts["exit_code"])
-
-
-def carry_out(
-    plan: Plan,
-    out: Path,
-    again: str,
-    *,
-    quiet: bool = False,
-    hosts: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Run a complete plan, judge it, report it; the verdict, also when the driver died midway.
-
-    A run that its environment broke off ends in that error's code, unless what was recorded until
-    then shows a violation.
-    """
-    click.echo(f"seed {plan.seed}: {plan.system} on {plan.backend}, {plan.workload}", err=True)
-    run = prepare.create(plan, out, again, hosts=hosts)
-    shown = runner.Shown()
-    failed = 0
-    try:
-        runner.execute(run, shown)
-    except HoldfastError as error:
-        if not run.faults.exists() and not any(run.history.glob("c*.seg")):
-            raise
-        shown.close()
-        failed = error.exit_code
-        click.echo(f"holdfast: {error}", err=True)
-    finally:
-        shown.close()
-    verdicts = runner.judge_run(run)
-    if failed and verdicts["exit_code"] != 1:
-        verdicts = {**verdicts, "exit_code": failed}
-    report = runner.report_run(run, verdicts)
-    if not quiet:
-        runner.show_verdict(verdicts, report)
-    return {**verdicts, "report": report}
 
 
 def _replaced(plan: Plan, **changes: Any) -> Plan:

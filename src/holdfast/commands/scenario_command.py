@@ -14,9 +14,9 @@ from click.core import ParameterSource
 
 from holdfast.catalogue.findings import FINDINGS
 from holdfast.commands import run_command
-from holdfast.commands.run_command import carry_out
 from holdfast.engine import sweep as sweeping
 from holdfast.engine import sweep_progress
+from holdfast.engine.runner import carry_out
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import Plan, parse, suggest, to_toml
 from holdfast.planning import prepare

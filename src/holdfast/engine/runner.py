@@ -11,16 +11,19 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast import catalogue
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, UsageError
 from holdfast.harness.core.loading import load
+from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
+from holdfast.planning import prepare
 
 if TYPE_CHECKING:
     from holdfast.reports.pictures.timeline import Recorded
@@ -218,3 +221,39 @@ def show_verdict(verdicts: Mapping[str, Any], report: str) -> None:
             f"clock   {host} is {-clock['offset_ns'] / SECOND:+.6f} s from ours, drifts by"
             f" {clock['drift_ppm']:+g} ppm, and is known within {clock['error_ns'] / 1e6:.3g} ms"
         )
+
+
+def carry_out(
+    plan: Plan,
+    out: Path,
+    again: str,
+    *,
+    quiet: bool = False,
+    hosts: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Run a complete plan, judge it, report it; the verdict, also when the driver died midway.
+
+    A run that its environment broke off ends in that error's code, unless what was recorded until
+    then shows a violation.
+    """
+    click.echo(f"seed {plan.seed}: {plan.system} on {plan.backend}, {plan.workload}", err=True)
+    run = prepare.create(plan, out, again, hosts=hosts)
+    shown = Shown()
+    failed = 0
+    try:
+        execute(run, shown)
+    except HoldfastError as error:
+        if not run.faults.exists() and not any(run.history.glob("c*.seg")):
+            raise
+        shown.close()
+        failed = error.exit_code
+        click.echo(f"holdfast: {error}", err=True)
+    finally:
+        shown.close()
+    verdicts = judge_run(run)
+    if failed and verdicts["exit_code"] != 1:
+        verdicts = {**verdicts, "exit_code": failed}
+    report = report_run(run, verdicts)
+    if not quiet:
+        show_verdict(verdicts, report)
+    return {**verdicts, "report": report}

@@ -15,7 +15,7 @@ from typing import Any
 
 from holdfast.checkers.evidence.contention import crowding
 from holdfast.checkers.evidence.lease_sizing import calibration
-from holdfast.engine import seed_search
+from holdfast.engine import runner, seed_search
 from holdfast.engine.trials import Shown, of_verdicts
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.errors import UsageError
@@ -140,9 +140,7 @@ def _one(plan: Plan, again: str, out: Path) -> tuple[Mapping[str, Any], Case]:
     if full.backend == "sim":
         ran = seed_search.in_memory(prepare.manifest(full, f"sim-{full.seed}", again))
         return ran.verdicts, ran.case
-    from holdfast.commands.run_command import carry_out
-
-    verdicts = carry_out(full, out, again, quiet=True)
+    verdicts = runner.carry_out(full, out, again, quiet=True)
     run = directory.RunDir(Path(verdicts["report"]).parent)
     marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
     return verdicts, judge.case_of(run.read_manifest(), reader.load(run.history), marks, faults)

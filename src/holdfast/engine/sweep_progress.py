@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from holdfast.checkers.evidence.lease_sizing import SECTIONS
-from holdfast.commands.check_command import RANK
 from holdfast.engine import seed_search
 from holdfast.engine import sweep as sweeping
 from holdfast.engine.sweep import Step, Sweep
 from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.errors import worst_exit_code
 
 
 def carry_out(
@@ -49,7 +49,7 @@ def exit_code(done: Sequence[Step]) -> int:
     """The worst of all runs; a value at which one run of several put all to the test will do."""
     codes = [code for step in done for code in step.codes if code != 3]
     codes += [3 for step in done if not step.tested]
-    return max(codes, key=lambda code: RANK[code], default=3)
+    return worst_exit_code(codes, default=3)
 
 
 def _line(step: Step, sweep: Sweep) -> str:

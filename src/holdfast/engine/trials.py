@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from holdfast.engine import runner
 from holdfast.engine.seed_search import in_memory
 from holdfast.harness.core.case import History
 from holdfast.harness.core.errors import EnvironmentFailed
@@ -113,9 +114,7 @@ def simulated(plan: Plan, only: Collection[str] = ()) -> Trial:
 
 def carried_out(plan: Plan, out: Path, again: str) -> Trial:
     """One complete plan as a run of its own, judged, reported and kept under `out`."""
-    from holdfast.commands.run_command import carry_out
-
-    verdicts = carry_out(plan, out, again, quiet=True)
+    verdicts = runner.carry_out(plan, out, again, quiet=True)
     return Trial(
         shown=of_verdicts(verdicts),
         problems=tuple(verdicts["problems"]),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast import catalogue
-from holdfast.commands.campaign_command import carry_out, check, version
+from holdfast.engine.campaign_progress import carry_out, check, version
 from holdfast.engine.gather import gather
 from holdfast.harness.campaigns import baseline as baselines
 from holdfast.harness.campaigns import gate
