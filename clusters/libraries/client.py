@@ -34,7 +34,7 @@ class _Subject:
     """What blocking and asyncio clients share: the lock objects and the meaning of answers."""
 
     def __init__(self, adapter: str, setup: ClientSetup) -> None:
-        module = f"holdfast.clusters.libraries.{adapter}"
+        module = f"holdfast.clusters.libraries.adapters.{adapter}"
         self._errors: Meaning = load(f"{module}:ERRORS")
         self._setup = setup
         self._made: Callable[[ClientSetup], Any] = load(f"{module}:Subject")
@@ -182,7 +182,7 @@ def __getattr__(name: str) -> Callable[[ClientSetup], Blocking | Asyncio]:
         raise AttributeError(name)
 
     def factory(setup: ClientSetup) -> Blocking | Asyncio:
-        subject = load(f"holdfast.clusters.libraries.{name}:Subject")
+        subject = load(f"holdfast.clusters.libraries.adapters.{name}:Subject")
         return (Asyncio if getattr(subject, "asyncio", False) else Blocking)(name, setup)
 
     return factory

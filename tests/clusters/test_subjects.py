@@ -119,7 +119,7 @@ def subject(says: Any) -> Any:
             raise says
         return says
 
-    adapter: Any = ModuleType("holdfast.clusters.libraries.scripted")
+    adapter: Any = ModuleType("holdfast.clusters.libraries.adapters.scripted")
     adapter.ERRORS = ((Refused, Status.FAIL),)
     adapter.Subject = lambda setup: SimpleNamespace(
         lock=lambda *args: Made(says), acquire=answer, renew=answer, release=answer
@@ -130,7 +130,7 @@ def subject(says: Any) -> Any:
 @pytest.fixture
 def _forget() -> Iterator[None]:
     yield
-    sys.modules.pop("holdfast.clusters.libraries.scripted", None)
+    sys.modules.pop("holdfast.clusters.libraries.adapters.scripted", None)
 
 
 def setup(**options: str) -> ClientSetup:
@@ -155,7 +155,7 @@ def setup(**options: str) -> ClientSetup:
 def test_answers_and_errors_of_a_blocking_library(
     says: Any, way: str, outcome: Status, released: Status
 ) -> None:
-    sys.modules["holdfast.clusters.libraries.scripted"] = subject(says)
+    sys.modules["holdfast.clusters.libraries.adapters.scripted"] = subject(says)
     made = Blocking("scripted", setup(way=way))
     made.open()
     asked = made.acquire("l", attempt=7, ttl_ns=LEASE_NS, wait_ns=0, mode=Mode.EXCLUSIVE)
@@ -185,7 +185,7 @@ def test_a_cancelled_release_of_a_library_can_be_asked_again(way: str) -> None:
     adapter.Subject = lambda setup: SimpleNamespace(
         lock=lambda *args: Stuck(None), acquire=granted, release=never
     )
-    sys.modules["holdfast.clusters.libraries.scripted"] = adapter
+    sys.modules["holdfast.clusters.libraries.adapters.scripted"] = adapter
 
     async def story() -> Status:
         made = Asyncio("scripted", setup(way=way))
