@@ -232,7 +232,7 @@ class Cluster:
             module = "holdfast.harness.client.worker"
         self.run.log(node.name, "worker")
         return Command(
-            argv=(node.python, "-S", "-m", module, str(there.path / name)),
+            argv=(node.python, "-S", "-P", "-m", module, str(there.path / name)),
             log=there.path / "logs" / node.name / "worker.log",
             env=environment,
         )

@@ -33,7 +33,7 @@ MOST_NODES = 250
 SUBNETS, SUBNET_TRIES = ipaddress.ip_network("10.64.0.0/10"), 64
 EXEC_NS = 20 * SECOND
 ENTERING = (b"runc", b"/proc/self/exe")
-AGENT = ("-S", "-m", "holdfast.nemesis.agent")
+AGENT = ("-S", "-P", "-m", "holdfast.nemesis.agent")
 NOBODY = "65534:65534"
 OPEN_HOME = {"/root": "mode=0711"}
 """Runs under /root are mounted there; a server that refuses to be root has to get through."""

@@ -203,7 +203,7 @@ class Steward:
         self._folder(log.parent)
         with log.open("ab") as sink:
             return subprocess.Popen(
-                [sys.executable, "-S", "-m", "holdfast.nemesis.agent"],
+                [sys.executable, "-S", "-P", "-m", "holdfast.nemesis.agent"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=sink,

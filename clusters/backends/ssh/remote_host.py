@@ -108,7 +108,7 @@ class Remote:
     def python(self) -> list[str]:
         """Words that run a module of ours on the host."""
         path = [f"PYTHONPATH={self.root}/code.zip", "PYTHONDONTWRITEBYTECODE=1"]
-        return ["env", *path, self.host.python, "-S", "-m"]
+        return ["env", *path, self.host.python, "-S", "-P", "-m"]
 
     async def ask(self, do: str, **args: Any) -> dict[str, Any]:
         """One request to the steward. HostLost if nobody answers, EnvironmentFailed if refused."""

@@ -95,7 +95,7 @@ def execute(run: RunDir, show: Show) -> None:
         return
     row = catalogue.BACKENDS[manifest["plan"]["backend"]]
     prefix = load(row.prefix)() if row.prefix else []
-    argv = [*prefix, sys.executable, "-m", "holdfast.harness.driver.run", str(run.path)]
+    argv = [*prefix, sys.executable, "-P", "-m", "holdfast.harness.driver.run", str(run.path)]
     log = run.log("driver", "driver")
     failed: dict[str, Any] = {}
     with (
@@ -128,10 +128,13 @@ def execute(run: RunDir, show: Show) -> None:
 
 
 def _environment(run: RunDir) -> dict[str, str]:
-    """Ours, and where the driver finds the user's own file if there is one."""
-    if not run.own.is_dir():
-        return dict(os.environ)
-    paths = [str(run.own), os.environ.get("PYTHONPATH", "")]
+    """Ours, and where the driver finds the user's own file if there is one.
+
+    An empty part of PYTHONPATH (`PYTHONPATH=$PYTHONPATH:/lib`) is the current folder to Python.
+    """
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if run.own.is_dir():
+        paths.insert(0, str(run.own))
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
