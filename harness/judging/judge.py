@@ -19,7 +19,7 @@ from holdfast.harness.core.verdict import (
 )
 from holdfast.harness.history.reader import Recording, load
 from holdfast.harness.history.tighten import share
-from holdfast.harness.runs import directory
+from holdfast.harness.runs import directory, files
 from holdfast.harness.runs.directory import RunDir
 
 SCHEMA = "holdfast-verdict/1"
@@ -34,7 +34,8 @@ def judge(run: RunDir, checkers: Mapping[str, Checker], evidence: Evidence) -> d
     manifest = run.read_manifest()
     marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
     recording = load(run.history)
-    case = case_of(manifest, recording, marks, faults)
+    with files.shaped(run.path):
+        case = case_of(manifest, recording, marks, faults)
     clocks = {"clocks": dict(recording.clocks)} if recording.clocks else {}
     told = {**evidence(case), "narrowed": share(case.history.rows)}
     return {**judge_case(manifest, case, checkers), **clocks, "evidence": told}

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,7 +20,7 @@ from holdfast import catalogue
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.runs import directory
+from holdfast.harness.runs import directory, files
 from holdfast.harness.runs.directory import RunDir
 
 if TYPE_CHECKING:
@@ -41,19 +42,34 @@ def judge_run(run: RunDir) -> dict[str, Any]:
         )
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in asked}
     verdicts = judge(run, checkers, load(catalogue.EVIDENCE))
-    directory.write_json(run.verdicts, verdicts)
+    try:
+        directory.write_json(run.verdicts, verdicts)
+    except OSError as error:
+        _not_stored(run.verdicts, error)
     return verdicts
 
 
+def _not_stored(path: Path, error: OSError) -> None:
+    """A verdict counts and is shown also where the run can only be read, or the disk is full."""
+    click.echo(f"holdfast: {path}: cannot be written: {error.strerror}", err=True)
+
+
 def report_run(run: RunDir, verdicts: Mapping[str, Any]) -> str:
-    """Write report.html beside the verdict; the path of it."""
+    """Write report.html beside the verdict; the path of it, "" where it cannot be written."""
     from holdfast.reports.run.html import write
 
     clocks = {"clocks": verdicts["clocks"]} if "clocks" in verdicts else {}
     manifest = {**clocks, **run.read_manifest()}
     recorded, why = _recorded(run, manifest)
-    plan = run.plan.read_text(errors="backslashreplace")
-    return str(write(run.path, dict(verdicts), manifest, plan, recorded, why))
+    try:
+        plan = files.read(run.path, run.plan.name).decode(errors="backslashreplace")
+    except FileNotFoundError:
+        plan = "# there is no plan.toml in this run"
+    try:
+        return str(write(run.path, dict(verdicts), manifest, plan, recorded, why))
+    except OSError as error:
+        _not_stored(run.path / "report.html", error)
+        return ""
 
 
 def _recorded(run: RunDir, manifest: Mapping[str, Any]) -> tuple[Recorded | None, str]:
@@ -65,7 +81,8 @@ def _recorded(run: RunDir, manifest: Mapping[str, Any]) -> tuple[Recorded | None
     try:
         recording = load_history(run.history)
         marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
-        case = case_of(manifest, recording, marks, faults)
+        with files.shaped(run.path):
+            case = case_of(manifest, recording, marks, faults)
     except UsageError as error:
         return None, str(error)
     drawn = load(catalogue.DRAWN)(case)
