@@ -93,6 +93,11 @@ class AgentLink:
                 return answer
         raise AgentLost(f"fault agent: it exited; see {self._log}")
 
+    async def until_lost(self) -> None:
+        """Returns never; AgentLost as soon as the agent has exited."""
+        code = await self._process.wait()
+        raise AgentLost(f"fault agent: it exited with code {code}; see {self._log}")
+
     async def close(self) -> None:
         """Close its input, which makes it heal everything and leave; kill it if it does not."""
         if self._process.stdin is not None:

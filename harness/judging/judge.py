@@ -115,10 +115,11 @@ def case_of(
 
 
 def _problems(marks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    why = f": {marks['failed']['reason']}" if "failed" in marks else ""
     if "start" not in marks:
-        return ["the run ended before its workload began"]
+        return [f"the run ended while it was being deployed, before its workload began{why}"]
     if "end" not in marks:
-        return ["the driver ended before the run was over: no settle phase, no probe"]
+        return [f"the driver ended before the run was over: no settle phase, no probe{why}"]
     return list(marks["end"]["problems"])
 
 

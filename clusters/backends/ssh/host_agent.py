@@ -109,6 +109,7 @@ class Steward:
         pieces, more = self._mirror.look()
         ended = [name for name, child in self._started.items() if child.poll() is not None]
         told = {"pieces": pieces, "more": more, "ended": ended}
+        told["agent"] = self._agent is None or self._agent.poll() is None
         return {**told, "asked_ns": asked_ns, "answered_ns": now_ns()}
 
     def do_phase(self, request: Request) -> dict[str, Any]:

@@ -146,6 +146,8 @@ class Remote:
             for name, at, data in answer["pieces"]:
                 self._copies.write(name, at, base64.b64decode(data))
             self.ended.update(answer["ended"])
+            if not answer["agent"]:
+                raise HostLost(f"ssh: the fault agent of host {self.host.name} exited")
             more = answer["more"]
         self._sample(found)
 

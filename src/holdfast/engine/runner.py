@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -126,7 +126,7 @@ def execute(run: RunDir, show: Show) -> None:
             start_new_session=True,
             env=_environment(run),
         ) as process,
-        _passing_on_interrupts(process),
+        _passing_on_interrupts(process) as asked,
     ):
         assert process.stdout is not None
         for line in process.stdout:
@@ -136,7 +136,14 @@ def execute(run: RunDir, show: Show) -> None:
             else:
                 show(row)
         code = process.wait()
-    if code == 130:
+        if code not in (0, 130):
+            _clean_up(manifest["label"])
+    if code == 130 or asked.is_set():
+        click.echo(
+            f"interrupted: the run is in {run.path}; what was recorded of it is judged by"
+            f" `holdfast check {run.path}`",
+            err=True,
+        )
         raise KeyboardInterrupt
     if failed:
         raise EnvironmentFailed(f"{failed['error']}\nthe run is kept in {run.path}")
@@ -155,24 +162,36 @@ def _environment(run: RunDir) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
+def _clean_up(label: str) -> None:
+    """Removes what a driver that did not leave by itself, but was killed or failed, has left."""
+    from holdfast.clusters.backends import leftovers
+
+    for problem in leftovers.clean_run(label):
+        click.echo(f"holdfast: left behind: {problem} (holdfast doctor --clean)", err=True)
+
+
 @contextmanager
-def _passing_on_interrupts(process: subprocess.Popen[str]) -> Any:
-    """^C asks the run to heal and leave; it takes a moment, and asking twice changes nothing.
+def _passing_on_interrupts(process: subprocess.Popen[str]) -> Iterator[threading.Event]:
+    """^C and SIGTERM ask the run to heal and leave; it takes a moment, and asking twice changes
+    nothing. Yields what is set once it was asked.
 
     Only a main thread hears of signals; a run in another one ends with the process.
     """
+    asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield asked
         return
 
     def ask(number: int, frame: object) -> None:
-        os.kill(process.pid, signal.SIGINT)
+        asked.set()
+        process.send_signal(signal.SIGINT)
 
-    before = signal.signal(signal.SIGINT, ask)
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield asked
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _last_words(run: RunDir) -> str:
