@@ -26,7 +26,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import ClientSetup
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.waiting import until
-from holdfast.harness.recording import segments
+from holdfast.harness.recording import segments, starvation
 from holdfast.harness.recording.clock_sync import KernelStamps, kernel_stamps
 from holdfast.harness.recording.phase import END, PREPARE, STOP, Phase
 
@@ -50,6 +50,7 @@ def main(argv: list[str]) -> int:
             "role": config["role"],
         },
     )
+    starvation.begin(Path(config["history"]).parent, config["node"])
     gc.freeze()
     gc.disable()
     stamps = kernel_stamps(recorder, alone=len(config["processes"]) == 1)

@@ -29,7 +29,7 @@ from holdfast.harness.driver.cluster import Cluster, Entries
 from holdfast.harness.driver.schedule import Schedule
 from holdfast.harness.history.live import Live
 from holdfast.harness.plans.manifest import plan_of
-from holdfast.harness.recording import segments
+from holdfast.harness.recording import segments, starvation
 from holdfast.harness.recording.phase import END, GO, PROBE, STOP, Phase
 from holdfast.harness.runs import directory, registry
 from holdfast.harness.runs.directory import RunDir
@@ -361,6 +361,7 @@ def main(argv: list[str]) -> int:
     """Exit code 0: a complete history; 130: asked to stop; else that of the error it printed."""
     run = RunDir(Path(argv[1]))
     manifest = run.read_manifest()
+    starvation.begin(run.path, "driver")
 
     def progress(row: Mapping[str, Any]) -> None:
         sys.stdout.write(json.dumps(row) + "\n")

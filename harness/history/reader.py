@@ -16,6 +16,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import NO_TOKEN, ROW_BYTES, ROW_FIELDS, Op, Status
 from holdfast.harness.history import host_clocks
 from holdfast.harness.history.tighten import narrowed
+from holdfast.harness.recording import starvation
 from holdfast.harness.recording.segments import (
     HEADER_BYTES,
     MAGIC,
@@ -25,6 +26,7 @@ from holdfast.harness.recording.segments import (
     STAMPS_AT,
     STATE_AT,
 )
+from holdfast.harness.recording.starvation import Starved
 from holdfast.harness.runs import files
 
 MOST_ROWS = 1 << 20
@@ -63,6 +65,7 @@ class Recording:
     """A merged history and who wrote it. nodes: process number -> node name.
 
     clocks    host -> what is known of its clock; empty where all writers shared one
+    starved   spans without a processor, as wide as they can have been on the driver's clock
     error_ns  the worst proven error of a stamp, by which every interval is widened already
     """
 
@@ -71,6 +74,7 @@ class Recording:
     states: Mapping[str, int]
     clocks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     error_ns: int = 0
+    starved: Sequence[Starved] = ()
 
 
 def read_header(path: Path) -> Header:
@@ -186,13 +190,40 @@ def load(directory: Path) -> Recording:
         metas[writer] = headers[0].meta
         states[writer] = headers[0].state
     clocks = host_clocks.read(directory.parent / host_clocks.FILE)
+    starved = _starved(directory.parent, clocks)
     if clocks is None:
-        return _recording(parts, table, metas, states, problems)
+        return replace(_recording(parts, table, metas, states, problems), starved=starved)
     parts, told, problems = widened(parts, metas, clocks, problems)
     return replace(
         _recording(parts, table, metas, states, problems),
         clocks=told,
+        starved=starved,
         error_ns=max((int(one["error_ns"]) for one in told.values()), default=0),
+    )
+
+
+def _starved(run_dir: Path, clocks: host_clocks.HostClocks | None) -> tuple[Starved, ...]:
+    """What every process of a run noted of itself; none in a run of an older Holdfast."""
+    found = []
+    for node in files.listed(run_dir, "logs"):
+        name = f"logs/{node}/{starvation.FILE}"
+        if not files.is_file(run_dir, name):
+            continue
+        with files.shaped(run_dir / name):
+            for line in files.read(run_dir, name).split(b"\n")[:-1]:
+                found.append(_on_our_clock(starvation.of_row(files.row(line)), clocks))
+    return tuple(sorted(found, key=lambda one: (one.from_ns, one.to_ns, one.node)))
+
+
+def _on_our_clock(one: Starved, clocks: host_clocks.HostClocks | None) -> Starved:
+    """The span on the driver's clock: it may excuse too much there, never too little."""
+    if clocks is None or one.node == "driver":
+        return one
+    _, clock = clocks.of_node(one.node)
+    return replace(
+        one,
+        from_ns=int(clock.earliest(np.array([one.from_ns]))[0]),
+        to_ns=int(clock.latest(np.array([one.to_ns]))[0]),
     )
 
 

@@ -103,6 +103,7 @@ def case_of(
         end_ns=end_ns,
         lease_ns=manifest["plan"]["lease_ns"],
         error_ns=recording.error_ns,
+        starved=recording.starved,
         nodes=recording.nodes,
         kinds=tuple(dict.fromkeys(fault["do"] for fault in manifest["plan"]["faults"])),
         options={

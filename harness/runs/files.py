@@ -196,7 +196,9 @@ def text(value: Any) -> bool:
 
 LINE_FIELDS: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("id", "event", "do", "target", "reason", "holder", "mark", "host"), text),
-    **dict.fromkeys(("t_ns", "before_ns", "at_ns", "for_ns", "took_ns", "asked_ns"), number),
+    **dict.fromkeys(
+        ("t_ns", "before_ns", "at_ns", "for_ns", "took_ns", "asked_ns", "to_ns"), number
+    ),
     **dict.fromkeys(("most_ppm", "sent_ns", "host_ns", "received_ns", "from_ns"), number),
     **dict.fromkeys(("nodes", "problems"), texts),
     **dict.fromkeys(("evidence", "params", "hosts"), lambda value: isinstance(value, dict)),

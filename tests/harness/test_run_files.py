@@ -119,6 +119,7 @@ OPENS_BY_ITSELF = {
     "harness/driver/cluster.py": "the same",
     "harness/client/agent_link.py": "the same",
     "harness/campaigns/journal.py": "a journal of the user's campaign",
+    "harness/recording/starvation.py": "the kernel's own file",
     "harness/runs/registry.py": "notes of this user",
     "harness/campaigns/baseline.py": "a file of the user's",
     "harness/core/loading.py": "code",

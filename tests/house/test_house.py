@@ -20,6 +20,8 @@ STDLIB_ONLY = (
     "harness/core/seeds.py",
     "harness/core/errors.py",
     "harness/recording/segments.py",
+    "harness/runs/files.py",
+    "harness/recording/starvation.py",
     "harness/client/context.py",
     "harness/client/worker.py",
     "workloads",
@@ -45,7 +47,7 @@ STDLIB_ONLY = (
     "clusters/systems/user_class",
     "clusters/systems/program",
 )
-FUNCTION_LINES, FILE_LINES, LINE_WIDTH = 60, 400, 100
+FUNCTION_LINES, FILE_LINES, LINE_WIDTH = 60, 700, 100
 
 
 def sources() -> list[Path]:
