@@ -88,6 +88,7 @@ def altered(value: Any, way: tuple[Any, ...], instead: Any, gone: bool) -> Any:
 
 
 def fields(tmp_path: Path, count: int, capsys: pytest.CaptureFixture[str]) -> Counter[int]:
+    """Exit codes of so many runs with a wrong field each; none may be an error of ours."""
     run = sound(tmp_path / "runs")
     ways = [(name, way) for name in FILES for way in places(rows(run / name)) if len(way) > 1]
     codes: Counter[int] = Counter()
@@ -109,9 +110,8 @@ def fields(tmp_path: Path, count: int, capsys: pytest.CaptureFixture[str]) -> Co
             code = code_of(*words)
             said = capsys.readouterr().err
             where = (n, words[0], name, way, instead, gone, said)
-            assert code in (0, 2, 3, 4), where
+            assert code in (0, 2, 3), where
             assert "Traceback" not in said, where
-            assert (code == 4) == ("not foreseen" in said), where
             codes[code] += 1
         (run / "verdicts.json").write_bytes(kept)
         (run / name).write_bytes(whole)
@@ -123,7 +123,6 @@ def test_a_field_of_a_wrong_kind_is_never_a_broken_promise(
 ) -> None:
     codes = fields(tmp_path, SUITE, capsys)
     assert codes[2] > SUITE // 4
-    assert codes[4] == 0, codes
 
 
 @pytest.mark.power
@@ -132,7 +131,6 @@ def test_a_field_of_a_wrong_kind_is_never_a_broken_promise_at_full_count(
 ) -> None:
     codes = fields(tmp_path, POWER, capsys)
     assert codes[2] > POWER // 4
-    assert codes[4] == 0, codes
 
 
 def deep(path: Path) -> None:
