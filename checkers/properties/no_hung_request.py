@@ -4,17 +4,21 @@ Claims
     VIOLATED: an acquire, renewal or release was answered later than its timeout and a slack, or
     not at all although its client lived on. An answer "unknown" is an answer.
 Assumes
-    The client process runs: spans in which it was stopped or its clock was moved are taken off,
-    and a client that died owes nothing.
+    The client process runs: spans in which it was stopped, its clock was moved or it measured that
+    it had no processor are taken off, and a client that died owes nothing. A request that is late
+    only with the time in which others of the host had no processor is UNKNOWN.
 Blind to
     Waits without a bound; requests that the end of the run cut off before their time was over.
 Cost
-    O(n) in the rows, and O(faults) for each late one.
+    O(n) in the rows, O(log spans) for each late one, and O(spans log spans) a client that was late.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -22,9 +26,10 @@ import numpy as np
 from holdfast.checkers.coverage.requirements import Exercise, conclude, exercise
 from holdfast.checkers.facts.wording import name, seconds, span
 from holdfast.harness.client.context import GUARD_NS
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.starved import DELAY
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "no-hung-request"
@@ -38,27 +43,53 @@ ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
 
 def check(case: Case) -> PropertyVerdict:
     """The verdict on no-hung-request."""
-    findings = [_finding(case, row, late_ns) for row, late_ns in hung(case)]
+    late = list(_late(case))
+    findings = [_finding(case, one.row, one.late_ns) for one in late if one.net_ns > SLACK_NS]
+    starved = [one for one in late if one.net_ns <= SLACK_NS]
     met = exercise(case, needs=NEEDS)
     counts = {**met.counts, "requests judged": len(case.history.of(*ASKS))}
-    return conclude(case, PROPERTY, findings, (), Exercise(counts=counts, missing=met.missing))
+    missing = met.missing
+    if starved:
+        counts["late on a starved host"] = len(starved)
+        missing = (*missing, _excuse(case, starved))
+    return conclude(case, PROPERTY, findings, (), Exercise(counts=counts, missing=missing))
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A request, how late it was, and how late without the time in which its host was starved."""
+
+    row: int
+    late_ns: int
+    net_ns: int
 
 
 def hung(case: Case) -> Iterator[tuple[int, int]]:
     """(row, ns past its timeout) of every hung request, in order."""
+    return ((one.row, one.late_ns) for one in _late(case) if one.net_ns > SLACK_NS)
+
+
+def _late(case: Case) -> Iterator[Late]:
+    """Every request that was late although its client could run, in order."""
     asked = case.history.of(*ASKS)
     rows = case.history.rows[asked]
     back = np.where(rows["status"] == Status.INVOKED, case.end_ns, rows["t_ret"])
     acquires = np.isin(rows["f"], (Op.ACQUIRE, Op.TRY, Op.PROBE))
     bounds = np.where(acquires, rows["aux"], 0)
     late = back - rows["t_inv"] - bounds
+    covers: dict[str | None, tuple[_Cover, _Cover]] = {}
     for n in np.flatnonzero((bounds >= 0) & (late > SLACK_NS)):
         row = rows[n]
         if row["status"] == Status.INVOKED and _died(case, row):
             continue
-        late_ns = int(late[n]) - _stopped_ns(case, row, int(back[n]))
-        if late_ns > SLACK_NS:
-            yield int(asked[n]), late_ns
+        span_ns = int(row["t_inv"]), int(back[n])
+        node = case.nodes.get(int(row["process"]))
+        if node not in covers:
+            own = _stopped(case, node)
+            covers[node] = _Cover(own), _Cover([*own, *_starved(case)])
+        own_ns, all_ns = (cover.ns(*span_ns) for cover in covers[node])
+        if int(late[n]) - own_ns > SLACK_NS:
+            yield Late(int(asked[n]), int(late[n]) - own_ns, int(late[n]) - all_ns)
 
 
 def _died(case: Case, row: Any) -> bool:
@@ -72,20 +103,58 @@ def _died(case: Case, row: Any) -> bool:
     return bool(mine.any())
 
 
-def _stopped_ns(case: Case, row: Any, until_ns: int) -> int:
-    """For how much of a request's time a fault had stopped its client or moved its clock."""
-    node = case.nodes.get(int(row["process"]))
-    from_ns = int(row["t_inv"])
-    spans = sorted(
-        (max(from_ns, w.from_ns), min(until_ns, w.to_ns))
-        for w in case.windows
-        if w.do in STOPS_A_CLIENT and node in w.nodes
+def _excuse(case: Case, late: Sequence[Late]) -> str:
+    """Why requests that were late are no evidence against the service."""
+    rows = case.history.rows[[one.row for one in late]]
+    from_ns, until_ns = int(rows["t_inv"].min()), case.end_ns
+    starved_ns = _Cover(_starved(case)).ns(from_ns, until_ns)
+    return (
+        f"{len(late)} late requests say nothing of the service: for {span(starved_ns)} from"
+        f" {seconds(case, from_ns)} on the host had no processor left for everybody"
     )
-    total_ns, counted_to_ns = 0, from_ns
-    for begin_ns, over_ns in spans:
-        total_ns += max(0, over_ns - max(begin_ns, counted_to_ns))
-        counted_to_ns = max(counted_to_ns, over_ns)
-    return total_ns
+
+
+def _starved(case: Case) -> list[tuple[int, int]]:
+    """When some process of the run, or its host, had no processor."""
+    return [(one.from_ns, one.to_ns) for one in case.starved]
+
+
+def _stopped(case: Case, node: str | None) -> list[tuple[int, int]]:
+    """When a fault had stopped a client or moved its clock, and when it had no processor."""
+    faults = [(w.from_ns, w.to_ns) for w in case.windows if _stops(w, node)]
+    own = [one for one in case.starved if one.kind == DELAY and one.node == node]
+    return [*faults, *((one.from_ns, one.to_ns) for one in own)]
+
+
+def _stops(window: Window, node: str | None) -> bool:
+    return window.do in STOPS_A_CLIENT and node in window.nodes
+
+
+class _Cover:
+    """Spans as one union: how much of another span they cover, where two overlap counted once.
+
+    [(1, 3), (2, 5), (7, 8)] are the pieces 1..5 and 7..8, with 0 and 4 covered before them.
+    """
+
+    def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
+        self._begins: list[int] = []
+        self._ends: list[int] = []
+        for begin, over in sorted(spans):
+            if self._ends and begin <= self._ends[-1]:
+                self._ends[-1] = max(self._ends[-1], over)
+            elif over > begin:
+                self._begins.append(begin)
+                self._ends.append(over)
+        lengths = (over - begin for begin, over in zip(self._begins, self._ends, strict=True))
+        self._before = [0, *accumulate(lengths)]
+
+    def ns(self, from_ns: int, until_ns: int) -> int:
+        """How much is covered between two moments."""
+        return max(0, self._up_to(until_ns) - self._up_to(from_ns))
+
+    def _up_to(self, t_ns: int) -> int:
+        n = bisect_right(self._begins, t_ns)
+        return self._before[n] - (max(0, self._ends[n - 1] - t_ns) if n else 0)
 
 
 def _finding(case: Case, index: int, late_ns: int) -> Finding:

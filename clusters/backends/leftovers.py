@@ -19,6 +19,7 @@ from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.runs import registry
 
 QUICK_S = 3
+ROUNDS = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,13 +40,34 @@ class Leftover:
     started: int = -1
 
 
-def find() -> list[Leftover]:
+def find(label: str = "") -> list[Leftover]:
     """Everything left of runs without a driver, in an order in which it can be cleaned.
 
-    An engine that does not answer within QUICK_S seconds is passed over.
+    An engine that does not answer within QUICK_S seconds is passed over. `label`: of this run only,
+    and no other run's hosts are asked.
     """
-    notes = registry.noted()
-    return [*of_processes(notes), *_of_engine(notes), *_of_hosts(notes)]
+    notes = [run for run in registry.noted() if not label or run.label == label]
+    found = [*of_processes(notes), *_of_engine(notes), *_of_hosts(notes)]
+    return [one for one in found if not label or one.label == label]
+
+
+def clean_run(label: str) -> list[str]:
+    """Removes what a run has left whose driver has just died; why not, for what is left of it.
+
+    Looked for more than once: what was being made when the driver died appears later.
+    """
+    problems: list[str] = []
+    for _ in range(ROUNDS):
+        problems = []
+        left = find(label)
+        if not left:
+            break
+        for one in left:
+            try:
+                clean(one)
+            except EnvironmentFailed as error:
+                problems.append(f"{one.kind} {one.text}: {error}")
+    return problems
 
 
 def clean(leftover: Leftover) -> None:

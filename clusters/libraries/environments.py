@@ -61,7 +61,8 @@ def fetch(pins: Sequence[str], built: Sequence[str] = ()) -> Path:
         return target
     cache().mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=cache()))
-    argv = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:",
+    argv = [sys.executable, "-P", "-m", "pip", "install",
+            "--quiet", "--no-deps", "--only-binary=:all:",
             *(f"--no-binary={package}" for package in built),
             "--target", str(part), *pins]  # fmt: skip
     try:

@@ -17,6 +17,10 @@ from typing import Any
 from holdfast.harness.campaigns.results import Result, failed, read, table
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.runs.directory import read_lines
+from holdfast.harness.runs.files import table as table_of
+
+MOST_BYTES = 1 << 34
+"""A journal has a line of some kilobytes for each run of a campaign."""
 
 
 class Journal:
@@ -74,7 +78,7 @@ def done(path: Path) -> dict[str, Result]:
 
 def noted(path: Path) -> list[Result]:
     """Every line of a journal, in order."""
-    return [read(_body(row), str(path)) for row in read_lines(path)]
+    return [read(_body(row), str(path)) for row in read_lines(path, table_of, MOST_BYTES)]
 
 
 def _body(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import threading
@@ -16,12 +17,14 @@ from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.judging.judge import SCHEMA
-from holdfast.harness.runs import directory, registry
+from holdfast.harness.runs import directory, files, registry
 from holdfast.harness.runs.directory import RunDir
 
 DEPTH = ("*", "*/*", "*/*/*")
 """Runs lie in the folder itself, or in the `runs` of a campaign in it."""
 MOST_RUNS = 5000
+MOST_ZIPS = 2
+"""So many are made at a time: each takes a core and a copy of its run on the disk."""
 JUDGE_EVERY_S, JUDGE_WITHIN_S = 2.0, 60
 
 
@@ -56,6 +59,7 @@ class Shelf:
         self._read: dict[tuple[str, int, int], Entry] = {}
         self._live: dict[str, _Live] = {}
         self._lock = threading.Lock()
+        self.zipping = threading.BoundedSemaphore(MOST_ZIPS)
 
     def entries(self) -> list[Entry]:
         """Every run, the newest first; links are not followed."""
@@ -63,10 +67,11 @@ class Shelf:
         found = []
         for pattern in DEPTH:
             for manifest in self.root.glob(f"{pattern}/manifest.json"):
-                if manifest.is_symlink() or not manifest.resolve().is_relative_to(self.root):
-                    continue
                 folder = manifest.parent
-                if folder.resolve() == folder:
+                name = str(manifest.relative_to(self.root))
+                if not files.is_file(self.root, name):
+                    continue
+                with contextlib.suppress(OSError):
                     found.append(self._entry(folder, running=folder in going))
         found.sort(key=lambda entry: (-entry.started, entry.id))
         return found[:MOST_RUNS]
@@ -83,7 +88,7 @@ class Shelf:
 
     def _entry(self, folder: Path, *, running: bool) -> Entry:
         run, ident = RunDir(folder), folder.relative_to(self.root).as_posix()
-        judged = run.verdicts.exists()
+        judged = run.has(run.verdicts)
         stamp = (run.verdicts if judged else run.manifest).stat()
         key = (f"{ident} {running}", stamp.st_mtime_ns, stamp.st_size)
         if key not in self._read:
@@ -102,7 +107,7 @@ def _read(entry: Entry) -> Entry:
             return replace(entry, manifest=manifest)
         verdicts = directory.read_json(entry.dir.verdicts, SCHEMA)
         return replace(entry, manifest=manifest, result=results.of_verdicts(verdicts, manifest))
-    except (UsageError, KeyError, TypeError, ValueError, AttributeError) as error:
+    except (UsageError, KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
         return replace(entry, state="unreadable", problem=f"{type(error).__name__}: {error}")
 
 

@@ -1,4 +1,8 @@
-"""The driver's end of the fault agent: JSON lines to a process of its own, one answer a request."""
+"""The driver's end of the fault agent: numbered JSON lines to a process of its own.
+
+An answer belongs to the request whose number it carries. One that comes after its request was given
+up is dropped, so that it is never taken for the answer to a later request.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +13,33 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, NoAnswer
 
 ANSWER_WITHIN_S = 10.0
 
 
 class AgentLink:
-    """Requests to one fault agent, in order. The agent heals everything when this end closes."""
+    """Requests to one fault agent, in order. The agent heals everything when this end closes.
 
-    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+    within_s  how long a request waits for its answer
+    """
+
+    def __init__(
+        self, process: asyncio.subprocess.Process, log: Path, within_s: float = ANSWER_WITHIN_S
+    ) -> None:
         self._process = process
         self._log = log
+        self.within_s = within_s
         self._next = 0
         self._turn = asyncio.Lock()
 
     @staticmethod
-    async def start(argv: Sequence[str], env: Mapping[str, str], log: Path) -> AgentLink:
+    async def start(
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        log: Path,
+        within_s: float = ANSWER_WITHIN_S,
+    ) -> AgentLink:
         """Start the agent in a session of its own, so that a terminal's ^C passes it by."""
         with log.open("ab") as errors:
             try:
@@ -39,33 +54,49 @@ class AgentLink:
                 )
             except OSError as error:
                 raise EnvironmentFailed(f"fault agent: cannot start {argv[0]}: {error}") from error
-        return AgentLink(process, log)
+        return AgentLink(process, log, within_s)
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
     async def ask(self, do: str, **args: Any) -> dict[str, Any]:
-        """One request; the agent's answer if it is ok, else EnvironmentFailed with its words."""
+        """One request; the agent's answer if it is ok, else EnvironmentFailed with its words.
+
+        NoAnswer where it does not answer in time: whether the request took effect is unknown.
+        AgentLost where it has exited.
+        """
         async with self._turn:
-            assert self._process.stdin is not None and self._process.stdout is not None
             self._next += 1
             line = json.dumps({"id": self._next, "do": do, **args}).encode() + b"\n"
             try:
-                self._process.stdin.write(line)
-                await self._process.stdin.drain()
-                async with asyncio.timeout(ANSWER_WITHIN_S):
-                    raw = await self._process.stdout.readline()
-            except (OSError, TimeoutError) as error:
-                raise EnvironmentFailed(
-                    f"fault agent: no answer to {do}: {error!r}; see {self._log}"
+                async with asyncio.timeout(self.within_s):
+                    answer = await self._answer(line, self._next)
+            except TimeoutError as error:
+                raise NoAnswer(
+                    f"fault agent: no answer to {do} within {self.within_s:g} s; see {self._log}"
                 ) from error
-        if not raw:
-            raise EnvironmentFailed(f"fault agent: it ended; see {self._log}")
-        answer: dict[str, Any] = json.loads(raw)
+            except OSError as error:
+                raise AgentLost(f"fault agent: it exited ({error}); see {self._log}") from error
         if not answer.get("ok"):
             raise EnvironmentFailed(f"fault agent: {do}: {answer.get('error', 'no reason given')}")
         return answer
+
+    async def _answer(self, line: bytes, number: int) -> dict[str, Any]:
+        """Send a line; the answer that carries its number. Answers to earlier ones are dropped."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(line)
+        await self._process.stdin.drain()
+        while raw := await self._process.stdout.readline():
+            answer: dict[str, Any] = json.loads(raw)
+            if answer.get("id") == number:
+                return answer
+        raise AgentLost(f"fault agent: it exited; see {self._log}")
+
+    async def until_lost(self) -> None:
+        """Returns never; AgentLost as soon as the agent has exited."""
+        code = await self._process.wait()
+        raise AgentLost(f"fault agent: it exited with code {code}; see {self._log}")
 
     async def close(self) -> None:
         """Close its input, which makes it heal everything and leave; kill it if it does not."""

@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,14 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import ClientSetup
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.waiting import until
-from holdfast.harness.recording import segments
+from holdfast.harness.recording import segments, starvation
 from holdfast.harness.recording.clock_sync import KernelStamps, kernel_stamps
-from holdfast.harness.recording.phase import END, PREPARE, Phase
+from holdfast.harness.recording.phase import END, PREPARE, STOP, Phase
 
 Config = dict[str, Any]
+AGAIN_S = 0.2
+OURS = (ImportError, NameError, AttributeError, TypeError, SyntaxError, AssertionError)
+"""Mistakes in code, which no servers that come back can mend."""
 
 
 def main(argv: list[str]) -> int:
@@ -46,6 +50,7 @@ def main(argv: list[str]) -> int:
             "role": config["role"],
         },
     )
+    starvation.begin(Path(config["history"]).parent, config["node"])
     gc.freeze()
     gc.disable()
     stamps = kernel_stamps(recorder, alone=len(config["processes"]) == 1)
@@ -59,10 +64,14 @@ def main(argv: list[str]) -> int:
 async def _work(
     config: Config, phase: Phase, recorder: segments.Recorder, stamps: KernelStamps | None
 ) -> None:
-    contexts = [_context(config, n, phase, recorder, stamps) for n in config["processes"]]
+    def client(process: int) -> Context:
+        return _context(config, process, phase, recorder, stamps)
+
+    again = bool(config.get("again"))
+    opening = [opened(partial(client, n), phase.get, again=again) for n in config["processes"]]
+    contexts = [ctx for ctx in await asyncio.gather(*opening) if ctx is not None]
     if len(contexts) > 1 and any(ctx.thread is not None for ctx in contexts):
         _keep_to_one_core(config["processes"][0])
-    await asyncio.gather(*(ctx.open() for ctx in contexts))
     if config.get("orders"):
         Obeys(Path(config["orders"]), contexts)
     recorder.tell(segments.READY)
@@ -75,6 +84,32 @@ async def _work(
     await until(lambda: phase.get() == END, within_ns=over)
     await asyncio.gather(*(ctx.close() for ctx in contexts))
     recorder.tell(segments.DONE)
+
+
+async def opened(
+    make: Callable[[], Context], phase: Callable[[], int], *, again: bool
+) -> Context | None:
+    """A client that is connected. What opening raises ends the worker: nothing can be tested.
+
+    A client that is started `again` may come while a fault keeps its servers away: a new one is
+    made and opened until that succeeds, or no new work may begin any more (None).
+    """
+    while True:
+        ctx = make()
+        try:
+            await ctx.open()
+        except OURS:
+            raise
+        except Exception as error:
+            if not again:
+                raise
+            sys.stderr.write(f"cannot be opened yet: {type(error).__name__}: {error}\n")
+            await ctx.close()
+        else:
+            return ctx
+        if phase() >= STOP:
+            return None
+        await asyncio.sleep(AGAIN_S)
 
 
 def _keep_to_one_core(number: int) -> None:

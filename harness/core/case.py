@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.harness.core.operations import ROW_FIELDS, Op
+from holdfast.harness.core.starved import Starved
 from holdfast.harness.core.verdict import Promises, PropertyVerdict
 
 Rows = npt.NDArray[Any]
@@ -71,6 +72,7 @@ class Case:
     nodes        process number -> node name of the logical client
     kinds        fault kinds that the plan wanted
     options      of the run: "resource", "lease_ns", "workload" ...
+    starved      spans in which a process of ours, or its host, had no processor left to give
     memo         where derivations shared by checkers are kept; never part of the meaning
     """
 
@@ -86,6 +88,7 @@ class Case:
     nodes: Mapping[int, str] = field(default_factory=dict)
     kinds: Sequence[str] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+    starved: Sequence[Starved] = ()
     memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 

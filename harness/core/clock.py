@@ -10,6 +10,8 @@ import time
 
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
+LARGEST = 1 << 62
+"""Whole numbers of a run lie below it: two of them can be added in 64 bits."""
 
 
 def now_ns() -> int:

@@ -3,6 +3,8 @@
 HoldfastError
   UsageError          2   a name, option, plan or file that the user can mend
   EnvironmentFailed   4   this machine, engine or server would not do its part
+    NoAnswer          4   a request was sent and its effect is unknown
+    AgentLost         4   the fault agent exited while the run needed it
 """
 
 from __future__ import annotations
@@ -41,3 +43,11 @@ class EnvironmentFailed(HoldfastError):
     """The world did not do what it was asked: no engine, no port, a server that died."""
 
     exit_code = 4
+
+
+class NoAnswer(EnvironmentFailed):
+    """A request was sent and not answered in time: it may have taken effect, or may do so later."""
+
+
+class AgentLost(EnvironmentFailed):
+    """The fault agent exited or does not answer any more: no fault can be injected or healed."""

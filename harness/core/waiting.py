@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 
@@ -38,6 +39,22 @@ async def until_answer(
             return False
         await asyncio.sleep(every_ns / SECOND)
     return True
+
+
+async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Carry out work to its end, whoever asks this task to stop meanwhile; it stops after that."""
+    task = asyncio.ensure_future(work)
+    stopped: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            stopped = error
+        except Exception:
+            break
+    task.result()
+    if stopped is not None:
+        raise stopped
 
 
 async def sleep_until(t_ns: int, now: Callable[[], int] = now_ns) -> None:

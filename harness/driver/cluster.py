@@ -84,13 +84,7 @@ class Cluster:
         self.nodes = tuple(await self.backend.open(wanted))
         await self._forward()
         for node in self.nodes:
-            await self.agent.ask(
-                "adopt",
-                node=node.name,
-                pid=self.backend.holder_pid(node.name),
-                address=node.address,
-                processes=[],
-            )
+            await self.adopt(node.name, self.agent)
         await self._tap()
         await asyncio.gather(*(self.start(node.name) for node in self.named("server")))
         await self._wait_for_servers()
@@ -145,17 +139,23 @@ class Cluster:
             name=command.log.stem,
         )
         try:
-            await self.agent.ask(
-                "adopt",
-                node=name,
-                pid=self.backend.holder_pid(name),
-                address=node.address,
-                processes=[pid],
-            )
+            await self.adopt(name, self.agent)
         except EnvironmentFailed as refused:
             if self.alive(name):
                 raise
             raise EnvironmentFailed(self.obituary(name)) from refused
+
+    async def adopt(self, name: str, agent: AgentLink | Orders) -> None:
+        """Hand a node, and the process that runs on it, to a fault agent."""
+        node = next(node for node in self.nodes if node.name == name)
+        running = self.running.get(name)
+        await agent.ask(
+            "adopt",
+            node=name,
+            pid=self.backend.holder_pid(name),
+            address=node.address,
+            processes=[running.pid] if running else [],
+        )
 
     async def leader(self) -> str | None:
         """Who the system says leads it now; None where nobody does, or it has no leaders."""
@@ -232,7 +232,7 @@ class Cluster:
             module = "holdfast.harness.client.worker"
         self.run.log(node.name, "worker")
         return Command(
-            argv=(node.python, "-S", "-m", module, str(there.path / name)),
+            argv=(node.python, "-S", "-P", "-m", module, str(there.path / name)),
             log=there.path / "logs" / node.name / "worker.log",
             env=environment,
         )
@@ -275,6 +275,7 @@ class Cluster:
             "processes": [number + GENERATION * generation for number in numbers],
             "servers": servers,
             "orders": orders if self.ordered and not probe else "",
+            "again": generation > 0,
             "client": self.system.client,
             "workload": self.entries.probe if probe else self.entries.workload,
             "resource": {"connect": self.entries.resource_client, "address": resource.address},

@@ -12,6 +12,7 @@ import json
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,16 +20,16 @@ from typing import Any
 from holdfast.harness.client.agent_link import AgentLink
 from holdfast.harness.client.self_faults import Orders
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
-from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError
+from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Distant, Hosting, Place
 from holdfast.harness.core.verdict import Promises
-from holdfast.harness.core.waiting import sleep_until, until
+from holdfast.harness.core.waiting import sleep_until, to_the_end, until
 from holdfast.harness.driver.cluster import Cluster, Entries
 from holdfast.harness.driver.schedule import Schedule
 from holdfast.harness.history.live import Live
 from holdfast.harness.plans.manifest import plan_of
-from holdfast.harness.recording import segments
+from holdfast.harness.recording import segments, starvation
 from holdfast.harness.recording.phase import END, GO, PROBE, STOP, Phase
 from holdfast.harness.runs import directory, registry
 from holdfast.harness.runs.directory import RunDir
@@ -62,8 +63,7 @@ class Run:
         try:
             agent = await self._start_agent(backend, place)
         except BaseException:
-            await backend.close()
-            registry.forget(place.run_id)
+            await to_the_end(self._tear_down(backend, place, phase))
             raise
         system = load(entries["system"])
         if isinstance(backend, Hosting):
@@ -98,13 +98,54 @@ class Run:
             note=partial(directory.append, self.run_dir.faults),
         )
         try:
-            await self._while_hosts_last(backend, self._stages(cluster, schedule, phase))
+            stages = self._stages(cluster, schedule, phase)
+            await self._while_all_last(agent, backend, stages)
+        except AgentLost as lost:
+            self._mark("failed", reason=str(lost))
+            await to_the_end(self._rescue(cluster, backend, place))
+            raise
+        except HoldfastError as error:
+            self._mark("failed", reason=str(error))
+            raise
         finally:
+            await to_the_end(self._tear_down(backend, place, phase, agent))
+
+    async def _tear_down(
+        self, backend: Any, place: Place, phase: Phase, agent: AgentLink | None = None
+    ) -> None:
+        """Heals and removes everything; what fails of it keeps nothing of the rest from it."""
+        try:
             phase.set(END)
+            if agent is not None:
+                await agent.close()
+        finally:
+            try:
+                await backend.close()
+            finally:
+                phase.close()
+                registry.forget(place.run_id)
+
+    async def _rescue(self, cluster: Cluster, backend: Any, place: Place) -> None:
+        """Undo by a second fault agent what the first one, which is gone, has left done.
+
+        On hosts the steward ends what runs in the nodes, faults and all.
+        """
+        if isinstance(backend, Hosting):
+            return
+        try:
+            agent = await self._start_agent(backend, place)
+        except HoldfastError as error:
+            self._say("healing", problem=str(error))
+            return
+        try:
+            for node in cluster.nodes:
+                with suppress(HoldfastError):
+                    await cluster.adopt(node.name, agent)
+            await agent.ask("recover")
+        except HoldfastError as error:
+            self._say("healing", problem=str(error))
+        finally:
             await agent.close()
-            await backend.close()
-            phase.close()
-            registry.forget(place.run_id)
 
     def _place(self) -> Place:
         return Place(
@@ -116,13 +157,13 @@ class Run:
             hosts=self.manifest.get("hosts", {}),
         )
 
-    async def _while_hosts_last(self, backend: Any, stages: Coroutine[Any, Any, None]) -> None:
-        """Carries the stages out; EnvironmentFailed at once if a host is lost meanwhile."""
-        if not isinstance(backend, Hosting):
-            await stages
-            return
+    async def _while_all_last(
+        self, agent: AgentLink, backend: Any, stages: Coroutine[Any, Any, None]
+    ) -> None:
+        """Carries the stages out; ends them at once if the fault agent or a host is lost."""
         work = asyncio.ensure_future(stages)
-        loss = asyncio.ensure_future(backend.until_lost())
+        lost = backend.until_lost() if isinstance(backend, Hosting) else agent.until_lost()
+        loss = asyncio.ensure_future(lost)
         try:
             await asyncio.wait({work, loss}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
@@ -134,6 +175,8 @@ class Run:
             for task in (work, loss):
                 task.cancel()
             await asyncio.wait({work, loss})
+            if not loss.cancelled():
+                loss.exception()
 
     async def _start_agent(self, backend: Any, place: Place) -> AgentLink:
         if isinstance(backend, Hosting):
@@ -158,10 +201,12 @@ class Run:
         driving = asyncio.ensure_future(self._drive(cluster, schedule, phase, start_ns))
         try:
             broken = asyncio.ensure_future(self._broken.wait())
-            await asyncio.wait((driving, broken), return_when=asyncio.FIRST_COMPLETED)
+            parts = (driving, broken, watcher)
+            await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
             broken.cancel()
-            if driving.done():
-                driving.result()
+            for part in (driving, watcher):
+                if part.done():
+                    part.result()
         finally:
             driving.cancel()
             watcher.cancel()
@@ -249,7 +294,13 @@ class Run:
     async def _bury(self, cluster: Cluster, name: str, schedule: Schedule) -> None:
         writer = cluster.running[name].writer
         if self._state(writer) == segments.DIED_ON_PURPOSE:
-            await cluster.start(name)
+            try:
+                await cluster.start(name)
+            except AgentLost:
+                raise
+            except EnvironmentFailed as error:
+                self._reported.add(writer)
+                self.problems.append(str(error))
         elif self._state(writer) != segments.DONE and writer not in self._reported:
             self._reported.add(writer)
             self.problems.append(cluster.obituary(name))
@@ -262,7 +313,9 @@ class Run:
         return t_ns
 
     def _say(self, stage: str, **rest: Any) -> None:
-        self._progress({"stage": stage, **rest})
+        # Whoever showed the progress may be gone: the run is told by the end of its input.
+        with suppress(BrokenPipeError):
+            self._progress({"stage": stage, **rest})
 
 
 class _Stop:
@@ -308,6 +361,7 @@ def main(argv: list[str]) -> int:
     """Exit code 0: a complete history; 130: asked to stop; else that of the error it printed."""
     run = RunDir(Path(argv[1]))
     manifest = run.read_manifest()
+    starvation.begin(run.path, "driver")
 
     def progress(row: Mapping[str, Any]) -> None:
         sys.stdout.write(json.dumps(row) + "\n")
@@ -319,7 +373,8 @@ def main(argv: list[str]) -> int:
         return 130
     except HoldfastError as error:
         sys.stderr.write(f"{error}\n")
-        progress({"stage": "failed", "error": str(error), "exit_code": error.exit_code})
+        with suppress(BrokenPipeError):
+            progress({"stage": "failed", "error": str(error), "exit_code": error.exit_code})
         return error.exit_code
     return 0
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
-from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, NoAnswer
 from holdfast.harness.core.ports import Fault, Nemesis, Node, View
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.waiting import sleep_until
@@ -21,6 +21,8 @@ from holdfast.harness.history.current_holders import Hold
 
 HOLDER_WITHIN_NS = 3 * SECOND
 LOOK_NS = 200 * MILLISECOND
+TRIES = 3
+"""How often an unanswered `observe` or `heal` is sent before the fault agent is taken for lost."""
 
 
 class Agent(Protocol):
@@ -77,6 +79,8 @@ class Schedule:
     """nodes whose process a fault has killed and nobody has started again yet"""
     paused: list[str] = field(default_factory=list)
     """nodes that a fault holds still, once for each"""
+    _unknown: set[str] = field(default_factory=set)
+    """faults whose injection was not answered: they may have been in effect at any time since"""
 
     async def run(self, start_ns: int) -> None:
         """All faults of the plan; returns when the last one is healed."""
@@ -85,7 +89,14 @@ class Schedule:
             self._note(
                 fault, "planned", at_ns=fault.at_ns, for_ns=fault.for_ns, params=dict(fault.params)
             )
-        await asyncio.gather(*(self._one(fault) for fault in self.faults))
+        works = [asyncio.ensure_future(self._one(fault)) for fault in self.faults]
+        try:
+            await asyncio.gather(*works)
+        except AgentLost:
+            for work in works:
+                work.cancel()
+            await asyncio.wait(works)
+            raise
 
     async def _one(self, fault: Fault) -> None:
         await sleep_until(self.start_ns + fault.at_ns, self.now)
@@ -94,7 +105,11 @@ class Schedule:
             nodes = await self._inject(fault)
             if nodes:
                 self.active += 1
-                await sleep_until(self.start_ns + fault.at_ns + fault.for_ns, self.now)
+                if fault.id not in self._unknown:
+                    await sleep_until(self.start_ns + fault.at_ns + fault.for_ns, self.now)
+        except AgentLost as lost:
+            self._note(fault, "failed", t_ns=self.now(), reason=str(lost))
+            raise
         except EnvironmentFailed as error:
             self._note(fault, "failed", t_ns=self.now(), reason=str(error))
         finally:
@@ -125,8 +140,16 @@ class Schedule:
                 self.resting.update(aimed)
             elif request.do == "pause":
                 self.paused += aimed
-            answer = await self.cluster.agent.ask(request.do, **request.args)
             nodes += [node for node in aimed if node not in nodes]
+            try:
+                answer = await self.cluster.agent.ask(request.do, **request.args)
+            except NoAnswer as late:
+                # It may be in effect, or come into effect when the agent goes on: the window
+                # begins at the request, it ends with the heal, and it is no evidence of anything.
+                self._unknown.add(fault.id)
+                self._note(fault, "failed", t_ns=self.now(), reason=str(late))
+                t_ns = t_ns or before_ns
+                break
             evidence.update(answer["evidence"])
             t_ns = t_ns or int(answer["t_ns"])
         aimed_at_holder = "holder" in fault.target and view.holders
@@ -168,10 +191,10 @@ class Schedule:
         return [node for node in nodes if node not in idle]
 
     async def _heal(self, fault: Fault) -> None:
-        """Observe, heal, start again what was killed. A failure is noted, never raised."""
+        """Observe, heal, start again what was killed. A failure is noted; AgentLost is raised."""
         try:
-            seen = await self.cluster.agent.ask("observe", fault=fault.id)
-            healed = await self.cluster.agent.ask("heal", fault=fault.id)
+            seen = await self._insist("observe", fault)
+            healed = await self._insist("heal", fault)
             evidence = {**seen["evidence"], **healed["evidence"]}
             for node in evidence.pop("restart", []):
                 await self.cluster.start(node)
@@ -181,10 +204,26 @@ class Schedule:
                 "healed",
                 t_ns=self.now(),
                 evidence=evidence,
-                bit=bool(evidence.pop("bit", False)),
+                bit=bool(evidence.pop("bit", False)) and fault.id not in self._unknown,
             )
         except EnvironmentFailed as error:
             self._note(fault, "failed", t_ns=self.now(), reason=str(error))
+            if isinstance(error, AgentLost):
+                raise
+
+    async def _insist(self, do: str, fault: Fault) -> dict[str, Any]:
+        """Ask again while no answer comes: what a fault is now, is read and not assumed.
+
+        Both requests may be repeated, and the agent serves requests in order, so an answer also
+        says what became of everything that it was asked before.
+        """
+        late = ""
+        for _ in range(TRIES):
+            try:
+                return await self.cluster.agent.ask(do, fault=fault.id)
+            except NoAnswer as error:
+                late = str(error)
+        raise AgentLost(f"{late}; it was sent {TRIES} times")
 
     def _note(self, fault: Fault, event: str, **rest: Any) -> None:
         self.note({"id": fault.id, "event": event, "do": fault.do, "target": fault.target, **rest})

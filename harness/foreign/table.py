@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
@@ -20,6 +21,10 @@ from holdfast.harness.foreign.operations import Event, Malformed
 from holdfast.harness.foreign.write import FS, KINDS
 
 WANTED = ("f", "status", "process", "key", "t_inv", "t_ret", "attempt", "token")
+TEXTS = ("f", "status", "key", "mode", "err")
+BATCH, LONGEST = 1 << 14, 1 << 14
+ROW_BYTES = 2048
+"""What a row takes in memory until its events are in order, roughly."""
 OPS = {op.name.lower(): op for op in Op}
 STATUSES = {status.name.lower(): status for status in Status}
 _WHOLE = re.compile(r"-?[0-9]{1,19}\Z")
@@ -58,12 +63,48 @@ def parquet_events(file: BinaryIO) -> Iterator[Event]:
             "reading Parquet wants pyarrow: pip install 'holdfast[parquet]', or export csv"
         ) from error
     try:
-        found = parquet.read_table(file)
-        _complete(found.column_names)
-        rows = found.to_pylist()
+        told = parquet.read_metadata(file)
+        columns = told.schema.names
+        _complete(columns)
+        _fits(told)
+        file.seek(0)
+        found = parquet.ParquetFile(file, read_dictionary=[n for n in TEXTS if n in columns])
+        wanted = [name for name in (*WANTED, "mode", "err") if name in columns]
+        rows = list(_rows(found.iter_batches(BATCH, columns=wanted)))
     except (ArrowException, OSError, ValueError) as error:
         raise Malformed(1, f"no Parquet that can be read: {str(error)[:200]}") from error
     return _events(enumerate(rows, start=1))
+
+
+def _fits(told: Any) -> None:
+    """Malformed where so many rows, or their columns once unpacked, do not fit in memory."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    groups = [told.row_group(n) for n in range(told.num_row_groups)]
+    unpacked = sum(max(group.total_byte_size, 0) for group in groups)
+    rows = max(told.num_rows, sum(max(group.num_rows, 0) for group in groups))
+    if unpacked > memory // 4 or rows > memory // ROW_BYTES:
+        raise Malformed(
+            1, f"{rows} rows, {unpacked >> 20} MiB unpacked: more than this machine has memory for"
+        )
+
+
+def _rows(batches: Iterable[Any]) -> Iterator[Row]:
+    """The rows of a file, some thousands at a time; Malformed where a text of theirs is absurd.
+
+    A text that stands once in a dictionary can be named by every row: it is looked at before.
+    """
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    given = 0
+    for batch in batches:
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            texts = getattr(column, "dictionary", None)
+            long = [] if texts is None else [t for t in texts if len(t.as_py() or "") > LONGEST]
+            if long:
+                raise Malformed(given + 1, f"{name} has a text of more than {LONGEST} characters")
+        given += batch.num_rows
+        if given > memory // ROW_BYTES:
+            raise Malformed(given, "more rows than this machine has memory for")
+        yield from batch.to_pylist()
 
 
 def _complete(names: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ stamp of a host therefore becomes an interval of the driver's clock: its earlies
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.runs import directory
+from holdfast.harness.runs import directory, files
 
 FILE = "clocks.jsonl"
 MOST_PPM = 1000
@@ -182,7 +182,11 @@ class HostClocks:
 
 def read(path: Path) -> HostClocks | None:
     """The clocks of a run as its driver noted them; None for a run on one clock."""
-    rows = directory.read_lines(path)
+    with files.shaped(path):
+        return _read(directory.read_lines(path))
+
+
+def _read(rows: Iterator[Mapping[str, Any]]) -> HostClocks | None:
     head = next(rows, None)
     if head is None:
         return None

@@ -11,7 +11,7 @@ import numpy as np
 
 from holdfast.harness.core.operations import ROW_BYTES, Op, Status
 from holdfast.harness.history.current_holders import LOOK_S, Hold
-from holdfast.harness.history.reader import ROW_DTYPE, Header, read_header
+from holdfast.harness.history.reader import Header, read_header, rows_at, segment_files
 from holdfast.harness.recording.segments import HEADER_BYTES, READY
 
 LOOK_ROWS = 512
@@ -45,7 +45,7 @@ class Live:
     def states(self) -> dict[str, int]:
         """What each writer says of itself, by writer."""
         found = {}
-        for path in sorted(self._directory.glob("*.seg")):
+        for path in segment_files(self._directory):
             try:
                 header = read_header(path)
             except OSError:
@@ -69,7 +69,7 @@ class Live:
 
     def look(self) -> None:
         """Read what was written since the last look."""
-        for path in sorted(self._directory.glob("*.seg")):
+        for path in segment_files(self._directory):
             cursor = self._cursors.get(path)
             if cursor is None:
                 cursor = self._cursors[path] = _Cursor(read_header(path))
@@ -80,7 +80,7 @@ class Live:
         """Take in the next rows of one segment; True if there may be more."""
         first = min([cursor.read, *cursor.pending])
         at = HEADER_BYTES + first * ROW_BYTES
-        rows = np.fromfile(cursor.header.path, ROW_DTYPE, count=LOOK_ROWS, offset=at)
+        rows = rows_at(cursor.header.path, at, LOOK_ROWS)
         empty = np.flatnonzero(rows["status"] == Status.EMPTY)
         rows = rows[: empty[0]] if len(empty) else rows
         node = str(cursor.header.meta.get("node", cursor.header.writer))

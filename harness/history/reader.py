@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,8 +14,10 @@ import numpy as np
 from holdfast.harness.core.case import MERGED_DTYPE, History, Rows
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import NO_TOKEN, ROW_BYTES, ROW_FIELDS, Op, Status
+from holdfast.harness.core.starved import Starved
 from holdfast.harness.history import host_clocks
 from holdfast.harness.history.tighten import narrowed
+from holdfast.harness.recording import starvation
 from holdfast.harness.recording.segments import (
     HEADER_BYTES,
     MAGIC,
@@ -24,12 +27,18 @@ from holdfast.harness.recording.segments import (
     STAMPS_AT,
     STATE_AT,
 )
+from holdfast.harness.runs import files
 
+MOST_ROWS = 1 << 20
+MOST_BYTES = HEADER_BYTES + MOST_ROWS * ROW_BYTES
+"""A segment has no more: its writer begins the next one long before."""
 LAST_NS = 1 << 61
 """No clock shows so much, and two such spans still fit 64 bits; 73 years."""
 
 ROW_DTYPE = np.dtype([*ROW_FIELDS])
 assert ROW_DTYPE.itemsize == ROW_BYTES
+_NAME = re.compile(r"(?!\.)[\w.+-]{1,200}")
+"""A writer; it names files beside the segments."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +46,7 @@ class Header:
     """What a segment says of itself. `rows` is None while its writer has not closed it.
 
     stamps_ns   until when kernel stamps count; said in a writer's first segment
+    capacity    rows that it has room for; bytes: size of the file
     """
 
     path: Path
@@ -46,6 +56,8 @@ class Header:
     rows: int | None
     meta: Mapping[str, Any]
     stamps_ns: int = 0
+    capacity: int = 0
+    bytes: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +65,7 @@ class Recording:
     """A merged history and who wrote it. nodes: process number -> node name.
 
     clocks    host -> what is known of its clock; empty where all writers shared one
+    starved   spans without a processor, as wide as they can have been on the driver's clock
     error_ns  the worst proven error of a stamp, by which every interval is widened already
     """
 
@@ -61,18 +74,18 @@ class Recording:
     states: Mapping[str, int]
     clocks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     error_ns: int = 0
+    starved: Sequence[Starved] = ()
 
 
 def read_header(path: Path) -> Header:
     """The header of one segment. UsageError if it is none, is cut short, or is of a newer kind."""
-    with path.open("rb") as file:
-        head = file.read(HEADER_BYTES)
+    head, length = _head(path)
     if len(head) < HEADER_BYTES or not head.startswith(MAGIC):
         raise UsageError(
             f"{path}: not a Holdfast segment, or its head is damaged ({len(head)} bytes read);"
             " copy the run directory again"
         )
-    schema, row_bytes, _, first = np.frombuffer(head, "<u4", 4, len(MAGIC)).tolist()
+    schema, row_bytes, room, first = np.frombuffer(head, "<u4", 4, len(MAGIC)).tolist()
     if schema != SCHEMA or row_bytes != ROW_BYTES:
         raise UsageError(
             f"{path}: segment schema {schema}, this Holdfast reads {SCHEMA};"
@@ -80,14 +93,21 @@ def read_header(path: Path) -> Header:
         )
     used = int.from_bytes(head[ROWS_AT : ROWS_AT + 8], "little")
     try:
-        meta = json.loads(head[META_AT:].split(b"\0", 1)[0])
-        writer = str(meta["writer"])
+        meta = files.decoded(head[META_AT:].split(b"\0", 1)[0])
+        writer = _described(meta)
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"{path}: the segment's description is damaged: {error}; copy the run directory again"
         ) from error
+    if room > MOST_ROWS or length > HEADER_BYTES + room * ROW_BYTES:
+        raise UsageError(
+            f"{path}: has {length} bytes and says it has room for {room} rows, of {MOST_ROWS} at"
+            " most; it is damaged: copy the run directory again"
+        )
     return Header(
         path=path,
+        capacity=room,
+        bytes=length,
         writer=writer,
         first_row=first,
         state=head[STATE_AT],
@@ -97,9 +117,44 @@ def read_header(path: Path) -> Header:
     )
 
 
+def _described(meta: Any) -> str:
+    """The writer that a segment's description names; ValueError where it is no such thing."""
+    writer, processes = meta["writer"], meta.get("processes", [])
+    if not isinstance(writer, str) or not _NAME.fullmatch(writer):
+        raise ValueError(f"writer is {str(writer)[:60]!r}")
+    if not isinstance(processes, list) or not all(map(files.number, processes)):
+        raise ValueError(f"processes are {str(processes)[:60]!r}")
+    return writer
+
+
+def _head(path: Path) -> tuple[bytes, int]:
+    """The first bytes of a segment, and the size of the file. UsageError if it is none of ours."""
+    try:
+        with files.opened(path.parent.parent, f"{path.parent.name}/{path.name}") as file:
+            return os.pread(file, HEADER_BYTES, 0), os.fstat(file).st_size
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def rows_at(path: Path, at: int, count: int) -> Rows:
+    """So many rows of a segment from a byte on, or as many as there are by now."""
+    try:
+        with files.opened(path.parent.parent, f"{path.parent.name}/{path.name}") as file:
+            raw = os.pread(file, count * ROW_BYTES, at)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    rows: Rows = np.frombuffer(raw[: len(raw) // ROW_BYTES * ROW_BYTES], ROW_DTYPE)
+    return rows
+
+
 def read_rows(header: Header) -> Rows:
     """All rows of one segment, those never begun included (status EMPTY)."""
-    raw = np.fromfile(header.path, np.uint8, offset=HEADER_BYTES)
+    path = header.path
+    name = f"{path.parent.name}/{path.name}"
+    raw = np.frombuffer(files.read(path.parent.parent, name, MOST_BYTES), np.uint8)
+    raw = raw[HEADER_BYTES:]
     if header.rows is not None and len(raw) < header.rows * ROW_BYTES:
         raise UsageError(
             f"{header.path}: holds {len(raw) // ROW_BYTES} of the {header.rows} rows its writer"
@@ -117,9 +172,10 @@ def load(directory: Path) -> Recording:
     repaired or written.
     """
     by_writer: dict[str, list[Header]] = {}
-    for path in sorted(directory.glob("*.seg")):
+    for path in segment_files(directory):
         header = read_header(path)
         by_writer.setdefault(header.writer, []).append(header)
+    _fits(directory, [header for headers in by_writer.values() for header in headers])
     if not by_writer:
         raise UsageError(f"{directory}: no *.seg in it; give a run directory of Holdfast")
     table = _Strings()
@@ -134,13 +190,40 @@ def load(directory: Path) -> Recording:
         metas[writer] = headers[0].meta
         states[writer] = headers[0].state
     clocks = host_clocks.read(directory.parent / host_clocks.FILE)
+    starved = _starved(directory.parent, clocks)
     if clocks is None:
-        return _recording(parts, table, metas, states, problems)
+        return replace(_recording(parts, table, metas, states, problems), starved=starved)
     parts, told, problems = widened(parts, metas, clocks, problems)
     return replace(
         _recording(parts, table, metas, states, problems),
         clocks=told,
+        starved=starved,
         error_ns=max((int(one["error_ns"]) for one in told.values()), default=0),
+    )
+
+
+def _starved(run_dir: Path, clocks: host_clocks.HostClocks | None) -> tuple[Starved, ...]:
+    """What every process of a run noted of itself; none in a run of an older Holdfast."""
+    found = []
+    for node in files.listed(run_dir, "logs"):
+        name = f"logs/{node}/{starvation.FILE}"
+        if not files.is_file(run_dir, name):
+            continue
+        with files.shaped(run_dir / name):
+            for line in files.read(run_dir, name).split(b"\n")[:-1]:
+                found.append(_on_our_clock(starvation.of_row(files.row(line)), clocks))
+    return tuple(sorted(found, key=lambda one: (one.from_ns, one.to_ns, one.node)))
+
+
+def _on_our_clock(one: Starved, clocks: host_clocks.HostClocks | None) -> Starved:
+    """The span on the driver's clock: it may excuse too much there, never too little."""
+    if clocks is None or one.node == "driver":
+        return one
+    _, clock = clocks.of_node(one.node)
+    return replace(
+        one,
+        from_ns=int(clock.earliest(np.array([one.from_ns]))[0]),
+        to_ns=int(clock.latest(np.array([one.to_ns]))[0]),
     )
 
 
@@ -258,13 +341,14 @@ class _Strings:
 
 
 def _read_strings(path: Path) -> list[str]:
-    if not path.exists():
+    try:
+        data = files.read(path.parent.parent, f"{path.parent.name}/{path.name}")
+    except FileNotFoundError:
         return []
-    lines = path.read_bytes().split(b"\n")
     texts = []
-    for n, line in enumerate(lines[:-1], 1):
+    for n, line in enumerate(data.split(b"\n")[:-1], 1):
         try:
-            text = json.loads(line)
+            text = files.decoded(line)
         except ValueError as error:
             raise UsageError(f"{path}, line {n}: not a JSON string: {error}") from error
         texts.append(str(text))
@@ -276,13 +360,25 @@ def _gaps(writer: str, headers: Sequence[Header]) -> list[str]:
     for header in headers:
         if header.first_row != expected:
             return [f"writer {writer}: rows {expected} to {header.first_row} are missing"]
-        expected = header.first_row + _capacity(header)
+        expected = header.first_row + header.capacity
     return []
 
 
-def _capacity(header: Header) -> int:
-    with header.path.open("rb") as file:
-        return int.from_bytes(file.read(20)[16:20], "little")
+def segment_files(directory: Path) -> list[Path]:
+    """The segments in the folder of a history, by name."""
+    names = files.listed(directory.parent, directory.name)
+    return [directory / name for name in names if name.endswith(".seg")]
+
+
+def _fits(directory: Path, headers: Sequence[Header]) -> None:
+    """UsageError where a history is larger than the memory of this machine."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    total = sum(header.bytes for header in headers)
+    if total > memory:
+        raise UsageError(
+            f"{directory}: its segments hold {total >> 20} MiB and this machine has"
+            f" {memory >> 20} MiB of memory; judge it on a larger one"
+        )
 
 
 def _merge_form(header: Header, rows: Rows, writer: int, numbers: Any) -> Rows:

@@ -19,7 +19,7 @@ from holdfast.harness.core.verdict import (
 )
 from holdfast.harness.history.reader import Recording, load
 from holdfast.harness.history.tighten import share
-from holdfast.harness.runs import directory
+from holdfast.harness.runs import directory, files
 from holdfast.harness.runs.directory import RunDir
 
 SCHEMA = "holdfast-verdict/1"
@@ -34,7 +34,8 @@ def judge(run: RunDir, checkers: Mapping[str, Checker], evidence: Evidence) -> d
     manifest = run.read_manifest()
     marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
     recording = load(run.history)
-    case = case_of(manifest, recording, marks, faults)
+    with files.shaped(run.path):
+        case = case_of(manifest, recording, marks, faults)
     clocks = {"clocks": dict(recording.clocks)} if recording.clocks else {}
     told = {**evidence(case), "narrowed": share(case.history.rows)}
     return {**judge_case(manifest, case, checkers), **clocks, "evidence": told}
@@ -102,6 +103,7 @@ def case_of(
         end_ns=end_ns,
         lease_ns=manifest["plan"]["lease_ns"],
         error_ns=recording.error_ns,
+        starved=recording.starved,
         nodes=recording.nodes,
         kinds=tuple(dict.fromkeys(fault["do"] for fault in manifest["plan"]["faults"])),
         options={
@@ -114,10 +116,11 @@ def case_of(
 
 
 def _problems(marks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    why = f": {marks['failed']['reason']}" if "failed" in marks else ""
     if "start" not in marks:
-        return ["the run ended before its workload began"]
+        return [f"the run ended while it was being deployed, before its workload began{why}"]
     if "end" not in marks:
-        return ["the driver ended before the run was over: no settle phase, no probe"]
+        return [f"the driver ended before the run was over: no settle phase, no probe{why}"]
     return list(marks["end"]["problems"])
 
 

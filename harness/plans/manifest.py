@@ -4,10 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, get_type_hints
 
+import msgspec
+
+from holdfast.harness.core.clock import LARGEST
 from holdfast.harness.core.ports import Fault
+from holdfast.harness.core.verdict import Promises
 from holdfast.harness.plans.plan import Plan
+
+MOST = {"nodes": 1000, "clients": 100_000, "locks": 1_000_000}
+"""More of them make no run; whoever counts up to them would not come back."""
+TEXTS = ("run", "label", "version", "python", "command")
+TABLES = ("plan", "promises", "options", "entries")
+NUMBERS = ("ready_ns", "longest_hold_ns")
+
+
+def problems(manifest: Mapping[str, Any]) -> list[str]:
+    """What is of a wrong kind in a manifest that was read, one sentence each.
+
+    What is missing is not told here: an older Holdfast wrote less.
+    """
+    wanted: dict[str, Any] = {
+        **dict.fromkeys(TEXTS, str),
+        **dict.fromkeys(TABLES, dict[str, Any]),
+        **dict.fromkeys(NUMBERS, int),
+        "asks": list[str],
+        "libraries": list[str],
+        "pins": list[str],
+        "hosts": dict[str, Any],
+    }
+    found = _wrong(manifest, wanted, "")
+    if found:
+        return found
+    found += _wrong(manifest.get("plan", {}), get_type_hints(Plan), "plan.")
+    found += _wrong(manifest.get("promises", {}), get_type_hints(Promises), "promises.")
+    kinds = dict.fromkeys(manifest.get("options", {}), dict[str, str])
+    found += _wrong(manifest.get("options", {}), kinds, "options.")
+    if found:
+        return found
+    table = {**manifest.get("plan", {}), **{name: manifest.get(name, 0) for name in NUMBERS}}
+    for name, value in [*table.items(), *manifest.get("promises", {}).items()]:
+        most = MOST.get(name, LARGEST)
+        least = 0 if name in table else -most
+        if isinstance(value, int) and not least <= value <= most and name != "seed":
+            found.append(f"{name} is {str(value)[:40]}, and it lies between {least} and {most}")
+    return found
+
+
+def _wrong(table: Mapping[str, Any], kinds: Mapping[str, Any], where: str) -> list[str]:
+    found = []
+    for name, kind in kinds.items():
+        if name not in table:
+            continue
+        try:
+            msgspec.convert(table[name], kind)
+        except msgspec.ValidationError as error:
+            found.append(f"{where}{name}: {error}")
+        except RecursionError:
+            found.append(f"{where}{name}: nested too deep")
+    return found
 
 
 def plan_table(plan: Plan) -> dict[str, Any]:

@@ -6,12 +6,14 @@ import contextlib
 import json
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.plans import manifest
+from holdfast.harness.runs import files
 
 SCHEMA = "holdfast-run/1"
 
@@ -59,6 +61,10 @@ class RunDir:
         """The user's own file, where the system under test is one, as a module to be imported."""
         return self.path / "own"
 
+    def has(self, path: Path) -> bool:
+        """Whether there is a regular file at one of these paths."""
+        return files.is_file(self.path, str(path.relative_to(self.path)))
+
     def log(self, node: str, name: str) -> Path:
         """Where a process of a node writes what it says; the folder is made."""
         folder = self.path / "logs" / node
@@ -67,7 +73,11 @@ class RunDir:
 
     def read_manifest(self) -> dict[str, Any]:
         """The manifest. UsageError where there is none, or it is damaged or of a newer schema."""
-        return read_json(self.manifest, SCHEMA)
+        found = read_json(self.manifest, SCHEMA)
+        problems = manifest.problems(found)
+        if problems:
+            raise UsageError(*(f"{self.manifest}: {problem}" for problem in problems))
+        return found
 
 
 def create(root: Path, name: str) -> RunDir:
@@ -89,7 +99,7 @@ def create(root: Path, name: str) -> RunDir:
 def read_json(path: Path, schema: str) -> dict[str, Any]:
     """An object with a known `schema`, or a UsageError that says what is wrong with the file."""
     try:
-        found = json.loads(path.read_bytes())
+        found = files.decoded(files.read(path.parent, path.name))
     except FileNotFoundError as error:
         raise UsageError(f"{path}: not there; is this a run directory of Holdfast?") from error
     except (OSError, ValueError) as error:
@@ -105,31 +115,30 @@ def read_json(path: Path, schema: str) -> dict[str, Any]:
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write it whole or not at all."""
-    part = path.with_suffix(path.suffix + ".part")
-    part.write_text(json.dumps(value, indent=1) + "\n")
-    part.replace(path)
+    data = (json.dumps(value, indent=1) + "\n").encode()
+    files.write(path.parent, path.name, data)
 
 
 def append(path: Path, row: Mapping[str, Any]) -> None:
     """Add one JSON line, in one write, so that a killed writer leaves whole lines."""
-    line = json.dumps(row).encode() + b"\n"
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    files.append(path.parent, path.name, json.dumps(row).encode() + b"\n")
+
+
+def read_lines(
+    path: Path,
+    row: Callable[[bytes], dict[str, Any]] = files.row,
+    most: int = files.MOST_BYTES,
+) -> Iterator[dict[str, Any]]:
+    """The JSON lines of a file, each made by `row`; a last line without its end is left out."""
     try:
-        os.write(file, line)
-    finally:
-        os.close(file)
-
-
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The JSON lines of a file; a last line without its end is left out."""
-    if not path.exists():
+        data = files.read(path.parent, path.name, most)
+    except FileNotFoundError:
         return
-    for n, line in enumerate(path.read_bytes().split(b"\n")[:-1], 1):
+    for n, line in enumerate(data.split(b"\n")[:-1], 1):
         try:
-            row = json.loads(line)
+            yield row(line)
         except ValueError as error:
-            raise UsageError(f"{path}, line {n}: not JSON: {error}") from error
-        yield row
+            raise UsageError(f"{path}, line {n}: damaged: {error}") from error
 
 
 TRAVELS = ("harness", "workloads", "nemesis", "clusters")

@@ -134,6 +134,10 @@ REQUESTS: dict[str, Form] = {
         takes={"fault": FAULT},
     ),
     "heal_all": Form(says="Undoes every active fault: fault -> evidence."),
+    "recover": Form(
+        says="Undoes what an agent before this one left in the adopted nodes: continues every"
+        " process. Their networks are whole since they were adopted."
+    ),
     "states": Form(says="Node -> pid -> state letter of every living process, `T` for stopped."),
 }
 
@@ -231,6 +235,11 @@ class Agent:
             return self._heal(args["fault"])
         if do == "heal_all":
             return {fault: self._heal(fault) for fault in list(self._active)}
+        if do == "recover":
+            found = [process for name in self._world.nodes for process in self._world.living(name)]
+            stopped = [process for process in found if processes.state(process) == "T"]
+            processes.resume(found)
+            return {"continued": len(stopped)}
         assert do == "states"
         return {
             name: {str(p.pid): processes.state(p) for p in self._world.living(name)}

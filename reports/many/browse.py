@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from holdfast.harness.campaigns.results import MEASURES, RATES
 from holdfast.harness.campaigns.run_index import Entry
 from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.runs import files
 from holdfast.reports.many.page_frame import render
 from holdfast.reports.pictures.timeline import DIGEST
 from holdfast.reports.text.formatting import NONE, plain, seconds, span
@@ -19,6 +20,7 @@ FILTERS = ("system", "property", "verdict", "nemesis")
 """What the list can be narrowed by; each is the name of a field of the form."""
 SHOWN = 500
 HEAD = 2000
+REPORT = "report.html"
 """The policy of a report stands in so many bytes at its beginning."""
 STATES = {
     "HOLDS": "holds",
@@ -155,7 +157,7 @@ def _word(entry: Entry) -> str:
 
 
 def _row(entry: Entry) -> dict[str, Any]:
-    plan, report = entry.manifest.get("plan", {}), entry.dir.path / "report.html"
+    plan, report = entry.manifest.get("plan", {}), files.is_file(entry.dir.path, REPORT)
     properties = entry.result.properties if entry.result else {}
     return {
         "id": entry.id,
@@ -165,17 +167,20 @@ def _row(entry: Entry) -> dict[str, Any]:
         "state": entry.state,
         "started": f"{datetime.fromtimestamp(entry.started, UTC):%Y-%m-%d %H:%M:%S} UTC",
         "nemesis": entry.nemesis,
-        "report": report.is_file(),
-        "older": report.is_file() and not _ours(report),
+        "report": report,
+        "older": report and not _ours(entry),
         "violated": [name for name, one in properties.items() if one.verdict is Verdict.VIOLATED],
         **{name: plan.get(name, "?") for name in ("system", "backend", "workload", "seed")},
     }
 
 
-def _ours(report: Path) -> bool:
+def _ours(entry: Entry) -> bool:
     """Whether the script of a report is the one that this version lets run."""
-    with report.open("rb") as file:
-        return DIGEST.encode() in file.read(HEAD)
+    try:
+        with files.opened(entry.dir.path, REPORT) as file:
+            return DIGEST.encode() in os.read(file, HEAD)
+    except OSError:
+        return False
 
 
 def _measure(name: str, value: float | None) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from holdfast.harness.runs import files
 from holdfast.reports.run.html import FILTERS, TEMPLATES
 from holdfast.reports.text import formatting
 
@@ -24,9 +24,7 @@ STATES = {
 
 def write(path: Path, text: str) -> Path:
     """Writes a page whole or not at all; returns its path."""
-    half = path.with_name(f".{path.name}.part")
-    half.write_text(text, encoding="utf-8")
-    os.replace(half, path)
+    files.write(path.parent, path.name, text.encode())
     return path
 
 

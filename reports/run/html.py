@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.runs import files
 from holdfast.reports.pictures import charts
 from holdfast.reports.pictures.overview import overview
 from holdfast.reports.pictures.timeline import DIGEST, SCRIPT, Recorded, timeline
@@ -37,12 +37,9 @@ def write(
     Raises UsageError where `verdicts` is not what a judge writes. A reader never sees half a
     report: the file appears whole.
     """
-    path = run_dir / "report.html"
-    half = run_dir / ".report.html.part"
     text = render(verdicts, manifest, plan_toml, recorded, no_timeline)
-    half.write_text(text, encoding="utf-8")
-    os.replace(half, path)
-    return path
+    files.write(run_dir, "report.html", text.encode())
+    return run_dir / "report.html"
 
 
 def render(

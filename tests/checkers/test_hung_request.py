@@ -11,6 +11,7 @@ from holdfast.checkers.properties.no_hung_request import check
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op
+from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case, history
@@ -87,6 +88,33 @@ def test_overlapping_pauses_are_taken_off_once() -> None:
 def test_a_pause_of_somebody_else_excuses_nobody() -> None:
     pauses = (window("pause", "c0+n1", 9, 26),)
     assert check(judged("2a?@10 2a-@25", windows=pauses)).findings
+
+
+def starved(kind: str, node: str, from_s: float, to_s: float) -> Starved:
+    return Starved(node=node, kind=kind, from_ns=round(from_s * SECOND), to_ns=round(to_s * SECOND))
+
+
+def test_time_in_which_the_client_had_no_processor_is_taken_off() -> None:
+    """Late by 10 s, of which it could not run for 4 s: that is within the slack."""
+    verdict = check(judged("2a?@10 2a-@25", starved=[starved(DELAY, "c2", 12, 16)]))
+    assert verdict.verdict is Verdict.HOLDS, verdict
+    assert check(judged("2a?@10 2a-@25", starved=[starved(DELAY, "c2", 2, 6)])).findings
+
+
+@pytest.mark.parametrize(("kind", "node"), [(DELAY, "c0"), (DELAY, "driver"), (PRESSURE, "c2")])
+def test_late_only_with_the_time_of_a_starved_host_is_unknown(kind: str, node: str) -> None:
+    verdict = check(judged("2a?@10 2a-@25", starved=[starved(kind, node, 12, 16)]))
+    assert verdict.verdict is Verdict.UNKNOWN
+    assert not verdict.findings
+    assert verdict.exercised["late on a starved host"] == 1
+    assert "1 late requests say nothing of the service: for 4.000 s from 10.000 s on" in (
+        verdict.reason
+    )
+
+
+def test_a_starved_host_hides_no_request_that_hung_anyway() -> None:
+    verdict = check(judged("2a?@10 2a-@45", starved=[starved(PRESSURE, "c2", 12, 16)]))
+    assert verdict.verdict is Verdict.VIOLATED
 
 
 def test_nothing_asked_proves_nothing() -> None:

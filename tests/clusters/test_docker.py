@@ -140,10 +140,10 @@ def test_the_helper_of_an_ordinary_user_sees_the_host_and_has_what_faults_need(
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     argv = DockerBackend(place).agent_argv()
     monkeypatch.undo()
-    assert argv[-3:] == ["-S", "-m", "holdfast.nemesis.agent"]
+    assert argv[-4:] == ["-S", "-P", "-m", "holdfast.nemesis.agent"]
     here = f"/proc/{os.getpid()}/ns/net"
     program = f"import os; print(open('/proc/self/status').read(), os.readlink('{here}'))"
-    helper = [*argv[:-3], "-S", "-c", program]
+    helper = [*argv[:-4], "-S", "-c", program]
     done = subprocess.run(helper, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     words = done.stdout.split()

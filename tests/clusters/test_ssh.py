@@ -298,3 +298,61 @@ def test_a_host_lost_midway_ends_the_run_and_the_history_until_then_is_judged(
             if started.process.poll() is None:
                 started.process.kill()
             started.process.wait(10)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
+def test_interrupts_that_come_again_and_again_leave_nothing_on_hosts(
+    tmp_path: Path, bed: Bed, number: signal.Signals
+) -> None:
+    hosts = bed.hosts_file(names=("h1", "h2"))
+    started = aborted.start(tmp_path, "ssh", 6, ["--hosts", str(hosts)])
+    try:
+
+        def again() -> bool:
+            started.process.send_signal(number)
+            try:
+                os.kill(started.driver, number)
+            except ProcessLookupError:
+                return True
+            return started.process.poll() is not None
+
+        aborted.wait_for(again, 60, "the driver does not leave")
+        assert started.process.wait(60) == 130
+        clean(bed)
+    finally:
+        started.process.kill()
+        started.process.wait(10)
+
+
+def test_after_its_driver_was_killed_the_command_cleans_the_hosts(tmp_path: Path, bed: Bed) -> None:
+    """Also the host whose steward died with it."""
+    hosts = bed.hosts_file(names=("h1", "h2"))
+    started = aborted.start(tmp_path, "ssh", 7, ["--hosts", str(hosts)])
+    try:
+        (steward,) = stewards(bed, "h2")
+        bed.freeze("h2")
+        aborted.kill(started, "driver")
+        os.kill(steward, signal.SIGKILL)
+        bed.thaw("h2")
+        assert started.process.wait(60) in (1, 4)
+        clean(bed)
+        label = started.run_dir.name
+        assert [text for text in aborted.doctor(started)["leftovers"] if label in text] == []
+    finally:
+        started.process.kill()
+        started.process.wait(10)
+
+
+def test_a_dead_fault_agent_of_a_host_ends_the_run(tmp_path: Path, bed: Bed) -> None:
+    hosts = bed.hosts_file(names=("h1", "h2"))
+    started = aborted.start(tmp_path, "ssh", 8, ["--hosts", str(hosts)])
+    try:
+        agents = [pid for pid, words in table_of(bed.container("h2")) if "nemesis.agent" in words]
+        os.kill(int(agents[0]), signal.SIGKILL)
+        assert started.process.wait(60) == 4
+        assert "the fault agent of host h2 exited" in (tmp_path / "said").read_text()
+        assert '"stop"' not in (started.run_dir / "times.jsonl").read_text()
+        clean(bed)
+    finally:
+        started.process.kill()
+        started.process.wait(10)

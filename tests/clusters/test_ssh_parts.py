@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import base64
+import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from holdfast.clusters.backends.ssh import hosts_file
 from holdfast.clusters.backends.ssh.fault_agents import merged
 from holdfast.clusters.backends.ssh.file_mirror import Mirror
+from holdfast.clusters.backends.ssh.host_channel import Gone, Line
 from holdfast.clusters.backends.ssh.remote_host import Copies
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.operations import Op, Status
@@ -98,3 +102,44 @@ def test_a_cut_bites_where_one_host_saw_it_and_a_pause_where_all_did() -> None:
     pause = [{"bit": False, "states": {"n1": "S"}}, {"bit": True, "states": {"n2": "T"}}]
     joined = merged(pause, any_bites=False)
     assert joined == {"bit": False, "states": {"n1": "S", "n2": "T"}}
+
+
+class SilentOnce:
+    """A channel to a program whose answer to its first request comes one request late."""
+
+    def __init__(self) -> None:
+        self._out = [b'{"ok": true}\n']
+        self._numbers: list[int] = []
+
+    def settimeout(self, within_s: float) -> None:
+        return
+
+    def recv_ready(self) -> bool:
+        return bool(self._out)
+
+    def recv_stderr_ready(self) -> bool:
+        return False
+
+    def sendall(self, line: bytes) -> None:
+        self._numbers.append(json.loads(line)["number"])
+        if len(self._numbers) > 1:
+            late = [json.dumps({"said": n, "number": n}).encode() for n in self._numbers]
+            self._out.append(b"\n".join(late) + b"\n")
+
+    def recv(self, most: int) -> bytes:
+        if not self._out:
+            raise TimeoutError
+        return self._out.pop(0)
+
+
+def test_a_hosts_late_answer_is_never_that_to_a_later_question() -> None:
+    class Connection:
+        host = hosts_file.Host(name="a", address="192.0.2.1", sudo=False)
+
+        def run(self, argv: Sequence[str]) -> SilentOnce:
+            return SilentOnce()
+
+    line = Line(cast("Any", Connection()), ["program"])
+    with pytest.raises(Gone, match="no answer within"):
+        line.ask({"do": "leader"})
+    assert line.ask({"do": "ready"}).answer == {"said": 2}

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history import reader
 
@@ -51,10 +52,11 @@ def start(
     more: Sequence[str] = (),
     *,
     system: str = "reference",
+    faults: str = FAULTS,
 ) -> Started:
     """Start a run in `folder` and wait until its workload goes."""
     env = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "NO_COLOR": "1"}
-    words = ["run", "--system", system, "--backend", backend, "--nemesis", FAULTS, "--time", "30s"]
+    words = ["run", "--system", system, "--backend", backend, "--nemesis", faults, "--time", "30s"]
     words += more
     with (folder / "said").open("w") as said:
         process = subprocess.Popen(
@@ -79,6 +81,12 @@ def start(
         f"the workload did not start: {(folder / 'said').read_text()}",
     )
     return Started(process=process, run_dir=run_dir, driver=int(note["pid"]), env=env)
+
+
+def until(seconds: float) -> Callable[[], bool]:
+    """A condition that becomes true when so much time has passed."""
+    deadline = now_ns() + int(seconds * SECOND)
+    return lambda: now_ns() >= deadline
 
 
 def kill(started: Started, who: str) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.seeds import stream
 from tests import needs
 from tests.front import aborted
@@ -18,7 +16,7 @@ def check(folder: Path, backend: str, seed: int, who: str, system: str = "refere
     started = aborted.start(folder, backend, seed, system=system)
     moment = stream(seed, "moment of the kill").uniform(0.2, 9.0)
     try:
-        aborted.wait_for(until(moment), moment + 5, "time does not pass")
+        aborted.wait_for(aborted.until(moment), moment + 5, "time does not pass")
         aborted.kill(started, who)
         aborted.wait_for(
             lambda: not aborted.stopped(aborted.processes_of(started.run_dir)),
@@ -35,12 +33,6 @@ def check(folder: Path, backend: str, seed: int, who: str, system: str = "refere
         if started.process.poll() is None:
             started.process.kill()
         started.process.wait(10)
-
-
-def until(seconds: float) -> Callable[[], bool]:
-    """A condition that becomes true when so much time has passed."""
-    deadline = now_ns() + int(seconds * SECOND)
-    return lambda: now_ns() >= deadline
 
 
 @pytest.mark.parametrize(

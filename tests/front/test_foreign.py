@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
+import pyarrow
 import pytest
 from pyarrow import parquet
 
 from holdfast.harness.core.operations import Mode, Op, Status, attempt_id
+from holdfast.harness.foreign import table
+from holdfast.harness.foreign.operations import Malformed
 from holdfast.harness.foreign.read import read_history
 from holdfast.harness.recording import segments
 from holdfast.harness.runs import directory
@@ -165,3 +171,30 @@ def test_what_is_no_run_is_not_exported(capsys: Capture, tmp_path: Path) -> None
     assert said.code == 2 and "is this a run directory" in said.err
     said = holdfast(capsys, "export", recorded(tmp_path).path, "--out", tmp_path / "no" / "file")
     assert said.code == 2 and "cannot be written" in said.err
+
+
+def test_a_small_parquet_file_that_unpacks_without_end_is_refused(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """One text of a megabyte that every row names takes some kilobytes."""
+    count = 1 << 18
+    same = pyarrow.array(np.zeros(count, np.int64))
+    word = pyarrow.DictionaryArray.from_arrays(
+        pyarrow.array(np.zeros(count, np.int32)), pyarrow.array(["x" * (1 << 20)])
+    )
+    columns = dict.fromkeys(("process", "t_inv", "t_ret", "attempt", "token"), same)
+    columns |= dict.fromkeys(("f", "status", "key"), word)
+    bomb = tmp_path / "bomb.parquet"
+    parquet.write_table(pyarrow.table(columns), bomb, compression="zstd")
+    assert bomb.stat().st_size < 1 << 19
+    done = holdfast(capsys, "check", bomb, "--model", "mutex")
+    assert done.code == 2
+    assert "characters" in done.err
+
+
+def test_a_parquet_file_of_more_rows_than_memory_is_refused_before_it_is_read() -> None:
+    rows = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 1000
+    told = SimpleNamespace(num_rows=rows, num_row_groups=0, row_group=None)
+    with pytest.raises(Malformed) as refused:
+        table._fits(told)
+    assert "memory" in refused.value.reason

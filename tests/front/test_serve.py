@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import io
 import json
+import os
 import shutil
 import socket
 import sys
@@ -354,3 +355,45 @@ def test_a_damaged_run_does_not_hide_the_others(runs: Path, tmp_path: Path) -> N
 def test_the_help_names_what_it_listens_at(capsys: pytest.CaptureFixture[str]) -> None:
     assert "127.0.0.1" in holdfast(capsys, "serve", "--help").out
     assert serve.name is not None
+
+
+def test_a_folder_of_logs_that_is_a_link_shows_nothing(runs: Path) -> None:
+    with served(runs) as server:
+        run = server.shelf.entries()[0].dir.path
+        away = runs.parent / "away"
+        away.mkdir()
+        (away / "passwd").write_text("secret")
+        shutil.rmtree(run / "logs", ignore_errors=True)
+        (run / "logs").symlink_to(away)
+        (run / "workers").mkdir(exist_ok=True)
+        (run / "workers" / "fifo").unlink(missing_ok=True)
+        os.mkfifo(run / "workers" / "fifo")
+        ident = next(
+            quote(entry.id, safe="") for entry in server.shelf.entries() if entry.dir.path == run
+        )
+        assert b"passwd" not in ask(server, f"/run?id={ident}")[2]
+        assert ask(server, f"/log?id={ident}&name=passwd")[0] == 404
+        status, _, body = ask(server, f"/zip?id={ident}")
+        assert status == 200
+        names = zipfile.ZipFile(io.BytesIO(body)).namelist()
+        assert names and not any("passwd" in name or "fifo" in name for name in names)
+
+
+def test_a_zip_has_a_bound_and_is_not_made_for_other_sites(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(runs) as server:
+        ident = quote(ids(server)[0], safe="")
+        for site, mode in (("cross-site", "no-cors"), ("same-site", "navigate")):
+            status, _, _ = ask(server, f"/zip?id={ident}", Sec_Fetch_Site=site, Sec_Fetch_Mode=mode)
+            assert status == 403
+        told = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "no-cors"}
+        assert ask(server, f"/log?id={ident}&name=x", **told)[0] == 403
+        assert ask(server, "/", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0] == 200
+        assert ask(server, f"/zip?id={ident}", Sec_Fetch_Site="same-origin")[0] == 200
+        monkeypatch.setattr("holdfast.serve.server.ZIP_BYTES", 10)
+        assert ask(server, f"/zip?id={ident}")[0] == 413
+        monkeypatch.undo()
+        while server.shelf.zipping.acquire(blocking=False):
+            pass
+        assert ask(server, f"/zip?id={ident}")[0] == 503

@@ -20,6 +20,8 @@ STDLIB_ONLY = (
     "harness/core/seeds.py",
     "harness/core/errors.py",
     "harness/recording/segments.py",
+    "harness/runs/files.py",
+    "harness/recording/starvation.py",
     "harness/client/context.py",
     "harness/client/worker.py",
     "workloads",

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 SRC = Path(__file__).resolve().parents[2] / "src"
-ARGV = [sys.executable, "-S", "-m", "holdfast.nemesis.agent"]
+ARGV = [sys.executable, "-S", "-P", "-m", "holdfast.nemesis.agent"]
 
 
 class AgentProcess:

@@ -33,7 +33,7 @@ MOST_NODES = 250
 SUBNETS, SUBNET_TRIES = ipaddress.ip_network("10.64.0.0/10"), 64
 EXEC_NS = 20 * SECOND
 ENTERING = (b"runc", b"/proc/self/exe")
-AGENT = ("-S", "-m", "holdfast.nemesis.agent")
+AGENT = ("-S", "-P", "-m", "holdfast.nemesis.agent")
 NOBODY = "65534:65534"
 OPEN_HOME = {"/root": "mode=0711"}
 """Runs under /root are mounted there; a server that refuses to be root has to get through."""
@@ -94,13 +94,16 @@ class DockerBackend:
         where = f"docker: {node}: {command.argv[0]}"
         command.log.parent.mkdir(parents=True, exist_ok=True)
         if command.nobody:
-            command.log.touch()
-            command.log.chmod(0o666)
+            _give(command.log)
         execution, pid = await self._call(self._exec, node, command)
         prelude = [command.prelude.encode()] if command.prelude else []
         steps = (*ENTERING, self._launcher.encode(), *prelude)
-        if await processes.became(pid, steps, where=where):
-            return pid
+        try:
+            if await processes.became(pid, steps, where=where):
+                return pid
+        finally:
+            if command.nobody:
+                command.log.chmod(0o644)
         if await self._call(self._exit_code, execution) == launch.NOT_RUN:
             raise EnvironmentFailed(f"{where} cannot run: {processes.last_words(command.log)}")
         return pid
@@ -152,18 +155,26 @@ class DockerBackend:
         await asyncio.to_thread(self._pool.shutdown, cancel_futures=True)
         self._pool = ThreadPoolExecutor(THREADS)
         containers, networks = await self._call(engine.labelled, self._engine, self._labels)
-        for found in containers:
-            await self._call(engine.remove_container, self._engine, found)
-        for found in networks:
-            try:
-                await self._call(engine.remove_network, self._engine, found)
-            except engine.Miscounted as kept:
-                # The run is whole, and doctor finds the network; the log of the driver is told.
-                sys.stderr.write(f"{kept}\n")
+        problems: list[str] = []
+        for remove, things in (
+            (engine.remove_container, containers),
+            (engine.remove_network, networks),
+        ):
+            for found in things:
+                try:
+                    await self._call(remove, self._engine, found)
+                except engine.Miscounted as kept:
+                    # The run is whole, and doctor finds the network; the driver's log is told.
+                    sys.stderr.write(f"{kept}\n")
+                except EnvironmentFailed as refused:
+                    # One that cannot be removed keeps none of the others.
+                    problems.append(str(refused))
         await asyncio.to_thread(self._pool.shutdown)
         os.close(self._lock)
         self._lock, self._nodes, self._pids = -1, [], {}
         self._pool = ThreadPoolExecutor(THREADS)
+        if problems:
+            raise EnvironmentFailed("\n".join(problems))
 
     async def _call(self, work: Callable[..., Result], *args: object) -> Result:
         """Runs blocking work in a thread; what the engine refuses becomes EnvironmentFailed."""
@@ -265,6 +276,18 @@ class DockerBackend:
         while code is None and now_ns() < deadline:
             code = self._engine.api.exec_inspect(execution)["ExitCode"]
         return code
+
+
+def _give(log: Path) -> None:
+    """Lets the user nobody, as whom a server runs, open its log: by owning it, where we may say so.
+
+    Else anybody may write it until the server has opened it, and nobody else from then on.
+    """
+    log.touch()
+    if os.geteuid() == 0:
+        os.chown(log, *map(int, NOBODY.split(":")))
+    else:
+        log.chmod(0o666)
 
 
 def _hold(path: Path) -> int:

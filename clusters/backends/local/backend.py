@@ -109,7 +109,7 @@ class LocalBackend:
 
     def agent_argv(self) -> Sequence[str]:
         """The fault agent is a child of the driver, in the fabric like it."""
-        return [sys.executable, "-S", "-m", "holdfast.nemesis.agent"]
+        return [sys.executable, "-S", "-P", "-m", "holdfast.nemesis.agent"]
 
     def holder_pid(self, node: str) -> int:
         """Pid of the process that holds the node's network namespace."""

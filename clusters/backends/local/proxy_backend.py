@@ -78,7 +78,7 @@ class LocalProxyBackend:
 
     def agent_argv(self) -> Sequence[str]:
         """The fault agent is a child of the driver."""
-        return [sys.executable, "-S", "-m", "holdfast.nemesis.agent"]
+        return [sys.executable, "-S", "-P", "-m", "holdfast.nemesis.agent"]
 
     def holder_pid(self, node: str) -> int:
         """Our own pid: all nodes share the namespace of their driver."""

@@ -109,6 +109,7 @@ class Steward:
         pieces, more = self._mirror.look()
         ended = [name for name, child in self._started.items() if child.poll() is not None]
         told = {"pieces": pieces, "more": more, "ended": ended}
+        told["agent"] = self._agent is None or self._agent.poll() is None
         return {**told, "asked_ns": asked_ns, "answered_ns": now_ns()}
 
     def do_phase(self, request: Request) -> dict[str, Any]:
@@ -130,12 +131,13 @@ class Steward:
         try:
             self._agent.stdin.write(json.dumps(request["line"]).encode() + b"\n")
             self._agent.stdin.flush()
-            answer = self._agent.stdout.readline()
+            while raw := self._agent.stdout.readline():
+                answer = json.loads(raw)
+                if answer.get("id") == request["line"]["id"]:
+                    return {"answer": answer}
         except OSError as error:
             raise Impossible(f"the fault agent is gone: {error}") from error
-        if not answer:
-            raise Impossible("the fault agent is gone")
-        return {"answer": json.loads(answer)}
+        raise Impossible("the fault agent is gone")
 
     def do_start(self, request: Request) -> dict[str, Any]:
         """Start a process on a node, in the folder of its log; its pid, once it is itself."""
@@ -202,7 +204,7 @@ class Steward:
         self._folder(log.parent)
         with log.open("ab") as sink:
             return subprocess.Popen(
-                [sys.executable, "-S", "-m", "holdfast.nemesis.agent"],
+                [sys.executable, "-S", "-P", "-m", "holdfast.nemesis.agent"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=sink,
@@ -338,7 +340,7 @@ def main(argv: list[str]) -> int:
             # What sudo did not need of the password it was offered comes through to here.
             if line.startswith(b"{"):
                 request = json.loads(line)
-                say(steward.serve(request))
+                say({**steward.serve(request), "number": request.get("number")})
                 if request["do"] == "remove":
                     break
     except BrokenPipeError:

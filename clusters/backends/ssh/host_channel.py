@@ -53,18 +53,25 @@ class Line:
         self._host = connection.host
         self._rest = b""
         self._errors = b""
+        self._sent = 0
         self._channel = connection.run([*as_root(self._host), *argv])
         if self._host.sudo and self._host.sudo_password_env:
             self._send(self._password().encode() + b"\n", BEGIN_S)
         self.first = self._begun()
 
     def ask(self, request: Mapping[str, Any], within_s: float = ANSWER_S) -> Answered:
-        """One request and its answer. Gone if there is none within the bound."""
-        line = json.dumps(request).encode() + b"\n"
+        """One request and its answer. Gone if there is none within the bound.
+
+        Both carry a number: an answer to a request that was given up is not that to a later one.
+        """
+        self._sent += 1
+        line = json.dumps({**request, "number": self._sent}).encode() + b"\n"
         sent_ns = now_ns()
         self._send(line, within_s)
-        raw = self._receive(within_s)
-        return Answered(json.loads(raw), sent_ns, now_ns())
+        while True:
+            answer = json.loads(self._receive(within_s))
+            if answer.pop("number", None) == self._sent:
+                return Answered(answer, sent_ns, now_ns())
 
     def close(self) -> None:
         """Ends its input."""

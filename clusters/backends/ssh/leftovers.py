@@ -47,7 +47,7 @@ def sweep(host: Host, known_hosts: str, label: str) -> None:
         if not connection.exists(root):
             return
         path = [f"PYTHONPATH={root}/code.zip", "PYTHONDONTWRITEBYTECODE=1"]
-        words = ["env", *path, host.python, "-S", "-m", STEWARD, "--sweep", label, root]
+        words = ["env", *path, host.python, "-S", "-P", "-m", STEWARD, "--sweep", label, root]
         Line(connection, words).close()
     finally:
         connection.close()

@@ -108,7 +108,7 @@ class Remote:
     def python(self) -> list[str]:
         """Words that run a module of ours on the host."""
         path = [f"PYTHONPATH={self.root}/code.zip", "PYTHONDONTWRITEBYTECODE=1"]
-        return ["env", *path, self.host.python, "-S", "-m"]
+        return ["env", *path, self.host.python, "-S", "-P", "-m"]
 
     async def ask(self, do: str, **args: Any) -> dict[str, Any]:
         """One request to the steward. HostLost if nobody answers, EnvironmentFailed if refused."""
@@ -146,6 +146,8 @@ class Remote:
             for name, at, data in answer["pieces"]:
                 self._copies.write(name, at, base64.b64decode(data))
             self.ended.update(answer["ended"])
+            if not answer["agent"]:
+                raise HostLost(f"ssh: the fault agent of host {self.host.name} exited")
             more = answer["more"]
         self._sample(found)
 

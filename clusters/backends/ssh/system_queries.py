@@ -47,10 +47,12 @@ async def main(argv: list[str]) -> int:
     print(json.dumps({"ok": True}), flush=True)  # noqa: T201
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         if line.startswith("{"):
+            request = json.loads(line)
             try:
-                said = await answer(system, json.loads(line))
+                said = await answer(system, request)
             except Exception as error:
                 said = {"ok": False, "error": f"{type(error).__name__}: {error}"}
+            said["number"] = request.get("number")
             print(json.dumps(said), flush=True)  # noqa: T201
     return 0
 

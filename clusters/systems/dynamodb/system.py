@@ -82,7 +82,7 @@ class DynamoDb:
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
         """The emulator on every node; clients use the first."""
-        words = ("-m", EMULATOR, node.address, str(PORT))
+        words = ("-P", "-m", EMULATOR, node.address, str(PORT))
         log = place.run_dir / "logs" / node.name / "moto.log"
         return Command(argv=(node.python, "-S", *words), log=log)
 

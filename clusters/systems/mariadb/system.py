@@ -94,7 +94,7 @@ class MariaRow:
         data.mkdir(parents=True, exist_ok=True)
         config = json.dumps({"data": str(data), "address": node.address})
         return Command(
-            argv=(node.python, "-S", "-m", MODULE, "--config", config),
+            argv=(node.python, "-S", "-P", "-m", MODULE, "--config", config),
             log=place.run_dir / "logs" / node.name / "mariadb.log",
             prelude=MODULE,
         )

@@ -26,7 +26,7 @@ def command(node: Node, place: Place, *, pooled: bool = False) -> Command:
     data.mkdir(parents=True, exist_ok=True)
     config = json.dumps({"data": str(data), "address": node.address})
     return Command(
-        argv=(node.python, "-S", "-m", module, "--config", config),
+        argv=(node.python, "-S", "-P", "-m", module, "--config", config),
         log=place.run_dir / "logs" / node.name / "postgres.log",
         prelude=module,
         nobody=True,

@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     path = home / "pgbouncer.ini"
     path.write_text(settings(config["address"]))
     behind = json.dumps({**config, "port": str(BEHIND)})
-    subprocess.Popen([sys.executable, "-S", "-m", SERVER, "--config", behind])
+    subprocess.Popen([sys.executable, "-S", "-P", "-m", SERVER, "--config", behind])
     return os.execv(pooler, [pooler, str(path)])
 
 

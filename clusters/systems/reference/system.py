@@ -93,7 +93,7 @@ def server_command(module: str, node: Node, place: Place, config: Mapping[str, o
     """How to start a server of this package on a node; `config` is handed to it as JSON."""
     text = json.dumps(config, sort_keys=True)
     return Command(
-        argv=(node.python, "-S", "-m", module, "--config", text),
+        argv=(node.python, "-S", "-P", "-m", module, "--config", text),
         log=place.run_dir / "logs" / node.name / "server.log",
         env={"PYTHONPATH": str(place.shared[0])},
     )

@@ -109,8 +109,13 @@ class OwnSystem:
         for folder in (data, logs):
             folder.mkdir(parents=True, exist_ok=True)
         everyone = [(other.name, other.address) for other in servers]
-        words = self._made.server(node.name, everyone, str(data), self._options(options))
-        argv = (node.python, "-S", *(str(word) for word in words))
+        words = [
+            str(word)
+            for word in self._made.server(node.name, everyone, str(data), self._options(options))
+        ]
+        # A script may import what lies beside it; `-m` and `-c` would find the current folder.
+        options_first = bool(words) and words[0].startswith("-")
+        argv = (node.python, "-S", *(["-P"] if options_first else []), *words)
         return Command(argv=argv, log=logs / "server.log")
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:

@@ -6,13 +6,18 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+import tempfile
+import traceback
+from pathlib import Path
 from typing import Any
 
 import click
 
 from holdfast import __version__
-from holdfast.harness.core.errors import HoldfastError
+from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError
+from holdfast.harness.runs import registry
 
 COMMANDS: dict[str, str] = {
     "demo": "The tour: the reference service holds, the majority vote is violated.",
@@ -72,6 +77,23 @@ def cli() -> None:
     """
 
 
+def crashed(error: Exception) -> str:
+    """One line about a mistake of ours, or a full disk; its traceback is kept in a file."""
+    what = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+    told = "".join(traceback.format_exception(error))
+    for folder in (registry.folder().parent / "crashes", Path(tempfile.gettempdir())):
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # Made anew, for the user alone: 0600, and never through a link.
+            file, name = tempfile.mkstemp(prefix="holdfast-", suffix=".traceback", dir=folder)
+            with os.fdopen(file, "w", errors="backslashreplace") as kept:
+                kept.write(told)
+        except OSError:
+            continue
+        return f"an error that was not foreseen: {what}; please report it, with {name}"
+    return f"an error that was not foreseen: {what}; its traceback could not be written anywhere"
+
+
 def main(args: list[str] | None = None) -> Any:
     """The program. Ends the process with the exit code of the command."""
     try:
@@ -87,4 +109,11 @@ def main(args: list[str] | None = None) -> Any:
         for line in str(error).splitlines():
             click.echo(f"holdfast: {line}", err=True)
         sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # Nobody reads our output any more; what is left of it must not fail once more at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(EnvironmentFailed.exit_code)
+    except Exception as error:
+        click.echo(f"holdfast: {crashed(error)}", err=True)
+        sys.exit(EnvironmentFailed.exit_code)
     sys.exit(code if isinstance(code, int) else 0)

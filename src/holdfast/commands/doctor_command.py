@@ -89,7 +89,7 @@ def _faults() -> Iterator[Row]:
     row = catalogue.BACKENDS["local"]
     if load(row.precheck)() is None:
         prefix = load(row.prefix)()
-    argv = [*prefix, sys.executable, "-S", "-m", "holdfast.nemesis.agent"]
+    argv = [*prefix, sys.executable, "-S", "-P", "-m", "holdfast.nemesis.agent"]
     env = {**os.environ, "PYTHONPATH": str(Path(holdfast.__file__).parent.parent)}
     try:
         done = subprocess.run(

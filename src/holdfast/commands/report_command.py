@@ -19,7 +19,7 @@ from holdfast.harness.runs.directory import RunDir
 def command(path: Path, html: Path | None) -> int:
     """One offline file. A run that was not judged yet is judged first."""
     run = RunDir(path.resolve())
-    if run.verdicts.exists():
+    if run.has(run.verdicts):
         verdicts = directory.read_json(run.verdicts, SCHEMA)
     else:
         verdicts = runner.judge_run(run)

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from holdfast.catalogue import user_system
 from holdfast.engine import runner
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import Plan, parse, parse_nemesis, to_toml
@@ -73,6 +74,8 @@ def command(
         plan = _replaced(plan, options={**plan.options, "client": client})
     if plan.seed < 0:
         plan = _replaced(plan, seed=secrets.randbelow(1 << 31))
+    if dry_run and plan_file is not None:
+        _nothing_to_execute(plan, plan_file, settings["system"].source == "command line")
     full = prepare.complete(plan)
     hosts = prepare.hosts_of(full, str(settings["hosts"].value))
     if dry_run:
@@ -86,6 +89,17 @@ def command(
     if as_json:
         click.echo(json.dumps(verdicts))
     return int(verdicts["exit_code"])
+
+
+def _nothing_to_execute(plan: Plan, file: Path, named: bool) -> None:
+    """UsageError where a plan names a Python file: to look at a plan must not mean to run it."""
+    path = user_system.file_of(plan.system)
+    if path is not None and path.suffix == ".py" and not named:
+        raise UsageError(
+            f"{file}: its system {plan.system} is a Python file, which has to be executed to"
+            f" complete the plan, and --dry-run executes nothing that only a plan names; read"
+            f" {path}, then add --system {plan.system}"
+        )
 
 
 def _replaced(plan: Plan, **changes: Any) -> Plan:

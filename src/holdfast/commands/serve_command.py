@@ -46,7 +46,7 @@ def command(
     if not root.is_dir():
         raise UsageError(f"{root}: no such folder; name one with --runs, or make a run first")
     token = _token(host, token_file, allow_remote=allow_remote)
-    shelf = Shelf(root, [sys.executable, "-m", "holdfast.serve.live_verdict"])
+    shelf = Shelf(root, [sys.executable, "-P", "-m", "holdfast.serve.live_verdict"])
     try:
         server = Server((host, port), shelf, token)
     except OSError as error:

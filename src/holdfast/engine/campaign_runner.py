@@ -260,17 +260,25 @@ def _executor(scheduler: str, processes: int) -> Iterator[tuple[Any, int]]:
         with _cluster(scheduler) as client:
             yield client.get_executor(pure=False, retries=0), sum(client.nthreads().values())
         return
-    pool = ProcessPoolExecutor(
-        processes, get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
-    )
-    try:
-        yield pool, processes
-    finally:
-        pool.shutdown(cancel_futures=True)
+    given = os.environ.get(seed_search.SAFE_PATH)
+    # Its queues start a process too, so that the path is safe before the pool is made.
+    with seed_search.safe_path():
+        pool = ProcessPoolExecutor(
+            processes, get_context("spawn"), initializer=_begin, initargs=(os.getpid(), given)
+        )
+        try:
+            yield pool, processes
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
-def _begin(parent: int) -> None:
-    """A process of the pool ends with the campaign, however that one ends."""
+def _begin(parent: int, safe_path: str | None) -> None:
+    """A process of the pool ends with the campaign, however that one ends.
+
+    What it starts sees PYTHONSAFEPATH as the user has set it: a user's client may need its folder.
+    """
+    if safe_path is None:
+        os.environ.pop(seed_search.SAFE_PATH, None)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)

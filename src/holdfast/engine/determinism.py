@@ -40,7 +40,7 @@ def difference(manifest: Mapping[str, Any], world: Any, seen: History) -> str:
         run = RunDir(Path(folder))
         run.history.mkdir()
         done = subprocess.run(
-            [sys.executable, "-m", "holdfast.engine.determinism", folder],
+            [sys.executable, "-P", "-m", "holdfast.engine.determinism", folder],
             input=json.dumps(manifest),
             env={**os.environ, "PYTHONHASHSEED": _other_hash_seed(manifest["plan"]["seed"])},
             capture_output=True,

@@ -59,7 +59,7 @@ def _at(folder: Path, result: Result) -> Result:
 
 def _of_run(run: RunDir) -> Result:
     """A run that was not judged yet is judged first."""
-    if run.verdicts.exists():
+    if run.has(run.verdicts):
         verdicts = directory.read_json(run.verdicts, SCHEMA)
     else:
         verdicts = runner.judge_run(run)

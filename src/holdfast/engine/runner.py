@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan
-from holdfast.harness.runs import directory
+from holdfast.harness.runs import directory, files
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import prepare
 
@@ -44,19 +44,34 @@ def judge_run(run: RunDir) -> dict[str, Any]:
         )
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in asked}
     verdicts = judge(run, checkers, load(catalogue.EVIDENCE))
-    directory.write_json(run.verdicts, verdicts)
+    try:
+        directory.write_json(run.verdicts, verdicts)
+    except OSError as error:
+        _not_stored(run.verdicts, error)
     return verdicts
 
 
+def _not_stored(path: Path, error: OSError) -> None:
+    """A verdict counts and is shown also where the run can only be read, or the disk is full."""
+    click.echo(f"holdfast: {path}: cannot be written: {error.strerror}", err=True)
+
+
 def report_run(run: RunDir, verdicts: Mapping[str, Any]) -> str:
-    """Write report.html beside the verdict; the path of it."""
+    """Write report.html beside the verdict; the path of it, "" where it cannot be written."""
     from holdfast.reports.run.html import write
 
     clocks = {"clocks": verdicts["clocks"]} if "clocks" in verdicts else {}
     manifest = {**clocks, **run.read_manifest()}
     recorded, why = _recorded(run, manifest)
-    plan = run.plan.read_text(errors="backslashreplace")
-    return str(write(run.path, dict(verdicts), manifest, plan, recorded, why))
+    try:
+        plan = files.read(run.path, run.plan.name).decode(errors="backslashreplace")
+    except FileNotFoundError:
+        plan = "# there is no plan.toml in this run"
+    try:
+        return str(write(run.path, dict(verdicts), manifest, plan, recorded, why))
+    except OSError as error:
+        _not_stored(run.path / "report.html", error)
+        return ""
 
 
 def _recorded(run: RunDir, manifest: Mapping[str, Any]) -> tuple[Recorded | None, str]:
@@ -68,7 +83,8 @@ def _recorded(run: RunDir, manifest: Mapping[str, Any]) -> tuple[Recorded | None
     try:
         recording = load_history(run.history)
         marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
-        case = case_of(manifest, recording, marks, faults)
+        with files.shaped(run.path):
+            case = case_of(manifest, recording, marks, faults)
     except UsageError as error:
         return None, str(error)
     drawn = load(catalogue.DRAWN)(case)
@@ -98,7 +114,7 @@ def execute(run: RunDir, show: Show) -> None:
         return
     row = catalogue.BACKENDS[manifest["plan"]["backend"]]
     prefix = load(row.prefix)() if row.prefix else []
-    argv = [*prefix, sys.executable, "-m", "holdfast.harness.driver.run", str(run.path)]
+    argv = [*prefix, sys.executable, "-P", "-m", "holdfast.harness.driver.run", str(run.path)]
     log = run.log("driver", "driver")
     failed: dict[str, Any] = {}
     with (
@@ -112,7 +128,7 @@ def execute(run: RunDir, show: Show) -> None:
             start_new_session=True,
             env=_environment(run),
         ) as process,
-        _passing_on_interrupts(process),
+        _passing_on_interrupts(process) as asked,
     ):
         assert process.stdout is not None
         for line in process.stdout:
@@ -122,7 +138,14 @@ def execute(run: RunDir, show: Show) -> None:
             else:
                 show(row)
         code = process.wait()
-    if code == 130:
+        if code not in (0, 130):
+            _clean_up(manifest["label"])
+    if code == 130 or asked.is_set():
+        click.echo(
+            f"interrupted: the run is in {run.path}; what was recorded of it is judged by"
+            f" `holdfast check {run.path}`",
+            err=True,
+        )
         raise KeyboardInterrupt
     if failed:
         raise EnvironmentFailed(f"{failed['error']}\nthe run is kept in {run.path}")
@@ -131,31 +154,46 @@ def execute(run: RunDir, show: Show) -> None:
 
 
 def _environment(run: RunDir) -> dict[str, str]:
-    """Ours, and where the driver finds the user's own file if there is one."""
-    if not run.own.is_dir():
-        return dict(os.environ)
-    paths = [str(run.own), os.environ.get("PYTHONPATH", "")]
+    """Ours, and where the driver finds the user's own file if there is one.
+
+    An empty part of PYTHONPATH (`PYTHONPATH=$PYTHONPATH:/lib`) is the current folder to Python.
+    """
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if run.own.is_dir():
+        paths.insert(0, str(run.own))
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
+def _clean_up(label: str) -> None:
+    """Removes what a driver that did not leave by itself, but was killed or failed, has left."""
+    from holdfast.clusters.backends import leftovers
+
+    for problem in leftovers.clean_run(label):
+        click.echo(f"holdfast: left behind: {problem} (holdfast doctor --clean)", err=True)
+
+
 @contextmanager
-def _passing_on_interrupts(process: subprocess.Popen[str]) -> Any:
-    """^C asks the run to heal and leave; it takes a moment, and asking twice changes nothing.
+def _passing_on_interrupts(process: subprocess.Popen[str]) -> Iterator[threading.Event]:
+    """^C and SIGTERM ask the run to heal and leave; it takes a moment, and asking twice changes
+    nothing. Yields what is set once it was asked.
 
     Only a main thread hears of signals; a run in another one ends with the process.
     """
+    asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield asked
         return
 
     def ask(number: int, frame: object) -> None:
-        os.kill(process.pid, signal.SIGINT)
+        asked.set()
+        process.send_signal(signal.SIGINT)
 
-    before = signal.signal(signal.SIGINT, ask)
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield asked
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _last_words(run: RunDir) -> str:
@@ -243,7 +281,7 @@ def carry_out(
     try:
         execute(run, shown)
     except HoldfastError as error:
-        if not run.faults.exists() and not any(run.history.glob("c*.seg")):
+        if not run.has(run.faults) and not any(run.history.glob("c*.seg")):
             raise
         shown.close()
         failed = error.exit_code

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -21,6 +23,8 @@ from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning import prepare
+
+SAFE_PATH = "PYTHONSAFEPATH"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -195,6 +199,23 @@ def warm() -> None:
     gc.freeze()
 
 
+@contextmanager
+def safe_path() -> Iterator[None]:
+    """Processes that a pool spawns meanwhile do not put the current folder on their path.
+
+    multiprocessing starts them with `-c`, and takes no flag that this process does not have.
+    """
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SAFE_PATH]
+        else:
+            os.environ[SAFE_PATH] = before
+
+
 def explore(
     seeds: Iterator[int],
     system: str,
@@ -213,7 +234,7 @@ def explore(
             if enough():
                 return
         return
-    with ProcessPoolExecutor(processes, initializer=warm) as pool:
+    with safe_path(), ProcessPoolExecutor(processes, initializer=warm) as pool:
         yield from _in_pool(pool, seeds, act, 2 * processes, enough)
 
 

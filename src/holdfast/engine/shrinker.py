@@ -37,7 +37,7 @@ class Shrunk:
 
 def known_findings(run: RunDir) -> Sequence[Shown]:
     """What a judged run already shows; () where it was not judged."""
-    if not run.verdicts.exists():
+    if not run.has(run.verdicts):
         return ()
     return trials.of_verdicts(read_json(run.verdicts, "holdfast-verdict/1"))
 

@@ -11,13 +11,16 @@ from holdfast import catalogue
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan, parse, suggest
+from holdfast.harness.runs import files
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import prepare
 
 
-def read_table(path: Path) -> dict[str, Any]:
-    """The table of a plan file. UsageError where it cannot be read."""
+def read_table(path: Path, inside: RunDir | None = None) -> dict[str, Any]:
+    """The table of a plan file, maybe `inside` a run. UsageError where it cannot be read."""
     try:
+        if inside is not None:
+            return tomllib.loads(files.read(inside.path, path.name).decode())
         return tomllib.loads(path.read_text())
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
@@ -41,7 +44,7 @@ def read_plan(path: Path, backend: str | None = None) -> Plan:
     """
     run = run_of(path)
     place = run.plan if run else path
-    table = read_table(place)
+    table = read_table(place, inside=run)
     plan = parse(table, prepare.KNOWN, str(place))
     plan = plan if "nodes" in table else replace(plan, nodes=0)
     if backend is not None:

@@ -7,23 +7,25 @@ from __future__ import annotations
 
 import contextlib
 import hmac
+import os
 import re
 import shutil
 import socket
+import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import IO, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from holdfast.harness.campaigns.run_index import Entry, Shelf
 from holdfast.harness.core.errors import HoldfastError
+from holdfast.harness.runs import files
 from holdfast.reports.many import browse
 from holdfast.reports.pictures.timeline import DIGEST
 from holdfast.reports.run.html import TEMPLATES
@@ -40,6 +42,7 @@ REPORT_POLICY = (
 """A report is a file that anybody may have written: it gets an origin of its own and one script."""
 COOKIE = "holdfast"
 LOG_TAIL = 1 << 20
+ZIP_BYTES = 2 << 30
 VERDICT_WITHIN_S = 60
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 
@@ -99,6 +102,14 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: a request is written by whoever asks."""
 
+    def _elsewhere(self) -> bool:
+        """Whether a page of another site has this browser ask, as all browsers say since 2023."""
+        told = self.headers.get("Sec-Fetch-Site", "none")
+        came = urlsplit(self.path).path
+        # A link elsewhere may lead to a page for a person to look at, but not make us work.
+        leads = self.headers.get("Sec-Fetch-Mode", "navigate") == "navigate" and came != "/zip"
+        return told in ("cross-site", "same-site") and not leads
+
     def _answer(self) -> None:
         try:
             reply = self._reply()
@@ -106,11 +117,18 @@ class Handler(BaseHTTPRequestHandler):
             reply = _problem(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
         except OSError as error:
             reply = _problem(HTTPStatus.NOT_FOUND, f"It cannot be read: {error.strerror}.")
+        except Exception as error:
+            # One bad run must not take a page down without a word.
+            sys.excepthook(type(error), error, error.__traceback__)
+            name = type(error).__name__
+            reply = _problem(HTTPStatus.INTERNAL_SERVER_ERROR, f"This failed here: {name}.")
         self._send(reply)
 
     def _reply(self) -> Reply:
         if not self.server.known_host(self.headers.get("Host", "")):
             return _problem(HTTPStatus.MISDIRECTED_REQUEST, "This server goes by another name.")
+        if self._elsewhere():
+            return _problem(HTTPStatus.FORBIDDEN, "Another site asked for this; ask here.")
         url = urlsplit(self.path)
         query = parse_qs(url.query, max_num_fields=40)
         if self.server.token and not self._admitted():
@@ -214,8 +232,11 @@ def _run(shelf: Shelf, query: Query, entry: Entry) -> Reply:
 
 def _fresh(entry: Entry) -> bool:
     """Whether a run ended so lately that its verdict may be on its way."""
-    times = entry.dir.times
-    return times.is_file() and time.time() - times.stat().st_mtime < VERDICT_WITHIN_S
+    try:
+        with files.opened(entry.dir.path, entry.dir.times.name) as times:
+            return time.time() - os.fstat(times).st_mtime < VERDICT_WITHIN_S
+    except OSError:
+        return False
 
 
 def _compare(shelf: Shelf, query: Query) -> Reply:
@@ -227,44 +248,58 @@ def _compare(shelf: Shelf, query: Query) -> Reply:
 
 
 def _report(shelf: Shelf, query: Query, entry: Entry) -> Reply:
-    path = entry.dir.path / "report.html"
-    if path.is_symlink() or not path.is_file():
+    if not files.is_file(entry.dir.path, browse.REPORT):
         return _problem(HTTPStatus.NOT_FOUND, "This run has no report yet: holdfast report RUN.")
-    return Reply(body=path.open("rb"), policy=REPORT_POLICY)
+    with files.opened(entry.dir.path, browse.REPORT) as file:
+        return Reply(body=os.fdopen(os.dup(file), "rb"), policy=REPORT_POLICY)
 
 
 def _log(shelf: Shelf, query: Query, entry: Entry) -> Reply:
-    path = _logs(entry).get(query.get("name", [""])[0])
-    if path is None:
+    name = query.get("name", [""])[0]
+    if name not in _logs(entry):
         return _problem(HTTPStatus.NOT_FOUND, "There is no such log.")
-    with path.open("rb") as file:
-        file.seek(max(file.seek(0, 2) - LOG_TAIL, 0))
-        return Reply(kind="text/plain; charset=utf-8", body=file.read(LOG_TAIL))
+    with files.opened(entry.dir.path, f"logs/{name}") as log:
+        start = max(os.fstat(log).st_size - LOG_TAIL, 0)
+        return Reply(kind="text/plain; charset=utf-8", body=os.pread(log, LOG_TAIL, start))
 
 
 def _zip(shelf: Shelf, query: Query, entry: Entry) -> Reply:
+    names = list(files.walked(entry.dir.path))
+    total = sum(max(files.size(entry.dir.path, name), 0) for name in names)
+    if total > ZIP_BYTES or len(names) > files.MOST_FILES:
+        return _problem(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"This run has {total >> 20} MiB in {len(names)} files, too much for a zip from here:"
+            f" copy {entry.dir.path.name} itself.",
+        )
+    if not shelf.zipping.acquire(blocking=False):
+        return _problem(HTTPStatus.SERVICE_UNAVAILABLE, "Another zip is being made; ask again.")
     with contextlib.ExitStack() as stack:
-        whole = stack.enter_context(tempfile.TemporaryFile())
-        with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in _files(entry.dir.path):
-                archive.write(path, Path(entry.dir.path.name) / path.relative_to(entry.dir.path))
-        stack.pop_all()
+        stack.callback(shelf.zipping.release)
+        with contextlib.ExitStack() as failing:
+            whole = failing.enter_context(tempfile.TemporaryFile())
+            with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+                for name in names:
+                    _add(archive, entry, name)
+            failing.pop_all()
     name = re.sub(r"[^\w.-]", "_", entry.dir.path.name, flags=re.ASCII)
     said = {"Content-Disposition": f'attachment; filename="{name}.zip"'}
     return Reply(kind="application/zip", body=whole, headers=said)
 
 
-def _logs(entry: Entry) -> dict[str, Path]:
-    folder = entry.dir.path / "logs"
-    return {path.relative_to(folder).as_posix(): path for path in _files(folder)}
+def _add(archive: zipfile.ZipFile, entry: Entry, name: str) -> None:
+    """A file of the run, up to the size that it has when it is opened."""
+    with contextlib.suppress(OSError), files.opened(entry.dir.path, name) as file:
+        left = min(os.fstat(file).st_size, ZIP_BYTES)
+        with archive.open(f"{entry.dir.path.name}/{name}", "w", force_zip64=True) as member:
+            while left and (piece := os.read(file, min(left, 1 << 20))):
+                member.write(piece)
+                left -= len(piece)
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """Plain files under a folder; a link may lead anywhere and is left out."""
-    for path in sorted(folder.rglob("*")):
-        inside = path.resolve().is_relative_to(folder.resolve())
-        if path.is_file() and not path.is_symlink() and inside:
-            yield path
+def _logs(entry: Entry) -> list[str]:
+    """Names of the logs of a run, under its folder of logs; a link is none."""
+    return [name.removeprefix("logs/") for name in files.walked(entry.dir.path, "logs")]
 
 
 def _style(shelf: Shelf, query: Query) -> Reply:

@@ -1,0 +1,103 @@
+"""When a process was given no processor: measured by itself, kept beside its logs, read by judges.
+
+A thread sleeps a tenth of a second again and again and looks how much later it goes on; and how
+long the kernel says that somebody on this host waited for a processor (/proc/pressure/cpu). A span
+in which that was too much is a line in logs/NODE/starved.log, which travels like every log, also
+from hosts. A run of an older Holdfast has no such lines. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
+from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
+
+FILE = "starved.log"
+TICK_NS = 100 * MILLISECOND
+LATE_NS = 100 * MILLISECOND
+"""Less is what any scheduler does, and far less than what a request may be late."""
+LOOK_NS = SECOND
+PRESSED_PCT = 95
+STALLED = Path("/proc/pressure/cpu")
+
+
+def stalled_us() -> int | None:
+    """For how long some task of this host has waited for a processor, in all; None: not known."""
+    try:
+        line = STALLED.read_text().splitlines()[0]
+        return int(line.rpartition("total=")[2])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+class Watch:
+    """Measures from one moment to the next; `note` takes each starved span."""
+
+    def __init__(
+        self,
+        note: Callable[[str, int, int], None],
+        now: Callable[[], int] = now_ns,
+        sleep: Callable[[float], None] = time.sleep,
+        stalled: Callable[[], int | None] = stalled_us,
+    ) -> None:
+        self._note, self._now, self._sleep, self._stalled = note, now, sleep, stalled
+        self._looked_ns, self._told_us = now(), stalled()
+
+    def tick(self) -> None:
+        """Sleep once, and note what came of it."""
+        due_ns = self._now() + TICK_NS
+        self._sleep(TICK_NS / SECOND)
+        at_ns = self._now()
+        if at_ns - due_ns >= LATE_NS:
+            self._note(DELAY, due_ns, at_ns)
+        if at_ns - self._looked_ns < LOOK_NS:
+            return
+        told_us, before_us = self._stalled(), self._told_us
+        if told_us is not None and before_us is not None:
+            share = (told_us - before_us) * 1000 * 100
+            if share >= PRESSED_PCT * (at_ns - self._looked_ns):
+                self._note(PRESSURE, self._looked_ns, at_ns)
+        self._looked_ns, self._told_us = at_ns, told_us
+
+
+def begin(run_dir: Path, node: str) -> None:
+    """Watch this process from now on, for as long as it lives."""
+    folder = run_dir / "logs" / node
+    folder.mkdir(parents=True, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    file = os.open(folder / FILE, flags, 0o644)
+
+    def note(kind: str, from_ns: int, to_ns: int) -> None:
+        row = {"node": node, "kind": kind, "from_ns": from_ns, "to_ns": to_ns}
+        os.write(file, json.dumps(row).encode() + b"\n")
+
+    def work() -> None:
+        watch = Watch(note)
+        while True:
+            try:
+                watch.tick()
+            except OSError:
+                # A full disk ends the measuring and nothing else.
+                return
+
+    threading.Thread(target=work, name="starvation", daemon=True).start()
+
+
+def of_row(row: Mapping[str, Any]) -> Starved:
+    """A line of such a log. ValueError where it is none."""
+    found = Starved(
+        node=str(row["node"]),
+        kind=str(row["kind"]),
+        from_ns=int(row["from_ns"]),
+        to_ns=int(row["to_ns"]),
+    )
+    if found.kind not in (DELAY, PRESSURE) or found.to_ns < found.from_ns:
+        raise ValueError(f"no starved span: {dict(row)}")
+    return found

@@ -1,0 +1,223 @@
+"""Opens the files of a run directory, which anybody may have written: a hostile archive is one too.
+
+Below the directory no link is followed, at any level; only regular files are opened, never a FIFO
+or a device; what is read into memory has a bound, and so has the nesting of JSON. Whoever reads or
+writes a file of a run directory does it here. Standard library only.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from holdfast.harness.core.clock import LARGEST
+from holdfast.harness.core.errors import UsageError
+
+MOST_BYTES = 256 << 20
+"""No file that is read as a whole is larger, but for segments, which have a bound of their own."""
+MOST_DEPTH = 64
+MOST_FILES = 100_000
+
+
+@contextmanager
+def opened(root: Path, name: str = ".", *, folder: bool = False) -> Iterator[int]:
+    """A descriptor of a regular file, or of a folder, under `root`; names in `name` are no links.
+
+    `root` itself may be reached through links: it is what the user named. OSError where it is not
+    there, is a link (ELOOP) or of another kind (EINVAL).
+    """
+    steps = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
+    try:
+        *above, last = Path(name).parts or (".",)
+        for part in above:
+            steps.append(_step(steps[-1], part, os.O_DIRECTORY))
+        # Without O_NONBLOCK a FIFO would wait for its other end.
+        steps.append(_step(steps[-1], last, os.O_DIRECTORY if folder else os.O_NONBLOCK))
+        kind = os.fstat(steps[-1]).st_mode
+        if not (stat.S_ISDIR(kind) if folder else stat.S_ISREG(kind)):
+            raise OSError(errno.EINVAL, "not a regular file")
+        yield steps[-1]
+    finally:
+        for step in steps:
+            os.close(step)
+
+
+def _step(at: int, part: str, flags: int) -> int:
+    if part == "..":
+        raise OSError(errno.ELOOP, "leads out of the run directory")
+    try:
+        return os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=at)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise OSError(error.errno, "a link, or not what belongs there") from error
+        raise
+
+
+def size(root: Path, name: str) -> int:
+    """The size of a regular file in bytes; -1 where there is none that would be opened."""
+    try:
+        with opened(root, name) as file:
+            return os.fstat(file).st_size
+    except OSError:
+        return -1
+
+
+def is_file(root: Path, name: str) -> bool:
+    """Whether there is a regular file of that name, reached through no link."""
+    return size(root, name) >= 0
+
+
+def read(root: Path, name: str, most: int = MOST_BYTES) -> bytes:
+    """All of a file. UsageError says what is wrong with it; FileNotFoundError if it is not there.
+
+    A file that grows meanwhile is read up to the size that it had.
+    """
+    try:
+        with opened(root, name) as file:
+            length = os.fstat(file).st_size
+            if length > most:
+                raise UsageError(
+                    f"{root / name}: has {length} bytes, and {most} at most belong there; it is"
+                    " damaged: copy the run directory again"
+                )
+            with os.fdopen(os.dup(file), "rb") as stream:
+                return stream.read(length)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UsageError(f"{root / name}: cannot be read: {error.strerror}") from error
+
+
+def listed(root: Path, name: str = ".") -> list[str]:
+    """The names in a folder, sorted; [] where there is none. UsageError where they are too many."""
+    try:
+        with opened(root, name, folder=True) as folder:
+            found = os.listdir(folder)
+    except OSError:
+        return []
+    if len(found) > MOST_FILES:
+        raise UsageError(f"{root / name}: holds {len(found)} files, and {MOST_FILES} are the most")
+    return sorted(found)
+
+
+def walked(root: Path, name: str = ".", depth: int = 8) -> Iterator[str]:
+    """Names of all regular files below a folder, relative to `root`; links are left out."""
+    for each in listed(root, name):
+        path = each if name == "." else f"{name}/{each}"
+        if is_file(root, path):
+            yield path
+        elif depth:
+            yield from walked(root, path, depth - 1)
+
+
+def write(root: Path, name: str, data: bytes) -> None:
+    """Write a file of the directory itself, whole or not at all. A link of that name is replaced.
+
+    OSError where it cannot be: a full disk, a directory that may only be read.
+    """
+    with opened(root, folder=True) as folder:
+        # A name that nobody can have laid a link at: the file is made, never opened.
+        part = f".{name}.{secrets.token_hex(8)}.part"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        file = os.open(part, flags, 0o644, dir_fd=folder)
+        try:
+            with os.fdopen(file, "wb") as stream:
+                stream.write(data)
+            os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(part, dir_fd=folder)
+            raise
+
+
+def append(root: Path, name: str, line: bytes) -> None:
+    """Add a line to a file of the directory itself, in one write; OSError where it is a link."""
+    with opened(root, folder=True) as folder:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+        file = os.open(name, flags | os.O_CLOEXEC, 0o644, dir_fd=folder)
+        try:
+            os.write(file, line)
+        finally:
+            os.close(file)
+
+
+def decoded(data: bytes) -> Any:
+    """A JSON value. ValueError where it is none, is nested too deep or has no finite number."""
+    try:
+        found = json.loads(data, parse_constant=_not_finite)
+    except RecursionError:
+        raise ValueError(f"nested deeper than {MOST_DEPTH}") from None
+    level = [found]
+    for _ in range(MOST_DEPTH):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return found
+    raise ValueError(f"nested deeper than {MOST_DEPTH}")
+
+
+def _inside(value: Any) -> list[Any]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [one for one in inner if isinstance(one, dict | list)]
+
+
+def _not_finite(word: str) -> Any:
+    raise ValueError(f"{word} is no number")
+
+
+@contextmanager
+def shaped(where: Path) -> Iterator[None]:
+    """What was read has another shape than a run's files have: that is damage, not our crash."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise UsageError(f"{where}: damaged: {what[:300]}; copy the run directory again") from error
+
+
+def texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST
+
+
+def text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+LINE_FIELDS: Mapping[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("id", "event", "do", "target", "reason", "holder", "mark", "host"), text),
+    **dict.fromkeys(
+        ("t_ns", "before_ns", "at_ns", "for_ns", "took_ns", "asked_ns", "to_ns"), number
+    ),
+    **dict.fromkeys(("most_ppm", "sent_ns", "host_ns", "received_ns", "from_ns"), number),
+    **dict.fromkeys(("nodes", "problems"), texts),
+    **dict.fromkeys(("evidence", "params", "hosts"), lambda value: isinstance(value, dict)),
+    **dict.fromkeys(("bit", "whole"), lambda value: isinstance(value, bool)),
+}
+"""What stands under a name in the rows of faults.jsonl, times.jsonl and clocks.jsonl."""
+
+
+def table(data: bytes) -> dict[str, Any]:
+    """One JSON object. ValueError where it is none."""
+    found = decoded(data)
+    if not isinstance(found, dict):
+        raise ValueError("not a JSON object")
+    return found
+
+
+def row(data: bytes) -> dict[str, Any]:
+    """One JSON line of a run. ValueError names the field that is of a wrong kind."""
+    found = table(data)
+    for name, check in LINE_FIELDS.items():
+        if name in found and not check(found[name]):
+            raise ValueError(f"{name} is {str(found[name])[:60]!r}")
+    return found

@@ -1,0 +1,175 @@
+"""Whoever asks for an end while a run is torn down, or kills a part of it, leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.clusters.backends.docker import engine
+from holdfast.harness.core.seeds import stream
+from holdfast.harness.runs import directory
+from tests import needs
+from tests.front import aborted
+
+GONE_WITHIN_S = 10.0
+END_WITHIN_S = 60.0
+
+
+def containers_of(run_dir: Path) -> list[str]:
+    """Containers and networks of a run, as the engine tells."""
+    if engine.precheck() is not None:
+        return []
+    found = engine.labelled(engine.Engine(), {engine.NODES_LABEL: run_dir.name})
+    return [str(thing["Id"]) for things in found for thing in things]
+
+
+def left_of(run_dir: Path) -> list[Any]:
+    return [*aborted.processes_of(run_dir), *containers_of(run_dir)]
+
+
+def agent_of(run_dir: Path) -> int:
+    """The pid of the fault agent of a run."""
+    for pid in aborted.processes_of(run_dir):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if b"holdfast.nemesis.agent" in words and b"python" in words[0]:
+            return pid
+    raise AssertionError("the run has no fault agent")
+
+
+def started(folder: Path, backend: str, seed: int, faults: str = aborted.FAULTS) -> aborted.Started:
+    needs.engine() if backend == "docker" else needs.namespaces()
+    return aborted.start(folder, backend, seed, faults=faults)
+
+
+def all_gone(run: aborted.Started) -> None:
+    aborted.wait_for(
+        lambda: not left_of(run.run_dir), GONE_WITHIN_S, f"left: {left_of(run.run_dir)}"
+    )
+
+
+def said(folder: Path) -> str:
+    return (folder / "said").read_text()
+
+
+BACKENDS = ["local", pytest.param("docker", marks=pytest.mark.docker)]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
+def test_signals_that_come_again_and_again_break_no_teardown(
+    tmp_path: Path, backend: str, number: signal.Signals
+) -> None:
+    """One asks for the end, and then all that can be signalled is, until the driver is gone."""
+    run = started(tmp_path, backend, 11)
+    try:
+        run.process.send_signal(number)
+
+        def again() -> bool:
+            run.process.send_signal(number)
+            try:
+                os.kill(run.driver, number)
+            except ProcessLookupError:
+                return True
+            return run.process.poll() is not None
+
+        aborted.wait_for(again, END_WITHIN_S, "the driver does not leave")
+        assert run.process.wait(END_WITHIN_S) == 130
+        all_gone(run)
+        assert f"holdfast check {run.run_dir}" in said(tmp_path)
+    finally:
+        run.process.kill()
+        run.process.wait()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_command_that_dies_in_the_teardown_leaves_it_to_the_driver(
+    tmp_path: Path, backend: str
+) -> None:
+    run = started(tmp_path, backend, 12)
+    run.process.send_signal(signal.SIGINT)
+    run.process.kill()
+    run.process.wait()
+    aborted.wait_for(lambda: not left_of(run.run_dir), END_WITHIN_S, "something is left")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_after_the_driver_was_killed_the_command_cleans_its_own_run(
+    tmp_path: Path, backend: str
+) -> None:
+    run = started(tmp_path, backend, 13)
+    os.kill(run.driver, signal.SIGKILL)
+    assert run.process.wait(END_WITHIN_S) in (1, 4)
+    all_gone(run)
+    assert aborted.doctor(run)["leftovers"] == []
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_dead_fault_agent_ends_the_run_at_once_and_nothing_stays_stopped(
+    tmp_path: Path, backend: str
+) -> None:
+    """In the middle of a pause: it is healed by a second agent, and the reason is on record."""
+    run = started(tmp_path, backend, 14, "pause:target=client,every=3s,for=2s")
+    paused = aborted.wait_for(
+        lambda: aborted.stopped(aborted.processes_of(run.run_dir)), END_WITHIN_S, "no pause"
+    )
+    os.kill(agent_of(run.run_dir), signal.SIGKILL)
+    assert run.process.wait(END_WITHIN_S) == 4
+    assert paused
+    assert "fault agent: it exited with code -9" in said(tmp_path)
+    all_gone(run)
+    marks = {row["mark"]: row for row in directory.read_lines(run.run_dir / "times.jsonl")}
+    assert "stop" not in marks
+    assert "fault agent" in marks["failed"]["reason"]
+    judged = json.loads((run.run_dir / "verdicts.json").read_text())
+    assert any("fault agent" in problem for problem in judged["problems"])
+
+
+@pytest.mark.power
+@pytest.mark.parametrize("seed", range(200, 220))
+@pytest.mark.parametrize("backend", ["local", "docker"])
+@pytest.mark.parametrize("who", ["^C", "driver", "agent", "command"])
+def test_twenty_ends_at_a_moment_of_chance(
+    tmp_path: Path, backend: str, seed: int, who: str
+) -> None:
+    run = started(tmp_path, backend, seed)
+    moment = stream(seed, "moment of the end").uniform(0.0, 3.0)
+    aborted.wait_for(aborted.until(moment), moment + 5, "time does not pass")
+    if who == "^C":
+        run.process.send_signal(signal.SIGINT)
+    elif who == "command":
+        run.process.kill()
+    else:
+        os.kill(run.driver if who == "driver" else agent_of(run.run_dir), signal.SIGKILL)
+    run.process.wait(END_WITHIN_S)
+    aborted.wait_for(lambda: not left_of(run.run_dir), GONE_WITHIN_S + 10, "something is left")
+
+
+def test_an_interrupt_at_the_start_is_an_interrupt(tmp_path: Path) -> None:
+    """Before the driver can hear of it, it ends the driver; that is no failed environment."""
+    needs.namespaces()
+    env = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "NO_COLOR": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "run", "--backend", "local", "--time", "30s"],
+        cwd=tmp_path,
+        env=env,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("seed")
+    aborted.wait_for(lambda: children(process.pid), END_WITHIN_S, "no driver")
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=END_WITHIN_S)
+    assert process.returncode == 130, told
+
+
+def children(pid: int) -> list[int]:
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in found]
