@@ -10,6 +10,7 @@ import numpy as np
 from holdfast.checkers.coverage.offered_load import too_slow
 from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.fault_windows import coverage
+from holdfast.checkers.facts.late_writes import late_writes
 from holdfast.checkers.facts.latency_breakdown import SAID
 from holdfast.checkers.holds.attempt_table import Bools, Table, table
 from holdfast.checkers.holds.hierarchy import below, paths
@@ -180,12 +181,27 @@ def _requests(case: Case) -> Met:
 
 
 def _stale_requests(case: Case) -> Met:
-    if case.options.get("resource") not in resource_log.MODES_WITH_TOKENS:
-        return {}, []
+    """Nothing else shows that a resource turns away an older owner, whatever it compares.
+
+    A resource that takes everything never refuses: there the property is violated or not exercised.
+    """
     refused = len(resource_log.stale_refused(case))
     total = len(resource_log.log(case).rows)
+    if case.options.get("resource") not in resource_log.MODES_WITH_TOKENS:
+        why = f"no older owner's write came after a newer owner's: 0 of {total}"
+        return {}, [f"{why}, and a resource without tokens has none to refuse"]
     lacks = [] if refused else [f"the resource had no stale request to refuse: 0 of {total}"]
     return {"stale requests refused": refused}, lacks
+
+
+def _expired_requests(case: Case) -> Met:
+    late = late_writes(case)
+    log = resource_log.log(case).rows
+    total = int((column(case, "f")[log] == Op.SERVED_WRITE).sum())
+    refused = sum(not request.accepted for request, _, _ in late)
+    counts = {"writes of expired owners": len(late), "of them refused": refused}
+    lack = f"no write came from an owner whose hold had certainly ended: 0 of {total}"
+    return counts, [] if late else [lack]
 
 
 def _updates(case: Case) -> Met:
@@ -360,8 +376,12 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
         _requests,
     ),
     "stale-requests": (
-        "where the resource looks at tokens: a stale request that it had to refuse",
+        "an older owner's request, after a newer owner's, that the resource had to refuse",
         _stale_requests,
+    ),
+    "expired-requests": (
+        "a write that reached the resource after its owner's hold had certainly ended",
+        _expired_requests,
     ),
     "updates": ("an accepted update that follows another owner's", _updates),
     "probes": ("every lock that was in use asked for once more after the last heal", _probes),

@@ -16,11 +16,11 @@ from holdfast.checkers.evidence.token_log import token_log
 from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.distribution import dist
 from holdfast.checkers.facts.fault_windows import AIMED_AT_CLIENTS, servers_struck
+from holdfast.checkers.facts.late_writes import late_writes
 from holdfast.checkers.facts.latency_breakdown import acquire_split
 from holdfast.checkers.facts.stale_belief import stale_beliefs
 from holdfast.checkers.holds.attempt_table import Bools, table
 from holdfast.checkers.holds.history_index import Ints, column, rows_of, took
-from holdfast.checkers.holds.hold_end import certain_end, may_have_ended
 from holdfast.checkers.holds.leases import INF
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
@@ -179,18 +179,9 @@ def _expired_owner(case: Case) -> dict[str, object]:
     rate: the share that was accepted; rate_low, rate_high: between which it lies at 95 %, if each
     is one trial by itself.
     """
-    refused = accepted = 0
-    found, rows = table(case), resource_log.log(case).rows
-    entry = found.of_id(column(case, "attempt")[rows])
-    late = column(case, "t_inv")[rows] > may_have_ended(case)[entry] + case.error_ns
-    late &= (column(case, "f")[rows] == Op.SERVED_WRITE) & (entry >= 0)
-    which = np.flatnonzero(late)
-    attempts = found.pick(entry[which])
-    for request, attempt in zip(resource_log.requests(case, which), attempts, strict=True):
-        end = certain_end(case, attempt)
-        if end is not None and request.from_ns > end.t_ns + case.error_ns:
-            accepted += request.accepted
-            refused += not request.accepted
+    late = late_writes(case)
+    accepted = sum(request.accepted for request, _, _ in late)
+    refused = len(late) - accepted
     sent = refused + accepted
     if not sent:
         sentence = "no write came from an owner whose hold had certainly ended"

@@ -45,7 +45,7 @@ STDLIB_ONLY = (
     "clusters/systems/user_class",
     "clusters/systems/program",
 )
-FUNCTION_LINES, FILE_LINES, LINE_WIDTH = 60, 400, 100
+FUNCTION_LINES, FILE_LINES, LINE_WIDTH = 60, 700, 100
 
 
 def sources() -> list[Path]:
