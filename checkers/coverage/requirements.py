@@ -342,11 +342,24 @@ def _jobs(case: Case) -> Met:
     return {"jobs done": len(by), "jobs that others found done": found}, lacks
 
 
+NOBODY_NOTIFIED = "no holder lost its lock"
+
+
 def _losses(case: Case) -> Met:
-    told = len(rows_of(case, Op.LOST))
-    refused = _stale_releases(case)[0]["turned down as not the owner"]
-    counts = {"loss notices": told, "turned down as not the owner": refused}
-    return counts, [] if told or refused else ["no holder lost its lock"]
+    """Holders that were notified: by a notice, or by a renewal that was answered "not the owner".
+
+    A release with that answer is none: its client had given the lock up by itself. A notice to one
+    that still waits is none either.
+    """
+    found, status = table(case), column(case, "status")
+    renewals = rows_of(case, Op.RENEW)
+    notices = rows_of(case, Op.LOST)
+    refused = renewals[status[renewals] == Status.NOT_OWNER]
+    entry = found.of_id(column(case, "attempt")[np.concatenate((notices, refused))])
+    entry = np.unique(entry[entry >= 0])
+    held = int(found.ok[entry].sum())
+    counts = {"loss notices": len(notices), "holders notified": held}
+    return counts, [] if held else [NOBODY_NOTIFIED]
 
 
 def _tokens(case: Case) -> Met:
@@ -389,7 +402,7 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
         "a release or renewal that the service turned down as not the owner's",
         _stale_releases,
     ),
-    "losses": ("a holder that was told of a loss or turned down as no owner", _losses),
+    "losses": ("a holder that was notified of a loss, or whose renewal was refused", _losses),
     "tokens": ("grants that carry tokens", _tokens),
     "queries": ("answers that name a holder, and such that give a place in a queue", _queries),
     "second-locks": ("a client that held one lock and was told to wait for another", _second_locks),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -95,7 +97,7 @@ def test_it_is_unknown_when_every_owner_was_in_time() -> None:
     assert "no write came from an owner whose hold had certainly ended: 0 of 2" in verdict.reason
 
 
-MAY_GO_ON = {
+MAY_GO_ON: dict[str, tuple[str, dict[str, Any]]] = {
     "an unlock that came while the grant was on its way": (
         "0a?@0 9f?:db@1 0a+1@2 9f+@3 0w?@4 0S+@5 0w+@6",
         {},
