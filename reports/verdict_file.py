@@ -48,8 +48,25 @@ class Shown:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class UnderKind:
+    """What was judged of one property under one kind of fault, or amid several joined by "+".
+
+    asked   whether the plan asked for it; promised: whether the system promises it under that
+    """
+
+    verdict: Verdict
+    asked: bool = False
+    promised: bool = False
+    reason: str = ""
+    exercised: Mapping[str, float] = field(default_factory=dict)
+    findings: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Judgement:
-    """What was judged of one property, and whether the system promises it."""
+    """What was judged of one property, and whether the system promises it.
+
+    `under` is empty in a verdicts.json of schema 1."""
 
     property: str
     verdict: Verdict
@@ -59,6 +76,15 @@ class Judgement:
     exercised: Mapping[str, float] = field(default_factory=dict)
     findings: tuple[Shown, ...] = ()
     notes: tuple[Shown, ...] = ()
+    under: Mapping[str, UnderKind] = field(default_factory=dict)
+
+    def lacks(self) -> dict[str, str]:
+        """Kinds of fault that were asked for and not exercised, with the reasons."""
+        return {
+            kind: one.reason
+            for kind, one in self.under.items()
+            if one.asked and one.verdict is Verdict.UNKNOWN
+        }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast.checkers.coverage import fault_kinds
 from holdfast.checkers.coverage.offered_load import too_slow
 from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.fault_windows import coverage
@@ -30,11 +31,13 @@ class Exercise:
 
     counts   how often each thing happened that the property is about
     missing  why HOLDS cannot be said, one plain reason each; empty if it can
+    kinds    what each kind of fault that was asked for met: HOLDS is said of those that met enough
     aside    a part of the property that was not put to the test, told where the rest holds
     """
 
     counts: Mapping[str, int]
     missing: tuple[str, ...]
+    kinds: Mapping[str, fault_kinds.Met]
     aside: str = ""
 
 
@@ -73,7 +76,8 @@ def exercise(case: Case, *, needs: Collection[str]) -> Exercise:
         found, lacks = known.get(need) or known.setdefault(need, met(case))
         counts.update(found)
         missing += [reason for reason in lacks if reason not in missing]
-    return Exercise(counts=counts, missing=tuple(missing))
+    kinds = coverage(case) if "faults" in needs else {}
+    return Exercise(counts=counts, missing=tuple(missing), kinds=kinds)
 
 
 def conclude(
@@ -85,11 +89,17 @@ def conclude(
 ) -> PropertyVerdict:
     """The verdict of one property: VIOLATED by a finding, UNKNOWN by a lack, else HOLDS.
 
-    A log that lacks rows makes a finding UNKNOWN only where a lost row could explain it.
+    A log that lacks rows makes a finding UNKNOWN only where a lost row could explain it. A kind of
+    fault that met too little is UNKNOWN by itself (`under`); only where that is so of every kind
+    that was asked for is the property.
     """
     problems = case.history.problems
     lost_rows = [p for p in problems if not any(words in p for words in SLOW_NOT_MISSING)]
-    proved = [f for f in findings if not lost_rows or f.kind not in EXCUSED_BY_MISSING_ROWS]
+    proved = {
+        place: finding
+        for place, finding in enumerate(findings)
+        if not lost_rows or finding.kind not in EXCUSED_BY_MISSING_ROWS
+    }
     if proved:
         verdict, reason = Verdict.VIOLATED, _count(len(findings), "finding")
     elif findings:
@@ -100,11 +110,11 @@ def conclude(
         )
     elif problems:
         verdict, reason = Verdict.UNKNOWN, f"the history may be incomplete: {problems[0]}"
-    elif exercise.missing:
-        verdict, reason = Verdict.UNKNOWN, "; ".join(exercise.missing)
     else:
-        aside = f"; {exercise.aside}" if exercise.aside else ""
-        verdict, reason = Verdict.HOLDS, f"nothing spoke against it{aside}"
+        verdict, reason = _without_findings(exercise)
+    lacking = "; ".join(exercise.missing)
+    if problems or (findings and not proved):
+        lacking = reason if not proved else f"the history may be incomplete: {problems[0]}"
     return PropertyVerdict(
         property=prop,
         verdict=verdict,
@@ -112,7 +122,21 @@ def conclude(
         exercised=dict(exercise.counts),
         findings=tuple(findings),
         notes=tuple(notes),
+        under=fault_kinds.under(case, proved, exercise.kinds, lacking),
     )
+
+
+def _without_findings(exercise: Exercise) -> tuple[Verdict, str]:
+    lacks = {kind: met.missing for kind, met in exercise.kinds.items() if met.missing}
+    if exercise.missing or (lacks and len(lacks) == len(exercise.kinds)):
+        every = [*exercise.missing, *(reason for reasons in lacks.values() for reason in reasons)]
+        return Verdict.UNKNOWN, "; ".join(dict.fromkeys(every))
+    told = "no violation found"
+    if lacks:
+        kept = ", ".join(kind for kind in exercise.kinds if kind not in lacks)
+        why = "; ".join(f"{kind} ({', '.join(reasons)})" for kind, reasons in lacks.items())
+        told += f" under {kept}; not exercised under {why}"
+    return Verdict.HOLDS, f"{told}; {exercise.aside}" if exercise.aside else told
 
 
 def _count(n: int, word: str) -> str:
@@ -371,6 +395,11 @@ def _tokens(case: Case) -> Met:
     return {"grants": grants, "grants with a token": with_token}, lacks
 
 
+def _faults(case: Case) -> Met:
+    """Their lacks are told kind by kind (`Exercise.kinds`)."""
+    return {name: n for met in coverage(case).values() for name, n in met.counts.items() if n}, []
+
+
 NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
     "contention": ("an acquire that waited, or asked while another certainly held", _contention),
     "judged-holds": (
@@ -379,10 +408,10 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
         _judged_holds,
     ),
     "faults": (
-        "per kind of fault that was planned: it bit, with an acquire inside, a grant inside where"
-        " one could be had, a hold across an edge, a grant after the heal; of a fault aimed at the"
-        " holder, that it held",
-        coverage,
+        "per kind of fault that was asked for: it took effect, with an acquire inside, a grant"
+        " inside where one could be expected, a hold across an edge, a grant after the heal; of a"
+        " fault aimed at the holder, that it held",
+        _faults,
     ),
     "requests": (
         "requests of two attempts in the resource's log, and none missing that it says it accepted",

@@ -15,11 +15,12 @@ Cost
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from holdfast.checkers.coverage.requirements import Exercise, conclude, exercise
+from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts.wording import name, seconds, span
 from holdfast.harness.client.context import GUARD_NS
 from holdfast.harness.core.case import Case
@@ -41,7 +42,7 @@ def check(case: Case) -> PropertyVerdict:
     findings = [_finding(case, row, late_ns) for row, late_ns in hung(case)]
     met = exercise(case, needs=NEEDS)
     counts = {**met.counts, "requests judged": len(case.history.of(*ASKS))}
-    return conclude(case, PROPERTY, findings, (), Exercise(counts=counts, missing=met.missing))
+    return conclude(case, PROPERTY, findings, (), replace(met, counts=counts))
 
 
 def hung(case: Case) -> Iterator[tuple[int, int]]:

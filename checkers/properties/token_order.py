@@ -12,11 +12,12 @@ Source: the earliest ends in token order, e = max(e before, call, last proof), a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby, pairwise
 
 import numpy as np
 
-from holdfast.checkers.coverage.requirements import Exercise, conclude, exercise
+from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt, conflict
@@ -45,7 +46,7 @@ def check(case: Case) -> PropertyVerdict:
     met = exercise(case, needs=NEEDS)
     if case.promises.tokens == "none":
         reason = "this system has no fencing tokens"
-        met = Exercise(counts=met.counts, missing=(reason, *met.missing))
+        met = replace(met, missing=(reason, *met.missing))
         return conclude(case, PROPERTY, (), (), met)
     inverted = {
         (first.id, second.id): _inversion(case, first, second)
