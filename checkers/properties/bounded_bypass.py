@@ -26,7 +26,7 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "bounded-bypass"
-NEEDS = ("contention", "tokens", "faults")
+NEEDS = ("contention", "tokens", "rivals", "faults")
 
 
 def check(case: Case) -> PropertyVerdict:

@@ -32,7 +32,7 @@ from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "deadlock-freedom"
-NEEDS = ("contention", "probes", "faults")
+NEEDS = ("contention", "handovers", "probes", "faults")
 
 
 def check(case: Case) -> PropertyVerdict:

@@ -46,7 +46,7 @@ from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "mutual-exclusion"
-NEEDS = ("contention", "judged-holds", "sharing", "reentry", "faults")
+NEEDS = ("contention", "judged-holds", "sharing", "reentry", "subtrees", "faults")
 MOST_NOTES = 20
 """stale beliefs are counted all, and the longest told"""
 

@@ -29,7 +29,7 @@ from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "no-hung-request"
-NEEDS = ("contention", "faults")
+NEEDS = ("contention", "bounded-waits", "faults")
 SLACK_NS = GUARD_NS - SECOND
 """A little less than the guard by which a client gives up a call: what it gave up is late."""
 

@@ -26,7 +26,7 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "starvation-freedom"
-NEEDS = ("contention", "tokens", "probes", "faults")
+NEEDS = ("contention", "tokens", "rivals", "probes", "faults")
 
 
 def check(case: Case) -> PropertyVerdict:

@@ -37,7 +37,8 @@ def test_one_owner_after_the_other_holds() -> None:
 
 def test_where_nobody_waited_nothing_is_said() -> None:
     verdict = judged("0a? 0a+7 0r? 0r+ 1a? 1a+8 1r? 1r+")
-    assert (verdict.verdict, verdict.reason) == (Verdict.UNKNOWN, "no acquire waited: 0 of 2")
+    assert verdict.verdict is Verdict.UNKNOWN
+    assert verdict.reason.startswith("no acquire waited: 0 of 2; nobody else asked during a hold")
 
 
 def test_a_grant_amid_a_proved_hold_is_a_double_grant() -> None:
