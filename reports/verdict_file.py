@@ -178,12 +178,19 @@ class ExpiredOwner:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failover:
-    """A fault on servers and how long it took until the next grant (None: there was none)."""
+    """A fault on the leader, or on servers of which it is not known who led (None).
+
+    back_ns, gap_ns   until a later request was answered, until the next grant; None: never
+    """
 
     fault: str
     kind: str
     t_ns: int
     nodes: tuple[str, ...] = ()
+    leader_before: str | None = None
+    leader_after: str | None = None
+    term: int | None = None
+    back_ns: float | None = None
     gap_ns: float | None = None
 
 
@@ -272,6 +279,7 @@ class Side:
     clients: int
     asked: int
     granted: int
+    fresh: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -392,6 +400,10 @@ class Judged:
     def client(self, process: int) -> str:
         """The node of a logical client: "c3"."""
         return self.nodes.get(str(process), f"process {process}")
+
+    def clients(self) -> int:
+        """How many clients worked; the one that probes afterwards is none of them."""
+        return sum(node != "probe" for node in self.nodes.values())
 
     def report_path(self) -> str:
         """Where the HTML report of the run lies, or would by default."""
