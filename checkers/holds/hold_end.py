@@ -14,17 +14,22 @@ import numpy as np
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt, conflict
 from holdfast.checkers.holds.history_index import UNKNOWN, Ints, column, rows_of
+from holdfast.checkers.holds.leases import longest
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ended:
-    """A hold was over by t_ns. row: what proves it; why: in words that follow "its hold"."""
+    """A hold was over by t_ns. row: what proves it; why: in words that follow "its hold".
+
+    more: further rows of which t_ns was computed, of a lease the renewals that made it longer.
+    """
 
     t_ns: int
     row: int
     why: str
+    more: tuple[int, ...] = ()
 
 
 def certain_end(case: Case, a: Attempt) -> Ended | None:
@@ -82,7 +87,8 @@ def _ends(case: Case, a: Attempt) -> Iterator[Ended]:
         t_ns = int(rows["t_ret"][a.end_row])
         yield Ended(t_ns=t_ns, row=a.end_row, why="had been ended by an operator")
     if a.possible is not None and a.possible[1] < INF and _lease_ran_by_itself(case, a):
-        yield Ended(t_ns=a.possible[1], row=a.row, why="had run out with its lease")
+        why = "had run out with its lease"
+        yield Ended(t_ns=a.possible[1], row=a.row, why=why, more=_lengthening(case, a))
     successor = _successor(case, a)
     if successor is not None:
         yield Ended(t_ns=successor.ret_ns, row=successor.row, why="had passed on to the next owner")
@@ -120,6 +126,21 @@ def _last_ok_renewal(case: Case, a: Attempt) -> int:
         (int(rows["t_ret"][row]) for row in a.renewals if rows["status"][row] == Status.OK),
         default=0,
     )
+
+
+def _lengthening(case: Case, a: Attempt) -> tuple[int, ...]:
+    """The renewals of which the latest end of the lease follows: the ok one that reaches farthest,
+    where it reaches farther than the grant, and every unanswered one."""
+    rows, promises = case.history.rows, case.promises
+    ok = [row for row in a.renewals if rows["status"][row] == Status.OK]
+    reached = {
+        row: int(rows["t_ret"][row]) + longest(int(rows["res"][row]), promises) for row in ok
+    }
+    farthest = max(reached, key=reached.__getitem__, default=-1)
+    unknown = [row for row in a.renewals if rows["status"][row] in UNKNOWN]
+    if farthest < 0 or reached[farthest] <= a.ret_ns + longest(a.ttl_ns, promises):
+        return tuple(unknown)
+    return (farthest, *unknown)
 
 
 def _lease_ran_by_itself(case: Case, a: Attempt) -> bool:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import NOBODY_NOTIFIED, Exercise, conclude, exercise
-from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, span
+from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.history_index import Ints, column, rows_of
@@ -170,7 +170,10 @@ def _finding(case: Case, loss: Loss, calm_ns: int, limit_ns: int) -> Finding:
     attempt, other = loss.attempt, loss.other
     owner, lock = name(case, attempt.process), lock_name(case, attempt)
     waited = f"for {span(loss.claimed_ns - calm_ns)} after {seconds(case, calm_ns)}"
-    rows = (attempt.row, other.row, attempt.end_row)
+    if calm_ns > loss.lost_ns:
+        waited += ", when the last fault that kept it out of reach was over"
+    rows = [attempt.row, other.row, known_row(case, other), *_reach_rows(attempt)]
+    rows.append(attempt.end_row if loss.claimed_ns == attempt.end_ns else _last_row(case, attempt))
     return Finding(
         kind="lost-without-notice",
         sentence=(
@@ -178,11 +181,24 @@ def _finding(case: Case, loss: Loss, calm_ns: int, limit_ns: int) -> Finding:
             f" {seconds(case, loss.lost_ns)} and could be reached, but was not told {waited};"
             f" the limit is {span(limit_ns)}"
         ),
-        witnesses=tuple(row for row in rows if row >= 0),
+        witnesses=tuple(dict.fromkeys(row for row in rows if row >= 0)),
         lock=lock,
         t_ns=calm_ns + limit_ns,
         spans=(drawn(case, attempt, loss.claimed_ns), drawn(case, other, reach(case)(other))),
     )
+
+
+def _reach_rows(a: Attempt) -> tuple[int, ...]:
+    """The rows by which a hold reached as far as it did: of its lease or of its last proof."""
+    return (a.proof_row,) if a.proof_ns >= a.bound_ns else (a.lease_row,)
+
+
+def _last_row(case: Case, a: Attempt) -> int:
+    """The last thing that the client of an attempt did."""
+    kind, process = column(case, "f"), column(case, "process")
+    mine = (kind != Op.SERVED_READ) & (kind != Op.SERVED_WRITE) & (process == a.process)
+    edges = np.where(mine, np.maximum(column(case, "t_inv"), column(case, "t_ret")), -1)
+    return int(edges.argmax())
 
 
 def _counted(case: Case, met: Exercise, lost: Sequence[Loss], late: int) -> Exercise:

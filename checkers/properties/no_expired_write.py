@@ -46,7 +46,7 @@ def expired_writes(case: Case) -> Iterator[tuple[resource_log.Request, Attempt, 
 def _finding(case: Case, request: resource_log.Request, attempt: Attempt, end: Ended) -> Finding:
     lock = case.history.strings[request.key]
     sent = (request.sent,) if request.sent >= 0 else ()
-    proof = (end.row,) if end.row not in (attempt.row, -1) else ()
+    proof = tuple(row for row in (end.row, *end.more) if row not in (attempt.row, -1))
     return Finding(
         kind="expired-owner-write",
         sentence=(

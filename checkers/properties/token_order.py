@@ -18,7 +18,7 @@ from itertools import groupby, pairwise
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
-from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds
+from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt, conflict
 from holdfast.checkers.holds.history_index import Indices
@@ -115,7 +115,7 @@ def _inversion(case: Case, first: Attempt, second: Attempt) -> Finding:
             f" {name(case, first.process)} had been granted it with the larger token"
             f" {first.token} by {seconds(case, first.known_ns)}"
         ),
-        witnesses=rows,
+        witnesses=tuple(dict.fromkeys((*rows, known_row(case, first)))),
         lock=lock,
         t_ns=second.known_ns,
         spans=(
@@ -134,7 +134,7 @@ def _repetition(case: Case, first: Attempt, second: Attempt) -> Finding:
             f" {seconds(case, first.known_ns)} and to {name(case, second.process)} by"
             f" {seconds(case, second.known_ns)}"
         ),
-        witnesses=(first.row, second.row),
+        witnesses=_known(case, first, second),
         lock=lock,
         t_ns=second.known_ns,
         spans=(
@@ -142,3 +142,9 @@ def _repetition(case: Case, first: Attempt, second: Attempt) -> Finding:
             drawn(case, second, proof_reach(second)),
         ),
     )
+
+
+def _known(case: Case, *grants: Attempt) -> tuple[int, ...]:
+    """Their rows, and those by which it was known that they held."""
+    rows = [row for a in grants for row in (a.row, known_row(case, a))]
+    return tuple(dict.fromkeys(row for row in rows if row >= 0))

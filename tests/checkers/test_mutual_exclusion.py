@@ -59,7 +59,7 @@ def test_a_grant_inside_a_promised_lease_is_a_broken_lease() -> None:
     assert finding.kind == "broken-lease"
     assert finding.sentence == (
         "c1 was granted 'db' (token 8) at 6.000 s while c0 (token 7) still held it: c0's lease of"
-        " 10.000 s, renewed at 2.000 s, had at least 6.000 s left"
+        " 10.000 s, renewed at 2.000 s, could not end before 12.000 s"
     )
     assert finding.spans == (
         (SECOND, 8 * SECOND, "c0 (token 7)", 0),
