@@ -48,8 +48,25 @@ class Shown:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class UnderKind:
+    """What was judged of one property under one kind of fault, or amid several joined by "+".
+
+    asked   whether the plan asked for it; promised: whether the system promises it under that
+    """
+
+    verdict: Verdict
+    asked: bool = False
+    promised: bool = False
+    reason: str = ""
+    exercised: Mapping[str, float] = field(default_factory=dict)
+    findings: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Judgement:
-    """What was judged of one property, and whether the system promises it."""
+    """What was judged of one property, and whether the system promises it.
+
+    `under` is empty in a verdicts.json of schema 1."""
 
     property: str
     verdict: Verdict
@@ -59,6 +76,15 @@ class Judgement:
     exercised: Mapping[str, float] = field(default_factory=dict)
     findings: tuple[Shown, ...] = ()
     notes: tuple[Shown, ...] = ()
+    under: Mapping[str, UnderKind] = field(default_factory=dict)
+
+    def lacks(self) -> dict[str, str]:
+        """Kinds of fault that were asked for and not exercised, with the reasons."""
+        return {
+            kind: one.reason
+            for kind, one in self.under.items()
+            if one.asked and one.verdict is Verdict.UNKNOWN
+        }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,12 +178,19 @@ class ExpiredOwner:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failover:
-    """A fault on servers and how long it took until the next grant (None: there was none)."""
+    """A fault on the leader, or on servers of which it is not known who led (None).
+
+    back_ns, gap_ns   until a later request was answered, until the next grant; None: never
+    """
 
     fault: str
     kind: str
     t_ns: int
     nodes: tuple[str, ...] = ()
+    leader_before: str | None = None
+    leader_after: str | None = None
+    term: int | None = None
+    back_ns: float | None = None
     gap_ns: float | None = None
 
 
@@ -246,6 +279,7 @@ class Side:
     clients: int
     asked: int
     granted: int
+    fresh: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -366,6 +400,10 @@ class Judged:
     def client(self, process: int) -> str:
         """The node of a logical client: "c3"."""
         return self.nodes.get(str(process), f"process {process}")
+
+    def clients(self) -> int:
+        """How many clients worked; the one that probes afterwards is none of them."""
+        return sum(node != "probe" for node in self.nodes.values())
 
     def report_path(self) -> str:
         """Where the HTML report of the run lies, or would by default."""

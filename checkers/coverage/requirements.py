@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from holdfast.checkers.coverage import fault_kinds
 from holdfast.checkers.coverage.offered_load import too_slow
 from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.fault_windows import coverage
+from holdfast.checkers.facts.late_writes import late_writes
 from holdfast.checkers.facts.latency_breakdown import SAID
 from holdfast.checkers.holds.attempt_table import Bools, Table, table
 from holdfast.checkers.holds.hierarchy import below, paths
-from holdfast.checkers.holds.history_index import Indices, column, rows_of
+from holdfast.checkers.holds.history_index import Indices, Ints, column, rows_of
+from holdfast.checkers.holds.leases import INF
+from holdfast.checkers.holds.overlaps import reaches
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.job_keys import job_of
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
@@ -29,11 +35,13 @@ class Exercise:
 
     counts   how often each thing happened that the property is about
     missing  why HOLDS cannot be said, one plain reason each; empty if it can
+    kinds    what each kind of fault that was asked for met: HOLDS is said of those that met enough
     aside    a part of the property that was not put to the test, told where the rest holds
     """
 
     counts: Mapping[str, int]
     missing: tuple[str, ...]
+    kinds: Mapping[str, fault_kinds.Met]
     aside: str = ""
 
 
@@ -72,7 +80,8 @@ def exercise(case: Case, *, needs: Collection[str]) -> Exercise:
         found, lacks = known.get(need) or known.setdefault(need, met(case))
         counts.update(found)
         missing += [reason for reason in lacks if reason not in missing]
-    return Exercise(counts=counts, missing=tuple(missing))
+    kinds = coverage(case) if "faults" in needs else {}
+    return Exercise(counts=counts, missing=tuple(missing), kinds=kinds)
 
 
 def conclude(
@@ -84,11 +93,17 @@ def conclude(
 ) -> PropertyVerdict:
     """The verdict of one property: VIOLATED by a finding, UNKNOWN by a lack, else HOLDS.
 
-    A log that lacks rows makes a finding UNKNOWN only where a lost row could explain it.
+    A log that lacks rows makes a finding UNKNOWN only where a lost row could explain it. A kind of
+    fault that met too little is UNKNOWN by itself (`under`); only where that is so of every kind
+    that was asked for is the property.
     """
     problems = case.history.problems
     lost_rows = [p for p in problems if not any(words in p for words in SLOW_NOT_MISSING)]
-    proved = [f for f in findings if not lost_rows or f.kind not in EXCUSED_BY_MISSING_ROWS]
+    proved = {
+        place: finding
+        for place, finding in enumerate(findings)
+        if not lost_rows or finding.kind not in EXCUSED_BY_MISSING_ROWS
+    }
     if proved:
         verdict, reason = Verdict.VIOLATED, _count(len(findings), "finding")
     elif findings:
@@ -99,11 +114,11 @@ def conclude(
         )
     elif problems:
         verdict, reason = Verdict.UNKNOWN, f"the history may be incomplete: {problems[0]}"
-    elif exercise.missing:
-        verdict, reason = Verdict.UNKNOWN, "; ".join(exercise.missing)
     else:
-        aside = f"; {exercise.aside}" if exercise.aside else ""
-        verdict, reason = Verdict.HOLDS, f"nothing spoke against it{aside}"
+        verdict, reason = _without_findings(exercise)
+    lacking = "; ".join(exercise.missing)
+    if problems or (findings and not proved):
+        lacking = reason if not proved else f"the history may be incomplete: {problems[0]}"
     return PropertyVerdict(
         property=prop,
         verdict=verdict,
@@ -111,7 +126,21 @@ def conclude(
         exercised=dict(exercise.counts),
         findings=tuple(findings),
         notes=tuple(notes),
+        under=fault_kinds.under(case, proved, exercise.kinds, lacking),
     )
+
+
+def _without_findings(exercise: Exercise) -> tuple[Verdict, str]:
+    lacks = {kind: met.missing for kind, met in exercise.kinds.items() if met.missing}
+    if exercise.missing or (lacks and len(lacks) == len(exercise.kinds)):
+        every = [*exercise.missing, *(reason for reasons in lacks.values() for reason in reasons)]
+        return Verdict.UNKNOWN, "; ".join(dict.fromkeys(every))
+    told = "no violation found"
+    if lacks:
+        kept = ", ".join(kind for kind in exercise.kinds if kind not in lacks)
+        why = "; ".join(f"{kind} ({', '.join(reasons)})" for kind, reasons in lacks.items())
+        told += f" under {kept}; not exercised under {why}"
+    return Verdict.HOLDS, f"{told}; {exercise.aside}" if exercise.aside else told
 
 
 def _count(n: int, word: str) -> str:
@@ -142,25 +171,121 @@ def contended(case: Case, among: Bools) -> Bools:
 
 
 def _met_a_hold(found: Table, asked: Indices, others: Indices) -> Bools:
-    """Whether a hold that began before the answer to each was open after its call."""
+    """Whether a certain hold of another client that began before the answer to each was open after
+    its call."""
     held = others[found.certain[others]]
+    return _met(found, asked, found.ret[asked], held, found.ret[held], found.end[held])
+
+
+def _met(
+    found: Table, asked: Indices, by_ns: Ints, held: Indices, begun: Ints, over: Ints
+) -> Bools:
+    """Which acquires were sent before the end of another client's span that had begun before by_ns.
+
+    asked, by_ns        the acquires, and a moment for each
+    held, begun, over   the attempts whose spans are looked at, and those
+
+    For each acquire the latest end among the spans that began before by_ns is looked at; where
+    that is of its own client (an owner that re-enters), the latest end of any other client:
+
+        spans  c0 [1, 9], c1 [2, 4]     c0 asks in [5, 6]: 9 is its own, 4 < 5: it met nobody
+    """
     if not len(held):
         return np.zeros(len(asked), bool)
-    held = held[np.argsort(found.ret[held], kind="stable")]
-    last_end = np.maximum.accumulate(found.end[held])
-    before = np.searchsorted(found.ret[held], found.ret[asked])
-    return np.asarray((before > 0) & (last_end[before - 1] > found.inv[asked]))
+    order = np.argsort(begun, kind="stable")
+    begun, over, owner = begun[order], over[order], found.process[held[order]]
+    last = np.maximum.accumulate(over)
+    which = np.maximum.accumulate(np.where(over == last, np.arange(len(over)), 0))
+    before = np.searchsorted(begun, by_ns)
+    place = np.maximum(before - 1, 0)
+    met = (before > 0) & (last[place] > found.inv[asked])
+    own = met & (owner[which[place]] == found.process[asked])
+    if own.any():
+        second = _second_best(over, owner)
+        met[own] = second[place[own]] > found.inv[asked[own]]
+    return np.asarray(met)
+
+
+def _second_best(over: Ints, owner: Ints) -> Ints:
+    """Up to each place the latest end among the clients that do not have the latest of all. O(n)"""
+    second = np.full(len(over), -1)
+    first_ns, first, second_ns = -1, -1, -1
+    for n, (end_ns, process) in enumerate(zip(over.tolist(), owner.tolist(), strict=True)):
+        if end_ns >= first_ns:
+            second_ns = second_ns if process == first else first_ns
+            first_ns, first = end_ns, process
+        elif process != first:
+            second_ns = max(second_ns, end_ns)
+        second[n] = second_ns
+    return second
 
 
 def _judged_holds(case: Case) -> Met:
-    found = table(case)
+    """Holds that are judged, and acquires of others that were under way in one of them: a hold that
+    nobody else asked for while it lasted shows nothing."""
+    found, far = table(case), reaches(case)
     if case.promises.bound == "none":
         judged = found.certain & (found.ret < found.end)
     else:
         judged = found.ok & ((found.known < found.bound) | (found.known < found.proof))
+    asked = found.op != Op.PROBE
+    met = 0
+    for entries in found.by_lock().values():
+        held, mine = entries[judged[entries]], entries[asked[entries]]
+        met += int(_met(found, mine, found.ret[mine], held, found.known[held], far[held]).sum())
     grants, n = int(found.ok.sum()), int(judged.sum())
-    counts = {"grants": grants, "judged grants": n}
-    return counts, [] if n else [f"no grant has a hold that can be judged: 0 of {grants}"]
+    counts = {"grants": grants, "judged grants": n, "acquires during a judged hold": met}
+    if not n:
+        return counts, [f"no grant has a hold that can be judged: 0 of {grants}"]
+    return counts, [] if met else [f"nobody else asked during a hold that can be judged: 0 of {n}"]
+
+
+def _handovers(case: Case) -> Met:
+    """Grants of a lock to another client than the one that had it before, probes left out."""
+    found, passed = table(case), 0
+    for entries in found.by_lock().values():
+        mine = entries[found.ok[entries] & (found.op[entries] != Op.PROBE)]
+        owners = found.process[mine[np.argsort(found.ret[mine], kind="stable")]]
+        passed += int((owners[1:] != owners[:-1]).sum())
+    lacks = [] if passed else ["no lock passed from one client to another"]
+    return {"handovers": passed}, lacks
+
+
+def _rivals(case: Case) -> Met:
+    """Acquires that were sent while another client's was told to wait for the same lock."""
+    found, rivals = table(case), 0
+    asked = found.op != Op.PROBE
+    for entries in found.by_lock().values():
+        waited = entries[asked[entries] & (found.queued[entries] >= 0)]
+        mine = entries[asked[entries]]
+        spans = waited, found.queued[waited], found.ret[waited]
+        rivals += int(_met(found, mine, found.inv[mine], *spans).sum())
+    lacks = [] if rivals else ["nobody else asked for a lock while a client waited for it"]
+    return {"acquires behind one that waited": rivals}, lacks
+
+
+def _subtrees(case: Case) -> Met:
+    """Only where locks are paths: acquires that met a hold of an ancestor or a descendant."""
+    if not paths(case):
+        return {}, []
+    found, met = table(case), 0
+    for entries in found.by_lock().values():
+        for key in np.unique(found.key[entries]).tolist():
+            mine = entries[found.key[entries] == key]
+            others = entries[(found.key[entries] != key) & found.certain[entries]]
+            spans = others, found.ret[others], found.end[others]
+            met += int(_met(found, mine, found.ret[mine], *spans).sum())
+    lacks = [] if met else ["nobody asked for a lock above or below one that another held"]
+    return {"acquires above or below a held lock": met}, lacks
+
+
+def _bounded(case: Case) -> Met:
+    """Requests that have a bound to be judged by: acquires without one may wait as long as they
+    like."""
+    found = table(case)
+    bounded = int(((found.wait >= 0) & (found.op != Op.PROBE)).sum())
+    lacks = [] if bounded else [f"no acquire had a longest wait: 0 of {len(found)}"]
+    return {"acquires with a longest wait": bounded}, lacks
 
 
 def _requests(case: Case) -> Met:
@@ -180,12 +305,27 @@ def _requests(case: Case) -> Met:
 
 
 def _stale_requests(case: Case) -> Met:
-    if case.options.get("resource") not in resource_log.MODES_WITH_TOKENS:
-        return {}, []
+    """Nothing else shows that a resource turns away an older owner, whatever it compares.
+
+    A resource that takes everything never refuses: there the property is violated or not exercised.
+    """
     refused = len(resource_log.stale_refused(case))
     total = len(resource_log.log(case).rows)
+    if case.options.get("resource") not in resource_log.MODES_WITH_TOKENS:
+        why = f"no older owner's write came after a newer owner's: 0 of {total}"
+        return {}, [f"{why}, and a resource without tokens has none to refuse"]
     lacks = [] if refused else [f"the resource had no stale request to refuse: 0 of {total}"]
     return {"stale requests refused": refused}, lacks
+
+
+def _expired_requests(case: Case) -> Met:
+    late = late_writes(case)
+    log = resource_log.log(case).rows
+    total = int((column(case, "f")[log] == Op.SERVED_WRITE).sum())
+    refused = sum(not request.accepted for request, _, _ in late)
+    counts = {"writes of expired owners": len(late), "of them refused": refused}
+    lack = f"no write came from an owner whose hold had certainly ended: 0 of {total}"
+    return counts, [] if late else [lack]
 
 
 def _updates(case: Case) -> Met:
@@ -231,6 +371,7 @@ def _sharing(case: Case) -> Met:
     held = np.flatnonzero(asked & found.certain)
     held = held[np.lexsort((found.ret[held], found.key[held]))]
     same = found.key[held][1:] == found.key[held][:-1]
+    same &= found.process[held][1:] != found.process[held][:-1]
     together = int((same & (found.ret[held][1:] < found.end[held][:-1])).sum())
     lacks = [] if together else [f"no two that share a lock held at once: 0 of {int(asked.sum())}"]
     return {"held at once with another": together}, lacks
@@ -287,8 +428,9 @@ def _checks(case: Case) -> dict[str, int]:
 
 
 def _second_locks(case: Case) -> Met:
-    """Waits of a client for one lock while it held another."""
-    found, waits = table(case), 0
+    """Waits of a client for one lock while it held another, and clients that waited for each other
+    at once, if only for a moment: without such a cycle there is no deadlock to break."""
+    found, waits = table(case), list[Wait]()
     ends = np.where(found.certain, found.end, -1)
     for process in np.unique(found.process).tolist():
         mine = np.flatnonzero(found.process == process)
@@ -296,10 +438,52 @@ def _second_locks(case: Case) -> Met:
         inside = np.concatenate(([False], latest[:-1] > found.inv[mine[1:]]))
         for n in np.flatnonzero(inside & (found.queued[mine] >= 0)).tolist():
             before, a = mine[max(0, n - 8) : n], mine[n]
-            other = found.key[before] != found.key[a]
-            waits += bool((other & (ends[before] > found.inv[a])).any())
-    lacks = [] if waits else ["nobody waited for one lock while it held another"]
-    return {"waits that held another lock": waits}, lacks
+            other = (found.key[before] != found.key[a]) & (ends[before] > found.inv[a])
+            held = frozenset(found.key[before[other]].tolist())
+            if held:
+                span = int(found.queued[a]), int(found.ret[a])
+                waits.append(Wait(process, int(found.key[a]), held, *span))
+    crossed = _crossed(waits)
+    counts = {"waits that held another lock": len(waits), "cycles of waits": crossed}
+    if not waits:
+        return counts, ["nobody waited for one lock while it held another"]
+    return counts, [] if crossed else ["no clients waited for each other's locks at once"]
+
+
+class Wait(NamedTuple):
+    """A client that was told to wait for one lock in a span, while it held others."""
+
+    process: int
+    wanted: int
+    held: frozenset[int]
+    from_ns: int
+    to_ns: int
+
+
+MOST_STEPS = 100_000
+"""How many pairs of waits are looked at for a cycle; beyond that a run says that it has none."""
+
+
+def _crossed(waits: Sequence[Wait]) -> int:
+    """1 if some of the waits closed a cycle at one moment, else 0."""
+    by_held: defaultdict[int, list[Wait]] = defaultdict(list)
+    for wait in waits:
+        for key in wait.held:
+            by_held[key].append(wait)
+    left = MOST_STEPS
+    for first in waits:
+        ways = [(first, first.from_ns, first.to_ns, frozenset({first.process}))]
+        while ways and left:
+            left -= 1
+            last, from_ns, to_ns, passed = ways.pop()
+            for after in by_held.get(last.wanted, ()):
+                begun, over = max(from_ns, after.from_ns), min(to_ns, after.to_ns)
+                if after.process in passed or begun > over:
+                    continue
+                if after.wanted in first.held:
+                    return 1
+                ways.append((after, begun, over, passed | {after.process}))
+    return 0
 
 
 def _repeats(case: Case) -> Met:
@@ -326,42 +510,78 @@ def _jobs(case: Case) -> Met:
     return {"jobs done": len(by), "jobs that others found done": found}, lacks
 
 
+NOBODY_NOTIFIED = "no holder lost its lock"
+
+
 def _losses(case: Case) -> Met:
-    told = len(rows_of(case, Op.LOST))
-    refused = _stale_releases(case)[0]["turned down as not the owner"]
-    counts = {"loss notices": told, "turned down as not the owner": refused}
-    return counts, [] if told or refused else ["no holder lost its lock"]
+    """Holders that were notified: by a notice, or by a renewal that was answered "not the owner".
+
+    A release with that answer is none: its client had given the lock up by itself. A notice to one
+    that still waits is none either.
+    """
+    found, status = table(case), column(case, "status")
+    renewals = rows_of(case, Op.RENEW)
+    notices = rows_of(case, Op.LOST)
+    refused = renewals[status[renewals] == Status.NOT_OWNER]
+    entry = found.of_id(column(case, "attempt")[np.concatenate((notices, refused))])
+    entry = np.unique(entry[entry >= 0])
+    held = int(found.ok[entry].sum())
+    counts = {"loss notices": len(notices), "holders notified": held}
+    return counts, [] if held else [NOBODY_NOTIFIED]
 
 
 def _tokens(case: Case) -> Met:
+    """Grants with a token, and those that were asked for after another client's had been given:
+    only of those is it known which of the two tokens has to be larger."""
     found = table(case)
-    grants, with_token = int(found.ok.sum()), int((found.ok & (found.token != NO_TOKEN)).sum())
-    lacks = []
+    carries = found.ok & (found.token != NO_TOKEN)
+    grants, with_token = int(found.ok.sum()), int(carries.sum())
+    after = 0
+    for entries in found.by_lock().values():
+        mine = entries[carries[entries]]
+        # The earliest grant of all, and for its own client the earliest of the others.
+        ret, owner = found.ret[mine], found.process[mine]
+        first = int(ret.argmin()) if len(mine) else 0
+        others_ns = ret[owner != owner[first]].min(initial=INF) if len(mine) else INF
+        before_ns = np.where(owner == owner[first], others_ns, ret[first]) if len(mine) else ret
+        after += int((found.inv[mine] > before_ns).sum())
+    counts = {"grants": grants, "grants with a token": with_token}
+    counts["grants after another client's"] = after
     if not with_token:
-        lacks.append(f"no grant carried a token: 0 of {grants}")
-    return {"grants": grants, "grants with a token": with_token}, lacks
+        return counts, [f"no grant carried a token: 0 of {grants}"]
+    lack = f"no grant with a token was asked for after another client's: 0 of {with_token}"
+    return counts, [] if after else [lack]
+
+
+def _faults(case: Case) -> Met:
+    """Their lacks are told kind by kind (`Exercise.kinds`)."""
+    return {name: n for met in coverage(case).values() for name, n in met.counts.items() if n}, []
 
 
 NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
     "contention": ("an acquire that waited, or asked while another certainly held", _contention),
     "judged-holds": (
         "a grant with a non-empty hold by proof or contract (a certain one, where only a release"
-        " ends a hold)",
+        " ends a hold), and another client that asked for the lock while it lasted",
         _judged_holds,
     ),
     "faults": (
-        "per kind of fault that was planned: it bit, with an acquire inside, a grant inside where"
-        " one could be had, a hold across an edge, a grant after the heal; of a fault aimed at the"
-        " holder, that it held",
-        coverage,
+        "per kind of fault that was asked for: it took effect, with an acquire inside, a grant"
+        " inside where one could be expected, a hold across an edge, a grant after the heal; of a"
+        " fault aimed at the holder, that it held",
+        _faults,
     ),
     "requests": (
         "requests of two attempts in the resource's log, and none missing that it says it accepted",
         _requests,
     ),
     "stale-requests": (
-        "where the resource looks at tokens: a stale request that it had to refuse",
+        "an older owner's request, after a newer owner's, that the resource had to refuse",
         _stale_requests,
+    ),
+    "expired-requests": (
+        "a write that reached the resource after its owner's hold had certainly ended",
+        _expired_requests,
     ),
     "updates": ("an accepted update that follows another owner's", _updates),
     "probes": ("every lock that was in use asked for once more after the last heal", _probes),
@@ -369,10 +589,20 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
         "a release or renewal that the service turned down as not the owner's",
         _stale_releases,
     ),
-    "losses": ("a holder that was told of a loss or turned down as no owner", _losses),
-    "tokens": ("grants that carry tokens", _tokens),
+    "losses": ("a holder that was notified of a loss, or whose renewal was refused", _losses),
+    "tokens": ("a grant with a token, asked for after another client's grant", _tokens),
     "queries": ("answers that name a holder, and such that give a place in a queue", _queries),
-    "second-locks": ("a client that held one lock and was told to wait for another", _second_locks),
+    "second-locks": (
+        "clients that held one lock each and were told to wait for each other's at once",
+        _second_locks,
+    ),
+    "handovers": ("a lock that passed from one client to another", _handovers),
+    "rivals": ("an acquire that was sent while another client waited for the lock", _rivals),
+    "subtrees": (
+        "where locks are paths: an acquire of one above or below one that another held",
+        _subtrees,
+    ),
+    "bounded-waits": ("an acquire with a longest wait", _bounded),
     "repeats": ("an accepted write that was sent more than once", _repeats),
     "jobs": ("a job that an owner found done which another had done", _jobs),
     "sharing": ("where a lock is shared: two who held it at once", _sharing),

@@ -74,13 +74,16 @@ class Side:
     """The clients that reached so many servers during a cut, and what became of their acquires.
 
     asked    in flight at some time of the cut
-    granted  asked for and granted within it, so that nobody had granted them before
+    granted  answered with a grant within it
+    fresh    asked for and granted within it, so that nobody had granted them before: only these
+             tell what a side chose
     """
 
     servers: int
     clients: int
     asked: int
     granted: int
+    fresh: int
 
 
 def partitions(case: Case) -> dict[str, object]:
@@ -99,12 +102,12 @@ def partitions(case: Case) -> dict[str, object]:
     sides_of = (side for _, sides in cuts for side in sides)
     every = list(sides_of)
     some = [side for side in every if 0 < 2 * side.servers <= servers]
-    asked, granted = sum(side.asked for side in some), sum(side.granted for side in some)
+    asked, fresh = sum(side.asked for side in some), sum(side.fresh for side in some)
     others = sum(side.granted for side in every if 2 * side.servers > servers)
-    if granted:
-        choice, reason = "liveness", f"{granted} grants to clients that reached only a minority"
+    if fresh:
+        choice, reason = "liveness", f"{fresh} grants to clients that reached only a minority"
     elif asked:
-        choice, reason = "safety", f"no grant to {asked} acquires that reached only a minority"
+        choice, reason = "safety", f"no new grant to {asked} acquires that reached only a minority"
         reason += f", {others} to those that reached a majority"
     else:
         choice, reason = None, "nobody asked for a lock who reached a minority of the servers only"
@@ -128,7 +131,8 @@ def _sides(case: Case, window: Window, servers: int) -> list[Side]:
     found = table(case)
     real = found.op != Op.PROBE
     meets = real & (found.inv <= window.to_ns) & (found.ret >= window.from_ns)
-    within = meets & found.ok & (found.inv >= window.from_ns) & (found.ret <= window.to_ns)
+    within = real & found.ok & (found.ret >= window.from_ns) & (found.ret <= window.to_ns)
+    anew = within & (found.inv >= window.from_ns)
     working = set(np.unique(found.process[real]).tolist())
     reach: dict[int, list[int]] = {}
     for node, process in clients.items():
@@ -144,6 +148,7 @@ def _sides(case: Case, window: Window, servers: int) -> list[Side]:
                 clients=len(processes),
                 asked=int((meets & mine).sum()),
                 granted=int((within & mine).sum()),
+                fresh=int((anew & mine).sum()),
             )
         )
     return sides

@@ -16,15 +16,16 @@ from holdfast.checkers.evidence.token_log import token_log
 from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.distribution import dist
 from holdfast.checkers.facts.fault_windows import AIMED_AT_CLIENTS, servers_struck
+from holdfast.checkers.facts.late_writes import late_writes
 from holdfast.checkers.facts.latency_breakdown import acquire_split
 from holdfast.checkers.facts.stale_belief import stale_beliefs
 from holdfast.checkers.holds.attempt_table import Bools, table
 from holdfast.checkers.holds.history_index import Ints, column, rows_of, took
-from holdfast.checkers.holds.hold_end import certain_end, may_have_ended
 from holdfast.checkers.holds.leases import INF
+from holdfast.checkers.holds.overlaps import reaches
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.operations import Mode, Op, Status
 from holdfast.harness.core.statistics import clopper_pearson
 
 CALLS = (
@@ -48,7 +49,10 @@ def evidence(case: Case) -> dict[str, object]:
     """
     found = table(case)
     waited = contended(case, found.op == Op.ACQUIRE)
-    closed = found.certain & (found.end < INF)
+    # Holds of the workload: a probe, or a grant that came when the workload was over, is given
+    # back at once and says nothing of how long it holds.
+    worked = (found.op != Op.PROBE) & (found.ret < case.stop_ns)
+    closed = found.certain & (found.end < INF) & worked
     hold_ns = dist((found.end - found.ret)[closed])
     answered = waited & found.ok
     acquire = _acquire(case)
@@ -122,9 +126,26 @@ def renewal_margins(case: Case) -> tuple[Ints, Ints]:
     over = column(case, "t_inv")[rows] + column(case, "res")[rows]
     before = np.roll(over, 1)
     first = np.diff(entry, prepend=-1) != 0
-    begun = np.where(found.queued >= 0, found.queued, found.inv) + found.ttl
+    begun = _leases_begun(case) + found.ttl
     before[first] = begun[entry[first]]
     return np.asarray(rows), np.asarray(before - column(case, "t_ret")[rows])
+
+
+def _leases_begun(case: Case) -> Ints:
+    """When the lease of each grant began at the earliest: at its asking, or, where it waited, not
+    before it was last told so, nor before the hold of another client that it waited for was over.
+
+    A queue tells each waiter once: c1 asks at 0 s, is told to wait at 0 s, c0 releases at 2 s, c1's
+    grant comes at 2 s; its lease of 1 s began at 2 s, not at 0 s.
+    """
+    found, far = table(case), reaches(case)
+    begun = np.where(found.queued >= 0, found.queued, found.inv)
+    for entries in found.by_lock().values():
+        mine = entries[found.ok[entries] & (found.mode[entries] == Mode.EXCLUSIVE)]
+        mine = mine[np.argsort(found.ret[mine], kind="stable")]
+        over = np.minimum(np.maximum.accumulate(far[mine])[:-1], found.ret[mine[1:]])
+        begun[mine[1:]] = np.maximum(begun[mine[1:]], over)
+    return begun
 
 
 def _queue_depth(case: Case, waited: Bools) -> dict[str, float | None]:
@@ -179,18 +200,9 @@ def _expired_owner(case: Case) -> dict[str, object]:
     rate: the share that was accepted; rate_low, rate_high: between which it lies at 95 %, if each
     is one trial by itself.
     """
-    refused = accepted = 0
-    found, rows = table(case), resource_log.log(case).rows
-    entry = found.of_id(column(case, "attempt")[rows])
-    late = column(case, "t_inv")[rows] > may_have_ended(case)[entry] + case.error_ns
-    late &= (column(case, "f")[rows] == Op.SERVED_WRITE) & (entry >= 0)
-    which = np.flatnonzero(late)
-    attempts = found.pick(entry[which])
-    for request, attempt in zip(resource_log.requests(case, which), attempts, strict=True):
-        end = certain_end(case, attempt)
-        if end is not None and request.from_ns > end.t_ns + case.error_ns:
-            accepted += request.accepted
-            refused += not request.accepted
+    late = late_writes(case)
+    accepted = sum(request.accepted for request, _, _ in late)
+    refused = len(late) - accepted
     sent = refused + accepted
     if not sent:
         sentence = "no write came from an owner whose hold had certainly ended"
@@ -211,25 +223,43 @@ def _expired_owner(case: Case) -> dict[str, object]:
 
 
 def _failovers(case: Case) -> list[dict[str, object]]:
-    """For each fault that bit on servers the time until the next grant."""
-    grants = np.sort(table(case).ret[table(case).ok])
-    found: list[dict[str, object]] = []
+    """Faults that took effect on the server that led, or of which it is not known who led.
+
+    leader_before   who led when the fault began, where it was aimed at the leader; else None
+    leader_after    who led when a later fault was aimed at the leader, None if none was
+    term            always None: no system records it in the history
+    back_ns         until a request that was sent after the fault had begun was answered ok
+    gap_ns          until the first grant; a lock that was held is granted no sooner than it is free
+    """
+    found, status = table(case), column(case, "status")
+    grants = np.sort(found.ret[found.ok])
+    calls = rows_of(case, Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
+    calls = calls[status[calls] == Status.OK]
+    sent, back = column(case, "t_inv")[calls], column(case, "t_ret")[calls]
+    soonest = np.minimum.accumulate(back[::-1])[::-1]
+    led = [(w.from_ns, str(w.nodes[0])) for w in case.windows if w.target == "leader" and w.nodes]
+    told: list[dict[str, object]] = []
     for window in case.windows:
         struck = servers_struck(case, window)
-        if not window.bit or not struck or window.target in AIMED_AT_CLIENTS:
+        aimed = window.target in AIMED_AT_CLIENTS or window.target == "follower"
+        if not window.bit or not struck or aimed:
             continue
         at = int(np.searchsorted(grants, window.from_ns, "right"))
-        gap_ns = int(grants[at]) - window.from_ns if at < len(grants) else None
-        found.append(
+        after = int(np.searchsorted(sent, window.from_ns, "right"))
+        told.append(
             {
                 "fault": window.id,
                 "kind": window.do,
                 "nodes": struck,
                 "t_ns": window.from_ns,
-                "gap_ns": gap_ns,
+                "leader_before": str(window.nodes[0]) if window.target == "leader" else None,
+                "leader_after": next((who for t_ns, who in led if t_ns > window.from_ns), None),
+                "term": None,
+                "back_ns": int(soonest[after]) - window.from_ns if after < len(sent) else None,
+                "gap_ns": int(grants[at]) - window.from_ns if at < len(grants) else None,
             }
         )
-    return found
+    return told
 
 
 def _lease_margin(case: Case, hold_p99_ns: object) -> dict[str, object]:
@@ -279,7 +309,8 @@ def _renewals(case: Case) -> tuple[Ints, Ints]:
 def _utilisation(case: Case, hold_mean_ns: object) -> dict[str, float | None]:
     """Load per lock. A refused try is no load: it went away at once."""
     found = table(case)
-    offered = int(((found.op == Op.ACQUIRE) | ((found.op == Op.TRY) & found.ok)).sum())
+    asked = (found.op == Op.ACQUIRE) | ((found.op == Op.TRY) & found.ok)
+    offered = int((asked & (found.inv < case.stop_ns)).sum())
     span_ns = case.stop_ns - case.start_ns
     if span_ns <= 0 or not isinstance(hold_mean_ns, int) or not offered:
         return {"arrivals_per_s": None, "hold_mean_ns": None, "rho": None}

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.checkers.coverage.fault_kinds import Met
 from holdfast.checkers.holds.attempt_table import Table, table
-from holdfast.checkers.holds.leases import INF
+from holdfast.checkers.holds.leases import INF, longest
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.operations import Op
 
@@ -26,29 +27,33 @@ ONE_SERVER = frozenset({"leader", "follower", "one"})
 """Targets that leave a majority alone where there are at least three servers."""
 
 
-def coverage(case: Case) -> tuple[dict[str, int], list[str]]:
-    """What the planned kinds of fault met: counts, and a reason for each thing they did not meet.
+def coverage(case: Case) -> dict[str, Met]:
+    """What each kind of fault that was asked for met, and a reason for each thing it did not meet.
 
-    Each kind must have met, over all its windows that bit: an acquire in flight; a grant inside,
-    where a majority of the servers was left alone and the lock could pass on; a hold that was open
-    at an edge; a grant after the last heal. A fault aimed at the holder counts only if the certain
-    hold of a client on that node covers the bite.
+    A kind must have met, over all its windows that took effect: an acquire in flight; a grant
+    inside, where one could be expected; a hold that was open at an edge; a grant after the last
+    heal. A fault aimed at the holder counts only if the certain hold of a client on that node
+    covers its beginning.
     """
-    counts: dict[str, int] = {}
-    missing: list[str] = []
-    work = _work(case)
-    for kind in case.kinds:
-        windows = [window for window in case.windows if window.do == kind]
-        bitten = [window for window in windows if window.bit]
-        met = [window for window in bitten if held_at_bite(case, window)]
-        counts[f"{kind} windows"] = len(met)
-        if not bitten:
-            missing.append(f"no {kind} was seen to bite: 0 of {len(windows)}")
-        elif not met:
-            missing.append(f"no {kind} of the holder found it holding: 0 of {len(bitten)}")
-        else:
-            missing += _unmet(case, kind, met, work)
-    return counts, missing
+    if "kinds" not in case.memo:
+        work = _work(case)
+        case.memo["kinds"] = {kind: _kind(case, kind, work) for kind in case.kinds}
+    found: dict[str, Met] = case.memo["kinds"]
+    return found
+
+
+def _kind(case: Case, kind: str, work: _Work) -> Met:
+    windows = [window for window in case.windows if window.do == kind]
+    effective = [window for window in windows if window.bit]
+    met = [window for window in effective if held_at_bite(case, window)]
+    counts = {f"{kind} windows": len(met), f"{kind} windows without effect": 0}
+    counts[f"{kind} windows without effect"] = len(windows) - len(effective)
+    if not effective:
+        return Met(counts=counts, missing=(f"no {kind} was seen to bite: 0 of {len(windows)}",))
+    if not met:
+        missing = f"no {kind} of the holder found it holding: 0 of {len(effective)}"
+        return Met(counts=counts, missing=(missing,))
+    return Met(counts=counts, missing=tuple(_unmet(case, kind, met, work)))
 
 
 def held_at_bite(case: Case, window: Window) -> bool:
@@ -111,15 +116,25 @@ def _unmet(case: Case, kind: str, met: Sequence[Window], work: _Work) -> list[st
 
 
 def _can_grant(case: Case, window: Window) -> bool:
-    """Whether a grant could be asked for: a quorum left alone, and no hold that cannot expire."""
-    if not _quorum_left(case, window):
+    """Whether a grant could be expected: a quorum left alone, and a lock that was free in time.
+
+    A lock that was held when the fault began may stay held for a lease, and by a connection or
+    until a release for as long as its holder likes. Only a lock that nobody can have held through
+    the whole window had to be granted to those who asked.
+    """
+    if not _quorum_left(case, window) or window.target == "clients":
         return False
-    if window.target == "clients":
-        return False
-    if case.promises.bound not in ("none", "connection"):
-        return True
     found = table(case)
     held = found.certain & (found.ret <= window.from_ns) & (found.end >= window.to_ns)
+    if case.promises.bound in ("lease", "session"):
+        lasts_ns = longest(case.lease_ns, case.promises)
+        if window.to_ns - window.from_ns <= lasts_ns:
+            begun = (found.ok & (found.ret <= window.from_ns)) | (
+                found.unknown & (found.inv <= window.from_ns)
+            )
+            held |= begun & (found.over >= window.from_ns)
+        else:
+            held &= False
     return len(np.unique(found.key[held])) < len(found.by_lock())
 
 

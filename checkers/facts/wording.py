@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.operations import Status
 
 
 def seconds(case: Case, t_ns: int) -> str:
@@ -31,6 +32,16 @@ def who(case: Case, attempt: Attempt) -> str:
 def lock_name(case: Case, attempt: Attempt) -> str:
     """The lock that an attempt is for."""
     return case.history.strings[attempt.key]
+
+
+def known_row(case: Case, attempt: Attempt) -> int:
+    """The row by whose answer it was known that an attempt holds: the grant, or where that was
+    never answered the first renewal or release that proves it; -1: none."""
+    if attempt.status is Status.OK:
+        return attempt.row
+    rows = case.history.rows
+    proofs = (*attempt.renewals, *attempt.releases)
+    return next((row for row in proofs if int(rows["t_ret"][row]) == attempt.known_ns), -1)
 
 
 def drawn(case: Case, attempt: Attempt, to_ns: int) -> tuple[int, int, str, int]:

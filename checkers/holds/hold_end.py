@@ -13,27 +13,36 @@ import numpy as np
 
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt, conflict
-from holdfast.checkers.holds.history_index import Ints, column, rows_of
+from holdfast.checkers.holds.history_index import UNKNOWN, Ints, column, rows_of
+from holdfast.checkers.holds.leases import longest
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ended:
-    """A hold was over by t_ns. row: what proves it; why: in words that follow "its hold"."""
+    """A hold was over by t_ns. row: what proves it; why: in words that follow "its hold".
+
+    more: further rows of which t_ns was computed, of a lease the renewals that made it longer.
+    """
 
     t_ns: int
     row: int
     why: str
+    more: tuple[int, ...] = ()
 
 
 def certain_end(case: Case, a: Attempt) -> Ended | None:
     """The earliest certain end of the hold of an attempt, None where there is none; memoised.
 
     An end that is followed by an ok renewal of the same attempt proves nothing and is left out.
+    Where a renewal may take effect after the end of its lease, one of unknown outcome may have
+    brought the hold back at any time: such an attempt has no certain end.
     """
     known: dict[int, Ended | None] = case.memo.setdefault("ended", {})
-    if a.id not in known:
+    if a.id not in known and _may_be_revived(case, a):
+        known[a.id] = None
+    elif a.id not in known:
         revived_ns = _last_ok_renewal(case, a)
         ends = [end for end in _ends(case, a) if end.t_ns >= revived_ns]
         known[a.id] = min(ends, key=lambda end: end.t_ns, default=None)
@@ -70,15 +79,45 @@ def _ends(case: Case, a: Attempt) -> Iterator[Ended]:
         elif status == Status.OK and row in a.releases:
             yield Ended(t_ns=t_ns, row=row, why="had been released")
     if a.end_why == "lost":
-        yield Ended(t_ns=a.end_ns, row=a.end_row, why="was lost, as the client had been told")
-    if a.end_why == "force-unlock" and rows["status"][a.end_row] == Status.OK:
+        # The latest moment at which the client can have learned it: t_inv of a notice is widened
+        # backwards by the clock error, t_ret forwards.
+        t_ns = max(a.end_ns, int(rows["t_ret"][a.end_row]))
+        yield Ended(t_ns=t_ns, row=a.end_row, why="was lost, as the client had been told")
+    if a.end_why == "force-unlock" and _surely_unlocked(case, a):
         t_ns = int(rows["t_ret"][a.end_row])
         yield Ended(t_ns=t_ns, row=a.end_row, why="had been ended by an operator")
     if a.possible is not None and a.possible[1] < INF and _lease_ran_by_itself(case, a):
-        yield Ended(t_ns=a.possible[1], row=a.row, why="had run out with its lease")
+        why = "had run out with its lease"
+        yield Ended(t_ns=a.possible[1], row=a.row, why=why, more=_lengthening(case, a))
     successor = _successor(case, a)
     if successor is not None:
         yield Ended(t_ns=successor.ret_ns, row=successor.row, why="had passed on to the next owner")
+
+
+def _may_be_revived(case: Case, a: Attempt) -> bool:
+    rows = case.history.rows
+    return not case.promises.renew_proves and any(
+        rows["status"][row] in UNKNOWN for row in a.renewals
+    )
+
+
+def _surely_unlocked(case: Case, a: Attempt) -> bool:
+    """Whether the operator's unlock that ended the claim left nothing of this very hold.
+
+    An unlock of one token ends the only hold with that token. An unlock of "whoever holds" frees an
+    exclusive lock, so a hold that was granted before the unlock was sent is over when that is
+    answered; one that was granted while it was under way may have come after it.
+    """
+    forced = case.history.rows[a.end_row]
+    if forced["status"] != Status.OK:
+        return False
+    token = int(forced["token"])
+    if token != NO_TOKEN and token == a.token:
+        found = table(case)
+        same = found.beside(a.key)
+        return int((found.token[same] == token).sum()) == 1
+    granted_before = a.status is Status.OK and a.ret_ns <= int(forced["t_inv"])
+    return token == NO_TOKEN and a.mode == Mode.EXCLUSIVE and granted_before
 
 
 def _last_ok_renewal(case: Case, a: Attempt) -> int:
@@ -87,6 +126,21 @@ def _last_ok_renewal(case: Case, a: Attempt) -> int:
         (int(rows["t_ret"][row]) for row in a.renewals if rows["status"][row] == Status.OK),
         default=0,
     )
+
+
+def _lengthening(case: Case, a: Attempt) -> tuple[int, ...]:
+    """The renewals of which the latest end of the lease follows: the ok one that reaches farthest,
+    where it reaches farther than the grant, and every unanswered one."""
+    rows, promises = case.history.rows, case.promises
+    ok = [row for row in a.renewals if rows["status"][row] == Status.OK]
+    reached = {
+        row: int(rows["t_ret"][row]) + longest(int(rows["res"][row]), promises) for row in ok
+    }
+    farthest = max(reached, key=reached.__getitem__, default=-1)
+    unknown = [row for row in a.renewals if rows["status"][row] in UNKNOWN]
+    if farthest < 0 or reached[farthest] <= a.ret_ns + longest(a.ttl_ns, promises):
+        return tuple(unknown)
+    return (farthest, *unknown)
 
 
 def _lease_ran_by_itself(case: Case, a: Attempt) -> bool:

@@ -17,9 +17,11 @@ Cost
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from holdfast.checkers.coverage.requirements import Exercise, conclude, exercise
+from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts.fault_windows import stopped_servers
 from holdfast.checkers.facts.stalls import Stall, answered_span, stalls
 from holdfast.checkers.facts.wording import drawn, seconds, who
@@ -30,15 +32,14 @@ from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "deadlock-freedom"
-NEEDS = ("contention", "probes", "faults")
+NEEDS = ("contention", "handovers", "probes", "faults")
 
 
 def check(case: Case) -> PropertyVerdict:
     """The verdict on deadlock-freedom."""
     met = exercise(case, needs=NEEDS)
     missing = (*met.missing, *unanswered_probes(case))
-    counts = Exercise(counts=met.counts, missing=missing)
-    return conclude(case, PROPERTY, deadlocks(case), (), counts)
+    return conclude(case, PROPERTY, deadlocks(case), (), replace(met, missing=missing))
 
 
 def deadlocks(case: Case) -> list[Finding]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, span, who
+from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span, who
 from holdfast.checkers.holds.attempt_table import ENDS, table
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.history_index import rows_of
@@ -90,7 +90,7 @@ def _finding(case: Case, a: Attempt, b: Attempt, open_ns: int) -> Finding:
             f" last confirmed at {seconds(case, int(row['t_inv']))} for {span(int(row['res']))},"
             f" after which it was to be closed for {span(case.promises.delay_ns)}"
         ),
-        witnesses=(a.row, a.lease_row, b.row),
+        witnesses=tuple(dict.fromkeys((a.row, a.lease_row, b.row, known_row(case, b)))),
         lock=lock_name(case, b),
         t_ns=b.known_ns,
         spans=(drawn(case, a, open_ns), drawn(case, b, b.known_ns)),

@@ -1,12 +1,14 @@
-"""Loss notice: a holder that loses its lock is told, in time.
+"""Loss notice: a holder that loses its lock is notified in time, with the true reason, and stops.
 
 Claims: a client went on as owner for longer than the promised time, in a calm stretch of the run,
 after its lock had gone to another for sure and after all that bound the service had run out; or it
-was told a reason, of a service that promises true ones, that cannot have been the cause
+was told a reason, of a service that promises true ones, that cannot have been the cause; or it
+went on to write after it had been notified
 Assumes: that a client can be reached while no fault touches its node or a server; that a fault on
 a server, or a cut connection, is over one recovery time after it was healed
 Blind to: a loss that nobody took advantage of; a notice that was false; a reason in other words
-than ours, or one of several that are possible
+than ours, or one of several that are possible; writes after the notice in workloads whose owners
+never look (`IGNORES_NOTICES`): those are noted
 Cost: n log n in the number of attempts
 
 Where a system promises no notice at all, a full lease without one counts. A renewal that is turned
@@ -20,21 +22,48 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from holdfast.checkers.coverage.requirements import Exercise, conclude, exercise
-from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, span
+from holdfast.checkers.coverage.requirements import NOBODY_NOTIFIED, Exercise, conclude, exercise
+from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
-from holdfast.checkers.holds.history_index import Ints, column
+from holdfast.checkers.holds.history_index import Ints, column, rows_of
 from holdfast.checkers.holds.overlaps import reach, slack
 from holdfast.checkers.holds.succession import Succession
 from holdfast.checkers.properties.loss_reason import told as told_reasons
 from holdfast.checkers.properties.loss_reason import wrong_reasons
 from holdfast.harness.core.case import Case, Window
-from holdfast.harness.core.operations import Op
+from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "loss-notice"
 NEEDS = ("losses", "faults")
+MOST_NOTES = 5
+IGNORES_NOTICES = frozenset(
+    {
+        "abandoned",
+        "critical-section",
+        "crowd",
+        "duplicate-request",
+        "hierarchy",
+        "lost-update",
+        "manual-recovery",
+        "many-locks",
+        "paced",
+        "priority-flood",
+        "queries",
+        "read-write",
+        "reentrant",
+        "retry-storm",
+        "semaphore",
+        "sequencers",
+        "shared-client-id",
+        "singleton-job",
+        "slow-dependency",
+        "try-lock",
+    }
+)
+"""Workloads whose owners write without asking whether they were notified: that is the hazard which
+they are made for, and no lock can stop it. Their writes after a notice are noted, not judged."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,13 +85,21 @@ def check(case: Case) -> PropertyVerdict:
         met = replace(met, missing=(reason, *met.missing))
         return conclude(case, PROPERTY, (), (), met)
     lost = losses(case)
-    findings = list(wrong_reasons(case))
+    findings, notes = list(wrong_reasons(case)), list[Finding]()
     for loss in lost:
         calm_ns = _calm_from(case, loss, limit_ns)
         if calm_ns >= 0:
             findings.append(_finding(case, loss, calm_ns, limit_ns))
+    late = writes_after_notice(case)
+    shown = [_wrote_on(case, told, writes) for told, writes in late if len(writes) > 1]
+    ignores = case.options.get("workload") in IGNORES_NOTICES
+    (notes if ignores else findings).extend(shown)
     findings.sort(key=lambda finding: finding.t_ns)
-    return conclude(case, PROPERTY, findings, (), _counted(case, met, lost))
+    met = _counted(case, met, lost, sum(len(writes) for _, writes in late))
+    if ignores and late:
+        aside = "writes after a notice were not judged: owners of this workload ignore notices"
+        met = replace(met, aside=aside)
+    return conclude(case, PROPERTY, findings, notes[:MOST_NOTES], met)
 
 
 def losses(case: Case) -> tuple[Loss, ...]:
@@ -133,7 +170,10 @@ def _finding(case: Case, loss: Loss, calm_ns: int, limit_ns: int) -> Finding:
     attempt, other = loss.attempt, loss.other
     owner, lock = name(case, attempt.process), lock_name(case, attempt)
     waited = f"for {span(loss.claimed_ns - calm_ns)} after {seconds(case, calm_ns)}"
-    rows = (attempt.row, other.row, attempt.end_row)
+    if calm_ns > loss.lost_ns:
+        waited += ", when the last fault that kept it out of reach was over"
+    rows = [attempt.row, other.row, known_row(case, other), *_reach_rows(attempt)]
+    rows.append(attempt.end_row if loss.claimed_ns == attempt.end_ns else _last_row(case, attempt))
     return Finding(
         kind="lost-without-notice",
         sentence=(
@@ -141,15 +181,32 @@ def _finding(case: Case, loss: Loss, calm_ns: int, limit_ns: int) -> Finding:
             f" {seconds(case, loss.lost_ns)} and could be reached, but was not told {waited};"
             f" the limit is {span(limit_ns)}"
         ),
-        witnesses=tuple(row for row in rows if row >= 0),
+        witnesses=tuple(dict.fromkeys(row for row in rows if row >= 0)),
         lock=lock,
         t_ns=calm_ns + limit_ns,
         spans=(drawn(case, attempt, loss.claimed_ns), drawn(case, other, reach(case)(other))),
     )
 
 
-def _counted(case: Case, met: Exercise, lost: Sequence[Loss]) -> Exercise:
-    """Adds how often holds were lost to another, how long a notice took, what was done after it."""
+def _reach_rows(a: Attempt) -> tuple[int, ...]:
+    """The rows by which a hold reached as far as it did: of its lease or of its last proof."""
+    return (a.proof_row,) if a.proof_ns >= a.bound_ns else (a.lease_row,)
+
+
+def _last_row(case: Case, a: Attempt) -> int:
+    """The last thing that the client of an attempt did."""
+    kind, process = column(case, "f"), column(case, "process")
+    mine = (kind != Op.SERVED_READ) & (kind != Op.SERVED_WRITE) & (process == a.process)
+    edges = np.where(mine, np.maximum(column(case, "t_inv"), column(case, "t_ret")), -1)
+    return int(edges.argmax())
+
+
+def _counted(case: Case, met: Exercise, lost: Sequence[Loss], late: int) -> Exercise:
+    """Adds how often holds were lost to another, how long a notice took, what was done after it.
+
+    Where holds were lost, and every owner gave up by itself or was out of reach until it did, no
+    notice was due: the property was not exercised.
+    """
     told = [loss for loss in lost if loss.attempt.end_why in ("lost", "closed")]
     slowest_ns = max((loss.attempt.end_ns - loss.lost_ns for loss in told), default=0)
     counts = {
@@ -158,22 +215,63 @@ def _counted(case: Case, met: Exercise, lost: Sequence[Loss]) -> Exercise:
         "of them told": len(told),
         "slowest notice ms": slowest_ns // 1_000_000,
         "reasons judged": len(told_reasons(case)),
-        "writes after the notice": _writes_after_notice(case),
+        "writes after the notice": late,
     }
-    return replace(met, counts=counts)
+    missing = met.missing
+    if lost and not told and not met.counts["holders notified"]:
+        none = f"no holder was notified of a loss: 0 of {len(lost)} holds lost to another"
+        missing = (*(reason for reason in missing if reason != NOBODY_NOTIFIED), none)
+    return replace(met, counts=counts, missing=missing)
 
 
-def _writes_after_notice(case: Case) -> int:
-    rows = case.history.rows
+Written = tuple[int, list[int]]
+"""The row of a notice, and those of the writes that its owner called for after it, in order."""
+
+
+def writes_after_notice(case: Case) -> list[Written]:
+    """Per notified attempt the writes that its client decided on later; O(n log n).
+
+    An attempt that was renewed after the notice is left out: the notice was false.
+    """
+    inv, attempt = column(case, "t_inv"), column(case, "attempt")
     told: dict[int, int] = {}
-    for row in case.history.of(Op.LOST).tolist():
-        told.setdefault(int(rows["attempt"][row]), int(rows["t_inv"][row]))
+    for row in rows_of(case, Op.LOST).tolist():
+        told.setdefault(int(attempt[row]), row)
     if not told:
-        return 0
-    writes = rows[case.history.of(Op.WRITE)]
+        return []
+    for row in rows_of(case, Op.RENEW).tolist():
+        notice = told.get(int(attempt[row]), -1)
+        if notice >= 0 and column(case, "status")[row] == Status.OK and inv[row] > inv[notice]:
+            del told[int(attempt[row])]
+    late: dict[int, list[int]] = {}
+    writes = rows_of(case, Op.WRITE)
     # When it was decided to write, not when that left: a notice may have come in between.
-    called = (writes["t_inv"] - writes["tx"]).tolist()
-    return sum(
-        told.get(attempt, t_ns) < t_ns
-        for attempt, t_ns in zip(writes["attempt"].tolist(), called, strict=True)
+    called = inv[writes] - column(case, "tx")[writes]
+    for row, called_ns in zip(writes.tolist(), called.tolist(), strict=True):
+        notice = told.get(int(attempt[row]), -1)
+        if notice >= 0 and called_ns > inv[notice]:
+            late.setdefault(notice, []).append(row)
+    return sorted(late.items())
+
+
+def _wrote_on(case: Case, notice: int, writes: Sequence[int]) -> Finding:
+    """Only from the second write on: an owner may look, be notified, and then send the first.
+
+    Both are calls of one process, by one clock, so that no clock error comes between them.
+    """
+    one, inv = case.history.rows[notice], column(case, "t_inv")
+    first, second = writes[:2]
+    owner, lock = name(case, int(one["process"])), case.history.strings[int(one["key"])]
+    entry = int(table(case).of_id([int(one["attempt"])])[0])
+    asked = (int(table(case).row[entry]),) if entry >= 0 else ()
+    return Finding(
+        kind="write-after-notice",
+        sentence=(
+            f"{owner} was notified at {seconds(case, int(inv[notice]))} that it had lost '{lock}',"
+            f" and wrote on: at {seconds(case, int(inv[first]))} and again at"
+            f" {seconds(case, int(inv[second]))}"
+        ),
+        witnesses=(*asked, notice, first, second),
+        lock=lock,
+        t_ns=int(inv[second]),
     )

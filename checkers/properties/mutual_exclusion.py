@@ -23,10 +23,11 @@ import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts.stale_belief import stale_beliefs
-from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, span, who
+from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span, who
 from holdfast.checkers.holds.attempt_table import ENDS, table
 from holdfast.checkers.holds.derive import Attempt, conflict, ordered_tokens
 from holdfast.checkers.holds.history_index import Indices
+from holdfast.checkers.holds.leases import shortest
 from holdfast.checkers.holds.overlaps import (
     Overlap,
     by_token,
@@ -46,7 +47,7 @@ from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "mutual-exclusion"
-NEEDS = ("contention", "judged-holds", "sharing", "reentry", "faults")
+NEEDS = ("contention", "judged-holds", "sharing", "reentry", "subtrees", "faults")
 MOST_NOTES = 20
 """stale beliefs are counted all, and the longest told"""
 
@@ -84,9 +85,10 @@ def _finding(case: Case, overlap: Overlap) -> Finding:
     sentence += _reason(case, overlap)
     if overlap.by_tokens:
         sentence += f"; its larger token says that {name(case, newer.process)} came later"
-    rows = [older.row, _why_row(case, older, newer.known_ns), newer.row]
+    rows = [older.row, *_why_rows(case, older, newer.known_ns), newer.row]
+    rows += [known_row(case, newer), known_row(case, older)]
     if newer.inv_ns < older.known_ns and not overlap.by_tokens:
-        rows.append(_why_row(case, newer, older.known_ns))
+        rows += _why_rows(case, newer, older.known_ns)
     far = reach(case)
     return Finding(
         kind=kind,
@@ -120,21 +122,64 @@ def _reason(case: Case, overlap: Overlap) -> str:
     if case.promises.bound == "none":
         end = f"only at {seconds(case, older.end_ns)}" if older.end_why else "at no time"
         return f"{owner} gave it up {end}, and nothing else frees this lock"
-    left = span(older.bound_ns - now_ns)
+    return _lease_reason(case, older)
+
+
+def _lease_reason(case: Case, older: Attempt) -> str:
+    """Until when a lease or session was in force at least, with the terms of that sum.
+
+    Begin plus length is the end; what the service's clock may be ahead, or an unanswered renewal
+    may have cut off, is named, and so is the end of the claim where that came sooner.
+    """
+    owner, rows = name(case, older.process), case.history.rows
     if older.lease_row < 0:
-        lease = f"lease of {span(older.ttl_ns)}, asked for at {seconds(case, older.inv_ns)}"
+        begun_ns, ttl_ns = older.inv_ns, older.ttl_ns
+        lease = f"lease of {span(ttl_ns)}, asked for at {seconds(case, begun_ns)}"
     else:
         row = rows[older.lease_row]
+        begun_ns, ttl_ns = int(row["t_inv"]), int(row["res"])
         kind = "lease" if row["f"] == Op.RENEW else "session"
-        lease = f"{kind} of {span(int(row['res']))}, renewed at {seconds(case, int(row['t_inv']))}"
-    return f"{owner}'s {lease}, had at least {left} left"
+        lease = f"{kind} of {span(ttl_ns)}, renewed at {seconds(case, begun_ns)}"
+    if older.bound_ns == older.end_ns:
+        until = f"until it was killed at {seconds(case, older.end_ns)}"
+        if older.end_row >= 0:
+            until = f"until {seconds(case, older.end_ns)}"
+        return f"{owner}'s {lease}, had not run out, and {owner} held on to it {until}"
+    told = f"{owner}'s {lease}, could not end before {seconds(case, older.bound_ns)}"
+    cut = shortening(case, older)
+    if cut >= 0:
+        asked = f"{span(int(rows['arg'][cut]))} at {seconds(case, int(rows['t_inv'][cut]))}"
+        return f"{told}, whatever became of the unanswered renewal for {asked}"
+    ahead_ns = begun_ns + ttl_ns - older.bound_ns
+    clock = f" (its clock may be {span(ahead_ns)} ahead)" if ahead_ns else ""
+    return told + clock
 
 
-def _why_row(case: Case, attempt: Attempt, beyond_ns: int) -> int:
-    """The row by which its hold reaches beyond a moment, -1 where that is the grant itself."""
+def shortening(case: Case, a: Attempt) -> int:
+    """The unanswered renewal that may have made the lease of an attempt shorter than what was
+    granted, -1 for none."""
+    rows = case.history.rows
+    begun_ns = a.inv_ns if a.lease_row < 0 else int(rows["t_inv"][a.lease_row])
+    ttl_ns = a.ttl_ns if a.lease_row < 0 else int(rows["res"][a.lease_row])
+    end_ns = a.bound_ns + case.promises.slip_ns
+    if begun_ns + shortest(ttl_ns, case.promises) == end_ns:
+        return -1
+    for row in a.renewals:
+        ttl = shortest(int(rows["arg"][row]), case.promises)
+        if end_ns in (begun_ns + ttl, int(rows["t_inv"][row]) + ttl):
+            return row
+    return -1
+
+
+def _why_rows(case: Case, attempt: Attempt, beyond_ns: int) -> tuple[int, ...]:
+    """The rows by which its hold reaches beyond a moment, none where that is the grant itself."""
     if attempt.proof_ns > beyond_ns + slack(case):
-        return attempt.proof_row
-    return attempt.end_row if case.promises.bound == "none" else attempt.lease_row
+        return (attempt.proof_row,)
+    if case.promises.bound == "none":
+        return (attempt.end_row,)
+    if attempt.bound_ns == attempt.end_ns:
+        return attempt.lease_row, attempt.end_row
+    return attempt.lease_row, shortening(case, attempt)
 
 
 def _dead_grants(case: Case) -> Iterator[Finding]:

@@ -19,10 +19,11 @@ Cost
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from holdfast.checkers.coverage.requirements import Exercise, conclude, exercise
+from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.stalls import SLACK_NS, longest_ns
 from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, who
@@ -54,7 +55,8 @@ def check(case: Case) -> PropertyVerdict:
             "no certain holder asked the resource for anything, and no try was refused apart from"
             " faults and what follows them"
         )
-    return conclude(case, PROPERTY, findings, (), Exercise(counts=counts, missing=tuple(missing)))
+    met = replace(met, counts=counts, missing=tuple(missing))
+    return conclude(case, PROPERTY, findings, (), met)
 
 
 def _by_holders(case: Case) -> Bools:

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from holdfast.checkers.coverage.requirements import Exercise, conclude, exercise
+from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts.wording import name, seconds, span
 from holdfast.harness.client.context import GUARD_NS
 from holdfast.harness.core.case import Case, Window
@@ -33,7 +33,7 @@ from holdfast.harness.core.starved import DELAY
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "no-hung-request"
-NEEDS = ("contention", "faults")
+NEEDS = ("contention", "bounded-waits", "faults")
 SLACK_NS = GUARD_NS - SECOND
 """A little less than the guard by which a client gives up a call: what it gave up is late."""
 
@@ -52,7 +52,7 @@ def check(case: Case) -> PropertyVerdict:
     if starved:
         counts["late on a starved host"] = len(starved)
         missing = (*missing, _excuse(case, starved))
-    return conclude(case, PROPERTY, findings, (), Exercise(counts=counts, missing=missing))
+    return conclude(case, PROPERTY, findings, (), replace(met, counts=counts, missing=missing))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,9 @@ Cost
 
 from __future__ import annotations
 
-from holdfast.checkers.coverage.requirements import Exercise, conclude, exercise
+from dataclasses import replace
+
+from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts.stalls import Stall, answered_span, stalls
 from holdfast.checkers.facts.wording import drawn, seconds, who
 from holdfast.checkers.holds.derive import Attempt, Span
@@ -33,7 +35,7 @@ def check(case: Case) -> PropertyVerdict:
     findings = [_finding(case, stall) for stall in stalls(case, _refused, dead_let_go=False)]
     met = exercise(case, needs=NEEDS)
     missing = (*met.missing, *unanswered_probes(case))
-    return conclude(case, PROPERTY, findings, (), Exercise(counts=met.counts, missing=missing))
+    return conclude(case, PROPERTY, findings, (), replace(met, missing=missing))
 
 
 def _refused(case: Case, a: Attempt) -> Span | None:

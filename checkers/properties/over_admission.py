@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, who
+from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, who
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.overlaps import granted, proof_reach, reach, slack
@@ -83,7 +83,9 @@ def _finding(case: Case, kind: str, crowd: Sequence[Attempt], taken: int, limit:
             f" {seconds(case, newest.known_ns)} while {owners} still held it: {taken} permits at"
             f" once, of {limit}"
         ),
-        witnesses=(newest.row, *(a.row for a in others[:SHOWN])),
+        witnesses=tuple(
+            dict.fromkeys((newest.row, known_row(case, newest), *(a.row for a in others[:SHOWN])))
+        ),
         lock=lock_name(case, newest),
         t_ns=newest.known_ns,
         spans=tuple(drawn(case, a, reach(case)(a)) for a in (newest, *others[:SHOWN])),

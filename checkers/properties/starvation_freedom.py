@@ -15,7 +15,9 @@ Cost
 
 from __future__ import annotations
 
-from holdfast.checkers.coverage.requirements import Exercise, conclude, exercise
+from dataclasses import replace
+
+from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts.overtakes import Passed, told, waits
 from holdfast.checkers.facts.wording import drawn, lock_name
 from holdfast.checkers.properties.deadlock_freedom import deadlocks, unanswered_probes
@@ -24,7 +26,7 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "starvation-freedom"
-NEEDS = ("contention", "tokens", "probes", "faults")
+NEEDS = ("contention", "tokens", "rivals", "probes", "faults")
 
 
 def check(case: Case) -> PropertyVerdict:
@@ -39,7 +41,7 @@ def check(case: Case) -> PropertyVerdict:
     missing = [*met.missing, *unanswered_probes(case)]
     if not found.judged:
         missing.append("nobody who was told to wait was granted a token that tells its turn")
-    met = Exercise(counts=counts, missing=tuple(missing))
+    met = replace(met, counts=counts, missing=tuple(missing))
     return conclude(case, PROPERTY, starved(case), (), met)
 
 

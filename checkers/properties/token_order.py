@@ -12,12 +12,13 @@ Source: the earliest ends in token order, e = max(e before, call, last proof), a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby, pairwise
 
 import numpy as np
 
-from holdfast.checkers.coverage.requirements import Exercise, conclude, exercise
-from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds
+from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt, conflict
 from holdfast.checkers.holds.history_index import Indices
@@ -45,7 +46,7 @@ def check(case: Case) -> PropertyVerdict:
     met = exercise(case, needs=NEEDS)
     if case.promises.tokens == "none":
         reason = "this system has no fencing tokens"
-        met = Exercise(counts=met.counts, missing=(reason, *met.missing))
+        met = replace(met, missing=(reason, *met.missing))
         return conclude(case, PROPERTY, (), (), met)
     inverted = {
         (first.id, second.id): _inversion(case, first, second)
@@ -114,7 +115,7 @@ def _inversion(case: Case, first: Attempt, second: Attempt) -> Finding:
             f" {name(case, first.process)} had been granted it with the larger token"
             f" {first.token} by {seconds(case, first.known_ns)}"
         ),
-        witnesses=rows,
+        witnesses=tuple(dict.fromkeys((*rows, known_row(case, first)))),
         lock=lock,
         t_ns=second.known_ns,
         spans=(
@@ -133,7 +134,7 @@ def _repetition(case: Case, first: Attempt, second: Attempt) -> Finding:
             f" {seconds(case, first.known_ns)} and to {name(case, second.process)} by"
             f" {seconds(case, second.known_ns)}"
         ),
-        witnesses=(first.row, second.row),
+        witnesses=_known(case, first, second),
         lock=lock,
         t_ns=second.known_ns,
         spans=(
@@ -141,3 +142,9 @@ def _repetition(case: Case, first: Attempt, second: Attempt) -> Finding:
             drawn(case, second, proof_reach(second)),
         ),
     )
+
+
+def _known(case: Case, *grants: Attempt) -> tuple[int, ...]:
+    """Their rows, and those by which it was known that they held."""
+    rows = [row for a in grants for row in (a.row, known_row(case, a))]
+    return tuple(dict.fromkeys(row for row in rows if row >= 0))

@@ -16,7 +16,7 @@ from typing import Any
 
 from holdfast.harness.campaigns.results import MEASURES, Result, failed
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.verdict import PROPERTIES, Verdict
+from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans.plan import suggest
 
 SCHEMA = "holdfast-baseline/1"
@@ -143,7 +143,7 @@ def of_results(results: Sequence[Result], known: Sequence[Known]) -> Baseline:
             continue
         for prop, one in result.properties.items():
             told, runs = exercised.get((result.cell, prop), (0, 0))
-            seen = one.verdict is not Verdict.UNKNOWN
+            seen = one.exercised
             exercised[result.cell, prop] = (told + seen, runs + 1)
         for name, value in result.measures.items():
             measures.setdefault((result.cell, name), []).append(value)

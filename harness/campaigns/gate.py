@@ -194,6 +194,23 @@ def _not_exercised(results: Sequence[Result]) -> Iterable[Trouble]:
             why = runs[0].properties[prop].reason
             says = f"promised, and put to the test in none of {len(runs)} runs: {why}"
             yield _trouble(INCONCLUSIVE, "not-exercised", system, says, prop, runs[0])
+            continue
+        for kind, (run, why) in kinds_never_exercised(runs, prop).items():
+            says = f"promised, and under {kind} exercised in none of {len(runs)} runs: {why}"
+            yield _trouble(INCONCLUSIVE, "not-exercised", system, says, prop, run)
+
+
+def kinds_never_exercised(runs: Sequence[Result], prop: str) -> dict[str, tuple[Result, str]]:
+    """The kinds of fault that some of the runs asked for and under which none exercised a property,
+    with the first such run and its reason."""
+    lacking: dict[str, tuple[Result, str]] = {}
+    seen: set[str] = set()
+    for run in runs:
+        one = run.properties[prop]
+        seen |= {kind for kind, verdict in one.under.items() if verdict is not Verdict.UNKNOWN}
+        for kind, why in one.lacks.items():
+            lacking.setdefault(kind, (run, why))
+    return {kind: found for kind, found in lacking.items() if kind not in seen}
 
 
 def _lost_exercise(results: Sequence[Result], baseline: Baseline) -> Iterable[Trouble]:
@@ -206,7 +223,7 @@ def _lost_exercise(results: Sequence[Result], baseline: Baseline) -> Iterable[Tr
         if not now:
             says = f"was put to the test in {before} of {runs} runs, and was not judged now"
             yield _trouble(INCONCLUSIVE, "lost-exercise", cell, says, prop)
-        elif all(run.properties[prop].verdict is Verdict.UNKNOWN for run in now):
+        elif not any(run.properties[prop].exercised for run in now):
             why = now[0].properties[prop].reason
             says = f"was put to the test in {before} of {runs} runs, now in 0 of {len(now)}: {why}"
             yield _trouble(INCONCLUSIVE, "lost-exercise", cell, says, prop, now[0])

@@ -13,11 +13,11 @@ import msgspec
 
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.verdict import CALM as CALM
 from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.judging.judge import not_exercised
 
 SCHEMA = "holdfast-result/1"
-CALM = "none"
-"""What a run without nemeses is filed under."""
 RANK = {0: 0, 3: 1, 4: 2, 1: 3}
 """Of several exit codes the worst counts: 1 before 4 before 3."""
 NOT_THE_SYSTEM = ("sim_", "election_ms", "snapshot_every")
@@ -26,7 +26,12 @@ NOT_THE_SYSTEM = ("sim_", "election_ms", "snapshot_every")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What was judged of one property in one run; kind and sentence are of the first finding."""
+    """What was judged of one property in one run; kind and sentence are of the first finding.
+
+    under   per kind of fault, or kinds joined by "+", what was judged under it; of results that
+            were kept by an older Holdfast nothing
+    lacks   kinds that were asked for, under which it is promised and was not exercised -> why not
+    """
 
     verdict: Verdict
     promised: bool
@@ -34,6 +39,13 @@ class Outcome:
     reason: str = ""
     kind: str = ""
     sentence: str = ""
+    under: Mapping[str, Verdict] = field(default_factory=dict)
+    lacks: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def exercised(self) -> bool:
+        """Whether the run says something, and of every kind of fault that it asked for."""
+        return self.verdict is not Verdict.UNKNOWN and not self.lacks
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,6 +161,8 @@ def _outcome(row: Mapping[str, Any]) -> Outcome:
         reason=row["reason"],
         kind=first["kind"],
         sentence=first["sentence"],
+        under={kinds: Verdict(one["verdict"]) for kinds, one in row.get("under", {}).items()},
+        lacks=not_exercised(row) if row["verdict"] != Verdict.VIOLATED else {},
     )
 
 

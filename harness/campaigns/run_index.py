@@ -16,7 +16,7 @@ from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.judging.judge import SCHEMA
+from holdfast.harness.judging.judge import READABLE
 from holdfast.harness.runs import directory, files, registry
 from holdfast.harness.runs.directory import RunDir
 
@@ -105,7 +105,7 @@ def _read(entry: Entry) -> Entry:
             raise UsageError(f"{entry.dir.manifest}: its faults are no list")
         if entry.state != "judged":
             return replace(entry, manifest=manifest)
-        verdicts = directory.read_json(entry.dir.verdicts, SCHEMA)
+        verdicts = directory.read_json(entry.dir.verdicts, *READABLE)
         return replace(entry, manifest=manifest, result=results.of_verdicts(verdicts, manifest))
     except (UsageError, KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
         return replace(entry, state="unreadable", problem=f"{type(error).__name__}: {error}")

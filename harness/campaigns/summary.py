@@ -15,7 +15,10 @@ SCHEMA = "holdfast-campaign-result/1"
 
 @dataclass(slots=True)
 class CellTally:
-    """One cell. verdicts: property -> verdict -> runs; promised: those that any run was held to."""
+    """One cell. verdicts: property -> verdict -> runs; promised: those that any run was held to.
+
+    lacks: (property, kind of fault) that some run did not exercise -> whether none did
+    """
 
     says: str
     runs: int = 0
@@ -23,6 +26,7 @@ class CellTally:
     incomplete: int = 0
     verdicts: dict[str, Counter[str]] = field(default_factory=dict)
     promised: set[str] = field(default_factory=set)
+    lacks: dict[tuple[str, str], bool] = field(default_factory=dict)
     broken: Counter[str] = field(default_factory=Counter)
     limits: Counter[str] = field(default_factory=Counter)
 
@@ -35,16 +39,28 @@ class CellTally:
             self.verdicts.setdefault(prop, Counter())[str(one.verdict)] += 1
             if one.promised:
                 self.promised.add(prop)
+            for kind in one.lacks:
+                self.lacks.setdefault((prop, kind), True)
+            for kind, verdict in one.under.items():
+                if verdict is not Verdict.UNKNOWN:
+                    self.lacks[prop, kind] = False
             if one.verdict is Verdict.VIOLATED:
                 (self.broken if one.promised else self.limits)[prop] += 1
 
     def unexercised(self) -> list[str]:
-        """What is promised and was neither seen to hold nor to break in any run."""
-        return sorted(
+        """What is promised and was neither seen to hold nor to break in any run; and under which
+        kinds of fault that was so, where it was not so under all of them."""
+        open_ = {
             prop
             for prop in self.promised
             if not self.verdicts[prop]["HOLDS"] and not self.verdicts[prop]["VIOLATED"]
+        }
+        kinds = (
+            f"{prop} under {kind}"
+            for (prop, kind), never in self.lacks.items()
+            if never and prop in self.promised - open_
         )
+        return sorted((*open_, *kinds))
 
     def exit_code(self) -> int:
         """1 a promise was broken; 4 a run could not be carried out; 3 something is not shown."""

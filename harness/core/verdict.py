@@ -102,10 +102,32 @@ class Finding:
     spans: tuple[tuple[int, int, str, int], ...] = ()
 
 
+CALM = "none"
+"""What the judgement of a run, or of a part of it, without faults is filed under."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Under:
+    """The judgement of one property under one kind of fault.
+
+    reason     why it is UNKNOWN: what of that kind was not exercised; "" where it is not
+    exercised  what was counted of that kind
+    findings   places in the verdict's findings, of those that came about under that kind
+    """
+
+    verdict: Verdict
+    reason: str = ""
+    exercised: Mapping[str, int] = field(default_factory=dict)
+    findings: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PropertyVerdict:
     """The judgement of one property. `exercised` counts what the verdict leans on.
 
+    under maps each kind of fault that was asked for to what can be said under it; CALM is the key
+    of a run without faults and of what was violated before any fault. A key that joins kinds with
+    "+" is a violation amid all of them: which of them it takes is not known.
     notes are facts worth telling that violate nothing: a stale belief that fencing made harmless.
     """
 
@@ -115,6 +137,7 @@ class PropertyVerdict:
     exercised: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     notes: tuple[Finding, ...] = ()
+    under: Mapping[str, Under] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.harness.core.case import Case, Checker, History, Window
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import (
+    CALM,
     ENFORCED_BY_RESOURCE,
     PROPERTIES,
     Finding,
@@ -22,7 +23,9 @@ from holdfast.harness.history.tighten import share
 from holdfast.harness.runs import directory, files
 from holdfast.harness.runs.directory import RunDir
 
-SCHEMA = "holdfast-verdict/1"
+SCHEMA = "holdfast-verdict/2"
+READABLE = ("holdfast-verdict/1", SCHEMA)
+"""Schemas of verdicts.json that are read; the first has no `under` in its rows."""
 Evidence = Callable[[Case], dict[str, object]]
 
 
@@ -48,8 +51,9 @@ def judge_case(
     verdicts = [_one(prop, checkers[prop], case) for prop in case.asked]
     kinds = sorted({window.do for window in case.windows if window.bit})
     rows = [_verdict_row(verdict, case, kinds) for verdict in verdicts]
-    rows, aside, untested = meant(rows, manifest["plan"].get("must", ()))
-    word, exit_code = overall(rows, case.history.problems)
+    must = manifest["plan"].get("must", ())
+    rows, aside, untested = meant(rows, must)
+    word, exit_code = overall(rows, case.history.problems, must)
     if untested and exit_code == 0:
         word, exit_code = str(Verdict.UNKNOWN), 3
     return {
@@ -105,7 +109,7 @@ def case_of(
         error_ns=recording.error_ns,
         starved=recording.starved,
         nodes=recording.nodes,
-        kinds=tuple(dict.fromkeys(fault["do"] for fault in manifest["plan"]["faults"])),
+        kinds=_asked_for(manifest["plan"]),
         options={
             "resource": manifest["plan"]["resource"],
             "workload": manifest["plan"]["workload"],
@@ -113,6 +117,12 @@ def case_of(
             **manifest["options"]["workload"],
         },
     )
+
+
+def _asked_for(plan: Mapping[str, Any]) -> tuple[str, ...]:
+    """The kinds of fault of a plan; a nemesis that drew no fault in the time of the run is one."""
+    drawn = [fault["do"] for fault in plan["faults"]]
+    return tuple(dict.fromkeys((*drawn, *(name for name, _ in plan.get("nemeses", ())))))
 
 
 def _problems(marks: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -183,7 +193,23 @@ def _verdict_row(verdict: PropertyVerdict, case: Case, kinds: Sequence[str]) -> 
         "exercised": dict(verdict.exercised),
         "findings": [_finding_row(finding, case) for finding in verdict.findings],
         "notes": [_finding_row(finding, case) for finding in verdict.notes],
+        "under": {
+            kinds: {
+                "verdict": str(under.verdict),
+                "asked": kinds in case.kinds,
+                "promised": _promised(verdict.property, case, _kinds(kinds)),
+                "reason": under.reason,
+                "exercised": dict(under.exercised),
+                "findings": list(under.findings),
+            }
+            for kinds, under in verdict.under.items()
+        },
     }
+
+
+def _kinds(key: str) -> list[str]:
+    """The kinds of fault that a key of `under` joins."""
+    return [] if key == CALM else key.split("+")
 
 
 def _promised(prop: str, case: Case, kinds: Sequence[str]) -> bool:
@@ -245,12 +271,31 @@ def meant(
     return kept, aside, [prop for prop in unknown if prop in must]
 
 
-def overall(rows: Sequence[Mapping[str, Any]], problems: Sequence[str]) -> tuple[str, int]:
-    """The verdict of the whole run and its exit code: only what is promised counts for it."""
+def overall(
+    rows: Sequence[Mapping[str, Any]], problems: Sequence[str], must: Collection[str] = ()
+) -> tuple[str, int]:
+    """The verdict of the whole run and its exit code: only what is promised counts for it.
+
+    A run passes only if every kind of fault that it asked for was exercised for every property that
+    it was to show (`must`, else all that are promised): see docs/decisions/0012.
+    """
     judged = [row for row in rows if row["promised"]] or rows
     word = worst(Verdict(row["verdict"]) for row in judged)
     if word is Verdict.VIOLATED:
         return str(word), 1 if any(row["promised"] for row in judged) else 0
     if problems or (word is Verdict.UNKNOWN and any(row["promised"] for row in judged)):
         return str(Verdict.UNKNOWN), 3
+    wanted = [row for row in rows if row["promised"] and (not must or row["property"] in must)]
+    if any(not_exercised(row) for row in wanted):
+        return str(Verdict.UNKNOWN), 3
     return str(word), 0
+
+
+def not_exercised(row: Mapping[str, Any]) -> dict[str, str]:
+    """The kinds of fault that were asked for, and under which the property was promised and not
+    exercised, with the reasons; rows of schema 1 have none."""
+    return {
+        kinds: under["reason"]
+        for kinds, under in row.get("under", {}).items()
+        if under["asked"] and under["promised"] and under["verdict"] == Verdict.UNKNOWN
+    }

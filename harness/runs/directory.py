@@ -96,8 +96,9 @@ def create(root: Path, name: str) -> RunDir:
     return RunDir(path)
 
 
-def read_json(path: Path, schema: str) -> dict[str, Any]:
-    """An object with a known `schema`, or a UsageError that says what is wrong with the file."""
+def read_json(path: Path, *schemas: str) -> dict[str, Any]:
+    """An object of a known `schema`, the last of those named is the newest; UsageError says what is
+    wrong with the file."""
     try:
         found = files.decoded(files.read(path.parent, path.name))
     except FileNotFoundError as error:
@@ -105,10 +106,10 @@ def read_json(path: Path, schema: str) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from error
     told = found.get("schema") if isinstance(found, dict) else None
-    if told != schema:
-        name, _, _ = schema.partition("/")
+    if told not in schemas:
+        name, _, _ = schemas[-1].partition("/")
         newer = isinstance(told, str) and told.startswith(f"{name}/")
-        hint = f"; this Holdfast reads {schema}" + (", a newer one wrote it" if newer else "")
+        hint = f"; this Holdfast reads {schemas[-1]}" + (", a newer one wrote it" if newer else "")
         raise UsageError(f"{path}: schema is {told!r}{hint}")
     return dict(found)
 

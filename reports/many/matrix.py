@@ -1,8 +1,9 @@
 """System x property x fault, from results: held, violated or not exercised, and how far it goes.
 
-A run is filed under the kinds of fault that were *seen to bite*: under none, under the one kind, or
-under "several", for a violation amid two kinds says nothing about either alone. A named scenario
-means its kinds to go together, so it has a column of its own.
+A run counts once under each kind of fault that it asked for: held, violated, or not exercised under
+that kind. A violation amid two kinds says nothing about either alone and counts under "several". A
+named scenario means its kinds to go together, so it has a column of its own; so has a result of an
+older Holdfast that was seen to have several kinds at once.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.harness.campaigns.results import CALM, Result, failed, planned, staged
+from holdfast.harness.campaigns.results import CALM, Outcome, Result, failed, planned, staged
 from holdfast.harness.core.statistics import clopper_pearson, none_in
 from holdfast.harness.core.verdict import PROPERTIES, Verdict
 from holdfast.reports.many.claims import claim_of
@@ -44,14 +45,14 @@ class Square:
     several: Counter[str] = field(default_factory=Counter)
     proof: dict[Verdict, list[Result]] = field(default_factory=dict)
 
-    def add(self, result: Result, verdict: Verdict, promised: bool) -> None:
-        """Count one run."""
+    def add(self, result: Result, verdict: Verdict, promised: bool, kinds: str = "") -> None:
+        """Count one run. kinds: those that were at work together, joined by "+"."""
         self.held += verdict is Verdict.HOLDS
         self.violated += verdict is Verdict.VIOLATED
         self.unknown += verdict is Verdict.UNKNOWN
         self.promised += promised and verdict is Verdict.VIOLATED
-        if len(result.bit) > 1:
-            self.several["+".join(result.bit)] += 1
+        if "+" in kinds:
+            self.several[kinds] += 1
         self.proof.setdefault(verdict, []).append(result)
 
     @property
@@ -115,15 +116,14 @@ def matrix(results: Iterable[Result]) -> Matrix:
             left_out += 1
             continue
         runs += 1
-        fault = _column(result)
         scenes |= {staged(result.scenario)} if result.scenario else set()
         for prop, one in result.properties.items():
-            square = squares.setdefault((result.system, prop, fault), Square())
-            # A violation stands; of an incomplete history the rest is not known.
-            verdict = one.verdict
-            if result.problems and verdict is Verdict.HOLDS:
-                verdict = Verdict.UNKNOWN
-            square.add(result, verdict, one.promised)
+            for fault, (verdict, kinds) in _columns(result, one).items():
+                square = squares.setdefault((result.system, prop, fault), Square())
+                # A violation stands; of an incomplete history the rest is not known.
+                if result.problems and verdict is Verdict.HOLDS:
+                    verdict = Verdict.UNKNOWN
+                square.add(result, verdict, one.promised, kinds)
     found = {fault for _, _, fault in squares}
     middle = sorted(found - {*FIRST, SEVERAL}, key=lambda fault: (fault in scenes, fault))
     return Matrix(
@@ -137,11 +137,21 @@ def matrix(results: Iterable[Result]) -> Matrix:
     )
 
 
-def _column(result: Result) -> str:
-    """A scenario of which a kind of fault never bit was not that scenario."""
-    if result.scenario and planned(result.bit) == result.nemesis:
-        return staged(result.scenario)
-    return planned(result.bit) if len(result.bit) < 2 else SEVERAL
+def _columns(result: Result, one: Outcome) -> dict[str, tuple[Verdict, str]]:
+    """Where one property of a run is filed, with the verdict there and the kinds at work.
+
+    A scenario of which a kind of fault never took effect was not that scenario.
+    """
+    bit = planned(result.bit)
+    if result.scenario and bit == result.nemesis:
+        unmet = one.verdict is Verdict.HOLDS and Verdict.UNKNOWN in one.under.values()
+        verdict = Verdict.UNKNOWN if unmet else one.verdict
+        return {staged(result.scenario): (verdict, bit)}
+    if not one.under:
+        return {bit if len(result.bit) < 2 else SEVERAL: (one.verdict, bit)}
+    return {
+        SEVERAL if "+" in kinds else kinds: (verdict, kinds) for kinds, verdict in one.under.items()
+    }
 
 
 def table(found: Matrix) -> dict[str, Any]:

@@ -95,9 +95,9 @@ SIGNS_SAY = (
 def _legend(found: Matrix) -> str:
     left = f"; {count(found.left_out, 'run')} could not be carried out" if found.left_out else ""
     return (
-        f"{count(found.runs, 'run')}{left}. A column is the one kind of fault that was seen to bite"
-        " (several: more than one), or a scenario of which every kind was. Rates are those that so"
-        " many runs leave possible, at 95 %."
+        f"{count(found.runs, 'run')}{left}. Columns: the kind of fault (several: a violation amid"
+        " more than one), or the scenario. A run with several kinds counts under each. Rates:"
+        " bounds of the violation rate, 95 % confidence."
     )
 
 

@@ -15,7 +15,7 @@ from rich.text import Text
 from holdfast.harness.core.verdict import Verdict
 from holdfast.reports.run import story
 from holdfast.reports.text import formatting
-from holdfast.reports.verdict_file import Judged, Judgement, Outcome, read
+from holdfast.reports.verdict_file import Judged, Judgement, Outcome, UnderKind, read
 
 STYLES = {
     Outcome.HOLDS: "bold green",
@@ -56,6 +56,9 @@ def render(verdicts: Mapping[str, Any], *, width: int, colour: bool) -> str:
     if run.verdicts:
         console.print(Text("Properties", style="bold"))
         console.print(_properties(run, wide=console.width >= WIDE))
+    if any(len(one.under) > 1 for one in run.verdicts):
+        console.print(Text("By kind of fault", style="bold"))
+        console.print(_by_kind(run))
     _print_findings(console, run)
     if run.faults:
         console.print(Text("Faults", style="bold"))
@@ -104,9 +107,27 @@ def _properties(run: Judged, *, wide: bool) -> Table:
     return table
 
 
+def _by_kind(run: Judged) -> Table:
+    kinds = list(dict.fromkeys(kind for one in run.verdicts for kind in one.under))
+    table = _table(["property"], *(formatting.plain(kind, 40) for kind in kinds))
+    for one in run.verdicts:
+        cells = [_under(one, one.under[kind]) if kind in one.under else Text("") for kind in kinds]
+        table.add_row(Text(formatting.plain(one.property, 40)), *cells)
+    return table
+
+
+def _under(one: Judgement, at: UnderKind) -> Text:
+    if at.verdict is Verdict.UNKNOWN:
+        return Text("? not exercised", style="magenta")
+    if at.verdict is Verdict.HOLDS:
+        return Text("+ held", style="green")
+    n = formatting.count(len(at.findings), "finding")
+    return Text(f"x {n}", style="bold red") if one.promised else Text(f"! {n}", style="yellow")
+
+
 def _leans(one: Judgement) -> str:
     """The first counts that the verdict leans on; the report has all of them."""
-    counts = [(name, n) for name, n in one.exercised.items() if not name.endswith(" windows")]
+    counts = [(name, n) for name, n in one.exercised.items() if " windows" not in name]
     shown = [f"{formatting.number(n)} {formatting.plain(name, 40)}" for name, n in counts[:COUNTS]]
     return ", ".join(shown)
 

@@ -58,6 +58,11 @@ def claim(run: Judged) -> str:
             first = f"HOLDS what {system} promises; " if kept else ""
             what = _names(_those(run, Verdict.VIOLATED))
             return f"{first}VIOLATED what {system} never promised: {what}."
+        case Outcome.UNKNOWN if partly(run) and not _promised_open(run):
+            lacks = dict.fromkeys(kind for one in partly(run) for kind in one.lacks())
+            what = _names(_those(run, Verdict.HOLDS))
+            kinds = listed(plain(kind, 40) for kind in lacks)
+            return f"{system} kept {what}; not exercised under {kinds}, which the plan asked for."
         case Outcome.UNKNOWN:
             left = _names(_those(run, Verdict.UNKNOWN)) or "anything, for nothing was judged"
             return f"this run of {system} proves nothing about {left}."
@@ -138,8 +143,33 @@ def held(run: Judged) -> list[str]:
     return [f"Judged and held: {_names(kept)}."]
 
 
+def partly(run: Judged) -> list[Judgement]:
+    """What held under some of the kinds of fault that were asked for and not under others."""
+    return [one for one in _those(run, Verdict.HOLDS) if one.lacks()]
+
+
+def _promised_open(run: Judged) -> bool:
+    return any(one.promised for one in _those(run, Verdict.UNKNOWN))
+
+
+def by_kind(run: Judged) -> list[str]:
+    """One sentence per set of kinds of fault under which the same was held and not exercised."""
+    told: dict[tuple[tuple[str, ...], tuple[tuple[str, str], ...]], list[Judgement]] = {}
+    for one in partly(run):
+        lacks = one.lacks()
+        held_under = tuple(kind for kind, at in one.under.items() if at.asked and kind not in lacks)
+        told.setdefault((held_under, tuple(lacks.items())), []).append(one)
+    return [
+        f"Held under {listed(plain(kind, 40) for kind in kept)}, and not exercised under"
+        f" {listed(f'{plain(kind, 40)} ({plain(why, 200)})' for kind, why in lacks)}:"
+        f" {_names(judged)}."
+        for (kept, lacks), judged in told.items()
+    ]
+
+
 def left_open(run: Judged) -> list[str]:
-    """One sentence per reason why the run says nothing about some properties."""
+    """One sentence per reason why the run says nothing about some properties, or about some kinds
+    of fault."""
     by_reason: dict[str, list[Judgement]] = {}
     for one in _those(run, Verdict.UNKNOWN):
         reason = plain(one.reason).rstrip(".") or "no reason was recorded"
@@ -147,7 +177,7 @@ def left_open(run: Judged) -> list[str]:
     return [
         f"Not shown either way: {_names(judged)}, because {reason}."
         for reason, judged in by_reason.items()
-    ]
+    ] + by_kind(run)
 
 
 def _those(run: Judged, verdict: Verdict) -> list[Judgement]:

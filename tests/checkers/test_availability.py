@@ -40,12 +40,16 @@ def test_a_minority_that_lets_them_wait_chose_safety() -> None:
     found = chosen("1a?@1 1a-@9 2a?@3 2a+1@4")
     assert found["choice"] == "safety"
     assert found["reason"] == (
-        "no grant to 1 acquires that reached only a minority, 1 to those that reached a majority"
+        "no new grant to 1 acquires that reached only a minority, 1 to those that reached a"
+        " majority"
     )
 
 
 def test_a_grant_asked_for_before_the_cut_says_nothing_of_the_minority() -> None:
-    assert chosen("1a?@1 1a+1@3 2a?@3 2a-@4")["choice"] == "safety"
+    found = chosen("1a?@1 1a+1@3 2a?@3 2a-@4")
+    assert found["choice"] == "safety"
+    sides = [(one["granted"], one["fresh"]) for one in found["cuts"][0]["sides"]]
+    assert sides == [(0, 0), (1, 0)]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,7 +18,8 @@ CONTENDED = "0a? 0a+1 1a? 0r? 0r+ 1a+2 1r? 1r+"
 
 def missing(told: str | Case, *needs: str) -> list[str]:
     judged = case(told) if isinstance(told, str) else told
-    return list(exercise(judged, needs=needs).missing)
+    met = exercise(judged, needs=needs)
+    return [*met.missing, *(reason for kind in met.kinds.values() for reason in kind.missing)]
 
 
 def test_every_need_says_what_it_demands() -> None:
@@ -54,7 +54,7 @@ def test_a_probe_is_no_contention() -> None:
 
 
 def test_a_lock_without_lease_is_judged_by_certain_holds_and_a_lease_lock_is_not() -> None:
-    late = "0a?@0 0a+1@50 0r?@51 0r~@52"
+    late = "0a?@0 1a?@0 0a+1@50 0r?@51 0r~@52"
     assert missing(late, "judged-holds") == ["no grant has a hold that can be judged: 0 of 1"]
     assert not missing(case(late, promises={"bound": "none"}), "judged-holds")
 
@@ -74,7 +74,7 @@ def test_every_lock_is_to_be_probed() -> None:
 def test_turned_down_releases_losses_and_tokens_are_counted() -> None:
     assert missing(ALONE, "stale-releases") == ["nobody but the holder released or renewed: 0 of 2"]
     assert missing(ALONE, "losses") == ["no holder lost its lock"]
-    assert not missing("0a? 0a+1 0n? 0n!", "stale-releases", "losses", "tokens")
+    assert not missing("0a? 0a+1 0n? 0n!", "stale-releases", "losses")
     assert missing("0a? 0a+", "tokens") == ["no grant carried a token: 0 of 1"]
 
 
@@ -101,7 +101,7 @@ NOT_EXERCISED = {
         "no acquire was in flight during a pause: 0 in 1 windows",
     ),
     "no grant": (
-        (window("pause", "n1", 3, 5),),
+        (window("pause", "n1", 8.5, 19.5),),
         "no grant during a pause, though a majority of the servers was left alone: 0 in 1 windows",
     ),
     "the end": ((window("pause", "n1", 3, 30),), "no grant after the last pause had healed"),
@@ -139,11 +139,33 @@ def test_no_grant_is_asked_for_where_no_quorum_was_left() -> None:
     assert not missing(under(window("pause", "n1+n2", 3, 5, target="majority")), "faults")
 
 
-def test_no_grant_is_asked_for_where_a_hold_cannot_expire() -> None:
-    held = under(window("pause", "c0", 3, 3.5, target="holder"))
-    assert missing(held, "faults")
-    promises = replace(held.promises, bound="connection")
-    assert not missing(replace(held, promises=promises, memo={}), "faults")
+LONG_HOLD = "0a?@0 0a+1@1 1a?@2 0r?@24 0r+@25 1a+2@26 1r?@27 1r+@28"
+
+
+@pytest.mark.parametrize(
+    ("bound", "to_s", "lacking"),
+    [("lease", 20, True), ("lease", 12, False), ("connection", 20, False), ("none", 20, False)],
+)
+def test_no_grant_is_expected_while_the_lock_may_stay_held(
+    bound: str, to_s: float, lacking: bool
+) -> None:
+    """A lease of 10 s ends within 17 s of partition, and need not end within 9 s."""
+    judged = case(
+        LONG_HOLD,
+        windows=(window("partition", "n1", 3, to_s),),
+        kinds=("partition",),
+        options={"resource": "fenced", "servers": "3"},
+        promises={"bound": bound},
+    )
+    assert bool(missing(judged, "faults")) is lacking
+
+
+def test_a_grant_is_expected_in_a_short_fault_while_the_lock_is_free() -> None:
+    text = "0a?@0 0a+1@1 0r?@2 0r+@3 1a?@4 1a+2@9 1r?@9.2 1r+@9.4 0a?@9.1 0a+3@9.6"
+    options = {"resource": "fenced", "servers": "3"}
+    cut = (window("partition", "n1", 4.5, 8),)
+    judged = case(text, windows=cut, kinds=("partition",), options=options)
+    assert any("no grant during a partition" in reason for reason in missing(judged, "faults"))
 
 
 def test_every_planned_kind_is_to_be_met() -> None:
@@ -155,8 +177,9 @@ def finding(kind: str) -> Finding:
     return Finding(kind=kind, sentence="it went wrong", witnesses=(0, 1), lock="db", t_ns=1)
 
 
-ENOUGH = Exercise(counts={"grants": 7}, missing=())
-LACKING = Exercise(counts={}, missing=("no acquire waited: 0 of 2", "no holder lost its lock"))
+ENOUGH = Exercise(counts={"grants": 7}, missing=(), kinds={})
+LACKS = ("no acquire waited: 0 of 2", "no holder lost its lock")
+LACKING = Exercise(counts={}, missing=LACKS, kinds={})
 ROWS_LOST = "writer c0: rows 4 to 9 are missing"
 LATE = "c0 was not idle within 30 s"
 

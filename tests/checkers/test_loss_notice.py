@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
+from holdfast import catalogue
 from holdfast.checkers.properties import loss_notice
+from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case
@@ -40,8 +44,16 @@ def test_a_holder_that_is_never_told_convicts() -> None:
     )
 
 
-def test_a_holder_that_gave_up_by_itself_need_not_be_told() -> None:
-    assert judged(LOST + "0r?@22 0r!").verdict is Verdict.HOLDS
+def test_holders_that_gave_up_by_themselves_show_nothing_of_notices() -> None:
+    twice = LOST + "0r?@22 0r! 1r?@23 1r+ 0a?@24 0a+9@25 1a?@43.9 1a+10@44 0r?@45 0r!"
+    verdict = judged(twice)
+    assert verdict.exercised["holds lost to another"] == 2
+    assert verdict.verdict is Verdict.UNKNOWN
+    assert verdict.reason == "no holder was notified of a loss: 0 of 2 holds lost to another"
+
+
+def test_a_notice_to_one_that_waits_is_no_notice_of_a_loss() -> None:
+    assert judged("0a? 0a+7 1a? 1L 0r? 0r+").reason == "no holder lost its lock"
 
 
 def test_where_nobody_lost_nothing_is_said() -> None:
@@ -89,3 +101,43 @@ def test_without_any_time_to_go_by_nothing_is_said() -> None:
 def test_writes_after_the_notice_are_counted() -> None:
     verdict = judged(LOST + "0w?@21 0w~ 0L@22 0w? 0w~")
     assert verdict.exercised["writes after the notice"] == 1
+
+
+WROTE_ON = LOST + "0L@22 0w?@23 0w~ 0w?@25 0w~"
+
+
+def test_an_owner_that_writes_on_after_its_notice_convicts() -> None:
+    verdict = judged(WROTE_ON)
+    assert verdict.verdict is Verdict.VIOLATED
+    (finding,) = verdict.findings
+    assert (finding.kind, finding.witnesses) == ("write-after-notice", (0, 2, 3, 4))
+    assert finding.sentence == (
+        "c0 was notified at 22.000 s that it had lost 'db', and wrote on: at 23.000 s and again at"
+        " 25.000 s"
+    )
+
+
+def test_one_write_may_have_been_decided_on_before_the_notice() -> None:
+    assert not judged(LOST + "0w?@21 0w~ 0L@22 0w?@23 0w~").findings
+
+
+def test_writes_between_a_false_notice_and_an_ok_renewal_are_not_judged() -> None:
+    assert not judged("0a? 0a+7 0L 0n? 0n+ 0w? 0w~ 0w? 0w~").findings
+
+
+def test_writes_after_the_notice_are_noted_where_owners_ignore_notices() -> None:
+    verdict = judged(WROTE_ON, options={"resource": "fenced", "workload": "critical-section"})
+    assert verdict.verdict is Verdict.HOLDS and not verdict.findings
+    assert [note.kind for note in verdict.notes] == ["write-after-notice"]
+    assert "owners of this workload ignore notices" in verdict.reason
+
+
+def test_workloads_that_ignore_notices_are_those_that_never_ask_between_two_writes() -> None:
+    """manual-recovery asks, and writes once more on purpose."""
+    asks = set()
+    for name in catalogue.WORKLOADS:
+        module = load(f"{catalogue.WORKLOADS[name].entry}:client").__module__
+        source = Path(sys.modules[module].__file__ or "").read_text()
+        if "ctx.lost(" in source:
+            asks.add(name)
+    assert asks - {"manual-recovery"} == set(catalogue.WORKLOADS) - loss_notice.IGNORES_NOTICES

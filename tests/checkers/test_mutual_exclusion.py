@@ -37,7 +37,8 @@ def test_one_owner_after_the_other_holds() -> None:
 
 def test_where_nobody_waited_nothing_is_said() -> None:
     verdict = judged("0a? 0a+7 0r? 0r+ 1a? 1a+8 1r? 1r+")
-    assert (verdict.verdict, verdict.reason) == (Verdict.UNKNOWN, "no acquire waited: 0 of 2")
+    assert verdict.verdict is Verdict.UNKNOWN
+    assert verdict.reason.startswith("no acquire waited: 0 of 2; nobody else asked during a hold")
 
 
 def test_a_grant_amid_a_proved_hold_is_a_double_grant() -> None:
@@ -58,7 +59,7 @@ def test_a_grant_inside_a_promised_lease_is_a_broken_lease() -> None:
     assert finding.kind == "broken-lease"
     assert finding.sentence == (
         "c1 was granted 'db' (token 8) at 6.000 s while c0 (token 7) still held it: c0's lease of"
-        " 10.000 s, renewed at 2.000 s, had at least 6.000 s left"
+        " 10.000 s, renewed at 2.000 s, could not end before 12.000 s"
     )
     assert finding.spans == (
         (SECOND, 8 * SECOND, "c0 (token 7)", 0),

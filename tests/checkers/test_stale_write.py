@@ -91,6 +91,8 @@ def test_missing_rows_do_not_take_a_stale_write_back() -> None:
     assert check(case(told)).verdict is Verdict.UNKNOWN
 
 
-def test_an_unfenced_resource_is_asked_for_no_refusal() -> None:
+def test_an_unfenced_resource_that_no_older_owner_wrote_to_shows_nothing() -> None:
     text = "0a? 0a+1 1a? 0w? 0S+ 0w+ 0r? 0r+ 1a+2 1w? 1S+ 1w+ 1r? 1r+"
-    assert check(case(text, options={"resource": "unfenced"})).verdict is Verdict.HOLDS
+    verdict = check(case(text, options={"resource": "unfenced"}))
+    assert verdict.verdict is Verdict.UNKNOWN
+    assert "no older owner's write came after a newer owner's: 0 of 2" in verdict.reason

@@ -22,6 +22,7 @@ from holdfast.commands import main
 from holdfast.commands.serve_command import command as serve
 from holdfast.harness.campaigns.run_index import Shelf
 from holdfast.harness.history.reader import load
+from holdfast.harness.judging.judge import READABLE
 from holdfast.harness.runs import directory, registry
 from holdfast.harness.runs.directory import RunDir
 from holdfast.serve import live_verdict
@@ -330,7 +331,7 @@ def test_rows_later_than_the_look_are_left_out(runs: Path, monkeypatch: pytest.M
     whole = live_verdict.so_far(broken)
     assert [one["property"] for one in whole["violated"]] == ["token-order"]
     assert whole["ops"] == len(rows)
-    early = directory.read_json(broken.verdicts, "holdfast-verdict/1")["start_ns"]
+    early = directory.read_json(broken.verdicts, *READABLE)["start_ns"]
     moment = whole["violated"][0]["at_ns"] + early - 1_000_000
     monkeypatch.setattr(live_verdict, "now_ns", lambda: moment)
     before = live_verdict.so_far(broken)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 from holdfast.harness.campaigns import baseline as baselines
 from holdfast.harness.campaigns.baseline import Baseline, Known
 from holdfast.harness.campaigns.gate import Rules, Trouble, exit_code, judge, rules
-from holdfast.harness.campaigns.results import Outcome, Result
+from holdfast.harness.campaigns.results import Outcome, Result, read, table
+from holdfast.harness.campaigns.summary import tally
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.verdict import Verdict
 
@@ -187,3 +189,34 @@ def test_a_baseline_without_reason_or_with_unknown_keys_is_refused(tmp_path: Pat
         assert part in text
     with pytest.raises(UsageError, match="--update-baseline"):
         baselines.read(tmp_path / "absent.toml")
+
+
+def under(seed: int, *, pause: str, reset: str) -> Result:
+    """A run that held, and per kind of fault that it asked for whether it did under that."""
+    kinds = {"pause": WORDS[pause], "reset": WORDS[reset]}
+    lacks = {kind: "idle" for kind, verdict in kinds.items() if verdict is Verdict.UNKNOWN}
+    told = Outcome(verdict=Verdict.HOLDS, promised=True, under=kinds, lacks=lacks)
+    return replace(run(seed, "+"), properties={MUTEX: told})
+
+
+def test_a_kind_of_fault_that_no_run_exercised_leaves_the_gate_open() -> None:
+    lacking = [under(seed, pause="+", reset="?") for seed in range(3)]
+    (trouble,) = against(lacking)
+    assert (trouble.code, trouble.kind) == (3, "not-exercised")
+    assert trouble.sentence == "promised, and under reset exercised in none of 3 runs: idle"
+    assert not against([*lacking, under(3, pause="?", reset="+")])
+
+
+def test_a_baseline_of_every_kind_is_not_met_by_some_of_them() -> None:
+    before = baselines.of_results([under(seed, pause="+", reset="+") for seed in range(3)], ())
+    now = [under(seed, pause="+", reset="?") for seed in range(3)]
+    assert outcome(against(now, before)) == (3, ["not-exercised", "lost-exercise"])
+    assert tally(now)[0].unexercised() == ["mutual-exclusion under reset"]
+    assert tally(now)[0].exit_code() == 3
+
+
+def test_results_of_an_older_holdfast_have_no_kinds() -> None:
+    row = table(run(1, "+"))
+    for one in row["properties"].values():
+        del one["under"], one["lacks"]
+    assert read(row, "old").properties[MUTEX].exercised

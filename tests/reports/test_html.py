@@ -234,3 +234,23 @@ def test_the_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         html.write(tmp_path, {"run": "half"}, {}, "")
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_run_shows_what_held_under_which_kind_of_fault() -> None:
+    run = specimens.clean()
+    run["nodes"] = {"1": "c1", "2": "c2", "3": "probe"}
+    run["exit_code"] = 3
+    for row in run["verdicts"]:
+        row["verdict"] = "HOLDS"
+        row["under"] = {
+            "pause": {"verdict": "HOLDS", "asked": True, "promised": True},
+            "reset": {
+                "verdict": "UNKNOWN", "asked": True, "promised": True,
+                "reason": "no reset took effect: 0 of 3",
+            },
+        }  # fmt: skip
+    text = re.sub(r"<[^>]+>|\s+", " ", html.render(run, MANIFEST, PLAN))
+    assert "not exercised under reset, which the plan asked for" in text
+    assert "Held under pause, and not exercised under reset (no reset took effect: 0 of 3)" in text
+    assert "not exercised: no reset took effect: 0 of 3" in " ".join(text.split())
+    assert "2 clients" in " ".join(text.split())

@@ -137,3 +137,25 @@ def test_speed_has_a_row_for_what_was_seen_to_bite_and_none_for_virtual_time() -
 def test_every_system_has_its_row_in_the_table_of_claims(system: str) -> None:
     told = CLAIMS[system]
     assert all(len(part) > 15 for part in (told.claim, told.mechanism, told.caveat))
+
+
+def test_a_run_with_several_kinds_counts_under_each() -> None:
+    under = {
+        "pause": Verdict.HOLDS,
+        "reset": Verdict.UNKNOWN,
+        "kill+partition": Verdict.VIOLATED,
+        "kill": Verdict.UNKNOWN,
+        "partition": Verdict.UNKNOWN,
+    }
+    told = Outcome(verdict=Verdict.VIOLATED, promised=True, under=under)
+    one = replace(run("x", "kill", "partition", "pause"), properties={MUTEX: told})
+    squares = matrix([one]).squares
+    found = {fault: square.state for (_, _, fault), square in squares.items()}
+    assert found == {
+        "pause": "held",
+        "reset": "not exercised",
+        "kill": "not exercised",
+        "partition": "not exercised",
+        "several": "violated",
+    }
+    assert dict(squares["redis", MUTEX, "several"].several) == {"kill+partition": 1}

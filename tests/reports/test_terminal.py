@@ -62,3 +62,13 @@ def test_a_run_without_faults_or_properties_still_says_what_it_is() -> None:
     text = render(run, width=80, colour=False)
     assert "proves nothing about anything" in text
     assert "Properties" not in text
+
+
+def test_what_held_under_which_kind_of_fault_is_a_table() -> None:
+    run = specimens.clean()
+    under = {"pause": {"verdict": "HOLDS"}, "reset": {"verdict": "UNKNOWN"}}
+    for row in run["verdicts"]:
+        row["under"] = under
+    text = render(run, width=120, colour=False)
+    assert "By kind of fault" in text
+    assert "+ held" in text and "? not exercised" in text

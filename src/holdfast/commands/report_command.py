@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from holdfast.engine import runner
-from holdfast.harness.judging.judge import SCHEMA
+from holdfast.harness.judging.judge import READABLE
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
 
@@ -20,7 +20,7 @@ def command(path: Path, html: Path | None) -> int:
     """One offline file. A run that was not judged yet is judged first."""
     run = RunDir(path.resolve())
     if run.has(run.verdicts):
-        verdicts = directory.read_json(run.verdicts, SCHEMA)
+        verdicts = directory.read_json(run.verdicts, *READABLE)
     else:
         verdicts = runner.judge_run(run)
     written = Path(runner.report_run(run, verdicts))

@@ -18,6 +18,7 @@ from holdfast.engine import sweep as sweeping
 from holdfast.engine import sweep_progress
 from holdfast.engine.runner import carry_out
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.judging.judge import not_exercised
 from holdfast.harness.plans.plan import Plan, parse, suggest, to_toml
 from holdfast.planning import prepare
 from holdfast.planning.settings import DEFAULTS
@@ -165,5 +166,12 @@ def _told(name: str, verdicts: Mapping[str, Any]) -> None:
     click.echo(f"scenario {name}: {verdicts['verdict']}, put to the test: {', '.join(tested)}")
     if open_:
         click.echo(f"  not put to the test, though it is for that: {', '.join(open_)}")
+    for kind, why in _kinds_left(verdicts).items():
+        click.echo(f"  not exercised under {kind}, though it is for that: {why}")
     if verdicts["aside"]:
         click.echo(f"  not what it is for, and not tested: {', '.join(verdicts['aside'])}")
+
+
+def _kinds_left(verdicts: Mapping[str, Any]) -> dict[str, str]:
+    lacks = (not_exercised(row) for row in verdicts["verdicts"] if row["verdict"] == "HOLDS")
+    return {kind: why for one in lacks for kind, why in one.items()}

@@ -11,7 +11,7 @@ from holdfast.engine.campaign_runner import JOURNAL
 from holdfast.harness.campaigns import journal, results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.judging.judge import SCHEMA
+from holdfast.harness.judging.judge import READABLE
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
 
@@ -60,7 +60,7 @@ def _at(folder: Path, result: Result) -> Result:
 def _of_run(run: RunDir) -> Result:
     """A run that was not judged yet is judged first."""
     if run.has(run.verdicts):
-        verdicts = directory.read_json(run.verdicts, SCHEMA)
+        verdicts = directory.read_json(run.verdicts, *READABLE)
     else:
         verdicts = runner.judge_run(run)
     result = results.of_verdicts(verdicts, run.read_manifest(), run=str(run.path))

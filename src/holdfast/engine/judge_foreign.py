@@ -14,6 +14,7 @@ from holdfast.checkers.linearizability.user_spec import given
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load, load_file
 from holdfast.harness.core.verdict import Finding, Verdict
+from holdfast.harness.judging.judge import SCHEMA
 from holdfast.harness.plans.plan import suggest
 
 EXIT = {Verdict.HOLDS: 0, Verdict.VIOLATED: 1, Verdict.UNKNOWN: 3}
@@ -63,9 +64,10 @@ def judge_file(path: Path, form: str, model: str | None) -> dict[str, Any]:
         "exercised": judgement.exercised,
         "findings": [_finding_row(finding) for finding in judgement.findings],
         "notes": [_finding_row(note) for note in judgement.notes],
+        "under": {},
     }
     return {
-        "schema": "holdfast-verdict/1",
+        "schema": SCHEMA,
         "run": str(path),
         "model": model,
         "seed": None,

@@ -15,6 +15,7 @@ from holdfast.engine.trials import OutOfTime, Shown, Tries
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.judging.judge import READABLE
 from holdfast.harness.plans.plan import Plan, suggest, to_toml
 from holdfast.harness.plans.shrink import Failing, shrink
 from holdfast.harness.runs.directory import RunDir, read_json
@@ -39,7 +40,7 @@ def known_findings(run: RunDir) -> Sequence[Shown]:
     """What a judged run already shows; () where it was not judged."""
     if not run.has(run.verdicts):
         return ()
-    return trials.of_verdicts(read_json(run.verdicts, "holdfast-verdict/1"))
+    return trials.of_verdicts(read_json(run.verdicts, *READABLE))
 
 
 def first_findings(plan: Plan, out: Path, again: str) -> Sequence[Shown]:

@@ -148,7 +148,13 @@ def _one(plan: Plan, again: str, out: Path) -> tuple[Mapping[str, Any], Case]:
 
 def _untested(verdicts: Mapping[str, Any]) -> tuple[str, ...]:
     rows = [row for row in verdicts["verdicts"] if row["verdict"] == "UNKNOWN"]
-    return (*verdicts["problems"], *(f"{row['property']}: {row['reason']}" for row in rows))
+    kinds = (
+        f"{row['property']} under {kind}: {why}"
+        for row in verdicts["verdicts"]
+        if row["verdict"] == "HOLDS"
+        for kind, why in judge.not_exercised(row).items()
+    )
+    return (*verdicts["problems"], *(f"{row['property']}: {row['reason']}" for row in rows), *kinds)
 
 
 def smallest(done: Sequence[Step]) -> tuple[Step | None, Step | None]:

@@ -24,7 +24,7 @@ from holdfast.harness.campaigns.gate import Trouble
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.judging.judge import SCHEMA
+from holdfast.harness.judging.judge import READABLE
 from holdfast.harness.plans.plan import OWN
 from holdfast.harness.runs import directory
 from holdfast.planning import prepare
@@ -159,7 +159,7 @@ def _text(troubles: Sequence[Trouble], results: Sequence[Result], folder: Path) 
         if result is None:
             continue
         if result.run and trouble.code == gate.FAILED:
-            verdicts = directory.read_json(Path(result.run) / "verdicts.json", SCHEMA)
+            verdicts = directory.read_json(Path(result.run) / "verdicts.json", *READABLE)
             lines += [f"  {sentence}" for sentence in story(verdicts)]
             lines.append(f"  report: {result.run}/report.html")
         lines.append(f"  again: {result.command}")

@@ -1,0 +1,89 @@
+"""One property under each kind of fault: held, violated, or not exercised.
+
+A kind is judged by its own windows: what another kind did not meet takes nothing from it. A finding
+belongs to the kinds that were at work when it came about, and to none of them alone if there were
+several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.checkers.holds.history_index import column
+from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.verdict import CALM, Finding, Under, Verdict
+
+PASSES = frozenset({"pause", "partition", "delay", "reply-loss", "reset", "slow-links", "stall"})
+"""Kinds that leave nothing behind: after the heal, one recovery time and one lease, their effect is
+over. Of any other kind (a restart, a wrong clock, a torn write) the effect may show at any later
+time."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Met:
+    """What the windows of one kind of fault met. missing: why that does not suffice."""
+
+    counts: Mapping[str, int]
+    missing: tuple[str, ...]
+
+
+def under(
+    case: Case, findings: Mapping[int, Finding], met: Mapping[str, Met], lacking: str
+) -> dict[str, Under]:
+    """Per kind of fault that was asked for, and per kind or kinds of a finding, what can be said.
+
+    findings   those that count as violations, by their places in the verdict
+    met        by kind, in the order of the plan
+    lacking    why HOLDS cannot be said of any kind, "" if it can
+    """
+    found: dict[str, list[int]] = {}
+    for place, finding in findings.items():
+        found.setdefault(at_work(case, finding), []).append(place)
+    told = {
+        key: Under(
+            verdict=Verdict.VIOLATED,
+            exercised=met[key].counts if key in met else {},
+            findings=tuple(places),
+        )
+        for key, places in found.items()
+    }
+    kinds: Mapping[str, Met] = met or {CALM: Met(counts={}, missing=())}
+    for kind, windows in kinds.items():
+        if kind in told:
+            continue
+        amid = next((key for key in found if kind in key.split("+")), "")
+        missing = [lacking] if lacking else list(windows.missing)
+        if amid:
+            others = amid.replace("+", " and ")
+            missing = [f"violated amid {others}: which of them it takes is not known"]
+        elif CALM in found:
+            missing = ["violated without any fault"]
+        told[kind] = Under(
+            verdict=Verdict.UNKNOWN if missing else Verdict.HOLDS,
+            reason="; ".join(missing),
+            exercised=windows.counts,
+        )
+    return {key: told[key] for key in (*kinds, *(key for key in told if key not in kinds))}
+
+
+def at_work(case: Case, finding: Finding) -> str:
+    """The kinds of fault that may have had a part in a finding, joined by "+"; CALM for none.
+
+    Where no window is near enough, every kind that began before counts: a violation is filed under
+    CALM only if no fault had begun.
+    """
+    witnesses = np.array(finding.witnesses, np.intp)
+    inv = column(case, "t_inv")[witnesses] if len(witnesses) else np.array([finding.t_ns])
+    from_ns = min(int(inv.min()), finding.t_ns)
+    before = [w for w in case.windows if _acted(w) and w.from_ns <= finding.t_ns]
+    lasts_ns = case.promises.recovery_ns + case.lease_ns
+    near = {w.do for w in before if w.do not in PASSES or w.to_ns + lasts_ns >= from_ns}
+    return "+".join(sorted(near or {window.do for window in before})) or CALM
+
+
+def _acted(window: Window) -> bool:
+    """Whether it took effect, or may have: one that was never seen to heal was never measured."""
+    return window.bit or (bool(window.reason) and window.from_ns < window.to_ns)

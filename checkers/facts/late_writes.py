@@ -1,0 +1,61 @@
+"""Writes that reached the resource after their owner's hold had certainly ended.
+
+The checker of no-expired-write judges them, the coverage of that property and the evidence count
+them: all three look at the same list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from holdfast.checkers.facts import resource_log
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.derive import Attempt
+from holdfast.checkers.holds.history_index import column
+from holdfast.checkers.holds.hold_end import Ended, certain_end, may_have_ended
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op
+
+Late = tuple[resource_log.Request, Attempt, Ended]
+"""A decided write, the attempt that it came from, and the end of that attempt's hold."""
+
+
+def late_writes(case: Case) -> Sequence[Late]:
+    """All of them, accepted and refused, in the order of the resource's log; memoised.
+
+    The columns leave few to be looked at one by one: O(n log n).
+    """
+    if "late_writes" not in case.memo:
+        found, rows = table(case), resource_log.log(case).rows
+        entry = found.of_id(column(case, "attempt")[rows])
+        late = column(case, "t_inv")[rows] > may_have_ended(case)[entry] + case.error_ns
+        late &= (column(case, "f")[rows] == Op.SERVED_WRITE) & (entry >= 0)
+        which = np.flatnonzero(late)
+        attempts = found.pick(entry[which])
+        told: list[Late] = []
+        for request, attempt in zip(resource_log.requests(case, which), attempts, strict=True):
+            end = certain_end(case, attempt)
+            after = end is not None and request.from_ns > end.t_ns + case.error_ns
+            if end is not None and after and not _inside_again(case, attempt, request.from_ns):
+                told.append((request, attempt, end))
+        case.memo["late_writes"] = told
+    known: list[Late] = case.memo["late_writes"]
+    return known
+
+
+def _inside_again(case: Case, a: Attempt, t_ns: int) -> bool:
+    """Whether its owner may have held the lock at t_ns by another attempt, one that re-entered it.
+
+    Bit 0 of column `op` of an acquire asks for that; either of the two may be the one that did.
+    """
+    found = table(case)
+    if "reentrant" not in case.memo:
+        case.memo["reentrant"] = bool((column(case, "op")[found.row] & 1).any())
+    if not case.memo["reentrant"]:
+        return False
+    group = found.beside(a.key)
+    mine = group[(found.process[group] == a.process) & (found.id[group] != a.id)]
+    open_then = (found.inv[mine] <= t_ns) & (t_ns <= found.over[mine] + case.error_ns)
+    return bool(open_then.any())

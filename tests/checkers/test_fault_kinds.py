@@ -1,0 +1,154 @@
+"""One property under several kinds of fault: each is judged by its own windows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.checkers.coverage.fault_kinds import at_work
+from holdfast.checkers.properties.mutual_exclusion import check
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
+from holdfast.harness.judging.judge import not_exercised, overall
+from tests.checkers.faults import window
+from tests.checkers.shorthand import case
+
+HELD = "0a?@0 0a+1@1 1a?@2 0r?@4 0r+@5 1a+2@6 1r?@7 1r+@8 0a?@20 0a+3@21 1a?@21.5 0r?@22 0r+@23"
+HELD += " 1a+4@24 1r?@25 1r+@26"
+BROKEN = HELD + " 0a?@60 0a+5@61 1a?@62 1a+6@63 0n?@64 0n+@65 1n?@64 1n+@65"
+"""Two proved holds at once from 63 s on."""
+PAUSE, KILL = window("pause", "n1", 3, 7), window("kill", "n1", 21.2, 22.5)
+RESET = window("reset", "c0", 3, 7, bit=False)
+
+
+def judged(text: str, *windows: Any, kinds: tuple[str, ...]) -> PropertyVerdict:
+    return check(told(text, *windows, kinds=kinds))
+
+
+def told(text: str, *windows: Any, kinds: tuple[str, ...] = ()) -> Case:
+    options = {"resource": "fenced", "servers": "3"}
+    return case(text, windows=windows, kinds=kinds, options=options)
+
+
+def words(verdict: PropertyVerdict) -> dict[str, str]:
+    return {kind: str(at.verdict) for kind, at in verdict.under.items()}
+
+
+def test_a_run_without_faults_is_judged_without_faults() -> None:
+    assert words(judged(HELD, kinds=())) == {"none": "HOLDS"}
+    assert words(judged("0a? 0a+1", kinds=())) == {"none": "UNKNOWN"}
+
+
+def test_one_kind_without_effect_takes_nothing_from_the_others() -> None:
+    verdict = judged(HELD, PAUSE, KILL, RESET, kinds=("pause", "kill", "reset"))
+    assert verdict.verdict is Verdict.HOLDS
+    assert words(verdict) == {"pause": "HOLDS", "kill": "HOLDS", "reset": "UNKNOWN"}
+    assert verdict.under["reset"].reason == "no reset was seen to bite: 0 of 1"
+    assert verdict.reason == (
+        "no violation found under pause, kill; not exercised under reset (no reset was seen to"
+        " bite: 0 of 1)"
+    )
+
+
+def test_one_window_without_effect_takes_nothing_from_its_kind() -> None:
+    missed = window("pause", "n2", 4, 5, bit=False)
+    verdict = judged(HELD, PAUSE, missed, kinds=("pause",))
+    assert words(verdict) == {"pause": "HOLDS"}
+    assert verdict.under["pause"].exercised["pause windows without effect"] == 1
+
+
+def test_where_no_kind_was_exercised_nothing_is_known() -> None:
+    verdict = judged(HELD, RESET, kinds=("reset", "kill"))
+    assert verdict.verdict is Verdict.UNKNOWN
+    assert words(verdict) == {"reset": "UNKNOWN", "kill": "UNKNOWN"}
+
+
+def test_what_was_not_exercised_at_all_was_not_under_any_kind() -> None:
+    verdict = judged("0a?@0 0a+1@4 0r?@5 0r+@6 0a?@9 0a+2@10", PAUSE, kinds=("pause",))
+    assert words(verdict) == {"pause": "UNKNOWN"}
+    assert "no acquire waited" in verdict.under["pause"].reason
+
+
+def test_a_violation_belongs_to_the_one_kind_at_work() -> None:
+    near = window("partition", "n1", 62.5, 63.5)
+    verdict = judged(BROKEN, PAUSE, near, kinds=("pause", "partition"))
+    assert verdict.verdict is Verdict.VIOLATED
+    assert words(verdict) == {"pause": "HOLDS", "partition": "VIOLATED"}
+    assert verdict.under["partition"].findings == (0,)
+
+
+def test_a_violation_amid_two_kinds_says_nothing_about_either() -> None:
+    cut, delay = window("partition", "n1", 62, 64), window("delay", "n1", 62, 64)
+    verdict = judged(BROKEN, cut, delay, kinds=("partition", "delay"))
+    assert words(verdict) == {
+        "partition": "UNKNOWN",
+        "delay": "UNKNOWN",
+        "delay+partition": "VIOLATED",
+    }
+    assert "which of them it takes is not known" in verdict.under["delay"].reason
+
+
+def test_a_violation_before_any_fault_needs_none() -> None:
+    late = window("pause", "n1", 70, 72)
+    verdict = judged(BROKEN + " 0r?@75 0r+@76", late, kinds=("pause",))
+    assert words(verdict) == {"pause": "UNKNOWN", "none": "VIOLATED"}
+    assert verdict.under["pause"].reason == "violated without any fault"
+
+
+@pytest.mark.parametrize(
+    ("kind", "at_s", "expected"),
+    [
+        ("pause", 12.0, "pause"),
+        ("pause", 30.0, "pause"),
+        ("kill", 60.0, "kill"),
+        ("pause", 2.0, "none"),
+    ],
+)
+def test_what_a_fault_may_have_left_behind_counts(kind: str, at_s: float, expected: str) -> None:
+    """Recovery 5 s and lease 10 s after the heal; of a restart without end, and of the only fault
+    before it as well."""
+    finding = Finding(
+        kind="double-grant", sentence="", witnesses=(), lock="db", t_ns=round(at_s * SECOND)
+    )
+    assert at_work(told(HELD, window(kind, "n1", 3, 7)), finding) == expected
+
+
+def row(verdict: str, *, promised: bool = True, **under: str) -> dict[str, Any]:
+    """A row of verdicts.json; of `under` a verdict per kind, in capitals as the plan asked for."""
+    kinds = {
+        kind: {"verdict": at, "asked": True, "promised": True, "reason": "idle"}
+        for kind, at in under.items()
+    }
+    return {"property": "ownership", "verdict": verdict, "promised": promised, "under": kinds}
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([row("HOLDS", pause="HOLDS", kill="HOLDS")], ("HOLDS", 0)),
+        ([row("HOLDS", pause="HOLDS", kill="UNKNOWN")], ("UNKNOWN", 3)),
+        ([row("HOLDS"), row("UNKNOWN", promised=False, pause="UNKNOWN")], ("HOLDS", 0)),
+        ([row("VIOLATED", pause="VIOLATED", kill="UNKNOWN")], ("VIOLATED", 1)),
+        ([row("VIOLATED", promised=False), row("HOLDS", kill="UNKNOWN")], ("UNKNOWN", 3)),
+        ([{"property": "ownership", "verdict": "HOLDS", "promised": True}], ("HOLDS", 0)),
+    ],
+)
+def test_a_run_passes_only_if_every_kind_that_was_asked_for_was_exercised(
+    rows: list[dict[str, Any]], expected: tuple[str, int]
+) -> None:
+    assert overall(rows, ()) == expected
+
+
+def test_what_a_run_is_not_for_need_not_be_exercised_under_every_kind() -> None:
+    rows = [row("HOLDS", pause="HOLDS", kill="UNKNOWN")]
+    assert overall(rows, (), ("mutual-exclusion",)) == ("HOLDS", 0)
+    assert overall(rows, (), ("ownership",)) == ("UNKNOWN", 3)
+
+
+def test_a_kind_under_which_nothing_is_promised_need_not_be_exercised() -> None:
+    one = row("HOLDS", pause="HOLDS", clock="UNKNOWN")
+    one["under"]["clock"]["promised"] = False
+    assert not not_exercised(one)
+    assert overall([one], ()) == ("HOLDS", 0)
