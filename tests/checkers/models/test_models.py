@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 
 import pytest
 
@@ -70,6 +71,43 @@ def test_an_unanswered_release_may_have_freed_the_lock() -> None:
     ops = drawn("1 acquire |[-]", "1 release |   [---?", "2 acquire |          [-]")
     assert locks.owner_mutex(ops).verdict is HOLDS
     assert locks.mutex(ops).verdict is HOLDS
+
+
+LOCKS = {
+    "mutex": locks.mutex,
+    "owner-mutex": locks.owner_mutex,
+    "fenced": locks.fenced,
+    "lease-mutex": locks.lease_mutex,
+    "reentrant": reentrant.reentrant,
+    "semaphore:1": semaphore.semaphore("1"),
+    "rw": read_write.read_write,
+}
+RENEWED = ("1 acquire:1 |[-]", "1 renew |   [-]", "1 release |      [-]")
+RENEWED_LATER = ("2 acquire:2 |         [-]", "2 renew |            [-]")
+RENEWED_LATER += ("2 release |               [-]",)
+
+
+@pytest.mark.parametrize("name", LOCKS)
+@pytest.mark.parametrize("named", [False, True], ids=["processes", "attempts"])
+@pytest.mark.parametrize("searched", [False, True], ids=["exact", "by search"])
+def test_no_model_of_a_lock_judges_a_renewal(name: str, named: bool, searched: bool) -> None:
+    """A second process that goes on after an unknown outcome leaves `searched` to the search."""
+    ops = drawn(*RENEWED, *RENEWED_LATER)
+    if searched:
+        more = ("3 acquire |                  [---?", "3 acquire:3 |                      [-]")
+        ops = drawn(*RENEWED, *RENEWED_LATER, *more)
+    if named:
+        ops = [replace(op, attempt=op.process + 10 * (op.line == 8)) for op in ops]
+    judged = LOCKS[name](ops)
+    assert judged.verdict is HOLDS, judged.reason
+
+
+@pytest.mark.parametrize("name", ["mutex", "fenced"])
+def test_a_renewal_that_begins_before_its_grant_is_known_is_no_hold_of_its_own(name: str) -> None:
+    """As exported runs have it: every row carries an attempt, and calls may overlap."""
+    ops = drawn("1 acquire:1 |[---]", "2 renew | [-]", "3 release |  [---]")
+    ops = [replace(op, attempt=7) for op in ops]
+    assert LOCKS[name](ops).verdict is HOLDS
 
 
 def test_a_release_by_another_frees_a_mutex_without_owners_only() -> None:
