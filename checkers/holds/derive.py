@@ -181,7 +181,7 @@ def _proofs(log: Log, row: int) -> list[int]:
     A release that is answered ok once proves no more than that it owned at some time; where the
     grant itself is unknown even that is much.
     """
-    attempt, promises = log.attempt[row], log.promises
+    attempt, promises = log.attempt[row], log.promises_of(row)
     ended = promises.release_proves
     if log.status[row] in UNKNOWN:
         ended = ended or promises.release_once
@@ -198,7 +198,7 @@ def _end_of_claim(log: Log, row: int) -> _End:
     releases = log.releases.get(attempt, ())
     if releases:
         owned = [r for r in releases if log.status[r] is Status.OK]
-        once = log.promises.release_once and not log.revivable(attempt)
+        once = log.promises_of(row).release_once and not log.revivable(attempt)
         first = owned[0] if owned and once else releases[0]
         ends.append(_End(log.inv[first], first, "release"))
     for renewal in log.renewals.get(attempt, ()):
@@ -277,7 +277,7 @@ def _contract(log: Log, row: int, renewals: Sequence[Renewal], end_ns: int) -> t
     """
     if log.promises.bound == "lease":
         sent = [renewal for renewal in renewals if renewal.inv_ns <= end_ns]
-        return contract_end(log.inv[row], log.res[row], sent, log.promises)
+        return contract_end(log.inv[row], log.res[row], sent, log.promises_of(row))
     if log.promises.bound == "session":
         beat = _last_beat(log, row, end_ns)
         if beat != -1:
@@ -326,7 +326,7 @@ def _renewals(log: Log, row: int) -> list[Renewal]:
 
 def _possible(log: Log, row: int, renewals: Sequence[Renewal], fate: _Fate) -> Span | None:
     """From its asking until the service has surely let go of it."""
-    status, promises = log.status[row], log.promises
+    status, promises = log.status[row], log.promises_of(row)
     if status in (Status.FAIL, Status.NOT_OWNER):
         return None
     attempt, ended = log.attempt[row], [INF]

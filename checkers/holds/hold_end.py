@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast.checkers.holds.assumptions import ENDING, stands_for
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt, conflict
 from holdfast.checkers.holds.history_index import Ints, column, rows_of
@@ -91,7 +92,7 @@ def _last_ok_renewal(case: Case, a: Attempt) -> int:
 
 def _lease_ran_by_itself(case: Case, a: Attempt) -> bool:
     """Whether no fault met the servers during the lease: a new leader may count it anew."""
-    if a.possible is None:
+    if a.possible is None or not stands_for(case, a.key, ENDING):
         return False
     begun_ns, over_ns = a.possible
     clients = set(case.nodes.values()) | {"resource"}

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast.checkers.holds.assumptions import LASTING, first_come, ordered, stands_for
 from holdfast.checkers.holds.attempt_table import table
-from holdfast.checkers.holds.derive import INF, Attempt, by_lock, conflict, ordered_tokens
+from holdfast.checkers.holds.derive import INF, Attempt, by_lock, conflict
 from holdfast.checkers.holds.history_index import column
-from holdfast.checkers.holds.overlaps import inversions, proof_reach, reach, slack
+from holdfast.checkers.holds.overlaps import proof_reach, reach, slack
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import CHANGED, NO_TOKEN, Mode, Op, Status
 
@@ -31,6 +32,8 @@ class LockStory:
     ) -> Attempt | None:
         """Who certainly held over all of a span; only such as conflict with `beside`."""
         far = reach(self.case)
+        if self.attempts and not stands_for(self.case, self.attempts[0].key, LASTING):
+            far = proof_reach
         for a in self.attempts:
             over = a.known_ns + self.slack_ns < from_ns and far(a) > to_ns + self.slack_ns
             if over and (beside is None or conflict(a, beside)):
@@ -99,7 +102,7 @@ class LockStory:
     def ahead_at_most(self, a: Attempt, from_ns: int, to_ns: int) -> int:
         """How many others can have waited before an attempt at some instant of a span."""
         until_ns = to_ns + self.slack_ns
-        if a.waitings and self.case.promises.order == "fifo":
+        if a.waitings and first_come(self.case, a.key):
             queued_ns = int(self.case.history.rows["t_inv"][a.waitings[0]])
             until_ns = min(until_ns, queued_ns + self.slack_ns)
         return sum(
@@ -112,9 +115,8 @@ class LockStory:
 
 def story(case: Case, key: int) -> LockStory:
     """The facts about one lock."""
-    ordered = ordered_tokens(case) and not inversions(case).get(key)
     found = by_lock(case).get(key, ())
-    return LockStory(case=case, attempts=found, ordered=ordered, slack_ns=slack(case))
+    return LockStory(case=case, attempts=found, ordered=ordered(case, key), slack_ns=slack(case))
 
 
 def renewals(case: Case, a: Attempt, from_ns: int, to_ns: int) -> tuple[int, int]:

@@ -24,9 +24,10 @@ from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts.overtakes import first_told
 from holdfast.checkers.facts.stalls import longest_ns
 from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, span
-from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.assumptions import LASTING, stands_for
+from holdfast.checkers.holds.attempt_table import Bools, table
 from holdfast.checkers.holds.derive import Attempt, Span, conflict
-from holdfast.checkers.holds.overlaps import reach, reaches, slack
+from holdfast.checkers.holds.overlaps import proof_reaches, reach, reaches, slack
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Mode
@@ -57,7 +58,8 @@ def check(case: Case) -> PropertyVerdict:
 
 def _edges(case: Case) -> Mapping[int, Sequence[Edge]]:
     """By waiting process, the waits that lasted too long for a circle."""
-    every, far, slack_ns = table(case), reaches(case), slack(case)
+    every, slack_ns = table(case), slack(case)
+    far = np.where(_lasting(case), reaches(case), proof_reaches(case))
     calm_ns = case.promises.recovery_ns + longest_ns(case)
     faults = [(window.from_ns, window.to_ns + calm_ns) for window in case.windows]
     since, until = first_told(case), np.minimum(every.ret, case.end_ns)
@@ -75,6 +77,12 @@ def _edges(case: Case) -> Mapping[int, Sequence[Edge]]:
                 for calm in _without(faults, whole):
                     found[a.process].append(Edge(waiter=a, holder=b, during=calm))
     return found
+
+
+def _lasting(case: Case) -> Bools:
+    """Which attempts are for locks whose leases last as was promised."""
+    keys = [key for key in np.unique(table(case).key).tolist() if stands_for(case, key, LASTING)]
+    return np.asarray(np.isin(table(case).key, keys))
 
 
 def _without(faults: Sequence[Span], whole: Span) -> Iterator[Span]:

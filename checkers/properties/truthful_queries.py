@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts.wording import lock_name, name, seconds
+from holdfast.checkers.holds.assumptions import first_come
 from holdfast.checkers.holds.derive import Attempt, by_id, by_lock
 from holdfast.checkers.holds.hierarchy import paths
 from holdfast.checkers.holds.overlaps import slack
@@ -204,10 +205,10 @@ def _wrong_check(case: Case, a: Attempt, row: int) -> str | None:
 
 def _growing(case: Case) -> Iterator[Finding]:
     """Places that got worse, where nobody who comes later goes first."""
-    if case.promises.order != "fifo":
-        return
     last: dict[int, Query] = {}
     for query in _queries(case, Op.PLACE):
+        if not first_come(case, query.key):
+            continue
         before = last.get(query.attempt)
         if query.res >= 0 and query.attempt:
             if before and before.ret_ns < query.inv_ns and query.res > before.res:

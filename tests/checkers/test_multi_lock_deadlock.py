@@ -11,7 +11,7 @@ from tests.checkers.faults import window
 from tests.checkers.shorthand import case, history, on
 
 HELD = "0a?:x/60 0a+1:x/60 1a?:y/60 1a+2:y/60 "
-CIRCLE = HELD + "0a?:y 0Q:y 1a?:x 1Q:x 1a-:x@20 0a+3:y@21"
+CIRCLE = HELD + "0a?:y 0Q:y 1a?:x 1Q:x 1a-:x@20 1.1r?:y@20.2 1.1r+:y@20.4 0a+3:y@21"
 
 
 def kinds(text: str, **changes: Any) -> list[str]:
@@ -36,12 +36,14 @@ def test_who_waits_without_being_waited_for_is_in_no_circle() -> None:
 
 def test_a_lock_whose_lease_is_over_keeps_nobody_waiting() -> None:
     short = CIRCLE.replace("1a?:y/60 1a+2:y/60", "1a?:y/3 1a+2:y/3")
+    short = short.replace("1.1r?:y@20.2 1.1r+:y@20.4 ", "")
     assert kinds(short) == []
 
 
 def test_three_may_wait_in_a_circle() -> None:
     held = "0a?:x/60 0a+1:x/60 1a?:y/60 1a+2:y/60 2a?:z/60 2a+3:z/60 "
-    waits = "0a?:y 0Q:y 1a?:z 1Q:z 2a?:x 2Q:x 2a-:x@30 1a+4:z@31 0a+5:y@32"
+    waits = "0a?:y 0Q:y 1a?:z 1Q:z 2a?:x 2Q:x 2a-:x@30 2.1r?:z@30.1 2.1r+:z@30.2"
+    waits += " 1a+4:z@31 1.1r?:y@31.1 1.1r+:y@31.2 0a+5:y@32"
     assert kinds(held + waits) == ["multi-lock-deadlock"]
 
 
