@@ -138,5 +138,6 @@ def _first_entries(case: Case, known: Indices) -> Indices:
     for n in np.flatnonzero(times[owner] > 1).tolist():
         out_ns = inside.get(int(owner[n]), -1)
         first[n] = out_ns < every.inv[asked[n]]
-        inside[int(owner[n])] = max(out_ns, int(every.end[asked[n]]))
+        # A release of unknown outcome may not have let it out.
+        inside[int(owner[n])] = max(out_ns, int(every.over[asked[n]]))
     return asked[first]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from holdfast.checkers.holds.history_index import UNKNOWN, Ints, column, rows_of
-from holdfast.checkers.holds.leases import INF, Renewal, contract_end, longest
+from holdfast.checkers.holds.leases import INF, longest
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Promises
@@ -225,6 +225,7 @@ def _first_come(case: Case) -> Iterator[tuple[int, Contradiction]]:
 def _lasting(case: Case) -> Iterator[tuple[int, Contradiction]]:
     """Leases and sessions inside which the service granted anew, or said that nobody holds."""
     from holdfast.checkers.holds.attempt_table import table
+    from holdfast.checkers.holds.derive import leased_until
     from holdfast.checkers.holds.overlaps import overlaps, slack
 
     if case.promises.bound in ("none", "connection"):
@@ -252,24 +253,10 @@ def _lasting(case: Case) -> Iterator[tuple[int, Contradiction]]:
         lost = a.end_row != row and a.end_why != "release" and a.end_ns < ret_ns
         if a.status is not Status.OK or not own or lost or a.key in forced:
             continue
-        sent = [_renewal(case, r) for r in a.renewals if r != row]
-        sent = [renewal for renewal in sent if renewal.inv_ns <= ret_ns]
-        until_ns, _ = contract_end(a.inv_ns, a.ttl_ns, sent, believed(case, a.key))
+        until_ns, _ = leased_until(case, a, without=row)
         if until_ns > ret_ns + slack(case):
             why = "the service called a lease over before its time"
             yield a.key, Contradiction(rows=(a.row, row), why=why)
-
-
-def _renewal(case: Case, row: int) -> Renewal:
-    one = case.history.rows[row]
-    status = Status(int(one["status"]))
-    return Renewal(
-        row=row,
-        inv_ns=int(one["t_inv"]),
-        ret_ns=int(one["t_ret"]) or INF,
-        status=status,
-        ttl_ns=int(one["res"] if status is Status.OK else one["arg"]),
-    )
 
 
 def _ending(case: Case) -> Iterator[tuple[int, Contradiction]]:

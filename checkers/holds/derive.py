@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from holdfast.checkers.holds.assumptions import believed
 from holdfast.checkers.holds.hierarchy import on_line, paths
 from holdfast.checkers.holds.history_index import UNKNOWN, Log
 from holdfast.checkers.holds.leases import INF as INF
@@ -284,6 +285,30 @@ def _contract(log: Log, row: int, renewals: Sequence[Renewal], end_ns: int) -> t
             until_ns = log.inv[beat] + shortest(log.res[beat], log.promises)
             return until_ns - log.promises.slip_ns, beat
     return -1, -1
+
+
+def leased_until(case: Case, a: Attempt, without: int = -1) -> tuple[int, int]:
+    """Until when the service was bound by an attempt's leases, whenever its claim ended, and the
+    row that this counts from. without: a renewal that is left out.
+
+    A renewal of unknown outcome counts whenever it was sent: it may have asked for less.
+    """
+    rows, sent = case.history.rows, []
+    for row in a.renewals:
+        one = rows[row]
+        status = Status(int(one["status"]))
+        if row == without or (status not in UNKNOWN and one["t_inv"] > a.end_ns):
+            continue
+        sent.append(
+            Renewal(
+                row=row,
+                inv_ns=int(one["t_inv"]),
+                ret_ns=int(one["t_ret"]) or INF,
+                status=status,
+                ttl_ns=int(one["res"] if status is Status.OK else one["arg"]),
+            )
+        )
+    return contract_end(a.inv_ns, a.ttl_ns, sent, believed(case, a.key))
 
 
 def _last_beat(log: Log, row: int, end_ns: int) -> int:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast.checkers.facts.stalls import SLACK_NS
 from holdfast.checkers.holds.assumptions import ENDING, stands_for
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt, conflict
 from holdfast.checkers.holds.history_index import Ints, column, rows_of
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,15 +72,46 @@ def _ends(case: Case, a: Attempt) -> Iterator[Ended]:
         elif status == Status.OK and row in a.releases:
             yield Ended(t_ns=t_ns, row=row, why="had been released")
     if a.end_why == "lost":
-        yield Ended(t_ns=a.end_ns, row=a.end_row, why="was lost, as the client had been told")
-    if a.end_why == "force-unlock" and rows["status"][a.end_row] == Status.OK:
+        # A notice has one moment, somewhere between its two stamps.
         t_ns = int(rows["t_ret"][a.end_row])
-        yield Ended(t_ns=t_ns, row=a.end_row, why="had been ended by an operator")
+        yield Ended(t_ns=t_ns, row=a.end_row, why="was lost, as the client had been told")
+    for row in _unlocked(case).get(a.key, ()):
+        if _surely_ended(case, a, row):
+            t_ns = int(rows["t_ret"][row])
+            yield Ended(t_ns=t_ns, row=row, why="had been ended by an operator")
+            break
     if a.possible is not None and a.possible[1] < INF and _lease_ran_by_itself(case, a):
-        yield Ended(t_ns=a.possible[1], row=a.row, why="had run out with its lease")
+        # A service may notice late that a lease is over: `no-false-rejection` grants as much.
+        t_ns = a.possible[1] + SLACK_NS
+        yield Ended(t_ns=t_ns, row=a.row, why="had run out with its lease")
     successor = _successor(case, a)
     if successor is not None:
         yield Ended(t_ns=successor.ret_ns, row=successor.row, why="had passed on to the next owner")
+
+
+def _unlocked(case: Case) -> dict[int, list[int]]:
+    """Per lock the unlocks by operators that were answered ok, the soonest first; memoised."""
+    if "unlocked" not in case.memo:
+        found: dict[int, list[int]] = {}
+        done = rows_of(case, Op.FORCE_UNLOCK)
+        done = done[column(case, "status")[done] == Status.OK]
+        done = done[np.argsort(column(case, "t_ret")[done], kind="stable")]
+        for row in done.tolist():
+            found.setdefault(int(column(case, "key")[row]), []).append(row)
+        case.memo["unlocked"] = found
+    known: dict[int, list[int]] = case.memo["unlocked"]
+    return known
+
+
+def _surely_ended(case: Case, a: Attempt, row: int) -> bool:
+    """Whether an operator's unlock left nothing of a hold: it named its token, or whoever held at
+    some moment after the grant. One that was under way with the grant may have come before it."""
+    if a.status is not Status.OK:
+        return False
+    token = int(column(case, "token")[row])
+    if token != NO_TOKEN:
+        return token == a.token
+    return int(column(case, "t_inv")[row]) > a.ret_ns + case.error_ns
 
 
 def _last_ok_renewal(case: Case, a: Attempt) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,17 +40,26 @@ class LockStory:
                 return a
         return None
 
-    def newer_before(self, token: int, by_ns: int) -> Attempt | None:
+    def newer_before(self, token: int, by_ns: int, named: Sequence[Attempt] = ()) -> Attempt | None:
         """A conflicting grant with a larger token that was known before a moment.
 
-        Permits are all in force together, however large their tokens are.
+        named   the attempts that have the token. Readers and permits are in force together,
+                however large their tokens are; nobody holds beside an exclusive one.
         """
         if not self.ordered:
             return None
         for a in self.attempts:
-            if a.token > token and a.known_ns + self.slack_ns < by_ns and a.mode != Mode.PERMITS:
+            alone = a.mode == Mode.EXCLUSIVE or any(conflict(a, b) for b in named)
+            if a.token > token and a.known_ns + self.slack_ns < by_ns and alone:
                 return a
         return None
+
+    def granted_after(self, a: Attempt, holder: Attempt) -> bool:
+        """Whether an attempt was surely granted after another: by its token, or because it was
+        proved to hold, without a break since its grant, when the other's hold had begun."""
+        if self.ordered and NO_TOKEN < holder.token < a.token:
+            return True
+        return proof_reach(a) > max(a.known_ns, holder.known_ns) + self.slack_ns
 
     def older_beyond(self, named: Attempt, to_ns: int) -> Attempt | None:
         """A conflicting grant with a smaller token that was proved to hold beyond a moment."""

@@ -5,8 +5,9 @@ Claims
     certain, and before any newer owner had been admitted. Comparing tokens cannot stop that: there
     is nothing yet to compare with.
 Assumes
-    A release answered ok, an answer "not the owner", a loss notice, an operator's force-unlock, a
-    lease run out on an undisturbed service, or the next owner's grant ends a hold.
+    A release answered ok, an answer "not the owner", a loss notice, an operator's force-unlock of
+    that hold, a lease that ran out on an undisturbed service 3 s before, or the next owner's grant
+    ends a hold.
 Blind to
     Leases that a fault on a server may have made longer; ends that only the service knows of.
     A write that a newer owner's request had preceded is a stale write, another property.

@@ -109,10 +109,10 @@ def _about_holder(case: Case, query: Query, story: LockStory) -> Wrong | None:
         if holder is None:
             return None
         return f"{name(case, holder.process)} held it all the while", (holder.row,)
-    newer = story.newer_before(query.token, query.inv_ns)
+    named = [a for a in story.attempts if a.token == query.token]
+    newer = story.newer_before(query.token, query.inv_ns, named)
     if newer is not None:
         return f"token {newer.token} had been granted before", (newer.row,)
-    named = [a for a in story.attempts if a.token == query.token]
     older = story.older_beyond(named[0], query.ret_ns) if named else None
     if older is not None:
         return f"{name(case, older.process)} still held it, with token {older.token}", (older.row,)
@@ -157,6 +157,8 @@ def _about_place(case: Case, query: Query, story: LockStory) -> Wrong | None:
     if query.res < 0:
         holder = story.holder_over(query.inv_ns, query.ret_ns, beside=a)
         if holder is None or not story.waited_since(a, query.inv_ns) or a.status != Status.OK:
+            return None
+        if a.ret_ns <= query.ret_ns + story.slack_ns or not story.granted_after(a, holder):
             return None
         why = f"it had been told to wait, {name(case, holder.process)} held all the while"
         return why, (a.row, a.waitings[0], holder.row)
