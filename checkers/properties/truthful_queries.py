@@ -173,8 +173,9 @@ def _about_place(case: Case, query: Query, story: LockStory) -> Wrong | None:
 
 def _checks(case: Case) -> Iterator[Finding]:
     """Holds that were said to be in force after their end, or not to be while they were proved."""
-    known = by_id(case)
-    for row in case.history.of(Op.CHECK).tolist():
+    asked = case.history.of(Op.CHECK).tolist()
+    known = by_id(case) if asked else {}
+    for row in asked:
         a = known.get(int(case.history.rows["attempt"][row]))
         wrong = None if a is None else _wrong_check(case, a, row)
         if a is not None and wrong is not None:
