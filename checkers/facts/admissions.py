@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.checkers.facts import resource_log
+from holdfast.checkers.holds.assumptions import ordered
 from holdfast.checkers.holds.attempt_table import Bools, table
-from holdfast.checkers.holds.derive import Attempt, conflict, ordered_tokens
+from holdfast.checkers.holds.derive import Attempt, conflict
 from holdfast.checkers.holds.history_index import Indices, Ints, column
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
@@ -27,7 +28,7 @@ def newer(case: Case, b: Attempt, a: Attempt) -> bool:
         return True
     if a.inv_ns >= b.ret_ns + case.error_ns:
         return False
-    return ordered_tokens(case) and a.token != NO_TOKEN and b.token > a.token
+    return ordered(case, a.key) and a.token != NO_TOKEN and b.token > a.token
 
 
 class Admitted:
@@ -111,7 +112,7 @@ def accepted(case: Case) -> Accepted:
 def _overtaken(case: Case, entry: Ints, key: Ints) -> Bools:
     """Whether any attempt admitted before, of the same key, was asked for after this one's grant,
     or has a larger token."""
-    found, ordered = table(case), ordered_tokens(case)
+    found = table(case)
     late = np.zeros(len(entry), bool)
     for one in np.unique(key).tolist():
         places = np.flatnonzero(key == one)
@@ -120,7 +121,7 @@ def _overtaken(case: Case, entry: Ints, key: Ints) -> Bools:
         token = np.where(found.ok, found.token, NO_TOKEN)[mine]
         latest, largest = np.maximum.accumulate(inv)[:-1], np.maximum.accumulate(token)[:-1]
         after = latest >= found.ret[mine][1:] + case.error_ns
-        if ordered:
+        if ordered(case, one):
             after |= largest > token[1:]
         late[places[1:]] = after
     return late

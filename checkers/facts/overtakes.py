@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from holdfast.checkers.facts.wording import lock_name, name, seconds
+from holdfast.checkers.holds.assumptions import ordered
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt, ordered_tokens
 from holdfast.checkers.holds.history_index import Indices, Ints, column, rows_of
-from holdfast.checkers.holds.overlaps import granted, inversions, slack
+from holdfast.checkers.holds.overlaps import granted, slack
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op
 
@@ -82,9 +83,8 @@ def _together(found: Iterable[Passed]) -> tuple[Passed, ...]:
 def _of_locks(case: Case) -> Iterator[tuple[Indices, list[Passed]]]:
     """Per lock whose tokens do not contradict its grants: (judged waits, overtaken ones)."""
     every, since = table(case), first_told(case)
-    wrong = inversions(case)
     for key, entries in granted(case).items():
-        if wrong.get(key):
+        if not ordered(case, key):
             continue
         known = entries[every.ok[entries] & (every.token[entries] != NO_TOKEN)]
         waited = known[since[known] < INF]
@@ -138,5 +138,6 @@ def _first_entries(case: Case, known: Indices) -> Indices:
     for n in np.flatnonzero(times[owner] > 1).tolist():
         out_ns = inside.get(int(owner[n]), -1)
         first[n] = out_ns < every.inv[asked[n]]
-        inside[int(owner[n])] = max(out_ns, int(every.end[asked[n]]))
+        # A release of unknown outcome may not have let it out.
+        inside[int(owner[n])] = max(out_ns, int(every.over[asked[n]]))
     return asked[first]

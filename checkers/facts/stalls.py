@@ -16,12 +16,11 @@ from holdfast.checkers.facts.fault_windows import stops_a_minority
 from holdfast.checkers.holds.attempt_table import ENDS, Bools, Table, table
 from holdfast.checkers.holds.derive import INF, Attempt, Span
 from holdfast.checkers.holds.history_index import Indices, Ints
+from holdfast.checkers.holds.leases import EXPIRY_SLACK_NS
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Status
 
-SLACK_NS = 3 * SECOND
-"""A free lock may take so long to be noticed: polls, back-off, a busy host."""
 GAP_NS = SECOND
 """Requests that follow one another so closely ask for the lock all the time."""
 
@@ -120,7 +119,11 @@ def _of_lock(
             first_ns, last_ns = run[0][0], max(e for _, e, _ in run)
             burning = int(np.searchsorted(unknown, last_ns))
             delay_ns = case.promises.delay_ns
-            excused_ns = SLACK_NS + delay_ns + burning * (SLACK_NS + delay_ns + longest_ns(case))
+            excused_ns = (
+                EXPIRY_SLACK_NS
+                + delay_ns
+                + burning * (EXPIRY_SLACK_NS + delay_ns + longest_ns(case))
+            )
             if last_ns - first_ns < excused_ns:
                 continue
             before = entries[found.ok[entries] & (found.ret[entries] <= first_ns)]
@@ -180,7 +183,8 @@ def _free(case: Case, entries: Indices, faults: Sequence[Span], dead_let_go: boo
     reached = np.maximum.accumulate(np.concatenate(([case.start_ns], over[order] + case.error_ns)))
     ends = np.append(begun[order] - case.error_ns, case.end_ns)
     return [
-        (int(reached[n]), int(ends[n])) for n in np.flatnonzero(ends - reached >= SLACK_NS).tolist()
+        (int(reached[n]), int(ends[n]))
+        for n in np.flatnonzero(ends - reached >= EXPIRY_SLACK_NS).tolist()
     ]
 
 

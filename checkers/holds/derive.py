@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from holdfast.checkers.holds.assumptions import believed
 from holdfast.checkers.holds.hierarchy import on_line, paths
 from holdfast.checkers.holds.history_index import UNKNOWN, Log
 from holdfast.checkers.holds.leases import INF as INF
@@ -181,7 +182,7 @@ def _proofs(log: Log, row: int) -> list[int]:
     A release that is answered ok once proves no more than that it owned at some time; where the
     grant itself is unknown even that is much.
     """
-    attempt, promises = log.attempt[row], log.promises
+    attempt, promises = log.attempt[row], log.promises_of(row)
     ended = promises.release_proves
     if log.status[row] in UNKNOWN:
         ended = ended or promises.release_once
@@ -198,7 +199,7 @@ def _end_of_claim(log: Log, row: int) -> _End:
     releases = log.releases.get(attempt, ())
     if releases:
         owned = [r for r in releases if log.status[r] is Status.OK]
-        once = log.promises.release_once and not log.revivable(attempt)
+        once = log.promises_of(row).release_once and not log.revivable(attempt)
         first = owned[0] if owned and once else releases[0]
         ends.append(_End(log.inv[first], first, "release"))
     for renewal in log.renewals.get(attempt, ()):
@@ -277,13 +278,37 @@ def _contract(log: Log, row: int, renewals: Sequence[Renewal], end_ns: int) -> t
     """
     if log.promises.bound == "lease":
         sent = [renewal for renewal in renewals if renewal.inv_ns <= end_ns]
-        return contract_end(log.inv[row], log.res[row], sent, log.promises)
+        return contract_end(log.inv[row], log.res[row], sent, log.promises_of(row))
     if log.promises.bound == "session":
         beat = _last_beat(log, row, end_ns)
         if beat != -1:
             until_ns = log.inv[beat] + shortest(log.res[beat], log.promises)
             return until_ns - log.promises.slip_ns, beat
     return -1, -1
+
+
+def leased_until(case: Case, a: Attempt, without: int = -1) -> tuple[int, int]:
+    """Until when the service was bound by an attempt's leases, whenever its claim ended, and the
+    row that this counts from. without: a renewal that is left out.
+
+    A renewal of unknown outcome counts whenever it was sent: it may have asked for less.
+    """
+    rows, sent = case.history.rows, []
+    for row in a.renewals:
+        one = rows[row]
+        status = Status(int(one["status"]))
+        if row == without or (status not in UNKNOWN and one["t_inv"] > a.end_ns):
+            continue
+        sent.append(
+            Renewal(
+                row=row,
+                inv_ns=int(one["t_inv"]),
+                ret_ns=int(one["t_ret"]) or INF,
+                status=status,
+                ttl_ns=int(one["res"] if status is Status.OK else one["arg"]),
+            )
+        )
+    return contract_end(a.inv_ns, a.ttl_ns, sent, believed(case, a.key))
 
 
 def _last_beat(log: Log, row: int, end_ns: int) -> int:
@@ -326,7 +351,7 @@ def _renewals(log: Log, row: int) -> list[Renewal]:
 
 def _possible(log: Log, row: int, renewals: Sequence[Renewal], fate: _Fate) -> Span | None:
     """From its asking until the service has surely let go of it."""
-    status, promises = log.status[row], log.promises
+    status, promises = log.status[row], log.promises_of(row)
     if status in (Status.FAIL, Status.NOT_OWNER):
         return None
     attempt, ended = log.attempt[row], [INF]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from holdfast.checkers.holds.leases import INF
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
+from holdfast.harness.core.verdict import Promises
 
 UNKNOWN = (Status.INFO, Status.INVOKED)
 STATUSES = tuple(Status)
@@ -63,6 +64,9 @@ class Log:
         rows = case.history.rows if about is None else case.history.rows[about]
         self.case = case
         self.promises = case.promises
+        from holdfast.checkers.holds.assumptions import answers, believed
+
+        self._believed = believed if answers(case) else None
         self._numbers = None if about is None else about.tolist()
         self.kind = self._by_row(rows["f"].tolist())
         self.status = self._by_row([STATUSES[status] for status in rows["status"].tolist()])
@@ -91,6 +95,12 @@ class Log:
                 for node in window.nodes:
                     self.kills[node].append(window.from_ns)
 
+    def promises_of(self, row: int) -> Promises:
+        """What the system declares, but for what the answers about this row's lock contradict."""
+        if self._believed is None:
+            return self.promises
+        return self._believed(self.case, self.key[row])
+
     def _by_row(self, values: list[Any]) -> Any:
         return values if self._numbers is None else dict(zip(self._numbers, values, strict=True))
 
@@ -117,8 +127,8 @@ class Log:
         Then even a release that is ok only once may be ok twice.
         """
         renewals = self.renewals.get(attempt, ())
-        unknown = any(self.status[renewal] in UNKNOWN for renewal in renewals)
-        return unknown and not self.promises.renew_proves
+        unknown = [renewal for renewal in renewals if self.status[renewal] in UNKNOWN]
+        return bool(unknown) and not self.promises_of(unknown[0]).renew_proves
 
 
 def _grouped(rows: list[int], by: Column) -> dict[int, list[int]]:

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast.checkers.holds.assumptions import ENDING, stands_for
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt, conflict
 from holdfast.checkers.holds.history_index import UNKNOWN, Ints, column, rows_of
-from holdfast.checkers.holds.leases import longest
+from holdfast.checkers.holds.leases import EXPIRY_SLACK_NS, longest
 from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 
 
@@ -83,12 +85,16 @@ def _ends(case: Case, a: Attempt) -> Iterator[Ended]:
         # backwards by the clock error, t_ret forwards.
         t_ns = max(a.end_ns, int(rows["t_ret"][a.end_row]))
         yield Ended(t_ns=t_ns, row=a.end_row, why="was lost, as the client had been told")
-    if a.end_why == "force-unlock" and _surely_unlocked(case, a):
-        t_ns = int(rows["t_ret"][a.end_row])
-        yield Ended(t_ns=t_ns, row=a.end_row, why="had been ended by an operator")
+    for row in _unlocked(case).get(a.key, ()):
+        if _surely_ended(case, a, row):
+            t_ns = int(rows["t_ret"][row])
+            yield Ended(t_ns=t_ns, row=row, why="had been ended by an operator")
+            break
     if a.possible is not None and a.possible[1] < INF and _lease_ran_by_itself(case, a):
-        why = "had run out with its lease"
-        yield Ended(t_ns=a.possible[1], row=a.row, why=why, more=_lengthening(case, a))
+        # A service may notice late that a lease is over: `no-false-rejection` grants as much.
+        t_ns = a.possible[1] + EXPIRY_SLACK_NS
+        why = f"had run out with its lease, with {EXPIRY_SLACK_NS / SECOND:.3f} s of tolerance,"
+        yield Ended(t_ns=t_ns, row=a.row, why=why, more=_lengthening(case, a))
     successor = _successor(case, a)
     if successor is not None:
         yield Ended(t_ns=successor.ret_ns, row=successor.row, why="had passed on to the next owner")
@@ -101,23 +107,35 @@ def _may_be_revived(case: Case, a: Attempt) -> bool:
     )
 
 
-def _surely_unlocked(case: Case, a: Attempt) -> bool:
-    """Whether the operator's unlock that ended the claim left nothing of this very hold.
+def _unlocked(case: Case) -> dict[int, list[int]]:
+    """Per lock the unlocks by operators that were answered ok, the soonest first; memoised."""
+    if "unlocked" not in case.memo:
+        found: dict[int, list[int]] = {}
+        done = rows_of(case, Op.FORCE_UNLOCK)
+        done = done[column(case, "status")[done] == Status.OK]
+        done = done[np.argsort(column(case, "t_ret")[done], kind="stable")]
+        for row in done.tolist():
+            found.setdefault(int(column(case, "key")[row]), []).append(row)
+        case.memo["unlocked"] = found
+    known: dict[int, list[int]] = case.memo["unlocked"]
+    return known
+
+
+def _surely_ended(case: Case, a: Attempt, row: int) -> bool:
+    """Whether an operator's unlock left nothing of this very hold.
 
     An unlock of one token ends the only hold with that token. An unlock of "whoever holds" frees an
     exclusive lock, so a hold that was granted before the unlock was sent is over when that is
     answered; one that was granted while it was under way may have come after it.
     """
-    forced = case.history.rows[a.end_row]
-    if forced["status"] != Status.OK:
+    if a.status is not Status.OK:
         return False
-    token = int(forced["token"])
-    if token != NO_TOKEN and token == a.token:
-        found = table(case)
-        same = found.beside(a.key)
-        return int((found.token[same] == token).sum()) == 1
-    granted_before = a.status is Status.OK and a.ret_ns <= int(forced["t_inv"])
-    return token == NO_TOKEN and a.mode == Mode.EXCLUSIVE and granted_before
+    token, found = int(column(case, "token")[row]), table(case)
+    if token != NO_TOKEN:
+        same = found.token[found.beside(a.key)] == token
+        return token == a.token and int(same.sum()) == 1
+    granted_before = int(column(case, "t_inv")[row]) > a.ret_ns + case.error_ns
+    return a.mode == Mode.EXCLUSIVE and granted_before
 
 
 def _last_ok_renewal(case: Case, a: Attempt) -> int:
@@ -145,7 +163,7 @@ def _lengthening(case: Case, a: Attempt) -> tuple[int, ...]:
 
 def _lease_ran_by_itself(case: Case, a: Attempt) -> bool:
     """Whether no fault met the servers during the lease: a new leader may count it anew."""
-    if a.possible is None:
+    if a.possible is None or not stands_for(case, a.key, ENDING):
         return False
     begun_ns, over_ns = a.possible
     clients = set(case.nodes.values()) | {"resource"}

@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.verdict import Promises
+
+EXPIRY_SLACK_NS = 3 * SECOND
+"""How late it may be noticed that a lock is free: polls, back-off, a busy host."""
 
 INF = 1 << 62
 """never, in ns"""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, pairwise
 
 import numpy as np
 
@@ -26,13 +27,11 @@ class Overlap:
     """Two holds at once. older: the one granted first, or known first where that is open.
 
     proved     proofs alone show it; else it leans on what the service had promised
-    by_tokens  only the order of their tokens says which was granted first
     """
 
     older: Attempt
     newer: Attempt
     proved: bool
-    by_tokens: bool
 
 
 def slack(case: Case) -> int:
@@ -102,22 +101,59 @@ def overlaps(case: Case) -> Mapping[int, Sequence[Overlap]]:
     return found
 
 
-def overlaps_by_tokens(case: Case) -> Mapping[int, Sequence[Overlap]]:
-    """As `overlaps`, where time alone leaves open which of the two was granted first.
+Disordered = tuple[Attempt, Attempt, bool]
+"""(larger, smaller, proved): two grants by their tokens, the smaller one's hold reaching beyond the
+moment the larger was known; whether its proofs alone reach there."""
 
-    Empty for a lock whose tokens contradict the order of its grants: they prove nothing there.
+
+def disordered(case: Case) -> Mapping[int, Sequence[Disordered]]:
+    """Per lock the pairs whose tokens and holds contradict each other; at most one per smaller.
+
+    Either the larger token was granted first, or both held at once: nothing else tells which, so
+    this speaks against the tokens, and convicts nobody of two owners at once.
     """
-    if not ordered_tokens(case):
-        return {}
-    wrong, far = inversions(case), reaches(case)
-    return {
-        key: _best(
-            (o for knot in knots(case, by_token(case, found), far) for o in _in_tokens(case, knot)),
-            case,
-        )
-        for key, found in granted(case).items()
-        if not wrong.get(key)
-    }
+    if "disordered" not in case.memo:
+        far = reaches(case)
+        case.memo["disordered"] = {
+            key: _disordered(case, knots(case, by_token(case, entries), far))
+            for key, entries in granted(case).items()
+        }
+    found: dict[int, list[Disordered]] = case.memo["disordered"]
+    return found
+
+
+def _disordered(case: Case, tied: Iterable[Sequence[Attempt]]) -> list[Disordered]:
+    far, slack_ns = reach(case), slack(case)
+    best: dict[int, Disordered] = {}
+    for knot in tied:
+        for a, b in meetings(knot, far, slack_ns):
+            if not conflict(a, b) or a.token == b.token or far(b) > a.known_ns + slack_ns:
+                continue
+            proved = proof_reach(a) > b.known_ns + slack_ns
+            if a.id not in best or (proved and not best[a.id][2]):
+                best[a.id] = b, a, proved
+    return list(best.values())
+
+
+def repeated(case: Case) -> Iterator[tuple[int, Attempt, Attempt, bool]]:
+    """(lock, first, second, whether they conflict and came in this order) of two owners' grants
+    with one token.
+
+    One owner may be let in again with what it has, and readers that hold together may share one.
+    """
+    for key, entries in granted(case).items():
+        ordered = by_token(case, entries)
+        token = table(case).token[ordered]
+        again = np.zeros(len(token) + 1, bool)
+        again[1:-1] = token[1:] == token[:-1]
+        twice = table(case).pick(ordered[again[:-1] | again[1:]])
+        for _, same in groupby(twice, key=lambda attempt: attempt.token):
+            group = sorted(same, key=lambda attempt: attempt.known_ns)
+            for first, second in pairwise(group):
+                if first.mode == second.mode == Mode.SHARED or first.process == second.process:
+                    continue
+                apart = second.inv_ns > first.known_ns + slack(case)
+                yield key, first, second, apart and conflict(first, second)
 
 
 def inversions(case: Case) -> Mapping[int, Sequence[tuple[Attempt, Attempt]]]:
@@ -179,16 +215,7 @@ def _in_time(case: Case, found: Sequence[Attempt]) -> Iterator[Overlap]:
         proved = min(proof_reach(a) - b.known_ns, proof_reach(b) - a.known_ns) > slack_ns
         swap = ordered and NO_TOKEN < b.token < a.token
         older, newer = (b, a) if swap else (a, b)
-        yield Overlap(older=older, newer=newer, proved=proved, by_tokens=False)
-
-
-def _in_tokens(case: Case, found: Sequence[Attempt]) -> Iterator[Overlap]:
-    far, slack_ns = reach(case), slack(case)
-    for a, b in meetings(found, far, slack_ns):
-        if not conflict(a, b) or a.token == b.token or far(b) > a.known_ns + slack_ns:
-            continue
-        proved = proof_reach(a) > b.known_ns + slack_ns
-        yield Overlap(older=a, newer=b, proved=proved, by_tokens=True)
+        yield Overlap(older=older, newer=newer, proved=proved)
 
 
 def _best(found: Iterable[Overlap], case: Case) -> list[Overlap]:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holdfast.checkers.holds.assumptions import ordered
 from holdfast.checkers.holds.attempt_table import Bools, table
-from holdfast.checkers.holds.derive import Attempt, conflict, ordered_tokens
+from holdfast.checkers.holds.derive import Attempt, conflict
 from holdfast.checkers.holds.history_index import Indices, Ints
-from holdfast.checkers.holds.overlaps import granted, inversions, slack
+from holdfast.checkers.holds.overlaps import granted, slack
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN
 
@@ -19,7 +20,7 @@ class Succession:
 
     def __init__(self, case: Case, key: int) -> None:
         self._slack_ns = slack(case)
-        self._tokens = ordered_tokens(case) and not inversions(case)[key]
+        self._tokens = ordered(case, key)
         self._table = table(case)
         self._entries = granted(case)[key]
         self._known = self._table.known[self._entries]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from holdfast.checkers.holds.assumptions import answers
 from holdfast.checkers.holds.attempt_table import ENDS, Bools, Table
 from holdfast.checkers.holds.history_index import Ints, column, rows_of
 from holdfast.checkers.holds.leases import INF, MILLION
@@ -74,6 +75,7 @@ class _Follow:
         odd[self.entry[is_renewal & (self.ttl > LONG_NS)]] = True
         forced = rows_of(case, Op.FORCE_UNLOCK)
         odd |= np.isin(table.key, np.unique(column(case, "key")[forced]))
+        odd |= np.isin(table.key, list(answers(case)))
         if promises.bound == "session" and len(rows_of(case, Op.HEARTBEAT)):
             odd[:] = True
         odd[self.entry[self._overlapping(table)]] = True

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.verdict import Finding, Verdict, worst
-from holdfast.harness.foreign.operations import ForeignOp, brief
+from holdfast.harness.foreign.operations import ForeignOp, brief, distinct
 
 NOTHING = "no operation was answered ok, so nothing had to be explained"
 BUDGET = 1_000_000
@@ -36,7 +36,7 @@ def by_key(ops: Iterable[ForeignOp]) -> dict[Hashable, list[ForeignOp]]:
     """The operations of each lock or register, in order."""
     groups: dict[Hashable, list[ForeignOp]] = {}
     for op in ops:
-        groups.setdefault(op.key, []).append(op)
+        groups.setdefault(distinct(op.key), []).append(op)
     return groups
 
 
@@ -46,17 +46,22 @@ def counted(ops: Sequence[ForeignOp]) -> dict[str, int]:
         "ops": len(ops),
         "ok": sum(op.status is Status.OK for op in ops),
         "unknown": sum(op.status is Status.INFO for op in ops),
-        "keys": len({op.key for op in ops}),
+        "keys": len({distinct(op.key) for op in ops}),
     }
 
 
-def joined(parts: Sequence[Judgement], ops: Sequence[ForeignOp], holds: str) -> Judgement:
-    """The judgement of a history from those of its keys; `holds` is the reason if all hold."""
+def joined(
+    parts: Sequence[Judgement], ops: Sequence[ForeignOp], holds: str, explained: int
+) -> Judgement:
+    """The judgement of a history from those of its keys; `holds` is the reason if all hold.
+
+    explained   how many answers had to be explained in all; with none the verdict is UNKNOWN
+    """
     verdict = worst(part.verdict for part in parts)
     reasons = [part.reason for part in parts if part.verdict is verdict and part.reason]
     exercised = counted(ops)
-    if not exercised["ok"]:
-        holds = NOTHING
+    if verdict is Verdict.HOLDS and not explained:
+        verdict, reasons = Verdict.UNKNOWN, [NOTHING]
     for part in parts:
         for name, count in part.exercised.items():
             exercised[name] = exercised.get(name, 0) + count

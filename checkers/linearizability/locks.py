@@ -27,7 +27,7 @@ from holdfast.checkers.linearizability.specifications import LeaseMutex, Mutex, 
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import NO_TOKEN, Status
 from holdfast.harness.core.verdict import Finding, Verdict
-from holdfast.harness.foreign.operations import ForeignOp
+from holdfast.harness.foreign.operations import ForeignOp, distinct
 
 EXACT = "every hold ends before the next one begins"
 
@@ -78,8 +78,8 @@ def exactly(pairs: Paired, ops: Sequence[ForeignOp], rule: Rule, holds: str) -> 
     reason = findings[0].sentence if findings else holds
     if len(findings) > 1:
         reason += f"; and {len(findings) - 1} more"
-    if not exercised["ok"]:
-        reason = NOTHING
+    if not findings and not pairs.columns.ok.any():
+        verdict, reason = Verdict.UNKNOWN, NOTHING
     return Judgement(verdict=verdict, reason=reason, exercised=exercised, findings=findings)
 
 
@@ -129,7 +129,7 @@ def _lost(ops: Sequence[ForeignOp]) -> list[Finding]:
     held: set[tuple[int | str, object]] = set()
     notes = []
     for op in ops:
-        who = (op.process, op.key)
+        who = (op.process, distinct(op.key))
         if op.f == "acquire" and op.status is Status.OK:
             held.add(who)
         elif op.f == "release" and who in held:

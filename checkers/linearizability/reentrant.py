@@ -20,7 +20,7 @@ from holdfast.checkers.linearizability.locks import exactly
 from holdfast.checkers.linearizability.search import linearizable
 from holdfast.checkers.linearizability.specifications import Reentrant
 from holdfast.harness.core.operations import Status
-from holdfast.harness.foreign.operations import ForeignOp
+from holdfast.harness.foreign.operations import ForeignOp, distinct
 
 
 def reentrant(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
@@ -41,7 +41,7 @@ def _outermost(ops: Sequence[ForeignOp]) -> list[ForeignOp]:
     for op in ops:
         if op.status not in (Status.OK, Status.INFO) or op.f == "renew":
             continue
-        who = (op.process, op.key)
+        who = (op.process, distinct(op.key))
         now = depth.get(who, 0)
         after = now + 1 if op.f == "acquire" else now - 1
         if min(now, after) <= 0:

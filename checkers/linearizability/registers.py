@@ -19,7 +19,7 @@ from holdfast.checkers.linearizability.search import linearizable
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.verdict import Finding, Verdict
-from holdfast.harness.foreign.operations import OPEN, ForeignOp, brief
+from holdfast.harness.foreign.operations import OPEN, ForeignOp, brief, distinct
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class Register:
                 f" ({', '.join(self.fs)}); choose another --model"
             )
         if op.f == "read":
-            return ("read", op.result) if op.status is Status.OK else None
+            return ("read", distinct(op.result)) if op.status is Status.OK else None
         if op.f == "write":
-            return ("write", op.value)
+            return ("write", distinct(op.value))
         if not isinstance(op.value, tuple) or len(op.value) != 2:
             raise UsageError(f"line {op.line}: a cas wants [old new], not {op.value!r}")
         if op.status is Status.OK and op.result is False:
-            return ("differs", op.value[0])
-        return ("cas", *op.value)
+            return ("differs", distinct(op.value[0]))
+        return ("cas", *map(distinct, op.value))
 
     def step(self, state: Hashable, command: Hashable) -> Hashable | None:
         assert isinstance(state, tuple) and isinstance(command, tuple)
@@ -96,9 +96,9 @@ def _from_nowhere(ops: Sequence[ForeignOp], spec: Register) -> Iterator[Finding]
             continue
         command = spec.command(op)
         if isinstance(command, tuple) and command[0] == "read" and command[1] is not None:
-            reads.append((op, (op.key, command[1])))
+            reads.append((op, (distinct(op.key), command[1])))
         elif isinstance(command, tuple) and command[0] in ("write", "cas"):
-            first.setdefault((op.key, command[-1]), op.begin)
+            first.setdefault((distinct(op.key), command[-1]), op.begin)
     for op, value in reads:
         if first.get(value, OPEN) > op.end:
             yield Finding(

@@ -33,7 +33,7 @@ from holdfast.checkers.linearizability.judgement import (
 )
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.verdict import Finding, Verdict
-from holdfast.harness.foreign.operations import OPEN, ForeignOp
+from holdfast.harness.foreign.operations import OPEN, ForeignOp, distinct
 
 STATES_SHOWN = 4
 COMPARED = 16
@@ -61,12 +61,13 @@ class Specification(Protocol):
 
 def linearizable(ops: Sequence[ForeignOp], spec: Specification, budget: int = BUDGET) -> Judgement:
     """Judge a history key by key. The budget is for all keys together."""
-    parts, spent = [], 0
+    parts, spent, explained = [], 0, 0
     for group in by_key(ops).values():
         search = _Search(group, spec, budget - spent)
         parts.append(search.judge())
         spent += search.visited
-    return joined(parts, ops, "every answer fits one order of the operations")
+        explained += search.answers
+    return joined(parts, ops, "every answer fits one order of the operations", explained)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +122,10 @@ class _Search:
                 command = self._spec.command(op)
             if command is None or (op.end == OPEN and self._spec.reads(command)):
                 continue
-            if command not in known:
-                known[command] = len(self._commands)
+            number = known.setdefault(distinct(command), len(self._commands))
+            if number == len(self._commands):
                 self._commands.append(command)
-            named.append((op, known[command], self._spec.reads(command)))
+            named.append((op, number, self._spec.reads(command)))
         edges = sorted(
             [(op.begin, 0, n) for n, (op, _, _) in enumerate(named)]
             + [(op.end, 1, n) for n, (op, _, _) in enumerate(named) if op.end != OPEN]
@@ -147,11 +148,16 @@ class _Search:
             del pending[n]
         return steps
 
+    @property
+    def answers(self) -> int:
+        """How many answers an order has to explain."""
+        return len(self._steps)
+
     def _number(self, state: Hashable) -> int:
-        if state not in self._numbers:
-            self._numbers[state] = len(self._states)
+        number = self._numbers.setdefault(distinct(state), len(self._states))
+        if number == len(self._states):
             self._states.append(state)
-        return self._numbers[state]
+        return number
 
     def _next(self, state: int, command: int) -> int:
         """Number of the state after a command; -1 where it is not allowed."""

@@ -10,13 +10,18 @@ from holdfast.harness.core.operations import NO_TOKEN
 from holdfast.harness.foreign.operations import ForeignOp
 
 
+def judged(op: ForeignOp, command: Hashable) -> Hashable | None:
+    """The command of an operation, or None for a renewal: no model of a lock says what one does."""
+    return None if op.f == "renew" else command
+
+
 class Mutex:
     """A lock without owners: whoever releases frees it. State: "held" or "free"."""
 
     initial: Hashable = "free"
 
-    def command(self, op: ForeignOp) -> Hashable:
-        return op.f
+    def command(self, op: ForeignOp) -> Hashable | None:
+        return judged(op, op.f)
 
     def step(self, state: Hashable, command: Hashable) -> Hashable | None:
         after = "held" if command == "acquire" else "free"
@@ -40,8 +45,8 @@ class OwnerMutex:
     def __init__(self, *, tokens: bool = False) -> None:
         self._tokens = tokens
 
-    def command(self, op: ForeignOp) -> Hashable:
-        return (op.f, owner(op), token_of(op) if self._tokens else NO_TOKEN)
+    def command(self, op: ForeignOp) -> Hashable | None:
+        return judged(op, (op.f, owner(op), token_of(op) if self._tokens else NO_TOKEN))
 
     def step(self, state: Hashable, command: Hashable) -> Hashable | None:
         assert isinstance(state, tuple) and isinstance(command, tuple)
@@ -62,8 +67,8 @@ class LeaseMutex:
 
     initial: Hashable = (None,)
 
-    def command(self, op: ForeignOp) -> Hashable:
-        return (op.f, owner(op))
+    def command(self, op: ForeignOp) -> Hashable | None:
+        return judged(op, (op.f, owner(op)))
 
     def step(self, state: Hashable, command: Hashable) -> Hashable | None:
         assert isinstance(state, tuple) and isinstance(command, tuple)
@@ -82,8 +87,8 @@ class Reentrant:
 
     initial: Hashable = (None, 0)
 
-    def command(self, op: ForeignOp) -> Hashable:
-        return (op.f, ("process", op.process))
+    def command(self, op: ForeignOp) -> Hashable | None:
+        return judged(op, (op.f, ("process", op.process)))
 
     def step(self, state: Hashable, command: Hashable) -> Hashable | None:
         assert isinstance(state, tuple) and isinstance(command, tuple)
@@ -109,8 +114,8 @@ class Semaphore:
     def initial(self) -> Hashable:
         return ()
 
-    def command(self, op: ForeignOp) -> Hashable:
-        return (op.f, repr(owner(op)))
+    def command(self, op: ForeignOp) -> Hashable | None:
+        return judged(op, (op.f, repr(owner(op))))
 
     def step(self, state: Hashable, command: Hashable) -> Hashable | None:
         assert isinstance(state, tuple) and isinstance(command, tuple)
@@ -132,8 +137,8 @@ class ReadWrite:
 
     initial: Hashable = (None, frozenset())
 
-    def command(self, op: ForeignOp) -> Hashable:
-        return (op.f, owner(op), op.shared and op.f == "acquire")
+    def command(self, op: ForeignOp) -> Hashable | None:
+        return judged(op, (op.f, owner(op), op.shared and op.f == "acquire"))
 
     def step(self, state: Hashable, command: Hashable) -> Hashable | None:
         assert isinstance(state, tuple) and isinstance(command, tuple)

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span, who
 from holdfast.checkers.holds.attempt_table import ENDS, table
-from holdfast.checkers.holds.derive import Attempt
+from holdfast.checkers.holds.derive import Attempt, leased_until
 from holdfast.checkers.holds.history_index import rows_of
 from holdfast.checkers.holds.leases import shortest
 from holdfast.checkers.holds.overlaps import slack
@@ -77,6 +77,8 @@ def _open_ns(case: Case, a: Attempt) -> int:
     """When the lock can have been open to others again, at the earliest."""
     row, promises = case.history.rows[a.lease_row], case.promises
     over_ns = int(row["t_inv"]) + shortest(int(row["res"]), promises) - promises.slip_ns
+    if promises.bound == "lease":
+        over_ns = min(over_ns, leased_until(case, a)[0])
     return over_ns + shortest(promises.delay_ns, promises) - promises.slip_ns
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast.checkers.holds.assumptions import LASTING, first_come, ordered, stands_for
 from holdfast.checkers.holds.attempt_table import table
-from holdfast.checkers.holds.derive import INF, Attempt, by_lock, conflict, ordered_tokens
+from holdfast.checkers.holds.derive import INF, Attempt, by_lock, conflict
 from holdfast.checkers.holds.history_index import column
-from holdfast.checkers.holds.overlaps import inversions, proof_reach, reach, slack
+from holdfast.checkers.holds.overlaps import proof_reach, reach, slack
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import CHANGED, NO_TOKEN, Mode, Op, Status
 
@@ -31,23 +32,34 @@ class LockStory:
     ) -> Attempt | None:
         """Who certainly held over all of a span; only such as conflict with `beside`."""
         far = reach(self.case)
+        if self.attempts and not stands_for(self.case, self.attempts[0].key, LASTING):
+            far = proof_reach
         for a in self.attempts:
             over = a.known_ns + self.slack_ns < from_ns and far(a) > to_ns + self.slack_ns
             if over and (beside is None or conflict(a, beside)):
                 return a
         return None
 
-    def newer_before(self, token: int, by_ns: int) -> Attempt | None:
+    def newer_before(self, token: int, by_ns: int, named: Sequence[Attempt] = ()) -> Attempt | None:
         """A conflicting grant with a larger token that was known before a moment.
 
-        Permits are all in force together, however large their tokens are.
+        named   the attempts that have the token. Readers and permits are in force together,
+                however large their tokens are; nobody holds beside an exclusive one.
         """
         if not self.ordered:
             return None
         for a in self.attempts:
-            if a.token > token and a.known_ns + self.slack_ns < by_ns and a.mode != Mode.PERMITS:
+            alone = a.mode == Mode.EXCLUSIVE or any(conflict(a, b) for b in named)
+            if a.token > token and a.known_ns + self.slack_ns < by_ns and alone:
                 return a
         return None
+
+    def granted_after(self, a: Attempt, holder: Attempt) -> bool:
+        """Whether an attempt was surely granted after another: by its token, or because it was
+        proved to hold, without a break since its grant, when the other's hold had begun."""
+        if self.ordered and NO_TOKEN < holder.token < a.token:
+            return True
+        return proof_reach(a) > max(a.known_ns, holder.known_ns) + self.slack_ns
 
     def older_beyond(self, named: Attempt, to_ns: int) -> Attempt | None:
         """A conflicting grant with a smaller token that was proved to hold beyond a moment."""
@@ -99,7 +111,7 @@ class LockStory:
     def ahead_at_most(self, a: Attempt, from_ns: int, to_ns: int) -> int:
         """How many others can have waited before an attempt at some instant of a span."""
         until_ns = to_ns + self.slack_ns
-        if a.waitings and self.case.promises.order == "fifo":
+        if a.waitings and first_come(self.case, a.key):
             queued_ns = int(self.case.history.rows["t_inv"][a.waitings[0]])
             until_ns = min(until_ns, queued_ns + self.slack_ns)
         return sum(
@@ -112,9 +124,8 @@ class LockStory:
 
 def story(case: Case, key: int) -> LockStory:
     """The facts about one lock."""
-    ordered = ordered_tokens(case) and not inversions(case).get(key)
     found = by_lock(case).get(key, ())
-    return LockStory(case=case, attempts=found, ordered=ordered, slack_ns=slack(case))
+    return LockStory(case=case, attempts=found, ordered=ordered(case, key), slack_ns=slack(case))
 
 
 def renewals(case: Case, a: Attempt, from_ns: int, to_ns: int) -> tuple[int, int]:

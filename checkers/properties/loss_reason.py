@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from holdfast.checkers.facts.wording import lock_name, name, seconds
-from holdfast.checkers.holds.derive import Attempt, by_id, by_lock
-from holdfast.checkers.holds.history_index import rows_of
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.derive import Attempt
+from holdfast.checkers.holds.history_index import column, rows_of
 from holdfast.checkers.holds.overlaps import slack
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
@@ -28,13 +31,15 @@ def told(case: Case) -> list[tuple[int, str, Attempt]]:
     """Row, reason and attempt of every notice that can be judged."""
     if not case.promises.reasons or not len(rows_of(case, Op.LOST)):
         return []
-    rows, strings, known = case.history.rows, case.history.strings, by_id(case)
-    found = []
-    for row in rows_of(case, Op.LOST).tolist():
-        reason, attempt = strings[int(rows["res"][row])], known.get(int(rows["attempt"][row]))
-        if reason in KNOWN and attempt is not None and attempt.token != NO_TOKEN:
-            found.append((row, reason, attempt))
-    return found
+    strings, every = case.history.strings, table(case)
+    judged = np.array([reason in KNOWN for reason in strings], bool)
+    notices = rows_of(case, Op.LOST)
+    notices = notices[judged[column(case, "res")[notices]]]
+    entries = every.of_id(column(case, "attempt")[notices])
+    kept = (entries >= 0) & (every.token[entries] != NO_TOKEN)
+    found = zip(notices[kept].tolist(), every.pick(entries[kept]), strict=True)
+    reasons = column(case, "res")
+    return [(row, strings[int(reasons[row])], attempt) for row, attempt in found]
 
 
 def wrong_reasons(case: Case) -> Iterator[Finding]:
@@ -98,4 +103,5 @@ def _revoked(case: Case, a: Attempt, forced: int, t_ns: int) -> bool:
     ended = one["status"] == Status.OK and int(one["token"]) == a.token
     if not ended or int(one["t_inv"]) + slack(case) > t_ns:
         return False
-    return all(b.token != a.token or b.id == a.id for b in by_lock(case)[a.key])
+    entries = table(case).beside(a.key)
+    return int((table(case).token[entries] == a.token).sum()) == 1

@@ -6,7 +6,8 @@ a release frees the lock), a dead grant (to an attempt whose loss it had told be
 over-admission (more permits of a semaphore held at once than there are), an early grant (within
 the time for which a lock was to be closed because its holder had died)
 Assumes: what the promises say of the service's clock and of what its ok answers prove; that what
-is declared an ordered token is one, unless the tokens of that lock contradict the order of grants
+is declared an ordered token is one, unless something in the run speaks against it: tokens alone
+convict nobody of two owners at once, for they may be what is wrong
 Blind to: a client that acts on a lease that ran out, which no lock can stop. Such stale beliefs
 are noted, for fencing exists because of them. Leases of exact length without tokens are judged
 pair by pair
@@ -24,17 +25,24 @@ import numpy as np
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts.stale_belief import stale_beliefs
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span, who
+from holdfast.checkers.holds.assumptions import (
+    RELEASES,
+    RENEWALS,
+    TOKENS,
+    against,
+    first_come,
+    ordered,
+    told,
+)
 from holdfast.checkers.holds.attempt_table import ENDS, table
-from holdfast.checkers.holds.derive import Attempt, conflict, ordered_tokens
+from holdfast.checkers.holds.derive import Attempt, conflict
 from holdfast.checkers.holds.history_index import Indices
 from holdfast.checkers.holds.leases import shortest
 from holdfast.checkers.holds.overlaps import (
     Overlap,
     by_token,
     granted,
-    inversions,
     overlaps,
-    overlaps_by_tokens,
     proof_reach,
     proof_reaches,
     reach,
@@ -54,25 +62,35 @@ MOST_NOTES = 20
 
 def check(case: Case) -> PropertyVerdict:
     """The verdict, with a finding per grant that fell into another's hold."""
-    findings = [_finding(case, overlap) for overlap in _overlaps(case)]
+    in_time = chain.from_iterable(overlaps(case).values())
+    by_newer: dict[int, Overlap] = {}
+    for overlap in in_time:
+        by_newer.setdefault(overlap.newer.id, overlap)
+    findings = [_finding(case, overlap) for overlap in by_newer.values()]
     findings += over_admissions(case)
     findings += _dead_grants(case)
     findings += early_grants(case)
     findings.sort(key=lambda finding: finding.t_ns)
     notes = [belief.told(case) for belief in stale_beliefs(case)[:MOST_NOTES]]
     met, (delays, aside) = exercise(case, needs=NEEDS), delayed(case)
-    met = replace(met, counts={**met.counts, **delays}, aside=aside)
+    went_without = told(case, RENEWALS, RELEASES, TOKENS)
+    met = replace(
+        met,
+        counts={**met.counts, **delays},
+        missing=(*_disputed(case), *met.missing),
+        aside="; ".join(part for part in (aside, went_without) if part),
+    )
     return conclude(case, PROPERTY, findings, notes, met)
 
 
-def _overlaps(case: Case) -> list[Overlap]:
-    """At most one per newer grant; what time alone shows comes before what tokens add."""
-    by_newer: dict[int, Overlap] = {}
-    in_time = chain.from_iterable(overlaps(case).values())
-    in_tokens = chain.from_iterable(overlaps_by_tokens(case).values())
-    for overlap in chain(in_time, in_tokens):
-        by_newer.setdefault(overlap.newer.id, overlap)
-    return list(by_newer.values())
+def _disputed(case: Case) -> list[str]:
+    """Locks whose tokens would show two owners at once, if they were in order. Times do not."""
+    return [
+        f"the tokens of '{case.history.strings[key]}' are out of order, or two held it at once:"
+        f" {each.why}"
+        for key, each in against(case, TOKENS).items()
+        if not each.alone and not overlaps(case)[key]
+    ]
 
 
 def _finding(case: Case, overlap: Overlap) -> Finding:
@@ -83,11 +101,9 @@ def _finding(case: Case, overlap: Overlap) -> Finding:
         kind = "double-holder" if case.promises.bound == "none" else "broken-lease"
     sentence = f"{_granted(case, newer)} while {who(case, older)} still held it: "
     sentence += _reason(case, overlap)
-    if overlap.by_tokens:
-        sentence += f"; its larger token says that {name(case, newer.process)} came later"
     rows = [older.row, *_why_rows(case, older, newer.known_ns), newer.row]
     rows += [known_row(case, newer), known_row(case, older)]
-    if newer.inv_ns < older.known_ns and not overlap.by_tokens:
+    if newer.inv_ns < older.known_ns:
         rows += _why_rows(case, newer, older.known_ns)
     far = reach(case)
     return Finding(
@@ -189,10 +205,8 @@ def _dead_grants(case: Case) -> Iterator[Finding]:
     may just have been late. A client that races asks anew under the same attempt, so there it shows
     nothing.
     """
-    if not ordered_tokens(case) or case.promises.order != "fifo":
-        return
     for key, entries in granted(case).items():
-        if not inversions(case)[key]:
+        if ordered(case, key) and first_come(case, key):
             for latest, attempt in _told_before(case, by_token(case, entries)):
                 yield _dead_grant(case, latest, attempt)
 

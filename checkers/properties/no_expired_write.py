@@ -6,7 +6,8 @@ Claims
     write too; where none had, comparing tokens cannot stop it: there is nothing to compare with.
 Assumes
     A release answered ok, an answer "not the owner", a loss notice, an operator's force-unlock that
-    hit this hold, a lease run out on an undisturbed service, or the next owner's grant ends a hold.
+    hit this hold, a lease that ran out on an undisturbed service 3 s before, or the next owner's
+    grant ends a hold.
 Blind to
     Leases that a fault on a server may have made longer; holds that a renewal of unknown outcome
     may have brought back; an owner that re-entered the lock and still holds it by another attempt;

@@ -25,10 +25,11 @@ import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import resource_log
-from holdfast.checkers.facts.stalls import SLACK_NS, longest_ns
+from holdfast.checkers.facts.stalls import longest_ns
 from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, who
 from holdfast.checkers.holds.attempt_table import ENDS, Bools, table
 from holdfast.checkers.holds.history_index import Indices, Ints, column
+from holdfast.checkers.holds.leases import EXPIRY_SLACK_NS
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Mode, Op, Status
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
@@ -164,7 +165,7 @@ def _spans(case: Case, entries: Indices) -> tuple[Ints, Ints]:
     given_back = (found.why[holds] == RELEASED) & (status[ended] == Status.OK)
     given_back &= ret[ended] == found.over[holds]
     longest = np.iinfo(np.int64).max // 4
-    late = np.where(given_back, 0, SLACK_NS + case.promises.delay_ns)
+    late = np.where(given_back, 0, EXPIRY_SLACK_NS + case.promises.delay_ns)
     waits = entries[(found.op[entries] != Op.TRY) & (found.over[entries] < 0)]
     from_ns, to_ns = _troubled(case)
     begun = [found.inv[holds], found.inv[waits], from_ns]

@@ -17,10 +17,11 @@ import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, who
+from holdfast.checkers.holds.assumptions import LASTING, believed, stands_for
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt
 from holdfast.checkers.holds.history_index import UNKNOWN, Indices, column, rows_of
-from holdfast.checkers.holds.overlaps import reach, slack
+from holdfast.checkers.holds.overlaps import proof_reach, reach, slack
 from holdfast.checkers.holds.succession import Succession
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
@@ -114,9 +115,10 @@ def _holder_instead(
     case: Case, answers: _Answers, attempt: Attempt, row: int, succession: Succession
 ) -> Attempt | None:
     """Another attempt that had the lock when `row` was answered ok, so that this one had not."""
-    if attempt.known_ns < INF and case.promises.renew_proves:
+    if attempt.known_ns < INF and believed(case, attempt.key).renew_proves:
         return next(succession.successors(attempt, answers.inv[row]), None)
-    far, done_ns = reach(case), answers.ret[row] + slack(case)
+    far = reach(case) if stands_for(case, attempt.key, LASTING) else proof_reach
+    done_ns = answers.ret[row] + slack(case)
     for other in succession.successors(attempt, answers.inv[row]):
         if far(other) > done_ns:
             return other

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts.wording import lock_name, name, seconds
+from holdfast.checkers.holds.assumptions import first_come
 from holdfast.checkers.holds.derive import Attempt, by_id, by_lock
 from holdfast.checkers.holds.hierarchy import paths
 from holdfast.checkers.holds.overlaps import slack
@@ -108,10 +109,10 @@ def _about_holder(case: Case, query: Query, story: LockStory) -> Wrong | None:
         if holder is None:
             return None
         return f"{name(case, holder.process)} held it all the while", (holder.row,)
-    newer = story.newer_before(query.token, query.inv_ns)
+    named = [a for a in story.attempts if a.token == query.token]
+    newer = story.newer_before(query.token, query.inv_ns, named)
     if newer is not None:
         return f"token {newer.token} had been granted before", (newer.row,)
-    named = [a for a in story.attempts if a.token == query.token]
     older = story.older_beyond(named[0], query.ret_ns) if named else None
     if older is not None:
         return f"{name(case, older.process)} still held it, with token {older.token}", (older.row,)
@@ -157,6 +158,8 @@ def _about_place(case: Case, query: Query, story: LockStory) -> Wrong | None:
         holder = story.holder_over(query.inv_ns, query.ret_ns, beside=a)
         if holder is None or not story.waited_since(a, query.inv_ns) or a.status != Status.OK:
             return None
+        if a.ret_ns <= query.ret_ns + story.slack_ns or not story.granted_after(a, holder):
+            return None
         why = f"it had been told to wait, {name(case, holder.process)} held all the while"
         return why, (a.row, a.waitings[0], holder.row)
     decided = a.status in (Status.OK, Status.FAIL) and a.ret_ns + story.slack_ns < query.inv_ns
@@ -170,8 +173,9 @@ def _about_place(case: Case, query: Query, story: LockStory) -> Wrong | None:
 
 def _checks(case: Case) -> Iterator[Finding]:
     """Holds that were said to be in force after their end, or not to be while they were proved."""
-    known = by_id(case)
-    for row in case.history.of(Op.CHECK).tolist():
+    asked = case.history.of(Op.CHECK).tolist()
+    known = by_id(case) if asked else {}
+    for row in asked:
         a = known.get(int(case.history.rows["attempt"][row]))
         wrong = None if a is None else _wrong_check(case, a, row)
         if a is not None and wrong is not None:
@@ -204,10 +208,10 @@ def _wrong_check(case: Case, a: Attempt, row: int) -> str | None:
 
 def _growing(case: Case) -> Iterator[Finding]:
     """Places that got worse, where nobody who comes later goes first."""
-    if case.promises.order != "fifo":
-        return
     last: dict[int, Query] = {}
     for query in _queries(case, Op.PLACE):
+        if not first_come(case, query.key):
+            continue
         before = last.get(query.attempt)
         if query.res >= 0 and query.attempt:
             if before and before.ret_ns < query.inv_ns and query.res > before.res:

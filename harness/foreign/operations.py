@@ -7,7 +7,7 @@ all of them differ, and an operation whose outcome is unknown never ends.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.harness.core.operations import NO_TOKEN, Status
 
@@ -74,6 +74,62 @@ class Event:
     shared: bool = False
     not_owner: bool = False
     keyed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """A boolean of a history that equals no number: Python takes True for 1."""
+
+    value: bool
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def distinct(value: Hashable) -> Hashable:
+    """The value in a form that equals another only where the values of the file are equal."""
+    if isinstance(value, bool):
+        return Truth(value)
+    if isinstance(value, tuple):
+        return tuple(map(distinct, value))
+    if isinstance(value, frozenset):
+        return frozenset(map(distinct, value))
+    return value
+
+
+def keyed_apart(ops: Sequence[ForeignOp]) -> Sequence[ForeignOp]:
+    """The same operations, with a key of their own where their values are tuples [key value].
+
+    Jepsen's `independent` tests many registers or locks in one history, and says which one in the
+    value of every operation. A history is taken for one of those if it names no key and every
+    invocation carries a pair, which its answer repeats, a cas one whose second half is a pair: the
+    read of a single register carries nothing, its cas two plain values.
+    """
+    if not ops or not all(_of_a_pair(op) for op in ops):
+        return ops
+    return [_unpacked(op) for op in ops]
+
+
+def _of_a_pair(op: ForeignOp) -> bool:
+    if op.key is not None or not isinstance(op.value, tuple) or len(op.value) != 2:
+        return False
+    inner, answer = op.value[1], op.result
+    if op.status is Status.OK and answer is not None and answer is not False:
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            return False
+        if distinct(answer[0]) != distinct(op.value[0]):
+            return False
+    return op.f != "cas" or (isinstance(inner, tuple) and len(inner) == 2)
+
+
+def _unpacked(op: ForeignOp) -> ForeignOp:
+    assert isinstance(op.value, tuple)
+    key, value = op.value
+    answer = op.result
+    if isinstance(answer, tuple) and len(answer) == 2:
+        answer = answer[1]
+    told = op.told_value and answer is not None
+    return replace(op, key=key, value=value, result=answer, told_value=told)
 
 
 class Malformed(Exception):

@@ -23,10 +23,17 @@ ENDS = {
     "not the owner": ("0a? 0a+1 0n? 0n! 0w? 0S+ 0w+", "was gone, as the service answered"),
     "notice": ("0a? 0a+1 0L 0w? 0S+ 0w+", "was lost, as the client had been told by 2.000 s"),
     "operator": ("0a? 0a+1 9f?:db 9f+ 0w? 0S+ 0w+", "had been ended by an operator by 3.000 s"),
-    "lease": ("0a?@0 0a+1@1 0w?@11 0S+@12 0w+@13", "had run out with its lease by 11.000 s"),
+    "operator, by its token": (
+        "0a? 9f? 0a+1 9f+1 0w? 0S+ 0w+",
+        "had been ended by an operator by 3.000 s",
+    ),
+    "lease": (
+        "0a?@0 0a+1@1 0w?@14 0S+@15 0w+@16",
+        "had run out with its lease, with 3.000 s of tolerance, by 14.000 s",
+    ),
     "successor": (
         "0a?@0 0a+1/1@1 1a?@1.5 1a+2@3 0w?@4 0S+@5 0w+@6",
-        "had run out with its lease by 2.000 s",
+        "had passed on to the next owner by 3.000 s",
     ),
 }
 
@@ -47,6 +54,10 @@ NO_END = {
     "a write on its way": "0a? 0a+1 0w? 0r? 0S+ 0r+ 0w+",
     "a renewal in time": "0a?@0 0a+1@1 0n?@9 0n+@9.5 0w?@11 0S+@12 0w+@13",
     "a renewal that may have come": "0a?@0 0a+1@1 0n?@9 0n~@9.5 0w?@11 0S+@12 0w+@13",
+    "an unlock that may have come before the grant": "0a? 9f? 0a+1 9f+ 0w? 0S+ 0w+",
+    "an unlock of another hold": "0a? 0a+1 9f? 9f+3 0w? 0S+ 0w+",
+    "an unlock that was refused": "0a? 0a+1 9f? 9f- 0w? 0S+ 0w+",
+    "a lease that the service noticed late": "0a?@0 0a+1@1 0w?@13 0S+@13.9 0w+@14.5",
     "no lease": "0a?@0 0a+1/0@1 0w?@99 0S+@100 0w+@101",
 }
 
@@ -54,6 +65,18 @@ NO_END = {
 @pytest.mark.parametrize("why", NO_END)
 def test_without_a_certain_end_nobody_is_accused(why: str) -> None:
     assert not check(case(NO_END[why])).findings
+
+
+@pytest.mark.parametrize(("sent", "found"), [("2.9", 0), ("3.1", 0), ("4.1", 1)])
+def test_a_notice_counts_from_the_latest_moment_that_it_can_have_come(
+    sent: str, found: int
+) -> None:
+    """Stamps of several hosts are widened: the notice of 2 s came between 1 s and 3 s."""
+    told = case(f"0a?@0 0a+1@0.5 0L@2 0w?@2.5 0S+@{sent} 0w+@9", error_ns=SECOND)
+    rows = told.history.rows
+    lost = rows["f"] == Op.LOST
+    rows["t_inv"][lost], rows["t_ret"][lost] = SECOND, 3 * SECOND
+    assert len(check(told).findings) == found
 
 
 def test_a_write_after_a_newer_owners_is_expired_as_well_as_stale() -> None:

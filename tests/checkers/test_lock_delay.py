@@ -75,3 +75,13 @@ def test_what_holds_says_that_its_delay_was_not_put_to_the_test() -> None:
 
 def test_an_operator_leaves_the_delay_unjudged() -> None:
     assert "operator" in delayed(case(HELD + "9f?@1 9f+@1.1", promises=DELAYED))[1]
+
+
+@pytest.mark.parametrize(("renewal", "found"), [("", ["early-grant"]), ("0n?/1@2 ", [])])
+def test_an_unanswered_renewal_may_have_asked_for_a_shorter_lease(
+    renewal: str, found: list[str]
+) -> None:
+    """A lease of 5 s from 1 on, a delay of 4 s; from 2 on perhaps of 1 s only."""
+    text = f"0a?@0 0a+1@0.1 0n?/5@1 0n+@1.1 {renewal}0L@3.1 1a?@7.2 1a+2@7.5 1r?@8 1r+@9"
+    promises = {"bound": "lease", "delay_ns": 4 * SECOND}
+    assert [f.kind for f in check(case(text, promises=promises)).findings] == found

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from holdfast.checkers.properties import no_multi_lock_deadlock
-from holdfast.harness.core.operations import Mode, Terms
+from holdfast.harness.core.operations import Mode, Op, Status, Terms
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case, history, on
 
 HELD = "0a?:x/60 0a+1:x/60 1a?:y/60 1a+2:y/60 "
-CIRCLE = HELD + "0a?:y 0Q:y 1a?:x 1Q:x 1a-:x@20 0a+3:y@21"
+CIRCLE = HELD + "0a?:y 0Q:y 1a?:x 1Q:x 1a-:x@20 1.1r?:y@20.2 1.1r+:y@20.4 0a+3:y@21"
 
 
 def kinds(text: str, **changes: Any) -> list[str]:
@@ -36,12 +38,36 @@ def test_who_waits_without_being_waited_for_is_in_no_circle() -> None:
 
 def test_a_lock_whose_lease_is_over_keeps_nobody_waiting() -> None:
     short = CIRCLE.replace("1a?:y/60 1a+2:y/60", "1a?:y/3 1a+2:y/3")
+    short = short.replace("1.1r?:y@20.2 1.1r+:y@20.4 ", "")
     assert kinds(short) == []
+
+
+def test_of_many_circles_of_the_same_locks_the_first_is_a_finding() -> None:
+    """Eight readers that all ask to write: every two of them wait for each other."""
+    words = [f"{p}a?:x/9999 {p}a+{p + 1}:x/9999" for p in range(8)]
+    words += [f"{p}.2a?:x {p}.2Q:x" for p in range(8)] + [f"{p}.2a-:x@{90 + p}" for p in range(8)]
+    told = history(" ".join(words))
+    told.rows["mode"][(told.rows["f"] == Op.ACQUIRE) & (told.rows["status"] == Status.OK)] = 1
+    verdict = no_multi_lock_deadlock.check(case(told))
+    (finding,) = verdict.findings
+    assert finding.kind == "multi-lock-deadlock"
+    assert verdict.exercised["circles of waits"] >= 7
+
+
+def test_beyond_its_bounds_it_says_that_it_gave_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(no_multi_lock_deadlock, "MOST_EDGES", 1)
+    verdict = no_multi_lock_deadlock.check(case(CIRCLE))
+    assert verdict.verdict is Verdict.UNKNOWN and "too many waits" in verdict.reason
+    monkeypatch.undo()
+    monkeypatch.setattr(no_multi_lock_deadlock, "MOST_STEPS", 0)
+    verdict = no_multi_lock_deadlock.check(case(CIRCLE))
+    assert verdict.verdict is Verdict.UNKNOWN and "too many waits" in verdict.reason
 
 
 def test_three_may_wait_in_a_circle() -> None:
     held = "0a?:x/60 0a+1:x/60 1a?:y/60 1a+2:y/60 2a?:z/60 2a+3:z/60 "
-    waits = "0a?:y 0Q:y 1a?:z 1Q:z 2a?:x 2Q:x 2a-:x@30 1a+4:z@31 0a+5:y@32"
+    waits = "0a?:y 0Q:y 1a?:z 1Q:z 2a?:x 2Q:x 2a-:x@30 2.1r?:z@30.1 2.1r+:z@30.2"
+    waits += " 1a+4:z@31 1.1r?:y@31.1 1.1r+:y@31.2 0a+5:y@32"
     assert kinds(held + waits) == ["multi-lock-deadlock"]
 
 

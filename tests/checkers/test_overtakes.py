@@ -77,3 +77,10 @@ def test_tokens_that_are_not_promised_to_be_ordered_tell_nothing() -> None:
     told = case(OVERTAKEN, promises={"tokens": "unordered"})
     verdict = bounded_bypass.check(told)
     assert not verdict.findings and verdict.verdict is Verdict.UNKNOWN
+
+
+def test_an_owner_whose_release_was_not_answered_may_come_in_again() -> None:
+    """It holds on, where its release never arrived: it has the token that it had."""
+    text = "0a? 0a+1 1a? 1Q 0r? 0r~ 0a? 0a+1 0.2r? 0.2r+ 1a+2 1r? 1r+"
+    assert kinds(text) == []
+    assert kinds(text.replace("0r~", "0r+")) == ["overtaken"]

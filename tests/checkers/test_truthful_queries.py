@@ -6,7 +6,16 @@ import pytest
 
 from holdfast.checkers.properties import truthful_queries
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.operations import CHANGED, Op, Status, Terms, attempt_id, carried, spent
+from holdfast.harness.core.operations import (
+    CHANGED,
+    Mode,
+    Op,
+    Status,
+    Terms,
+    attempt_id,
+    carried,
+    spent,
+)
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case, history, on
 
@@ -150,3 +159,33 @@ def test_nothing_asked_is_nothing_known() -> None:
     verdict = truthful_queries.check(case(HELD))
     assert verdict.verdict is Verdict.UNKNOWN
     assert "no answer named a holder" in verdict.reason
+
+
+READER = Terms(mode=Mode.SHARED)
+
+
+def test_the_first_of_two_readers_may_be_named() -> None:
+    text = "0a? 0a+7 1a? 1a+8 2q? 2q+7=0 0r? 0r+ 1r? 1r+"
+    assert kinds(text, READER, READER, PLAIN) == []
+    assert kinds(text, READER, PLAIN, PLAIN) == ["false-answer"], "a writer is not held beside"
+
+
+@pytest.mark.parametrize("tokens", ["ordered", "none"])
+def test_who_was_granted_and_gave_back_waits_no_more(tokens: str) -> None:
+    text = "0a? 0Q 0a+7 0r? 0r+ 1a? 1a+8 0.1k? 0.1k+=-1 1n? 1n+"
+    told = case(history(text), promises={"tokens": tokens})
+    assert truthful_queries.check(told).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "found"),
+    [
+        ("1a? 1a+7 0a? 0Q 0k? 0k+=-1 1n? 1n+ 1r? 1r+ 0a+8", "ordered", 1),
+        ("1a? 0a? 0Q 1a+8 0k? 0k+=-1 1n? 1n+ 0a+7", "ordered", 0),
+        ("1a? 1a+ 0a? 0Q 0k? 0k+=-1 1n? 1n+ 1r? 1r+ 0a+ 0n? 0n+", "none", 1),
+        ("1a? 1a+ 0a? 0Q 0k? 0k+=-1 1n? 1n+ 1r? 1r+ 0a+", "none", 0),
+    ],
+)
+def test_who_surely_waits_on_is_in_the_queue(text: str, tokens: str, found: int) -> None:
+    told = case(history(text), promises={"tokens": tokens})
+    assert len(truthful_queries.check(told).findings) == found

@@ -198,3 +198,104 @@ def test_a_parquet_file_of_more_rows_than_memory_is_refused_before_it_is_read() 
     with pytest.raises(Malformed) as refused:
         table._fits(told)
     assert "memory" in refused.value.reason
+
+
+def lines(*events: tuple[int, str, str, str]) -> str:
+    """EDN of (process, type, f, value)."""
+    return "\n".join(
+        f"{{:process {p}, :type :{kind}, :f :{f}, :value {value}}}" for p, kind, f, value in events
+    )
+
+
+INDEPENDENT = {
+    "register": lines(
+        (0, "invoke", "write", "[1 7]"),
+        (0, "ok", "write", "[1 7]"),
+        (1, "invoke", "write", "[2 8]"),
+        (1, "ok", "write", "[2 8]"),
+        (0, "invoke", "read", "[1 nil]"),
+        (0, "ok", "read", "[1 7]"),
+        (1, "invoke", "read", "[3 nil]"),
+        (1, "ok", "read", "[3 nil]"),
+    ),
+    "cas-register": lines(
+        (0, "invoke", "write", "[1 7]"),
+        (0, "ok", "write", "[1 7]"),
+        (1, "invoke", "cas", "[2 [nil 8]]"),
+        (1, "ok", "cas", "[2 [nil 8]]"),
+        (0, "invoke", "read", "[1 nil]"),
+        (0, "ok", "read", "[1 7]"),
+    ),
+    "mutex": lines(
+        (0, "invoke", "acquire", "[a nil]"),
+        (0, "ok", "acquire", "[a nil]"),
+        (1, "invoke", "acquire", "[b nil]"),
+        (1, "ok", "acquire", "[b nil]"),
+    ).replace("[a", '["a"').replace("[b", '["b"'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("model", INDEPENDENT)
+def test_the_pairs_of_independent_histories_are_keys_and_values(
+    capsys: Capture, tmp_path: Path, model: str
+) -> None:
+    path = tmp_path / "history.edn"
+    path.write_text(INDEPENDENT[model])
+    said = holdfast(capsys, "check", path, "--model", model)
+    assert said.code == 0, said.out
+    wrong = INDEPENDENT[model].replace('"b"', '"a"')
+    path.write_text(wrong.replace("ok, :f :read, :value [1 7]", "ok, :f :read, :value [1 9]"))
+    assert holdfast(capsys, "check", path, "--model", model).code == 1
+
+
+def test_values_of_one_register_that_are_pairs_stay_values(capsys: Capture, tmp_path: Path) -> None:
+    path = tmp_path / "history.edn"
+    path.write_text(
+        lines(
+            (0, "invoke", "write", "[1 2]"),
+            (0, "ok", "write", "[1 2]"),
+            (0, "invoke", "write", "[3 4]"),
+            (0, "ok", "write", "[3 4]"),
+            (0, "invoke", "read", "nil"),
+            (0, "ok", "read", "[1 2]"),
+        )
+    )
+    assert holdfast(capsys, "check", path, "--model", "register").code == 1
+
+
+@pytest.mark.parametrize("model", ["register", "cas-register"])
+@pytest.mark.parametrize(("written", "read"), [("1", "true"), ("true", "1"), ("[0]", "[false]")])
+def test_a_boolean_is_no_number(
+    capsys: Capture, tmp_path: Path, model: str, written: str, read: str
+) -> None:
+    path = tmp_path / "history.edn"
+    text = lines((0, "invoke", "write", written), (0, "ok", "write", written),
+                 (0, "invoke", "read", "nil"), (0, "ok", "read", read))  # fmt: skip
+    path.write_text(text)
+    said = holdfast(capsys, "check", path, "--model", model)
+    assert said.code == 1, said.out
+    path.write_text(text.replace(f"read, :value {read}", f"read, :value {written}"))
+    assert holdfast(capsys, "check", path, "--model", model).code == 0
+
+
+UNANSWERED = {
+    "register": lines((0, "invoke", "write", "1"), (0, "fail", "write", "1")),
+    "kv": lines((0, "invoke", "get", "nil"), (0, "info", "get", "nil")),
+}
+UNANSWERED |= dict.fromkeys(
+    ("mutex", "owner-mutex", "lease-mutex", "reentrant", "semaphore:2", "rw"),
+    lines((0, "invoke", "acquire", "nil"), (0, "info", "acquire", "nil"),
+          (1, "invoke", "acquire", "nil"), (1, "fail", "acquire", "nil"),
+          (1, "invoke", "renew", "nil"), (1, "ok", "renew", "nil")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("model", UNANSWERED)
+def test_a_history_in_which_nothing_was_answered_ok_shows_nothing(
+    capsys: Capture, tmp_path: Path, model: str
+) -> None:
+    path = tmp_path / "history.edn"
+    path.write_text(UNANSWERED[model])
+    said = holdfast(capsys, "check", path, "--model", model)
+    assert said.code == 3 and said.out.startswith("UNKNOWN"), said.out
+    assert "nothing had to be explained" in said.out

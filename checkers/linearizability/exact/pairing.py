@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import NO_TOKEN, Status
-from holdfast.harness.foreign.operations import ForeignOp, brief
+from holdfast.harness.foreign.operations import ForeignOp, brief, distinct
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -78,7 +78,7 @@ class _Pairs:
         """The attempt of the next operation, in order of begin."""
         if op.attempt is not None:
             return self._named(op)
-        who = (op.process, op.key)
+        who = (op.process, distinct(op.key))
         self.reused |= who in self._doubtful
         if op.status is Status.INFO:
             self._doubtful.add(who)
@@ -99,7 +99,7 @@ class _Pairs:
         return number
 
     def _named(self, op: ForeignOp) -> int:
-        name = (op.key, "attempt", op.attempt)
+        name = (distinct(op.key), "attempt", op.attempt)
         if op.f == "acquire":
             if name in self._acquired:
                 raise UsageError(
@@ -125,7 +125,7 @@ def paired(ops: Sequence[ForeignOp]) -> Paired:
             kept.append(op)
     pairs, locks = _Pairs(), dict[Hashable, int]()
     attempt = [pairs.attempt(op) for op in kept]
-    lock = [locks.setdefault(op.key, len(locks)) for op in kept]
+    lock = [locks.setdefault(distinct(op.key), len(locks)) for op in kept]
     columns = LockColumns(
         release=_column([op.f == "release" for op in kept], bool),
         ok=_column([op.status is Status.OK for op in kept], bool),

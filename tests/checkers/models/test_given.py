@@ -73,6 +73,8 @@ def agree(count: int) -> None:
     said: Counter[Verdict] = Counter()
     for n in range(count):
         ops = histories.drawn(stream(31, "queue", n), play, "process", 12)
+        if all(op.status is Status.INFO for op in ops):
+            continue
         right = Verdict.HOLDS if brute.explained(ops, "", by_hand) else Verdict.VIOLATED
         assert given("queue", Queue)(ops).verdict is right, "\n".join(map(str, ops))
         said[right] += 1

@@ -42,7 +42,10 @@ def differs(bench: Bench, judge: Callable[[Sequence[ForeignOp]], Judgement]) -> 
         if not told and bench is BENCHES["fenced"]:
             return False
         right = brute.explained(ops, bench.initial, bench.step)
-        return (judge(ops).verdict is Verdict.HOLDS) is not right
+        judged = judge(ops)
+        if judged.verdict is Verdict.UNKNOWN and not judged.exercised["ok"]:
+            return not right
+        return (judged.verdict is Verdict.HOLDS) is not right
 
     return found
 
