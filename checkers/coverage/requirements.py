@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.checkers.coverage import fault_kinds
 from holdfast.checkers.coverage.offered_load import too_slow
-from holdfast.checkers.facts import resource_log
+from holdfast.checkers.facts import fault_kinds, resource_log
 from holdfast.checkers.facts.fault_windows import coverage
 from holdfast.checkers.facts.late_writes import late_writes
 from holdfast.checkers.facts.latency_breakdown import SAID

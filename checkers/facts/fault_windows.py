@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.checkers.coverage.fault_kinds import Met
+from holdfast.checkers.facts.fault_kinds import Met
 from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.leases import INF, longest
 from holdfast.harness.core.case import Case, Window
