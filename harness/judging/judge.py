@@ -26,6 +26,7 @@ from holdfast.harness.runs.directory import RunDir
 SCHEMA = "holdfast-verdict/2"
 READABLE = ("holdfast-verdict/1", SCHEMA)
 """Schemas of verdicts.json that are read; the first has no `under` in its rows."""
+LONGEST_NS = 366 * 24 * 3600 * 1_000_000_000
 Evidence = Callable[[Case], dict[str, object]]
 
 
@@ -86,6 +87,11 @@ def case_of(
     """What checkers are given. times, faults: the rows of times.jsonl and faults.jsonl."""
     history = recording.history
     marks = {row["mark"]: row for row in times}
+    order = [marks[name]["t_ns"] for name in ("start", "stop", "end") if name in marks]
+    if order != sorted(order):
+        raise ValueError("the marks start, stop and end are not in this order of time")
+    if order and order[-1] - order[0] > LONGEST_NS:
+        raise ValueError("more than a year lies between the marks start and end")
     problems = [*history.problems, *_problems(marks)]
     stamps = history.rows["t_inv"]
     last_ns = int(max(stamps.max(), history.rows["t_ret"].max())) if len(stamps) else 0

@@ -13,7 +13,7 @@ from holdfast.harness.core.ports import Fault
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.plans.plan import Plan
 
-MOST = {"nodes": 1000, "clients": 100_000, "locks": 1_000_000}
+MOST = {"nodes": 1000, "clients": 100_000, "locks": 1_000_000, "drift_ppm": 1_000_000}
 """More of them make no run; whoever counts up to them would not come back."""
 TEXTS = ("run", "label", "version", "python", "command")
 TABLES = ("plan", "promises", "options", "entries")
