@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, get_type_hints
 
-import msgspec
-
 from holdfast.harness.core.clock import LARGEST
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.core.verdict import Promises
@@ -53,6 +51,9 @@ def problems(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def _wrong(table: Mapping[str, Any], kinds: Mapping[str, Any], where: str) -> list[str]:
+    # The simulator reads plans, not manifests, on interpreters that may not have it.
+    import msgspec
+
     found = []
     for name, kind in kinds.items():
         if name not in table:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -187,6 +187,11 @@ def _passing_on_interrupts(process: subprocess.Popen[str]) -> Iterator[threading
     def ask(number: int, frame: object) -> None:
         asked.set()
         process.send_signal(signal.SIGINT)
+        # The end of its input says the same, also to a driver that ignores the signal: before it
+        # has a handler, it does as whoever started this command (nohup, `&` in a script) said.
+        if process.stdin is not None:
+            with suppress(OSError):
+                process.stdin.close()
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
