@@ -253,6 +253,19 @@ def test_a_dry_run_does_not_execute_the_file_that_a_plan_names(
     assert not (tmp_path / "executed").exists()
 
 
+@pytest.mark.parametrize("field", ["backend", "seed", "nodes", "faults", "lease_ns"])
+def test_a_plan_that_lacks_a_field_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], field: str
+) -> None:
+    run = sound(tmp_path)
+    (found,) = rows(run / "manifest.json")
+    del found["plan"][field]
+    put(run / "manifest.json", [found])
+    capsys.readouterr()
+    assert code_of("check", str(run)) == 2
+    assert f"'{field}' is missing" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("name", "row", "field", "value"),
     [
