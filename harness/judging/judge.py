@@ -41,7 +41,7 @@ def judge(run: RunDir, checkers: Mapping[str, Checker], evidence: Evidence) -> d
     marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
     recording = load(run.history)
     with files.shaped(run.path):
-        _ = manifest["command"], [manifest["plan"][name] for name in TOLD]
+        _ = manifest["run"], manifest["command"], [manifest["plan"][name] for name in TOLD]
         case = case_of(manifest, recording, marks, faults)
     clocks = {"clocks": dict(recording.clocks)} if recording.clocks else {}
     told = {**evidence(case), "narrowed": share(case.history.rows)}

@@ -36,7 +36,8 @@ def judge_run(run: RunDir) -> dict[str, Any]:
     """Judge a run directory and write its verdicts.json; needs no cluster and no engine."""
     from holdfast.harness.judging.judge import judge
 
-    asked = run.read_manifest()["asks"]
+    with files.shaped(run.manifest):
+        asked = run.read_manifest()["asks"]
     unknown = [prop for prop in asked if prop not in catalogue.CHECKERS]
     if unknown:
         raise UsageError(
