@@ -7,6 +7,7 @@ in which the first can have ended before the second began, both held at once.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -124,15 +125,52 @@ def disordered(case: Case) -> Mapping[int, Sequence[Disordered]]:
 
 def _disordered(case: Case, tied: Iterable[Sequence[Attempt]]) -> list[Disordered]:
     far, slack_ns = reach(case), slack(case)
-    best: dict[int, Disordered] = {}
+    found: list[Disordered] = []
     for knot in tied:
-        for a, b in meetings(knot, far, slack_ns):
-            if not conflict(a, b) or a.token == b.token or far(b) > a.known_ns + slack_ns:
+        tokens = [a.token for a in knot]
+        soonest = Leaders(knot[::-1], [-a.known_ns for a in reversed(knot)])
+        for a in knot:
+            b = soonest.best(a, len(knot) - bisect_right(tokens, a.token))
+            if b is None or far(a) <= b.known_ns + slack_ns or far(b) > a.known_ns + slack_ns:
                 continue
-            proved = proof_reach(a) > b.known_ns + slack_ns
-            if a.id not in best or (proved and not best[a.id][2]):
-                best[a.id] = b, a, proved
-    return list(best.values())
+            found.append((b, a, proof_reach(a) > b.known_ns + slack_ns))
+    return found
+
+
+class Leaders:
+    """Of each beginning of some attempts of one line the one with the largest value, and the
+    largest of another owner: so who conflicts with a given one is found without a walk."""
+
+    def __init__(self, found: Sequence[Attempt], values: Sequence[int]) -> None:
+        self._found, self._values = found, values
+        self._top = {mode: self._tops(mode) for mode in Mode if any(a.mode == mode for a in found)}
+
+    def _tops(self, mode: Mode) -> list[tuple[int, int]]:
+        first = second = -1
+        tops = [(first, second)]
+        for n, a in enumerate(self._found):
+            if a.mode == mode:
+                if first < 0 or self._values[n] > self._values[first]:
+                    mine = first >= 0 and self._found[first].process == a.process
+                    first, second = n, second if mine else first
+                elif a.process != self._found[first].process and (
+                    second < 0 or self._values[n] > self._values[second]
+                ):
+                    second = n
+            tops.append((first, second))
+        return tops
+
+    def best(self, b: Attempt, among: int) -> Attempt | None:
+        """Of the first `among` attempts the one with the largest value that conflicts with b."""
+        best = -1
+        for mode, tops in self._top.items():
+            if mode == b.mode != Mode.EXCLUSIVE:
+                continue
+            for n in tops[among]:
+                if n >= 0 and self._found[n].process != b.process:
+                    best = n if best < 0 or self._values[n] > self._values[best] else best
+                    break
+        return None if best < 0 else self._found[best]
 
 
 def repeated(case: Case) -> Iterator[tuple[int, Attempt, Attempt, bool]]:
@@ -207,15 +245,23 @@ def meetings(
 
 
 def _in_time(case: Case, found: Sequence[Attempt]) -> Iterator[Overlap]:
+    """At most one per attempt, with the one known before it that was proved, else bound, longest.
+
+    `found` is in the order of `known`. Both must reach beyond the moment the other was known.
+    """
     far, slack_ns = reach(case), slack(case)
-    ordered = ordered_tokens(case)
-    for a, b in meetings(found, far, slack_ns):
-        if not conflict(a, b) or far(b) <= a.known_ns + slack_ns:
-            continue
-        proved = min(proof_reach(a) - b.known_ns, proof_reach(b) - a.known_ns) > slack_ns
-        swap = ordered and NO_TOKEN < b.token < a.token
-        older, newer = (b, a) if swap else (a, b)
-        yield Overlap(older=older, newer=newer, proved=proved)
+    in_order = ordered_tokens(case)
+    known = [a.known_ns for a in found]
+    ways = [(proof_reach, True), (far, False)]
+    leaders = [(Leaders(found, [way(a) for a in found]), way, proved) for way, proved in ways]
+    for n, b in enumerate(found):
+        for longest, way, proved in leaders:
+            a = longest.best(b, min(n, bisect_left(known, way(b) - slack_ns)))
+            if a is not None and way(a) > b.known_ns + slack_ns:
+                swap = in_order and NO_TOKEN < b.token < a.token
+                older, newer = (b, a) if swap else (a, b)
+                yield Overlap(older=older, newer=newer, proved=proved)
+                break
 
 
 def _best(found: Iterable[Overlap], case: Case) -> list[Overlap]:
