@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.harness.core.extras import EXTRAS
+
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("harness", "workloads", "nemesis", "checkers", "clusters", "reports")
 SIBLINGS = set(ROOMS) - {"harness"}
@@ -143,6 +145,19 @@ def test_imports_point_one_way() -> None:
             assert target in {room, "harness"}, f"{path}: {room} imports {name}"
             if room == "harness":
                 assert target == "harness", f"{path}: harness imports {name}"
+
+
+def test_an_optional_package_is_imported_where_it_is_used_and_never_before() -> None:
+    """The base alone can import every module; harness/core/extras.py says what is missing."""
+    for path in sources():
+        if path.relative_to(ROOT).parts[0] not in (*ROOMS, "src"):
+            continue
+        for node in ast.parse(path.read_text()).body:
+            names = [alias.name for alias in getattr(node, "names", [])]
+            names += [getattr(node, "module", None) or ""]
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                packages = {name.split(".")[0] for name in names}
+                assert not packages & set(EXTRAS), f"{path}: {packages & set(EXTRAS)}"
 
 
 def test_what_travels_needs_the_standard_library_only() -> None:
