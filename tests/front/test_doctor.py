@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pytest
 
 from holdfast import catalogue
 from holdfast.clusters.backends import abilities
+from holdfast.clusters.backends.docker import backend as docker
+from holdfast.clusters.backends.docker import engine
+from holdfast.clusters.backends.docker.image import build
 from holdfast.clusters.backends.local import backend as local
 from holdfast.nemesis.agent import nft
 from holdfast.nemesis.agent.request_errors import Refused
@@ -92,3 +96,34 @@ def test_a_probe_of_the_agent_says_what_this_machine_says() -> None:
     told = abilities.of_agent()
     assert told["pause"] is True and told["kill"] is True
     assert abilities.cut() == (None if told["cut"] is True else told["cut"])
+
+
+class FakeEngine:
+    """An engine with these images."""
+
+    def __init__(self, *images: str) -> None:
+        self._images = images
+
+    def images(self, name: str) -> list[str]:
+        return [image for image in self._images if image == name]
+
+
+@pytest.mark.parametrize(
+    ("images", "uncut", "said"),
+    [
+        ((), None, "there is no image holdfast-node:1; run `make docker-image`"),
+        (("holdfast-node:1",), NO_NFT, f"no packet can be dropped here: {NO_NFT}"),
+        (("holdfast-node:1",), None, None),
+    ],
+    ids=["no image", "no nftables", "all there"],
+)
+def test_docker_is_asked_for_all_that_a_run_uses(
+    monkeypatch: Patch, images: tuple[str, ...], uncut: str | None, said: str | None
+) -> None:
+    monkeypatch.setattr(engine, "precheck", lambda: None)
+    monkeypatch.setattr(engine, "connect", lambda timeout_s: FakeEngine(*images))
+    monkeypatch.setattr(build, "tag", lambda: "holdfast-node:1")
+    monkeypatch.setattr(abilities, "cut", lambda: uncut)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    reason = docker.precheck()
+    assert (said in reason) if said and reason else reason == said
