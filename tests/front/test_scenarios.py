@@ -59,7 +59,8 @@ def test_every_plan_file_of_the_folder_is_in_the_table() -> None:
 @pytest.mark.parametrize("backend", ["local", "docker"])
 def test_a_scenario_can_be_planned_on_every_backend(name: str, backend: str) -> None:
     plan = plan_of(name, {"backend": backend})
-    rows = [catalogue.NEMESES[fault] for fault, _ in plan.nemeses]
+    faults = {name for name, _ in plan.nemeses} | {fault.do for fault in plan.faults}
+    rows = [catalogue.NEMESES[name] for name in faults]
     if any(getattr(load(row.entry), "taps", False) for row in rows):
         needs.namespaces()
     assert prepare.complete(plan).system in catalogue.SYSTEMS
