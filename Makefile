@@ -2,6 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+USER_VENV := .venv-user
+PACKAGED := $(shell find src harness workloads nemesis checkers clusters reports \
+    -type f -not -name '*.pyc')
 ROUNDS ?= 10
 # Processes that tests without containers share; each file goes to one of them.
 PROCESSES ?= 2
@@ -14,9 +17,15 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
+# What a user installs, of the files as they lie here, and no more.
+$(USER_VENV)/ready: pyproject.toml constraints.txt README.md $(PACKAGED)
+	$(PYTHON) -m venv $(USER_VENV)
+	$(USER_VENV)/bin/pip install --quiet --constraint constraints.txt .
+	touch $@
+
 # Two runs on local processes; no container engine and no root needed.
-demo: $(VENV)/ready
-	$(BIN)/holdfast demo
+demo: $(USER_VENV)/ready
+	$(USER_VENV)/bin/holdfast demo
 
 venv: $(VENV)/ready
 
@@ -76,4 +85,4 @@ format: $(VENV)/ready
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf $(VENV) $(USER_VENV) .mypy_cache .pytest_cache .ruff_cache build dist

@@ -1,4 +1,5 @@
-"""What all tests share: under HOLDFAST_REQUIRE=all a skip is a failure (see needs.py)."""
+"""What all tests share: no example is timed, and under HOLDFAST_REQUIRE=all a skip is a failure
+(see needs.py)."""
 
 from __future__ import annotations
 
@@ -6,6 +7,11 @@ import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# No test depends on how fast the machine is: neither an example nor the making of one is timed.
+settings.register_profile("holdfast", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("holdfast")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -32,6 +33,31 @@ def binary(name: str) -> str:
     return _which(name) or _missing(f"needs the command {name}")
 
 
+def unless(reason: str | None) -> None:
+    """Nothing: a probe's reason, None if it found what it looked for."""
+    if reason:
+        _missing(reason)
+
+
+def file(path: Path) -> Path:
+    """A file that is not part of the repository."""
+    return path if path.is_file() else _missing(f"needs {path.name}, kept beside the repository")
+
+
+def ipv6() -> None:
+    """A Python and a host that know IPv6."""
+    try:
+        with socket.socket(socket.AF_INET6) as plug:
+            plug.bind(("::1", 0))
+    except OSError as error:
+        _missing(f"needs IPv6: {error}")
+
+
+def python(version: str, found: str | None) -> str:
+    """A CPython of that version."""
+    return found or _missing(f"needs CPython {version}: none on the path, none of pyenv")
+
+
 def root() -> None:
     """The tests run as root."""
     if os.geteuid() != 0:
@@ -39,17 +65,13 @@ def root() -> None:
 
 
 def namespaces() -> None:
-    """Network namespaces, as root or as this user."""
-    reason = _namespaces()
-    if reason:
-        _missing(reason)
+    """Network namespaces and dropped packets, as root or as this user."""
+    unless(_namespaces())
 
 
 def engine(image: bool = True) -> None:
     """A container engine that answers and, unless `image` is False, the node image."""
-    reason = _engine(image)
-    if reason:
-        _missing(reason)
+    unless(_engine(image))
 
 
 def libraries(pins: Sequence[str]) -> Path:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.harness.core import extras
 from holdfast.harness.core.case import History
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import Mode, Op, Status
@@ -22,13 +23,12 @@ def write_parquet(history: History, path: Path) -> None:
 
     UsageError where pyarrow is not installed or the file cannot be written.
     """
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise UsageError(
-            "--format parquet wants pyarrow: pip install 'holdfast[parquet]', or take csv"
-        ) from error
+    reason = extras.problem("pyarrow")
+    if reason is not None:
+        raise UsageError(f"--format parquet {reason}, or take --format csv")
+    import pyarrow
+    from pyarrow import parquet
+
     rows, columns = history.rows, dict[str, Any]()
     named = {"key": history.strings, "err": history.strings, "writer": history.writers}
     for name in rows.dtype.names or ():

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
+from holdfast.harness.core import extras
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 from holdfast.harness.foreign.fields import LARGEST
@@ -56,12 +57,11 @@ def csv_events(file: BinaryIO) -> Iterator[Event]:
 
 def parquet_events(file: BinaryIO) -> Iterator[Event]:
     """The events of a Parquet file; a row counts as a line. UsageError without pyarrow."""
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError as error:
-        raise UsageError(
-            "reading Parquet wants pyarrow: pip install 'holdfast[parquet]', or export csv"
-        ) from error
+    reason = extras.problem("pyarrow")
+    if reason is not None:
+        raise UsageError(f"reading Parquet {reason}, or export csv")
+    from pyarrow import ArrowException, parquet
+
     try:
         told = parquet.read_metadata(file)
         columns = told.schema.names

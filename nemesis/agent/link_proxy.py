@@ -3,8 +3,9 @@
 A client on `src` reaches `dst` under an address that this process listens on. While one way of a
 link is stopped, what comes that way is held back, in order, and goes on after the heal, as TCP
 would send it again; a new connection, which needs both ways, is accepted and then hangs. (Under a
-real cut the connect itself hangs; and a stopped way does not stop the acknowledgements of the
-other, so a one-way cut slows the other way later than on a network.)
+real cut the connect itself hangs; where no server listens it is refused, and here it is ended after
+REFUSED_S; and a stopped way does not stop the acknowledgements of the other, so a one-way cut slows
+the other way later than on a network.)
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ Way = tuple[str, str]
 
 CHUNK_BYTES = 65536
 BOUND_S = 2.0
+REFUSED_S = 0.2
+"""How long a connection to a server that is not there stays open."""
 
 
 class Proxies:
@@ -104,6 +107,10 @@ class Proxies:
         try:
             far_reader, far_writer = await asyncio.open_connection(to, port)
         except OSError:
+            # A network refuses the connect, and clients then wait before they try again. Ours was
+            # accepted long ago: ended at once, it would be made anew a thousand times a second, by
+            # everybody, and leave no time for anything else.
+            await asyncio.sleep(REFUSED_S)
             return
         there = asyncio.create_task(self._pump(reader, far_writer, way))
         back = asyncio.create_task(self._pump(far_reader, writer, way[::-1]))

@@ -28,6 +28,8 @@ table ip {TABLE} {{
 }}
 """
 ELEMENT = re.compile(r"([0-9.]+) counter packets ([0-9]+)")
+SBIN = "/usr/sbin:/sbin"
+"""Where nft lies, which the PATH of an ordinary user does not have."""
 CLONE_NEWNET = 0x4000_0000
 
 
@@ -153,10 +155,17 @@ class Namespace:
 def _run_program(commands: str) -> str:
     try:
         done = subprocess.run(
-            ["nft", "-f", "-"], input=commands, capture_output=True, text=True, timeout=5
+            ["nft", "-f", "-"],
+            input=commands,
+            capture_output=True,
+            text=True,
+            timeout=5,
+            env={**os.environ, "PATH": f"{os.environ.get('PATH', os.defpath)}:{SBIN}"},
         )
+    except FileNotFoundError as error:
+        raise NetworkFailed("there is neither libnftables nor nft; install nftables") from error
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NetworkFailed(f"nft: {error}; install nftables") from error
+        raise NetworkFailed(f"nft: {error}") from error
     if done.returncode:
         raise NetworkFailed(f"nft: {done.stderr.strip().splitlines()[0]}")
     return done.stdout

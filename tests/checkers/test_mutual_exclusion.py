@@ -6,14 +6,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from holdfast.checkers.holds.derive import attempts
 from holdfast.checkers.properties import mutual_exclusion, token_order
 from holdfast.harness.core.case import History
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status, attempt_id
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
+from tests import needs
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case, history, table
 
@@ -166,7 +165,6 @@ def test_every_grant_into_a_hold_is_its_own_finding() -> None:
     assert kinds(verdict) == ["double-grant", "double-grant"]
 
 
-@pytest.mark.skipif(not ETCD.exists(), reason="histories recorded elsewhere are not beside us")
 def test_releases_that_found_no_lease_do_not_show_that_it_was_held() -> None:
     told = etcd()
     verdict = mutual_exclusion.check(told)
@@ -182,7 +180,7 @@ def etcd() -> Any:
     open_calls: dict[str, dict[str, int]] = {}
     attempt: dict[str, int] = {}
     held: dict[str, int] = {}
-    for kind, function, process, time in re.findall(word, ETCD.read_text()):
+    for kind, function, process, time in re.findall(word, needs.file(ETCD).read_text()):
         if kind == "invoke":
             if function == "acquire":
                 attempt[process] = attempt.get(process, 0) + 1

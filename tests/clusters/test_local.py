@@ -103,7 +103,7 @@ def nobody() -> Iterator[tuple[Path, Sequence[str]]]:
     words = needs.ordinary_user()
     with tempfile.TemporaryDirectory(prefix="holdfast-nobody-") as name:
         folder = Path(name)
-        for room in ("harness", "clusters"):
+        for room in ("harness", "clusters", "nemesis"):
             shutil.copytree(SOURCE / room, folder / "holdfast" / room)
         shutil.copytree(HERE, folder / "programs")
         (folder / "holdfast" / "__init__.py").touch()
@@ -130,8 +130,7 @@ def test_an_ordinary_user_needs_no_root(nobody: tuple[Path, Sequence[str]]) -> N
     folder, words = nobody
     ask = "from holdfast.clusters.backends.local import backend; print(backend.{}())"
     refusal = as_nobody(folder, words, ask.format("precheck"))
-    if refusal != "None":
-        pytest.skip(refusal)
+    needs.unless(None if refusal == "None" else refusal)
     prefix = "from holdfast.clusters.backends.local import backend; print(*backend.launch_prefix())"
     before = as_nobody(folder, words, prefix).split()
     assert "--user" in before

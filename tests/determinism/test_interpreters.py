@@ -18,6 +18,7 @@ from holdfast.engine import swarm
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning import prepare
+from tests import needs
 
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 CASES = (("reference", 3), ("reference", 46), ("single", 8), ("majority", 5))
@@ -67,9 +68,7 @@ def expected() -> list[str]:
 
 @pytest.mark.parametrize("version", asked())
 def test_a_seed_gives_the_same_history_on_this_python(version: str) -> None:
-    python = interpreters().get(version)
-    if python is None:
-        pytest.skip(f"needs CPython {version}: no python{version} on the path, none of pyenv")
+    python = needs.python(version, interpreters().get(version))
     where = str(Path(holdfast.__file__).parents[1])
     said = subprocess.run(
         [python, "-S", "-c", SCRIPT],

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import shutil
-import socket
 import sys
 import threading
 import zipfile
@@ -27,6 +26,7 @@ from holdfast.harness.runs import directory, registry
 from holdfast.harness.runs.directory import RunDir
 from holdfast.serve import live_verdict
 from holdfast.serve.server import POLICY, Server
+from tests import needs
 from tests.front.said import holdfast
 
 TOKEN = "a-token-of-twenty-one"
@@ -216,8 +216,7 @@ def test_another_name_for_this_host_is_refused(runs: Path, host: str) -> None:
 
 
 def test_it_listens_at_an_address_of_ipv6_under_its_own_names_only(runs: Path) -> None:
-    if not socket.has_ipv6:
-        pytest.skip("this Python knows no IPv6")
+    needs.ipv6()
     with served(runs, host="::1") as server:
         port = server.server_address[1]
         assert server.place == f"[::1]:{port}"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import os
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from holdfast.harness.core.extras import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("harness", "workloads", "nemesis", "checkers", "clusters", "reports")
@@ -48,18 +52,55 @@ STDLIB_ONLY = (
     "clusters/systems/program",
 )
 FUNCTION_LINES, FILE_LINES, LINE_WIDTH = 60, 700, 100
+BUILT = ("build", "dist", "__pycache__")
 
 
 def sources() -> list[Path]:
-    """Every Python file of the project that git tracks or would track."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "*.py"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
-    return [ROOT / name for name in listed if (ROOT / name).is_file()]
+    """Every Python file of the project: what git tracks or would track; all, where git says
+    nothing."""
+    words = ["git", "ls-files", "-co", "--exclude-standard", "*.py"]
+    try:
+        listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        return walked()
+    return [ROOT / name for name in listed.stdout.split() if (ROOT / name).is_file()]
+
+
+def walked() -> list[Path]:
+    """Every Python file below the root, but of what is built and of hidden folders."""
+    found: list[Path] = []
+    for folder, below, names in os.walk(ROOT):
+        below[:] = sorted(name for name in below if name[0] != "." and name not in BUILT)
+        found += [Path(folder, name) for name in sorted(names) if name.endswith(".py")]
+    return found
+
+
+def test_without_git_the_same_files_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    tracked = set(sources())
+    monkeypatch.setenv("PATH", "")
+    assert shutil.which("git") is None
+    assert set(sources()) == tracked
+
+
+def test_what_a_test_needs_is_asked_for_in_one_place() -> None:
+    """Whether a test is skipped is said by needs.py, with the reason and what CI makes of it."""
+    for path in sources():
+        if path.relative_to(ROOT).parts[0] == "tests" and path.name != "needs.py":
+            for words in ("pytest.skip(", "pytest.importorskip", "pytest.mark.skipif"):
+                assert words not in outside_of_strings(path), f"{path}: {words}"
+
+
+def outside_of_strings(path: Path) -> str:
+    """The code of a file as Python would write it, without its texts."""
+
+    class Emptied(ast.NodeTransformer):
+        def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+            return ast.Constant("") if isinstance(node.value, str) else node
+
+        def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.Constant:
+            return ast.Constant("")
+
+    return ast.unparse(Emptied().visit(ast.parse(path.read_text())))
 
 
 def imports(path: Path) -> list[str]:
@@ -106,6 +147,19 @@ def test_imports_point_one_way() -> None:
             assert target in {room, "harness"}, f"{path}: {room} imports {name}"
             if room == "harness":
                 assert target == "harness", f"{path}: harness imports {name}"
+
+
+def test_an_optional_package_is_imported_where_it_is_used_and_never_before() -> None:
+    """The base alone can import every module; harness/core/extras.py says what is missing."""
+    for path in sources():
+        if path.relative_to(ROOT).parts[0] not in (*ROOMS, "src"):
+            continue
+        for node in ast.parse(path.read_text()).body:
+            names = [alias.name for alias in getattr(node, "names", [])]
+            names += [getattr(node, "module", None) or ""]
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                packages = {name.split(".")[0] for name in names}
+                assert not packages & set(EXTRAS), f"{path}: {packages & set(EXTRAS)}"
 
 
 def test_what_travels_needs_the_standard_library_only() -> None:

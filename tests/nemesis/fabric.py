@@ -15,17 +15,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
+from holdfast.nemesis.agent import nft
 from holdfast.nemesis.agent.processes import wait_until
+from tests import needs
 
 CLONE_NEWNET = 0x4000_0000
 
 
-def need(reason: str | None) -> None:
-    """Skips the test for this reason, if there is one."""
-    if reason:
-        pytest.skip(reason)
+def need() -> None:
+    """Skips the test where no such nodes can be made, or no packet be dropped between them."""
+    for command in ("unshare", "nsenter", "ip"):
+        needs.binary(command)
+    needs.unless(nft.probe())
 
 
 def address(n: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import select
-import shutil
 import socket
 import struct
 import subprocess
@@ -16,7 +15,7 @@ import pytest
 
 from holdfast.nemesis.agent import vdso
 from holdfast.nemesis.agent.processes import find, wait_until
-from tests.nemesis import fabric
+from tests import needs
 from tests.nemesis.agent_process import AgentProcess
 from tests.nemesis.test_agent_signals import running
 
@@ -62,7 +61,7 @@ int main(void) {
 
 @pytest.fixture(autouse=True)
 def possible() -> None:
-    fabric.need(vdso.probe())
+    needs.unless(vdso.probe())
 
 
 @pytest.fixture
@@ -120,7 +119,7 @@ def near(seconds: float) -> object:
 
 
 def test_the_bytes_of_the_stub_are_what_its_source_says(tmp_path: Path) -> None:
-    fabric.need(None if shutil.which("gcc") else "no gcc to assemble the stub with")
+    needs.binary("gcc")
     source = Path(vdso.__file__).with_name("stub.S")
     made, text = tmp_path / "stub.o", tmp_path / "stub.bin"
     subprocess.run(["gcc", "-c", "-o", made, source], check=True)
@@ -258,7 +257,7 @@ def test_a_dead_driver_leaves_true_clocks(python: Teller) -> None:
 def test_every_function_of_a_c_program_agrees(
     agent: AgentProcess, tmp_path: Path, flags: list[str]
 ) -> None:
-    fabric.need(None if shutil.which("gcc") else "no gcc for a small C program")
+    needs.binary("gcc")
     source, program = tmp_path / "clock.c", tmp_path / "clock"
     source.write_text(C)
     subprocess.run(["gcc", "-O2", *flags, "-o", program, source], check=True)
@@ -283,9 +282,7 @@ def _accepts(path: Path) -> bool:
 def test_redis_expires_a_key_early_when_its_clock_jumps_ahead(
     agent: AgentProcess, tmp_path: Path
 ) -> None:
-    server = shutil.which("redis-server")
-    fabric.need(None if server else "no redis-server here")
-    assert server is not None
+    server = needs.binary("redis-server")
     path = tmp_path / "redis.sock"
     with running(server, "--port", "0", "--unixsocket", str(path), "--save", "") as process:
         assert wait_until(lambda: _accepts(path), time.monotonic_ns() + 5 * S)

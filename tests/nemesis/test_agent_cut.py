@@ -14,7 +14,7 @@ from tests.nemesis.agent_process import AgentProcess
 
 @pytest.fixture(scope="module")
 def pids() -> Iterator[list[int]]:
-    fabric.need(nft.probe())
+    fabric.need()
     with fabric.nodes(3) as found:
         yield found
 
@@ -121,7 +121,7 @@ def test_the_nft_program_stands_in_for_the_library(
 
 
 def test_a_partition_of_five_nodes_takes_five_milliseconds_at_most() -> None:
-    fabric.need(nft.probe())
+    fabric.need()
     with fabric.nodes(5) as pids, AgentProcess() as agent:
         for n, pid in enumerate(pids):
             adopt(agent, n, pid)

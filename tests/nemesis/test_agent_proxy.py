@@ -11,6 +11,7 @@ from contextlib import closing, suppress
 
 import pytest
 
+from holdfast.nemesis.agent import link_proxy
 from tests.nemesis.agent_process import AgentProcess
 
 SERVER, CLIENT, LISTEN = "127.1.0.3", "127.1.0.9", "127.2.1.3"
@@ -115,6 +116,22 @@ def test_the_last_of_two_faults_opens_a_link(agent: AgentProcess, port: int) -> 
 def test_a_link_that_no_proxy_carries_is_refused(agent: AgentProcess) -> None:
     error = agent.error("cut", fault="f1", links=[{"node": "n1", "from": ["127.1.0.77"]}])
     assert "no proxy carries what 127.1.0.77 sends to n1" in error
+
+
+def test_a_connection_to_a_server_that_is_not_there_takes_its_time_to_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(link_proxy, "REFUSED_S", 60.0)
+    with socket.create_server((SERVER, 0)) as listener:
+        free = int(listener.getsockname()[1])
+    proxies = link_proxy.Proxies()
+    proxies.add("c1", "n1", LISTEN, SERVER, [free])
+    with closing(dial(free)) as connection, pytest.raises(TimeoutError):
+        connection.recv(1)
+    monkeypatch.setattr(link_proxy, "REFUSED_S", 0.0)
+    with closing(dial(free)) as connection:
+        connection.settimeout(5)
+        assert connection.recv(1) == b""
 
 
 def test_a_server_that_is_gone_ends_the_connection(agent: AgentProcess) -> None:

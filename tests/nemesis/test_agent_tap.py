@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from holdfast.nemesis.agent import nft
 from tests.nemesis import fabric
 from tests.nemesis.agent_process import AgentProcess
 
@@ -68,7 +67,7 @@ def inside(pid: int, make: Callable[[], Made]) -> Made:
 
 @pytest.fixture(scope="module")
 def pids() -> Iterator[list[int]]:
-    fabric.need(nft.probe())
+    fabric.need()
     with fabric.nodes(2) as found:
         yield found
 

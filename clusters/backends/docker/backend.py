@@ -11,6 +11,7 @@ import asyncio
 import fcntl
 import ipaddress
 import os
+import shutil
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -20,13 +21,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.clusters.backends import processes
+from holdfast.clusters.backends import abilities, processes
 from holdfast.clusters.backends.docker import engine, launch, user_images
 from holdfast.clusters.backends.docker.image import build
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Command, Image, Node, Place
 
+NO_IMAGE = (
+    "docker: there is no image {}; run `make docker-image`, or from anywhere"
+    " `python -m holdfast.clusters.backends.docker.image.build`"
+)
+QUICK_S = 5
 THREADS = 8
 LOCK = ".driver.lock"
 MOST_NODES = 250
@@ -42,8 +48,23 @@ Result = TypeVar("Result")
 
 
 def precheck() -> str | None:
-    """Why no engine can answer here, as far as a look at its socket tells, or None."""
-    return engine.precheck()
+    """Why no run can use this host's engine, or None: the engine, the image, the fault agent."""
+    reason = engine.precheck()
+    if reason is not None:
+        return reason
+    try:
+        if not engine.connect(timeout_s=QUICK_S).images(build.tag()):
+            return NO_IMAGE.format(build.tag())
+    except EnvironmentFailed as silent:
+        return str(silent)
+    except Exception as refused:
+        return f"docker: the engine at {engine.url()} does not list its images: {refused}"
+    if os.geteuid() == 0:
+        reason = abilities.cut()
+        return None if reason is None else f"docker: no packet can be dropped here: {reason}"
+    if shutil.which("docker") is None:
+        return "docker needs the command docker (package docker.io), or root"
+    return None
 
 
 class DockerBackend:
@@ -183,9 +204,7 @@ class DockerBackend:
 
     def _check_image(self) -> None:
         if not self._engine.api.images(self._image):
-            raise EnvironmentFailed(
-                f"docker: there is no image {self._image}; run `make docker-image`"
-            )
+            raise EnvironmentFailed(NO_IMAGE.format(self._image))
 
     def _make_network(self) -> ipaddress.IPv4Network:
         """A network on the first subnet of ours that neither the host nor the engine uses."""

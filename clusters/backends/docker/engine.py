@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from holdfast.harness.core import extras
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Place
 from holdfast.harness.runs import registry
@@ -47,7 +48,13 @@ def url() -> str:
 
 
 def precheck() -> str | None:
-    """Why no engine can answer, as far as a look at its socket tells; takes microseconds."""
+    """Why no engine can be asked, as far as a look at its socket and our packages tells."""
+    socket, package = _socket_problem(), extras.problem("docker")
+    reasons = [socket, package and f"docker {package}"]
+    return "; ".join(reason for reason in reasons if reason) or None
+
+
+def _socket_problem() -> str | None:
     if not url().startswith("unix://"):
         return (
             f"docker: DOCKER_HOST is {url()}, but faults act on processes of this very host; "

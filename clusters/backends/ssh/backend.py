@@ -10,7 +10,6 @@ clock.
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import zlib
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -21,6 +20,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from holdfast.clusters.backends.ssh.fault_agents import Agents
 from holdfast.clusters.backends.ssh.hosts_file import Hosts, from_manifest
 from holdfast.clusters.backends.ssh.remote_host import HostLost, Remote
+from holdfast.harness.core import extras
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Command, Node, Place, System
@@ -35,9 +35,8 @@ SAMPLES_AROUND = 8
 
 def precheck() -> str | None:
     """Why this machine cannot drive hosts, or None."""
-    if importlib.util.find_spec("paramiko") is None:
-        return "ssh needs the package paramiko; install it"
-    return None
+    reason = extras.problem("paramiko")
+    return None if reason is None else f"ssh {reason}"
 
 
 def root_of(folder: str, label: str) -> str:

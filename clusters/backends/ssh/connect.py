@@ -13,9 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import paramiko
-
 from holdfast.clusters.backends.ssh.hosts_file import Host, Jump
+from holdfast.harness.core import extras
 from holdfast.harness.core.errors import EnvironmentFailed
 
 CONNECT_S = 10.0
@@ -40,6 +39,7 @@ class Connection:
 
     def __init__(self, host: Host, known_hosts: str) -> None:
         """Connects. EnvironmentFailed says why it cannot be, and what to do."""
+        self._paramiko = extras.load("paramiko", "ssh")
         self.host = host
         self._clients: list[Any] = []
         known = os.path.expanduser(known_hosts)
@@ -51,7 +51,7 @@ class Connection:
                     transport = jump.get_transport()
                     there = (host.address, host.port)
                     through = transport.open_channel("direct-tcpip", there, ("", 0), CONNECT_S)
-                except paramiko.SSHException as error:
+                except self._paramiko.SSHException as error:
                     raise self._failed(
                         host.jump, f"does not lead to {host.address}: {error}"
                     ) from (error)
@@ -65,7 +65,7 @@ class Connection:
         try:
             channel = self._client.get_transport().open_session(timeout=CONNECT_S)
             channel.exec_command(shlex.join(argv))
-        except (paramiko.SSHException, OSError, EOFError, AttributeError) as error:
+        except (self._paramiko.SSHException, OSError, EOFError, AttributeError) as error:
             raise EnvironmentFailed(f"ssh: {self.host.name}: the connection is gone") from error
         return channel
 
@@ -99,7 +99,7 @@ class Connection:
         try:
             with self._client.open_sftp() as sftp:
                 return act(sftp)
-        except (paramiko.SSHException, OSError, EOFError) as error:
+        except (self._paramiko.SSHException, OSError, EOFError) as error:
             # What sftp says of a full disk is no more than "Failure".
             reason = str(error) or type(error).__name__
             hint = "; is its disk full, or the folder not yours?" if reason == "Failure" else ""
@@ -108,7 +108,7 @@ class Connection:
             ) from error
 
     def _connect(self, to: Host | Jump, known: str, through: Any) -> Any:
-        client = paramiko.SSHClient()
+        client = self._paramiko.SSHClient()
         self._clients.append(client)
         client.set_missing_host_key_policy(_Strict())
         with suppress(FileNotFoundError):
@@ -134,7 +134,7 @@ class Connection:
                 f"its host key {error} is not in {known}; compare the fingerprint with the one its"
                 f" owner tells you, then add it: {scan} >> {shlex.quote(known)}",
             ) from error
-        except paramiko.BadHostKeyException as error:
+        except self._paramiko.BadHostKeyException as error:
             name = to.address if to.port == 22 else f"[{to.address}]:{to.port}"
             forget = shlex.join(["ssh-keygen", "-f", known, "-R", name])
             raise self._failed(
@@ -142,9 +142,9 @@ class Connection:
                 f"its host key has CHANGED and is {error.key.get_name()} {error.key.fingerprint}"
                 f" now; this may be another machine. Find out why; then forget the old: {forget}",
             ) from error
-        except paramiko.AuthenticationException as error:
+        except self._paramiko.AuthenticationException as error:
             what = f"the key {key}" if key else "every key of your agent"
-            if isinstance(error, paramiko.PasswordRequiredException):
+            if isinstance(error, self._paramiko.PasswordRequiredException):
                 raise self._failed(to, f"{what} has a passphrase; load it into an agent") from error
             raise self._failed(
                 to,
@@ -153,7 +153,7 @@ class Connection:
             ) from error
         except FileNotFoundError as error:
             raise self._failed(to, f"there is no key file {key}") from error
-        except (paramiko.SSHException, OSError, EOFError) as error:
+        except (self._paramiko.SSHException, OSError, EOFError) as error:
             if str(error) == NOTHING_TO_SHOW:
                 raise self._failed(
                     to, "there is no key to show: give a `key`, or load one into an agent (ssh-add)"
@@ -173,6 +173,7 @@ class Connection:
 
 def _reason(error: Exception) -> str:
     """In the system's own words, where paramiko only counts what it has tried."""
-    if isinstance(error, paramiko.ssh_exception.NoValidConnectionsError):
-        return ", ".join(sorted({one.strerror or str(one) for one in error.errors.values()}))
+    tried: dict[object, OSError] = getattr(error, "errors", {})
+    if tried:
+        return ", ".join(sorted({one.strerror or str(one) for one in tried.values()}))
     return str(error) or type(error).__name__

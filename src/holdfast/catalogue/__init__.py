@@ -145,7 +145,7 @@ BACKENDS: dict[str, BackendRow] = {
     "docker": BackendRow(
         entry=f"{_B}.docker.backend:DockerBackend",
         says="one container per node, on an engine of this host",
-        precheck=f"{_B}.docker.engine:precheck",
+        precheck=f"{_B}.docker.backend:precheck",
         prefix="",
         instead="",
     ),

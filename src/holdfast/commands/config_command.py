@@ -16,7 +16,8 @@ def command() -> None:
 def show() -> int:
     """Print every setting, its value and its source."""
     settings = resolve({})
-    width = max(len(name) for name in settings)
-    for name, setting in settings.items():
-        click.echo(f"{name:<{width}}  {setting.value!s:<20}  {setting.source}")
+    rows = [(name, setting.shown(name), setting.source) for name, setting in settings.items()]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    for name, value, source in rows:
+        click.echo(f"{name:<{widths[0]}}  {value:<{widths[1]}}  {source}")
     return 0

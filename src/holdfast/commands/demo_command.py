@@ -25,7 +25,7 @@ def _fault(n: int, do: str, target: str, at_s: float, for_s: float, **params: st
 
 FAULTS = (
     _fault(1, "partition", "leader|one", 1.0, 3.0, shape="isolate", clients="cut"),
-    _fault(2, "kill", "leader|one", 5.5, 2.0),
+    _fault(2, "kill", "leader|one", 5.0, 3.0),
     _fault(3, "pause", "holder", 9.0, 2.5),
     _fault(4, "partition", "holder", 12.5, 2.5, shape="isolate"),
     _fault(5, "pause", "holder", 16.0, 2.5),

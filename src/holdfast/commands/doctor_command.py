@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import click
 
-import holdfast
 from holdfast import __version__, catalogue
+from holdfast.clusters.backends import abilities
 from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.libraries.system import entry
@@ -22,9 +21,9 @@ from holdfast.engine import client_conformance
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 
-AGENT_WITHIN_S = 10
 Row = tuple[str, str, str | None]
 """What was looked at, what it is for, and why it is not there (None: it is)."""
+Look = Callable[[], str | None]
 
 
 @click.command(short_help="What this machine can run and why not; --clean removes leftovers.")
@@ -40,19 +39,23 @@ def command(clean: bool, as_json: bool, client: str | None, servers: str) -> int
     if client is not None:
         return _try_client(client, servers, as_json)
     rows = [*_backends(), *_faults(), *_systems(), *_libraries()]
-    left = _leftovers()
+    left, unseen = _leftovers()
     unremoved = [_removed(item) if clean else "" for item in left]
     told = [f"{item.kind} {item.text} of run {item.label}" for item in left]
     code = 4 if any(unremoved) else 0
     if as_json:
         table = [{"what": what, "for": use, "missing": why} for what, use, why in rows]
-        found = {"version": __version__, "checks": table, "leftovers": told}
+        found = {"version": __version__, "checks": table, "leftovers": told, "unseen": unseen}
         click.echo(json.dumps({**found, "cleaned": clean and not code}))
         return code
     click.echo(f"holdfast {__version__}, Python {sys.version.split()[0]}, user {os.geteuid()}")
+    width = max(len(what) for what, _, _ in rows)
     for what, use, why in rows:
-        click.echo(f"  {'yes' if why is None else 'no ':<4}{what:<33}{use if why is None else why}")
-    if not left:
+        word, text = ("yes", use) if why is None else ("no", why)
+        click.echo(f"  {word:<3}  {what:<{width}}  {text}")
+    if unseen:
+        click.echo(f"leftovers of aborted runs: cannot be looked for: {unseen}")
+    elif not left:
         click.echo("leftovers of aborted runs: none")
     for item, problem in zip(told, unremoved, strict=True):
         word = "left" if problem or not clean else "removed"
@@ -80,30 +83,19 @@ def _try_client(client: str, servers: str, as_json: bool) -> int:
 
 def _backends() -> Iterator[Row]:
     for name, row in catalogue.BACKENDS.items():
-        yield f"backend {name}", row.says, load(row.precheck)()
+        yield f"backend {name}", row.says, _reason(partial(_called, row.precheck))
+
+
+def _called(name: str) -> str | None:
+    said: str | None = load(name)()
+    return said
 
 
 def _faults() -> Iterator[Row]:
     """Ask a fault agent, started as the local backend would start it, what it can do here."""
-    prefix: Sequence[str] = ()
     row = catalogue.BACKENDS["local"]
-    if load(row.precheck)() is None:
-        prefix = load(row.prefix)()
-    argv = [*prefix, sys.executable, "-S", "-P", "-m", "holdfast.nemesis.agent"]
-    env = {**os.environ, "PYTHONPATH": str(Path(holdfast.__file__).parent.parent)}
-    try:
-        done = subprocess.run(
-            argv,
-            input='{"id": 1, "do": "hello"}\n',
-            capture_output=True,
-            text=True,
-            env=env,
-            timeout=AGENT_WITHIN_S,
-        )
-        told: dict[str, Any] = json.loads(done.stdout.splitlines()[0])["evidence"]
-    except (OSError, ValueError, LookupError, subprocess.TimeoutExpired) as error:
-        yield "fault agent", "", f"it does not answer: {error!r}"
-        return
+    prefix = () if _reason(partial(_called, row.precheck)) else load(row.prefix)()
+    told = abilities.of_agent(prefix)
     for name in ("cut", "pause", "kill", "set_clock"):
         can = told[name]
         yield f"fault {name}", "the fault agent can do it here", None if can is True else str(can)
@@ -111,26 +103,55 @@ def _faults() -> Iterator[Row]:
 
 def _systems() -> Iterator[Row]:
     for name, row in catalogue.SYSTEMS.items():
-        look = getattr(load(row.entry), "precheck", None)
-        yield f"system {name}", row.says, look() if look is not None else None
+        yield f"system {name}", row.says, _reason(partial(_of_system, row.entry))
+
+
+def _of_system(entry: str) -> str | None:
+    look: Look | None = getattr(load(entry), "precheck", None)
+    return look() if look is not None else None
 
 
 def _libraries() -> Iterator[Row]:
     """The folders of the libraries that systems lock with by themselves, then of the subjects."""
-    for name, row in catalogue.SYSTEMS.items():
-        pins = load(row.entry).libraries
-        if pins:
-            yield f"library {pins[0]}", f"system {name} locks with it", environments.problem(pins)
-    for name, subject in LIBRARIES.items():
-        made = load(entry(subject.system, {"library": name}))
-        use = f"--system {subject.system} --library {made.libraries[0]}"
-        yield f"library {made.libraries[0]}", use, environments.problem(made.libraries)
+    wanted: list[tuple[str, str, str]] = [
+        (name, row.entry, f"system {name} locks with it") for name, row in catalogue.SYSTEMS.items()
+    ]
+    for library, subject in LIBRARIES.items():
+        use = f"--system {subject.system} --library {{}}"
+        wanted.append((library, entry(subject.system, {"library": library}), use))
+    for name, place, use in wanted:
+        pins: list[str] = []
+        reason = _reason(partial(_of_libraries, place, pins))
+        if pins or reason:
+            pin = pins[0] if pins else name
+            yield f"library {pin}", use.format(pin), reason
 
 
-def _leftovers() -> list[Any]:
-    from holdfast.clusters.backends import leftovers
+def _of_libraries(place: str, pins: list[str]) -> str | None:
+    """Why the libraries of a system cannot be used; their pins go into the list."""
+    pins.extend(load(place).libraries)
+    return environments.problem(pins) if pins else None
 
-    return list(leftovers.find())
+
+def _reason(look: Look) -> str | None:
+    """What a look says is missing. If the look itself fails, that is the reason: one broken
+    package must not hide the rows of all others."""
+    try:
+        return look()
+    except Exception as error:
+        return f"cannot be looked at: {type(error).__name__}: {error}"
+
+
+def _leftovers() -> tuple[list[Any], str | None]:
+    """What aborted runs left, and why that could not be looked for, if so."""
+    found: list[Any] = []
+
+    def look() -> None:
+        from holdfast.clusters.backends import leftovers
+
+        found.extend(leftovers.find())
+
+    return found, _reason(look)
 
 
 def _removed(item: Any) -> str:

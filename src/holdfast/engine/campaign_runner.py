@@ -30,6 +30,7 @@ from holdfast.engine import runner, seed_search, swarm
 from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.campaigns.spec import SWARM, Job
+from holdfast.harness.core import extras
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan
@@ -287,10 +288,10 @@ def _begin(parent: int, safe_path: str | None) -> None:
 
 @contextlib.contextmanager
 def _cluster(address: str) -> Iterator[Any]:
-    try:
-        connect: Any = load("distributed:Client")
-    except UsageError as error:
-        raise UsageError("--scheduler needs Dask: pip install 'holdfast[cluster]'") from error
+    reason = extras.problem("distributed")
+    if reason is not None:
+        raise UsageError(f"--scheduler {reason}")
+    connect: Any = load("distributed:Client")
     try:
         client = connect(address, timeout=10, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:

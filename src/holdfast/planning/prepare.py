@@ -5,6 +5,7 @@ Everything that can be wrong with what was asked is told here, before a process 
 
 from __future__ import annotations
 
+import functools
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import click
 
 import holdfast
 from holdfast import __version__, catalogue
@@ -129,9 +132,21 @@ def out_of_reach(plan: Plan) -> list[str]:
 
 
 def usable_backend(name: str) -> str:
-    """The backend asked for, or the one to take instead where this machine cannot run it."""
+    """The backend asked for, or the one to take instead where this machine cannot run it.
+
+    Why is said on standard error, once in a process.
+    """
     row = catalogue.BACKENDS[name]
-    return row.instead if row.instead and load(row.precheck)() is not None else name
+    reason = load(row.precheck)() if row.instead else None
+    if reason is None:
+        return name
+    _say_once(f"{reason}; using --backend {row.instead} instead")
+    return row.instead
+
+
+@functools.cache
+def _say_once(line: str) -> None:
+    click.echo(f"holdfast: {line}", err=True)
 
 
 def draw(plan: Plan) -> Sequence[Any]:

@@ -30,6 +30,15 @@ DEFAULTS: dict[str, Any] = {
 """Every setting. nodes 0: what suits the system; seed -1: a new one; resource "": what suits;
 hosts "": none, a file for --backend ssh."""
 
+UNSET = {
+    "resource": "per system",
+    "nemesis": "none",
+    "nodes": "per system",
+    "hosts": "none",
+    "seed": "a new one per run",
+}
+"""What the default of a setting means, where the value itself says nothing to a reader."""
+
 PREFIX = "HOLDFAST_"
 
 
@@ -39,6 +48,10 @@ class Setting:
 
     value: Any
     source: str
+
+    def shown(self, name: str) -> str:
+        """The value for a person."""
+        return UNSET[name] if name in UNSET and self.value == DEFAULTS[name] else str(self.value)
 
 
 def resolve(given: Mapping[str, Any]) -> dict[str, Setting]:

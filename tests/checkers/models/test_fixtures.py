@@ -14,6 +14,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.foreign.read import read_history
+from tests import needs
 
 FIXTURES = Path(__file__).resolve().parents[3].parent / "shared" / "histories"
 
@@ -35,9 +36,7 @@ def test_a_recorded_history_gets_the_verdict_that_others_found(row: dict[str, An
 
 
 def test_a_lease_that_ended_before_its_release_accuses_nobody() -> None:
-    path = FIXTURES / "knossos" / "mutex" / "bad" / "etcd.edn"
-    if not path.is_file():
-        pytest.skip(f"{path} is not here")
+    path = needs.file(FIXTURES / "knossos" / "mutex" / "bad" / "etcd.edn")
     ops = read_history(path).ops
     assert locks.mutex(ops).verdict is Verdict.VIOLATED
     judged = locks.lease_mutex(ops)

@@ -1,0 +1,49 @@
+"""What the fault agent can do on this host: asked of one that is started for the question."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+AGENT = ("-S", "-P", "-m", "holdfast.nemesis.agent")
+WITHIN_S = 10
+SOURCES = Path(__file__).parents[3]
+"""The folder that the package is imported from; not resolved, for a checkout has links in it."""
+
+
+def cut(prefix: Sequence[str] = ()) -> str | None:
+    """Why the agent cannot drop packets between nodes, or None."""
+    told = of_agent(prefix)["cut"]
+    return None if told is True else str(told)
+
+
+def of_agent(prefix: Sequence[str] = ()) -> Mapping[str, Any]:
+    """Ability -> True, or the reason why not; `prefix` are words before the agent's command line.
+
+    Asked once per process for each PATH, for it takes 0.2 s.
+    """
+    return _asked(tuple(prefix), os.environ.get("PATH", os.defpath))
+
+
+@functools.cache
+def _asked(prefix: tuple[str, ...], path: str) -> Mapping[str, Any]:
+    try:
+        done = subprocess.run(
+            [*prefix, sys.executable, *AGENT],
+            input='{"id": 1, "do": "hello"}\n',
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(SOURCES), "PATH": path},
+            timeout=WITHIN_S,
+        )
+        told: dict[str, Any] = json.loads(done.stdout.splitlines()[0])["evidence"]
+    except (OSError, ValueError, LookupError, subprocess.TimeoutExpired) as error:
+        reason = f"the fault agent does not answer: {error!r}"
+        return dict.fromkeys(("cut", "pause", "kill", "set_clock"), reason)
+    return told
