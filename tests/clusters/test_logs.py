@@ -34,7 +34,7 @@ def test_without_root_it_is_open_only_until_the_server_has_opened_it(
 def test_no_file_is_made_for_everybody_anywhere_else() -> None:
     """`0o666` and the like stand in one place of what is not the tests'."""
     rooms = ("clusters", "harness", "nemesis", "workloads", "reports", "src/holdfast")
-    root = Path(backend.__file__).resolve().parents[2]
+    root = Path(backend.__file__).resolve().parents[3]
     found = [
         path.relative_to(root).as_posix()
         for room in rooms
