@@ -14,8 +14,9 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
+from holdfast.checkers.holds.assumptions import ordered as tokens_in_order
 from holdfast.checkers.holds.attempt_table import table
-from holdfast.checkers.holds.derive import INF, Attempt, conflict, ordered_tokens
+from holdfast.checkers.holds.derive import INF, Attempt, conflict
 from holdfast.checkers.holds.history_index import Indices, Ints
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Mode
@@ -250,7 +251,7 @@ def _in_time(case: Case, found: Sequence[Attempt]) -> Iterator[Overlap]:
     `found` is in the order of `known`. Both must reach beyond the moment the other was known.
     """
     far, slack_ns = reach(case), slack(case)
-    in_order = ordered_tokens(case)
+    in_order = bool(found) and tokens_in_order(case, found[0].key)
     known = [a.known_ns for a in found]
     ways = [(proof_reach, True), (far, False)]
     leaders = [(Leaders(found, [way(a) for a in found]), way, proved) for way, proved in ways]

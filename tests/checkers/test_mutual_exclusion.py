@@ -123,6 +123,15 @@ def test_tokens_that_contradict_the_order_of_grants_prove_nothing() -> None:
     assert kinds(judged(text, promises={"bound": "connection"})) == []
 
 
+def test_tokens_that_contradict_the_order_of_grants_do_not_say_who_came_first() -> None:
+    """A counter that began again: c1 came into the hold of c0, whatever their tokens say."""
+    text = "0a?@1 0a+40@2 1a?@4 1a+4@5 0n?@6 0n+@6.5 1n?@7 1n+@7.5 0r?@8 0r+@8.5 1r?@9 1r+@9.5"
+    (finding,) = judged(text).findings
+    assert finding.kind == "double-grant"
+    told = "c1 was granted 'db' (token 4) at 5.000 s while c0 (token 40)"
+    assert finding.sentence.startswith(told)
+
+
 def test_a_grant_to_an_attempt_that_had_been_told_its_loss_is_dead() -> None:
     text = "0a? 0L 1a?@5 1a+7 1r? 1r+ 0a+8"
     assert kinds(judged(text)) == ["dead-grant"]
