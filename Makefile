@@ -23,7 +23,7 @@ $(USER_VENV)/ready: pyproject.toml constraints.txt README.md $(PACKAGED)
 	$(USER_VENV)/bin/pip install --quiet --constraint constraints.txt .
 	touch $@
 
-# Two runs on local processes; no container engine and no root needed.
+# Two runs in the simulator, one on local processes; no container engine and no root needed.
 demo: $(USER_VENV)/ready
 	$(USER_VENV)/bin/holdfast demo
 

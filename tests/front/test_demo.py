@@ -1,46 +1,74 @@
-"""The tour shows one fault at a time, and says plainly how it came out."""
+"""The tour shows a stale write accepted, the same refused, and two owners at once."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.commands import demo_command
+from holdfast.commands.demo_command import PARTS, Part
+from holdfast.engine import runner
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.plans.plan import Plan
+from holdfast.harness.core.verdict import Verdict
 from holdfast.planning import prepare
 
 Capture = pytest.CaptureFixture[str]
 
 
-def test_its_faults_come_one_after_the_other_and_outlast_the_lease() -> None:
-    faults = demo_command.FAULTS
-    for fault, after in pairwise(faults):
-        assert fault.at_ns + fault.for_ns + SECOND <= after.at_ns
-    assert all(fault.for_ns > SECOND for fault in faults)
-    assert faults[-1].at_ns + faults[-1].for_ns + SECOND <= demo_command.SPAN_NS
-    assert {fault.do for fault in faults} == {"partition", "kill", "pause"}
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.plan.system + part.plan.resource)
+def test_its_plans_are_complete_and_their_faults_follow_one_another(part: Part) -> None:
+    assert prepare.complete(part.plan).faults == part.plan.faults
+    for fault, after in pairwise(part.plan.faults):
+        assert fault.at_ns + fault.for_ns + SECOND < after.at_ns
+    last = part.plan.faults[-1]
+    assert last.at_ns + last.for_ns + SECOND < part.plan.time_ns
 
 
-@pytest.mark.parametrize("system", ["reference", "majority"])
-def test_its_plans_are_complete(system: str) -> None:
-    plan = prepare.complete(Plan(system=system, nodes=0, faults=demo_command.FAULTS))
-    assert plan.faults == demo_command.FAULTS
-    assert plan.resource == "fenced"
+def test_only_the_resource_differs_between_the_first_two() -> None:
+    assert replace(demo_command.FENCED, resource="unfenced") == demo_command.UNFENCED
 
 
-def judged(verdict: str, *rows: tuple[str, str]) -> dict[str, Any]:
-    listed = [{"property": prop, "verdict": word, "findings": []} for prop, word in rows]
-    return {"verdict": verdict, "verdicts": listed}
+@pytest.mark.parametrize("part", PARTS[:2], ids=["unfenced", "fenced"])
+def test_the_simulated_parts_come_out_as_expected_under_other_seeds(
+    part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for seed in (7, 8, 9):
+        plan = prepare.complete(replace(part.plan, seed=seed))
+        verdicts = runner.carry_out(plan, tmp_path, "again", quiet=True)
+        assert demo_command.row_of(part, verdicts)["verdict"] == part.expected
+        said = demo_command.outcome(part, verdicts)
+        if part.expected is Verdict.HOLDS:
+            assert "stale requests arrived, and the resource refused each" in said
+        else:
+            assert "accepted a write" in said and "the newer owner" in said
 
 
-def test_it_succeeds_only_if_one_lock_held_and_the_other_did_not(capsys: Capture) -> None:
-    held = judged("HOLDS", *((prop, "HOLDS") for prop in demo_command.MUST_HOLD))
-    voted = judged("VIOLATED", ("token-order", "VIOLATED"))
-    assert demo_command.judged(held, voted) == 0
-    assert "token-order" in capsys.readouterr().out
-    unknown = judged("UNKNOWN", *((prop, "UNKNOWN") for prop in demo_command.MUST_HOLD))
-    assert demo_command.judged(unknown, voted) == 1
-    assert demo_command.judged(held, judged("HOLDS", ("token-order", "HOLDS"))) == 1
+def verdicts_of(part: Part, verdict: str) -> dict[str, Any]:
+    row = {
+        "property": part.prop,
+        "verdict": verdict,
+        "reason": "no stale request",
+        "findings": [{"sentence": "two owners"}] if verdict == "VIOLATED" else [],
+        "exercised": {"stale requests refused": 8},
+    }
+    return {"verdicts": [row], "report": "report.html"}
+
+
+@pytest.mark.parametrize(("third", "code"), [("VIOLATED", 0), ("UNKNOWN", 3), ("HOLDS", 3)])
+def test_it_succeeds_only_if_each_part_came_out_as_expected(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, third: str, code: int
+) -> None:
+    words = iter(("VIOLATED", "HOLDS", third))
+    parts = iter(PARTS)
+    monkeypatch.setattr(
+        demo_command, "carry_out", lambda *_, **__: verdicts_of(next(parts), next(words))
+    )
+    assert demo_command.command.main(["--seed", "7"], standalone_mode=False) == code
+    out = capsys.readouterr().out
+    assert "simulator: no-stale-write VIOLATED: two owners." in out
+    assert "8 stale requests arrived" in out and "report 3: report.html" in out
