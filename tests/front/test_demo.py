@@ -15,6 +15,7 @@ from holdfast.engine import runner
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.verdict import Verdict
 from holdfast.planning import prepare
+from tests.front.said import holdfast
 
 Capture = pytest.CaptureFixture[str]
 
@@ -68,7 +69,7 @@ def test_it_succeeds_only_if_each_part_came_out_as_expected(
     monkeypatch.setattr(
         demo_command, "carry_out", lambda *_, **__: verdicts_of(next(parts), next(words))
     )
-    assert demo_command.command.main(["--seed", "7"], standalone_mode=False) == code
-    out = capsys.readouterr().out
-    assert "simulator: no-stale-write VIOLATED: two owners." in out
-    assert "8 stale requests arrived" in out and "report 3: report.html" in out
+    said = holdfast(capsys, "demo", "--seed", "7")
+    assert said.code == code
+    assert "simulator: no-stale-write VIOLATED: two owners." in said.out
+    assert "8 stale requests arrived" in said.out and "report 3: report.html" in said.out
