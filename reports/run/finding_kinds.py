@@ -58,7 +58,7 @@ KINDS: dict[str, Kind] = {
     "expired-owner-write": Kind(
         name="Expired-owner write",
         means="the resource accepted a write whose owner's hold had already ended",
-        remedy="Compare fencing tokens: that refuses the write once a newer owner was served. Before"
+        remedy="Compare fencing tokens: they stop the write once a newer owner was served. Before"
         " that only the lock service knows: keep the writes well inside the lease (check the time"
         " left before each), or let the resource ask whether the hold still stands.",
     ),
