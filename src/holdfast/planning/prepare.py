@@ -6,6 +6,7 @@ Everything that can be wrong with what was asked is told here, before a process 
 from __future__ import annotations
 
 import functools
+import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -47,6 +48,8 @@ KNOWN = Known(
     resources=tuple(catalogue.RESOURCES),
 )
 READY_NS = 60 * SECOND
+NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+"""What the name of a run directory does not have."""
 
 
 def complete(plan: Plan) -> Plan:
@@ -265,8 +268,9 @@ def create(
     if it is not given; `hosts` is what `hosts_of` gave.
     """
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-    # Of a path to a user's own file the name of the class is enough.
-    name = name or f"{now}-{plan.system.rpartition(':')[2]}-{plan.seed}"
+    # Of a user's own file neither the folder nor the hash is needed to tell runs apart.
+    system = NOT_OF_NAMES.sub("-", user_system.declared_name(plan.system).rpartition(":")[2])
+    name = name or f"{now}-{system}-{plan.seed}"
     run = directory.create(out, name)
     fetched = _libraries(plan)
     run.plan.write_text(to_toml(plan, exact=True))
@@ -317,6 +321,7 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
         "python": sys.version.split()[0],
         "command": again,
         "plan": plan_table(plan),
+        "identity": user_system.identity(plan.system),
         "promises": _plain(promises),
         "asks": asks(plan, promises),
         "options": {
