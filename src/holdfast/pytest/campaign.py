@@ -29,6 +29,7 @@ from holdfast.harness.judging.judge import READABLE
 from holdfast.harness.plans.plan import OWN
 from holdfast.harness.runs import directory
 from holdfast.planning import prepare
+from holdfast.pytest.plugin import NOTE
 from holdfast.reports.outputs.gate import headline
 from holdfast.reports.run.story import story
 from holdfast.scenarios import staging
@@ -77,6 +78,9 @@ class LockCampaign:
         troubles = gate.judge(results, self._baseline(results), gate.rules(()), today)
         if gate.exit_code(troubles) != gate.PASSED:
             pytest.fail(_text(troubles, results, folder), pytrace=False)
+        # With the report of the test they reach the summary, also from another process (xdist).
+        told = [(NOTE, f"{one.cell}: {one.property}: {one.sentence}") for one in troubles]
+        self._request.node.user_properties.extend(told)
         return Checked(results=results, notes=troubles, folder=folder)
 
     def _carry_out(self, plan: dict[str, Any]) -> tuple[Path, list[Result]]:
