@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 
 from holdfast.harness.core.ports import View
@@ -76,6 +77,8 @@ def resource(view: View, rng: random.Random) -> list[str]:
     return _some("resource", [node.name for node in view.named("resource")])
 
 
+NODE = re.compile(r"[nc][1-9][0-9]*")
+"""Names of servers and clients; how many there are is a matter of the plan."""
 ROLES: dict[str, Callable[[View, random.Random], list[str]]] = {
     "leader": leader,
     "follower": follower,
@@ -89,6 +92,16 @@ ROLES: dict[str, Callable[[View, random.Random], list[str]]] = {
     "clients": every_client,
     "resource": resource,
 }
+
+
+def unknown_parts(target: str) -> list[str]:
+    """What of a target is neither a role nor the name of a node in any run, one line each."""
+    known = [*ROLES, "n1", "c1", "probe"]
+    return [
+        unknown("target", part, known)
+        for part in re.split(r"[|+]", target)
+        if part not in known and not NODE.fullmatch(part)
+    ]
 
 
 def resolve(target: str, view: View, rng: random.Random) -> list[str]:

@@ -310,6 +310,18 @@ class Waits:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CallError:
+    """One error of one op: n calls of so many clients ended in it."""
+
+    op: str
+    error: str
+    n: int
+    clients: int
+    first_ns: int
+    first_process: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Serial:
     """Whether the critical sections could have happened one after the other, in a sentence."""
 
@@ -356,6 +368,7 @@ class Evidence:
     availability: Availability = Availability()
     partitions: Partitions = Partitions()
     waits: Waits = Waits()
+    errors: tuple[CallError, ...] = ()
 
 
 class Outcome(StrEnum):

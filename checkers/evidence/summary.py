@@ -27,6 +27,7 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Mode, Op, Status
 from holdfast.harness.core.statistics import clopper_pearson
+from holdfast.harness.history.call_errors import call_errors, tables
 
 CALLS = (
     Op.ACQUIRE,
@@ -80,6 +81,7 @@ def evidence(case: Case) -> dict[str, object]:
         "availability": availability(case),
         "partitions": partitions(case),
         "waits": waits(case),
+        "errors": tables(call_errors(case.history)),
     }
 
 

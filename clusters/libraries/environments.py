@@ -9,16 +9,24 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 
-FETCH_WITHIN_S = 300
+ATTEMPTS = 3
+SILENT_S = 300
+"""pip itself gives up on a silent index much sooner; a package that is built may take long."""
+LAST_WORDS = 65536
+SHOWN = 8
+PROGRESS = ("Collecting ", "Downloading ", "Building wheel")
+NO_VERSION = re.compile(r"satisfies the requirement (\S+) \(from versions: ([^)]*)\)")
 
 
 def cache() -> Path:
@@ -49,36 +57,96 @@ def _alike(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def fetch(pins: Sequence[str], built: Sequence[str] = ()) -> Path:
+def fetch(
+    pins: Sequence[str], built: Sequence[str] = (), tell: Callable[[str], None] = lambda line: None
+) -> Path:
     """The folder that holds exactly these pins; fetched with pip on first use.
 
-    `built`: packages among them that are published as source only, so that pip has to build them.
-    EnvironmentFailed with pip's last words if it cannot. A half-fetched folder is never seen.
+    built  packages among them that are published as source only, so that pip has to build them
+    tell   is given lines of progress, as they come
+
+    A half-fetched folder is never seen. UsageError where there is no such version, else
+    EnvironmentFailed with pip's last words where ATTEMPTS attempts failed.
     """
     target = folder(pins)
-    name = target.name
     if target.is_dir():
         return target
     cache().mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=cache()))
-    argv = [sys.executable, "-P", "-m", "pip", "install",
-            "--quiet", "--no-deps", "--only-binary=:all:",
-            *(f"--no-binary={package}" for package in built),
-            "--target", str(part), *pins]  # fmt: skip
+    argv = [sys.executable, "-P", "-m", "pip", "install", "--progress-bar=off",
+            "--disable-pip-version-check", "--no-deps", "--only-binary=:all:",
+            *(f"--no-binary={package}" for package in built)]  # fmt: skip
+    said = ""
+    for attempt in range(1, ATTEMPTS + 1):
+        again = f" (attempt {attempt} of {ATTEMPTS})" if attempt > 1 else ""
+        tell(f"fetching {', '.join(pins)} with pip{again}")
+        with _scratch(target) as part:
+            fetched, said = _pip([*argv, "--target", str(part), *pins], tell)
+            if fetched:
+                part.chmod(0o755)
+                with suppress(OSError):  # somebody else was faster
+                    part.rename(target)
+                return target
+        unknown = NO_VERSION.search(said)
+        if unknown is not None and unknown[2] != "none":
+            # The index answered: another attempt would hear the same.
+            raise UsageError(
+                f"libraries: pip finds no {unknown[1]} of pure Python or for this machine; there"
+                f" are {', '.join(unknown[2].split(', ')[-SHOWN:])}"
+            )
+    raise EnvironmentFailed(
+        f"libraries: pip could not fetch {', '.join(pins)} in {ATTEMPTS} attempts:"
+        f" {said.strip().splitlines()[-1] if said.strip() else 'it said nothing'}"
+    )
+
+
+@contextmanager
+def _scratch(target: Path) -> Iterator[Path]:
+    """A folder to fetch into, beside where it shall be; gone afterwards if it was not moved."""
+    part = Path(tempfile.mkdtemp(prefix=f"{target.name}-", dir=cache()))
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=FETCH_WITHIN_S)
-    except (OSError, subprocess.TimeoutExpired) as error:
+        yield part
+    finally:
         shutil.rmtree(part, ignore_errors=True)
-        raise EnvironmentFailed(f"libraries: cannot fetch {', '.join(pins)}: {error}") from error
-    if done.returncode != 0:
-        shutil.rmtree(part, ignore_errors=True)
-        said = done.stderr.strip().splitlines()
-        raise EnvironmentFailed(
-            f"libraries: pip could not fetch {', '.join(pins)}: {said[-1] if said else 'no reason'}"
-        )
-    part.chmod(0o755)
+
+
+def _pip(argv: Sequence[str], tell: Callable[[str], None]) -> tuple[bool, str]:
+    """Whether it succeeded, and its last words. It may take as long as it says something."""
     try:
-        part.rename(target)
-    except OSError:
-        shutil.rmtree(part, ignore_errors=True)
-    return target
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except OSError as error:
+        return False, str(error)
+    assert process.stdout is not None
+    said, line, out = b"", b"", process.stdout.fileno()
+    try:
+        while True:
+            if not select.select([out], [], [], SILENT_S)[0]:
+                return False, f"it said nothing for {SILENT_S} s and was ended"
+            part = os.read(out, 65536)
+            if not part:
+                return process.wait() == 0, said.decode(errors="replace")
+            said = (said + part)[-LAST_WORDS:]
+            *lines, line = (line + part).split(b"\n")
+            for whole in lines:
+                text = whole.decode(errors="replace").strip()
+                if text.startswith(PROGRESS):
+                    # What follows the file's name and size is the address that it comes from.
+                    tell(text)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def unusable(folder: Path, module: str) -> str:
+    """Why a module that imports the libraries of a folder cannot be imported; "" if it can.
+
+    In a process of its own, as clients import it: this one must not load what is under test.
+    """
+    code = "import importlib, sys; importlib.import_module(sys.argv[1])"
+    path = os.pathsep.join([str(Path(__file__).parents[3]), str(folder)])
+    done = subprocess.run(
+        [sys.executable, "-S", "-P", "-c", code, module],
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, check=False,
+    )  # fmt: skip
+    said = done.stderr.strip().splitlines()
+    return (said[-1] if said else f"exit code {done.returncode}") if done.returncode else ""

@@ -55,6 +55,7 @@ class LibrarySystem:
         self._row = LIBRARIES[self._package]
         self._servers: Any = load(self._row.servers)
         adapter = self._row.adapters[api or next(iter(self._row.adapters))]
+        self.adapter = f"holdfast.clusters.libraries.adapters.{adapter}"
         self.client = f"holdfast.clusters.libraries.client:{adapter}"
         served = self._servers.libraries if self._row.served else ()
         self.libraries: Sequence[str] = (pin, *self._row.beside, *served)

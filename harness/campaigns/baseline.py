@@ -14,7 +14,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from holdfast.harness.campaigns.results import MEASURES, Result, failed
+from holdfast.harness.campaigns.results import MEASURES, Result, failed, without_hash
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans.plan import suggest
@@ -29,6 +29,8 @@ KNOWN_KEYS = ("system", "property", "cell", "reason", "expires")
 class Known:
     """An excuse: this property may be violated, for this reason, up to and with this day.
 
+    system   of a user's own the name alone excuses it under any description of it, NAME@HASH under
+             that one
     cell ""  excuses it in every cell of the system
     """
 
@@ -40,7 +42,8 @@ class Known:
 
     def covers(self, result: Result) -> bool:
         """Whether a run is one of those that the excuse speaks of."""
-        return result.system == self.system and self.cell in ("", result.cell)
+        cells = ("", result.cell, without_hash(result.cell))
+        return self.system in (result.system, without_hash(result.system)) and self.cell in cells
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

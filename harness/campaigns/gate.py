@@ -10,13 +10,20 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from statistics import median
 from typing import Any
 
 from holdfast.harness.campaigns.baseline import Baseline, Known
-from holdfast.harness.campaigns.results import MEASURES, RATES, Result, failed, worst_code
+from holdfast.harness.campaigns.results import (
+    MEASURES,
+    RATES,
+    Result,
+    failed,
+    without_hash,
+    worst_code,
+)
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.statistics import chance_of_greater, least_chance
 from holdfast.harness.core.verdict import Verdict
@@ -80,9 +87,18 @@ def judge(
 ) -> list[Trouble]:
     """Everything that stands against these runs, the worst first."""
     found = [*alone(results, baseline.known, today)]
-    found += _lost_exercise(results, baseline)
+    changed = _changed(results, baseline)
+    found += _changes(changed, results, baseline)
+    # Nothing is compared between two descriptions, or the answer would be about neither.
+    same = replace(
+        baseline,
+        exercised={key: n for key, n in baseline.exercised.items() if key[0] not in changed},
+        measures={key: one for key, one in baseline.measures.items() if key[0] not in changed},
+    )
+    found += _lost_exercise(results, same)
     found += _new_limits(results, baseline, given)
-    found += _slower(results, baseline, given)
+    new = set(changed.values())
+    found += _slower([result for result in results if result.cell not in new], same, given)
     order = {FAILED: 0, ENVIRONMENT: 1, INCONCLUSIVE: 2, PASSED: 3}
     return sorted(found, key=lambda trouble: order[trouble.code])
 
@@ -227,6 +243,41 @@ def _lost_exercise(results: Sequence[Result], baseline: Baseline) -> Iterable[Tr
             why = now[0].properties[prop].reason
             says = f"was put to the test in {before} of {runs} runs, now in 0 of {len(now)}: {why}"
             yield _trouble(INCONCLUSIVE, "lost-exercise", cell, says, prop, now[0])
+
+
+def _changed(results: Sequence[Result], baseline: Baseline) -> dict[str, str]:
+    """Cells of the baseline whose system has another description now -> the cell that it is now."""
+    now = {without_hash(result.cell): result.cell for result in results}
+    current = {result.cell for result in results}
+    before = {cell for cell, _ in (*baseline.exercised, *baseline.measures)}
+    return {
+        cell: now[without_hash(cell)]
+        for cell in sorted(before - current)
+        if without_hash(cell) in now and without_hash(cell) != cell
+    }
+
+
+def _changes(
+    changed: Mapping[str, str], results: Sequence[Result], baseline: Baseline
+) -> Iterable[Trouble]:
+    """A trouble for each system that is not the one that the baseline speaks of."""
+    pairs = {(_system(old), _system(new)) for old, new in changed.items()}
+    names = {result.system for result in results}
+    for one in baseline.known:
+        new = next((name for name in names if without_hash(name) == without_hash(one.system)), "")
+        if new and one.system not in names and without_hash(one.system) != one.system:
+            pairs.add((one.system, new))
+    for old, new in sorted(pairs):
+        says = (
+            f"its description changed: the baseline is of {old}, these runs are of {new}, and"
+            " nothing was compared; if the change is meant, write the baseline anew with"
+            f" --update-baseline, and name {new.partition(' ')[0]} in its [[known]] entries"
+        )
+        yield _trouble(INCONCLUSIVE, "changed-description", new, says)
+
+
+def _system(cell: str) -> str:
+    return cell.partition(" / ")[0]
 
 
 def _new_limits(results: Sequence[Result], baseline: Baseline, given: Rules) -> Iterable[Trouble]:

@@ -5,6 +5,7 @@ A matrix and a gate look at nothing else. Whoever wants more follows `run` to it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -20,6 +21,8 @@ from holdfast.harness.judging.judge import not_exercised
 SCHEMA = "holdfast-result/1"
 RANK = {0: 0, 3: 1, 4: 2, 1: 3}
 """Of several exit codes the worst counts: 1 before 4 before 3."""
+_HASH = re.compile(r"^([^ ]+)@[0-9a-f]{8}(?= |$)")
+"""The first word of a system of the user's own: its name, and the hash of its description."""
 NOT_THE_SYSTEM = ("sim_", "election_ms", "snapshot_every")
 """Options that turn a knob of the surroundings and make no other system of it."""
 
@@ -53,7 +56,8 @@ class Result:
     """One run.
 
     key        names the run within its campaign; the name of its directory elsewhere
-    system     with what makes another lock of it: "redis persistence=always unfenced"
+    system     with what makes another lock of it: "redis persistence=always unfenced"; of a
+               user's own its name and the hash of its description: "mylock@1f3a9c07"
     nemesis    kinds that were planned, "+" between them; "none"; "swarm": drawn from the seed
     bit        kinds that were seen to bite
     measures   of performance: see MEASURES
@@ -118,6 +122,11 @@ def variant(system: str, options: Mapping[str, str], resource: str) -> str:
     return " ".join([name, *telling, *([resource] if resource == "unfenced" else [])])
 
 
+def without_hash(name: str) -> str:
+    """A system or a cell without the hash of the system's description: the declared name."""
+    return _HASH.sub(r"\1", name, count=1)
+
+
 def planned(kinds: Iterable[str]) -> str:
     """Kinds of faults as one word."""
     return "+".join(sorted(set(kinds))) or CALM
@@ -132,10 +141,13 @@ def of_verdicts(
     verdicts: Mapping[str, Any], manifest: Mapping[str, Any], *, key: str = "", run: str = ""
 ) -> Result:
     """The result of a judged run, from its verdicts.json and its manifest."""
-    options = manifest["options"]["system"]
+    # What the run itself adds, such as the folder of a client program, is no option of the plan.
+    given = manifest["plan"]["options"]
+    options = {k: v for k, v in manifest["options"]["system"].items() if k in given}
+    system = manifest.get("identity", verdicts["system"])
     return Result(
         key=key or verdicts["run"],
-        system=variant(verdicts["system"], options, verdicts["resource"]),
+        system=variant(system, options, verdicts["resource"]),
         backend=verdicts["backend"],
         workload=verdicts["workload"],
         nemesis=planned(fault["do"] for fault in manifest["plan"]["faults"]),

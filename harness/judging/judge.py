@@ -18,6 +18,7 @@ from holdfast.harness.core.verdict import (
     Verdict,
     worst,
 )
+from holdfast.harness.history.call_errors import every_acquire_failed
 from holdfast.harness.history.reader import Recording, load
 from holdfast.harness.history.tighten import share
 from holdfast.harness.runs import directory, files
@@ -55,9 +56,15 @@ def judge_case(
     verdicts = [_one(prop, checkers[prop], case) for prop in case.asked]
     kinds = sorted({window.do for window in case.windows if window.bit})
     rows = [_verdict_row(verdict, case, kinds) for verdict in verdicts]
+    problems = list(case.history.problems)
+    failing = every_acquire_failed(case.history, case.start_ns, case.nodes)
+    if failing:
+        # Why each property is unknown says less: nothing was exercised, and this is the cause.
+        problems.append(failing)
+        rows = [row | {"reason": failing} if _open(row) else row for row in rows]
     must = manifest["plan"].get("must", ())
     rows, aside, untested = meant(rows, must)
-    word, exit_code = overall(rows, case.history.problems, must)
+    word, exit_code = overall(rows, problems, must)
     if untested and exit_code == 0:
         word, exit_code = str(Verdict.UNKNOWN), 3
     return {
@@ -67,7 +74,7 @@ def judge_case(
         "verdict": word,
         "exit_code": exit_code,
         "command": manifest["command"],
-        "problems": list(case.history.problems),
+        "problems": problems,
         "start_ns": case.start_ns,
         "stop_ns": case.stop_ns,
         "end_ns": case.end_ns,
@@ -78,6 +85,10 @@ def judge_case(
         "faults": [asdict(window) for window in case.windows],
         "promises": manifest["promises"],
     }
+
+
+def _open(row: Mapping[str, Any]) -> bool:
+    return bool(row["verdict"] == Verdict.UNKNOWN)
 
 
 def case_of(

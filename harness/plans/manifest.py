@@ -13,7 +13,7 @@ from holdfast.harness.plans.plan import Plan
 
 MOST = {"nodes": 1000, "clients": 100_000, "locks": 1_000_000, "drift_ppm": 1_000_000}
 """More of them make no run; whoever counts up to them would not come back."""
-TEXTS = ("run", "label", "version", "python", "command")
+TEXTS = ("run", "label", "version", "python", "command", "identity")
 TABLES = ("plan", "promises", "options", "entries")
 NUMBERS = ("ready_ns", "longest_hold_ns")
 

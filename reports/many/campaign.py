@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.harness.core.statistics import none_in
 from holdfast.reports.many.page_frame import render, write
-from holdfast.reports.text.formatting import percent
+from holdfast.reports.text.formatting import count, percent, stopped
 
 RUNS_SHOWN = 2000
 
@@ -51,9 +51,19 @@ def outcome(row: Mapping[str, Any]) -> str:
 
 def bound(summary: Mapping[str, Any]) -> str:
     """How far the answer reaches, in one sentence."""
-    broken = sum(row["exit_code"] == 1 for row in summary["results"])
-    runs, of = summary["runs"], summary["of"]
-    left = f" {of - runs} of {of} runs were not made." if runs < of else ""
+    rows = summary["results"]
+    failed = [row for row in rows if row["exit_code"] == 4]
+    if failed and len(failed) == len(rows):
+        why = next((row["problems"][0] for row in failed if row["problems"]), "no reason recorded")
+        return (
+            f"None of {count(len(rows), 'run')} could be carried out, so nothing is known of any"
+            f" promise: {stopped(why, 300)}"
+        )
+    broken = sum(row["exit_code"] == 1 for row in rows)
+    made, of = summary["runs"], summary["of"]
+    left = f" {of - made} of {of} runs were not made." if made < of else ""
+    left += f" {len(failed)} of {made} runs could not be carried out." if failed else ""
+    runs = made - len(failed)
     if summary["not_run"]:
         left += f" Not run at all: {', '.join(summary['not_run'])}."
     if broken or not runs:

@@ -26,6 +26,7 @@ STYLES = {
 }
 FINDINGS_A_PROPERTY = 3
 COUNTS = 3
+ERRORS = 5
 WIDE = 100
 """Columns from which on a property shows what its verdict leans on."""
 
@@ -60,6 +61,9 @@ def render(verdicts: Mapping[str, Any], *, width: int, colour: bool) -> str:
         console.print(Text("By kind of fault", style="bold"))
         console.print(_by_kind(run))
     _print_findings(console, run)
+    if run.evidence.errors:
+        console.print(Text("Errors of calls", style="bold"))
+        console.print(_errors(run))
     if run.faults:
         console.print(Text("Faults", style="bold"))
         console.print(_faults(run))
@@ -158,6 +162,19 @@ def _print_findings(console: Console, run: Judged) -> None:
             rest = len(one.findings) - FINDINGS_A_PROPERTY
             console.print(Text(f"  and {rest:,} more in the report", style="dim"))
         console.print()
+
+
+def _errors(run: Judged) -> Table:
+    table = _table(("op", "calls", "clients", "first"), "error")
+    for one in run.evidence.errors[:ERRORS]:
+        table.add_row(
+            Text(formatting.plain(one.op, 20)),
+            f"{one.n:,}",
+            f"{one.clients:,}",
+            Text(f"{formatting.seconds(run.at(one.first_ns))} {run.client(one.first_process)}"),
+            Text(formatting.plain(one.error, 160)),
+        )
+    return table
 
 
 def _faults(run: Judged) -> Table:

@@ -34,6 +34,7 @@ KEYS = [
     "availability",
     "partitions",
     "waits",
+    "errors",
 ]
 
 RUN = (

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.clusters.libraries import environments
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 
 PINS = ("Some.Lock==1.0.2", "beside_it==3")
 
@@ -25,3 +26,71 @@ def test_a_folder_is_missing_then_there_then_broken(
     told = str(environments.problem(PINS))
     assert told.startswith("broken: no beside_it==3 in")
     assert "remove that folder" in told
+
+
+PIP = """#!/bin/sh
+echo run >> "$0.calls"
+echo "Collecting Some.Lock==1.0.2"
+{does}
+"""
+
+
+@pytest.fixture
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A pip that does as a test says, by `write`; each start of it is a line of this file."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("sys.executable", str(tmp_path / "pip"))
+    return tmp_path / "pip.calls"
+
+
+def write(calls: Path, does: str) -> None:
+    pip = calls.with_suffix("")
+    pip.write_text(PIP.format(does=does))
+    pip.chmod(0o755)
+
+
+def test_a_fetch_that_fails_is_tried_again_so_often_and_says_what_it_does(calls: Path) -> None:
+    write(calls, "echo 'ERROR: connection broken'; exit 1")
+    told: list[str] = []
+    with pytest.raises(EnvironmentFailed, match="in 3 attempts: ERROR: connection broken"):
+        environments.fetch(PINS, (), told.append)
+    assert len(calls.read_text().splitlines()) == environments.ATTEMPTS
+    assert told[:2] == [f"fetching {', '.join(PINS)} with pip", "Collecting Some.Lock==1.0.2"]
+    assert told[-2].endswith("(attempt 3 of 3)")
+    # The second attempt of another fetch goes through; nothing half-fetched is left of the first.
+    write(calls, '[ $(wc -l < "$0.calls") -ge 5 ] || exit 1')
+    assert environments.fetch(PINS) == environments.folder(PINS)
+    assert [path.name for path in environments.cache().iterdir()] == [
+        environments.folder(PINS).name
+    ]
+
+
+def test_a_version_that_is_not_there_is_refused_at_once_with_those_that_are(calls: Path) -> None:
+    wrong = "Could not find a version that satisfies the requirement Some.Lock==1.0.2"
+    write(calls, f"echo 'ERROR: {wrong} (from versions: 1.0.0, 1.0.3)'; exit 1")
+    with pytest.raises(UsageError, match=r"no Some.Lock==1.0.2 .* there are 1.0.0, 1.0.3"):
+        environments.fetch(PINS)
+    assert len(calls.read_text().splitlines()) == 1
+    # Without an index nothing is known of its versions: that is no mistake of the user's.
+    write(calls, f"echo 'ERROR: {wrong} (from versions: none)'; exit 1")
+    with pytest.raises(EnvironmentFailed):
+        environments.fetch(PINS)
+
+
+def test_a_fetch_that_falls_silent_is_ended(calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environments, "SILENT_S", 0.2)
+    write(calls, "exec tail -f /dev/null")
+    with pytest.raises(EnvironmentFailed, match=r"said nothing for 0\.2 s"):
+        environments.fetch(PINS)
+
+
+def test_an_adapter_that_lacks_what_it_imports_is_told_with_the_reason(tmp_path: Path) -> None:
+    adapter = "holdfast.clusters.libraries.adapters.redis_py"
+    (tmp_path / "redis").mkdir()
+    (tmp_path / "redis" / "__init__.py").write_text("class Redis: ...\n")
+    (tmp_path / "redis" / "exceptions.py").write_text("class LockError(Exception): ...\n")
+    assert "cannot import name 'LockNotOwnedError'" in environments.unusable(tmp_path, adapter)
+    (tmp_path / "redis" / "exceptions.py").write_text(
+        "class LockError(Exception): ...\nLockNotOwnedError = LockError\n"
+    )
+    assert environments.unusable(tmp_path, adapter) == ""

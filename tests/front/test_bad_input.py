@@ -181,3 +181,13 @@ def test_no_engine_is_an_environment_that_failed(
 def test_a_folder_that_cannot_be_written_is_told(capsys: Capture, elsewhere: Path) -> None:
     (elsewhere / "file").write_text("")
     refused(holdfast(capsys, "run", "--out", "file/runs"), 2, "cannot write a run there", "--out")
+
+
+def test_a_target_that_no_plan_knows_is_refused_before_the_run(capsys: Capture) -> None:
+    words = ("run", "--system", "single", "--backend", "sim", "--time", "5s", "--dry-run")
+    said = holdfast(capsys, *words, "--nemesis", "pause:target=hodler,every=2s,for=1s")
+    refused(said, 2, "nemesis pause: unknown target 'hodler'", "did you mean 'holder'")
+    assert said.err.count("hodler") == 1
+    for target in ("holder|one", "leader+c2", "n1", "probe", "resource"):
+        said = holdfast(capsys, *words, "--nemesis", f"pause:target={target},every=2s,for=1s")
+        assert said.code == 0, said.err

@@ -65,6 +65,32 @@ def test_each_outcome_is_told_in_its_own_words(repository: Repository) -> None:
     assert gated.code == 1 and "not written" in gated.said
 
 
+LIMIT = """
+import pytest
+
+
+@pytest.mark.holdfast(
+    "single", backend="sim", lease="500ms", time="6s", runs=1, clients=4, resource="unfenced",
+    nemesis="pause:target=holder,every=2s,for=1s",
+)
+def test_a_limit(lock_campaign):
+    lock_campaign.check()
+"""
+
+
+def test_a_green_test_shows_what_was_violated_and_never_promised(repository: Repository) -> None:
+    repository.write("test_limit.py", LIMIT)
+    ran = repository.run("pytest -p no:cacheprovider --holdfast-seed 3 test_limit.py")
+    assert ran.code == 0, ran.said
+    _, _, told = ran.said.partition("holdfast: violated in tests that passed")
+    assert "no-stale-write: violated, though never promised" in told, ran.said
+    assert "test_limit.py::test_a_limit: single unfenced / sim" in told and "1 passed" in told
+    quiet = repository.run(
+        "pytest -p no:cacheprovider --holdfast-seed 3 test_locks.py -k single_holds"
+    )
+    assert quiet.code == 0 and "violated in tests" not in quiet.said, quiet.said
+
+
 def test_a_missing_baseline_ends_everything_with_exit_code_2(repository: Repository) -> None:
     ran = repository.run("pytest --holdfast-baseline absent.toml")
     assert ran.code == 2, ran.said

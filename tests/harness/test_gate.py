@@ -220,3 +220,32 @@ def test_results_of_an_older_holdfast_have_no_kinds() -> None:
     for one in row["properties"].values():
         del one["under"], one["lacks"]
     assert read(row, "old").properties[MUTEX].exercised
+
+
+def described(description: str, verdicts: str = "++++") -> list[Result]:
+    return [replace(run(n, v, p99_ms=5.0), system=f"mine@{description} unfenced")
+            for n, v in enumerate(verdicts)]  # fmt: skip
+
+
+def test_another_description_of_a_lock_is_told_as_that_and_compared_with_nothing() -> None:
+    before = baselines.of_results(described("aaaa0000"), ())
+    given = Rules(slower={"p99": 25.0})
+    assert outcome(against(described("aaaa0000"), before, given)) == (0, [])
+    found = against(described("bbbb0000"), before, given)
+    assert outcome(found) == (3, ["changed-description"])
+    assert "mine@aaaa0000" in found[0].sentence and "mine@bbbb0000" in found[0].sentence
+    assert "--update-baseline" in found[0].sentence
+    # A lock of another name is no other description of it.
+    others = [replace(one, system="other@bbbb0000 unfenced") for one in described("bbbb0000")]
+    assert outcome(against(others, before)) == (3, ["lost-exercise"])
+
+
+def test_an_excuse_of_a_name_covers_every_description_and_one_of_a_hash_only_that() -> None:
+    def excused(system: str) -> list[Trouble]:
+        known = Known(system=system, property=MUTEX, reason="issue 12", expires=TODAY)
+        return against(described("bbbb0000", "x"), Baseline(known=[known]))
+
+    assert outcome(excused("mine unfenced")) == (0, ["excused"])
+    assert outcome(excused("mine@bbbb0000 unfenced")) == (0, ["excused"])
+    code, kinds = outcome(excused("mine@aaaa0000 unfenced"))
+    assert code == 1 and "violation" in kinds and "changed-description" in kinds

@@ -15,6 +15,7 @@ from holdfast.clusters.systems.user_class.system import CHOICES
 from holdfast.harness.core.verdict import PROPERTIES
 
 MOST = 9
+NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 IMAGE = re.compile(r"[a-z0-9][\w./:@-]*")
 CLIENT_BLANKS = frozenset(("node", "servers", "seed", "python"))
 SERVER_BLANKS = frozenset(("node", "address", "data", "peers", "others", "servers", "python"))
@@ -67,6 +68,11 @@ def _files(value: Any) -> str:
     return "" if good else "must be a list of paths beside the table's file"
 
 
+def _name(value: Any) -> str:
+    good = isinstance(value, str) and NAME.fullmatch(value)
+    return "" if good else "must be of letters, digits, dots, dashes: as in my-lock"
+
+
 def _question(value: Any) -> str:
     if not isinstance(value, dict):
         return "must be a table: port, send, expect"
@@ -104,6 +110,7 @@ def _flag(value: Any) -> str:
 
 
 KEYS: Mapping[str, Callable[[Any], str]] = {
+    "name": _name,
     "client": _words(CLIENT_BLANKS),
     "server": _words(SERVER_BLANKS),
     "image": _image,

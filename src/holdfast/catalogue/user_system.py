@@ -24,6 +24,7 @@ from holdfast.harness.core.loading import load, load_file
 from holdfast.harness.plans.plan import OWN
 
 MOST = 9
+HASH_DIGITS = 8
 
 
 def file_of(system: str) -> Path | None:
@@ -58,16 +59,55 @@ def row(system: str) -> SystemRow:
     )
 
 
-def _described(path: Path) -> SystemRow:
-    """The row of a `[system]` table; UsageError tells all that is wrong with it."""
+def identity(system: str) -> str:
+    """The name under which runs of a system are compared: a user's own is NAME@HASH.
+
+    The hash is of its description: the source of a class, the `[system]` table of a file. The
+    folder of the file is no part of it, for that differs from machine to machine.
+    UsageError where the file cannot be read.
+    """
+    path = file_of(system)
+    if path is None:
+        return system
+    if system.endswith(".toml"):
+        # A plan may stand in the same file: only the table describes the system, in any order.
+        description = json.dumps(_table(path), sort_keys=True, default=str).encode()
+    else:
+        description = _bytes(path)
+    return f"{declared_name(system)}@{hashlib.sha256(description).hexdigest()[:HASH_DIGITS]}"
+
+
+def declared_name(system: str) -> str:
+    """What a system is called: a table by its `name`, else by its file; FILE.py:CLASS."""
+    path = file_of(system)
+    if path is None:
+        return system
+    if not system.endswith(".toml"):
+        return f"{path.name}:{system.rpartition(':')[2]}"
+    return str(_table(path).get("name", path.stem))
+
+
+def _bytes(path: Path) -> bytes:
     try:
-        table = tomllib.loads(path.read_text()).get("system")
+        return path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _table(path: Path) -> dict[str, Any]:
+    """The `[system]` table of a file. UsageError where it has none."""
+    try:
+        table = tomllib.loads(_bytes(path).decode()).get("system")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not TOML: {error}") from error
     if not isinstance(table, dict):
         raise UsageError(f"{path}: it has no table [system]")
+    return table
+
+
+def _described(path: Path) -> SystemRow:
+    """The row of a `[system]` table; UsageError tells all that is wrong with it."""
+    table = _table(path)
     nodes = checked(table, str(path)).nodes
     return SystemRow(
         entry=f"holdfast.clusters.systems.program.system:{json.dumps(table)}",
@@ -120,8 +160,5 @@ def fingerprint(systems: Iterable[str]) -> str:
     """Changes when one of the users' files among these systems does."""
     found = hashlib.sha256()
     for path in sorted({path for name in systems if (path := file_of(name)) is not None}):
-        try:
-            found.update(path.read_bytes())
-        except OSError as error:
-            raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+        found.update(_bytes(path))
     return found.hexdigest()[:16]

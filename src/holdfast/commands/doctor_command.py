@@ -17,7 +17,7 @@ from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.libraries.system import entry
 from holdfast.clusters.systems.program.table import problems
-from holdfast.engine import client_conformance
+from holdfast.engine import client_conformance, system_trial
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 
@@ -30,14 +30,24 @@ Look = Callable[[], str | None]
 @click.option("--clean", is_flag=True, help="Remove what aborted runs left: never a living run's.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--client", help="Try a line-protocol client instead: './client {servers}'.")
-@click.option("--servers", default="127.0.0.1", help="What {servers} stands for in --client.")
-def command(clean: bool, as_json: bool, client: str | None, servers: str) -> int:
+@click.option("--system", help="Try a lock of your own instead: mylock.py:MyLock, mylock.toml.")
+@click.option(
+    "--servers", help="Addresses of servers that run. [default: 127.0.0.1; --system: its]"
+)
+def command(
+    clean: bool, as_json: bool, client: str | None, system: str | None, servers: str | None
+) -> int:
     """Looks at backends, faults, servers, libraries and leftovers. Changes nothing without --clean.
 
-    With --client it starts that program, asks it for a lock, and says what it does wrong.
+    With --client it starts that program, asks it for a lock, and says what it does wrong; with
+    --system a lock of your own, and its servers unless --servers says where they run.
     """
+    if system is not None and client is not None:
+        raise UsageError("--client and --system are two things to try; give one of them")
+    if system is not None:
+        return _try_system(system, servers, as_json)
     if client is not None:
-        return _try_client(client, servers, as_json)
+        return _try_client(client, servers or "127.0.0.1", as_json)
     rows = [*_backends(), *_faults(), *_systems(), *_libraries()]
     left, unseen = _leftovers()
     unremoved = [_removed(item) if clean else "" for item in left]
@@ -79,6 +89,19 @@ def _try_client(client: str, servers: str, as_json: bool) -> int:
         told = f"{len(faults)} faults" if faults else "it speaks the line protocol"
         click.echo(f"{client}: {told}")
     return 1 if faults else 0
+
+
+def _try_system(system: str, servers: str | None, as_json: bool) -> int:
+    """Say what a lock of the user's own does wrong; 2 if it does anything wrong."""
+    faults = system_trial.tried(system, servers)
+    if as_json:
+        click.echo(json.dumps({"system": system, "faults": faults}))
+    else:
+        for fault in faults:
+            click.echo(f"  wrong: {fault}")
+        told = f"{len(faults)} faults" if faults else "a lock was granted, kept, and given back"
+        click.echo(f"{system}: {told}")
+    return UsageError.exit_code if faults else 0
 
 
 def _backends() -> Iterator[Row]:

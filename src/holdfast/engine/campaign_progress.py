@@ -15,7 +15,7 @@ from holdfast import __version__
 from holdfast.catalogue import user_system
 from holdfast.engine import campaign_runner
 from holdfast.harness.campaigns import journal
-from holdfast.harness.campaigns.results import Result
+from holdfast.harness.campaigns.results import Result, failed
 from holdfast.harness.campaigns.spec import Campaign, Job
 from holdfast.harness.campaigns.summary import first_failure, summary, tally
 from holdfast.harness.core.errors import UsageError
@@ -87,6 +87,17 @@ def _finish(campaign: Campaign, jobs: Sequence[Job], folder: Path) -> dict[str, 
     return told
 
 
+def counts(done: Sequence[Result], of: int) -> str:
+    """How far a campaign is. A run that could not be carried out kept no promise."""
+    lost = sum(map(failed, done))
+    says = f"{len(done)} of {of} runs"
+    if lost == len(done) > 0:
+        return f"{says}, none of them could be carried out"
+    broken = sum(result.exit_code == 1 for result in done)
+    says += f", {broken} with a broken promise"
+    return f"{says}, {lost} could not be carried out" if lost else says
+
+
 class Shown:
     """Progress as a live table on a terminal, as a plain line now and then elsewhere."""
 
@@ -121,8 +132,7 @@ class Shown:
             click.echo(f"  {self._counts()}", err=True)
 
     def _counts(self) -> str:
-        broken = sum(result.exit_code == 1 for result in self._done)
-        return f"{len(self._done)} of {self._of} runs, {broken} with a broken promise"
+        return counts(self._done, self._of)
 
     def _tell_failure(self, found: Sequence[Result]) -> None:
         failure = first_failure(found)

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import catalogue
+from holdfast.catalogue import user_system
 from holdfast.engine import runner, seed_search, swarm
 from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
@@ -131,7 +132,7 @@ def _failed(job: Job, plan: Plan, again: str, reason: str) -> Result:
     options = job.plan.options if job.swarm else prepare.system_options(plan)
     return Result(
         key=job.key,
-        system=results.variant(plan.system, options, "" if job.swarm else plan.resource),
+        system=results.variant(_identity(plan.system), options, "" if job.swarm else plan.resource),
         backend=plan.backend,
         workload=SWARM if job.swarm else plan.workload,
         nemesis=SWARM if job.swarm else _kinds(plan),
@@ -142,6 +143,14 @@ def _failed(job: Job, plan: Plan, again: str, reason: str) -> Result:
         problems=(reason,),
         scenario=plan.scenario,
     )
+
+
+def _identity(system: str) -> str:
+    """As in a run that could be carried out; the file alone where it cannot be read (any more)."""
+    try:
+        return user_system.identity(system)
+    except UsageError:
+        return system
 
 
 def _kinds(plan: Plan) -> str:

@@ -5,6 +5,7 @@ It needs the server that the client talks to; nothing of a run is started.
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import shutil
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,13 @@ class _Stop(Exception):
 class Trial:
     """One process of the client. `faults` are sentences: what it did, the line, what to do."""
 
-    def __init__(self, argv: Sequence[str]) -> None:
+    def __init__(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
         self.faults: list[str] = []
         self._asked: dict[int, str] = {}
         self._answered: dict[int, Any] = {}
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         environ = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+        environ |= environment
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
             argv, stdin=pipe, stdout=pipe, stderr=pipe, env=environ, start_new_session=True
@@ -78,6 +80,19 @@ class Trial:
             if line is None:
                 self._ended("its input was still open")
             self._take(line)
+
+    def errors(self) -> list[str]:
+        """What the calls ended in that did not say what became of them, as one sentence or none."""
+        wrong = [
+            (self._asked[n], str(said["error"]))
+            for n, said in sorted(self._answered.items())
+            if said.get("outcome") == "info" and said.get("error")
+        ]
+        if not wrong:
+            return []
+        op, error = json.loads(wrong[0][0])["op"], wrong[0][1]
+        many = f"{len(wrong)} of {len(self._asked)} calls ended in an error"
+        return [f"{many}, the first ({op}): {error[:300]}"]
 
     def leave(self) -> None:
         """End its input: it has to end by itself."""
@@ -139,12 +154,17 @@ class Trial:
 
 def tried(client: str, servers: str) -> list[str]:
     """All that a client does wrong, one sentence each; empty for one that conforms."""
-    lock = f"holdfast-doctor-{os.getpid()}-{time.time_ns()}"
     values = {"node": "doctor", "servers": servers, "seed": "0", "python": sys.executable}
     argv = command_line.filled(command_line.split(client), values, Path().absolute())
     if not argv or shutil.which(argv[0]) is None:
         return [f"there is no program {client!r} that may be run; check the path and its mode"]
-    trial = Trial(argv)
+    return tried_argv(argv, {})
+
+
+def tried_argv(argv: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """The same of a command line that is complete; the environment comes on top of ours."""
+    lock = f"holdfast-doctor-{os.getpid()}-{time.time_ns()}"
+    trial = Trial(argv, environment)
     try:
         trial.listen(QUIET_S)
         for wrong in _script(trial, lock):
@@ -155,7 +175,7 @@ def tried(client: str, servers: str) -> list[str]:
         pass
     finally:
         trial.kill()
-    return trial.faults
+    return [*trial.errors(), *trial.faults]
 
 
 def _script(trial: Trial, lock: str) -> Iterator[str]:

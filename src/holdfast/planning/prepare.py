@@ -6,6 +6,7 @@ Everything that can be wrong with what was asked is told here, before a process 
 from __future__ import annotations
 
 import functools
+import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from holdfast import __version__, catalogue
 from holdfast.catalogue import user_system
 from holdfast.catalogue.mutants import MUTANTS
 from holdfast.clusters.libraries import environments
+from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.libraries.system import entry as entry_of_library
 from holdfast.clusters.systems.program.command_line import FOLDER
 from holdfast.harness.core.clock import SECOND
@@ -34,6 +36,7 @@ from holdfast.harness.plans.plan import Known, Plan, suggest, to_toml
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
 from holdfast.nemesis.compose import draw_all
+from holdfast.nemesis.targets import unknown_parts
 from holdfast.planning import load as driving
 from holdfast.scenarios import staging
 from holdfast.workloads.shape import DEFAULTS as WORKLOAD_OPTIONS
@@ -47,6 +50,8 @@ KNOWN = Known(
     resources=tuple(catalogue.RESOURCES),
 )
 READY_NS = 60 * SECOND
+NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+"""What the name of a run directory does not have."""
 
 
 def complete(plan: Plan) -> Plan:
@@ -111,6 +116,12 @@ def complete(plan: Plan) -> Plan:
     )
 
 
+def unknown_targets(faults: Sequence[Any]) -> list[str]:
+    """Targets that nothing in any run is called, one line each: such a fault would be skipped."""
+    aimed = dict.fromkeys((fault.do, fault.target) for fault in faults)
+    return [f"nemesis {do}: {why}" for do, target in aimed for why in unknown_parts(target)]
+
+
 def out_of_reach(plan: Plan) -> list[str]:
     """Which nemeses act on real clients in a way that the plan's backend has not, one line each."""
     backend = usable_backend(plan.backend)
@@ -154,7 +165,11 @@ def draw(plan: Plan) -> Sequence[Any]:
     entries = {name: load(catalogue.NEMESES[name].entry) for name, _ in plan.nemeses}
     lease = duration_text(plan.lease_ns)
     specs = [(name, {"lease": lease, **options}) for name, options in plan.nemeses]
-    return draw_all(specs, entries, plan.seed, plan.time_ns)
+    drawn = draw_all(specs, entries, plan.seed, plan.time_ns)
+    wrong = unknown_targets((*plan.faults, *drawn))
+    if wrong:
+        raise UsageError(*wrong)
+    return drawn
 
 
 def system_of(plan: Plan) -> System:
@@ -265,10 +280,12 @@ def create(
     if it is not given; `hosts` is what `hosts_of` gave.
     """
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-    # Of a path to a user's own file the name of the class is enough.
-    name = name or f"{now}-{plan.system.rpartition(':')[2]}-{plan.seed}"
-    run = directory.create(out, name)
+    # Of a user's own file neither the folder nor the hash is needed to tell runs apart.
+    system = NOT_OF_NAMES.sub("-", user_system.declared_name(plan.system).rpartition(":")[2])
+    name = name or f"{now}-{system}-{plan.seed}"
+    # What cannot be fetched or used leaves no run behind.
     fetched = _libraries(plan)
+    run = directory.create(out, name)
     run.plan.write_text(to_toml(plan, exact=True))
     if plan.backend != "sim":
         # Nothing travels into the simulator.
@@ -296,7 +313,18 @@ def _own_file(plan: Plan, run: RunDir) -> Path | None:
 def _libraries(plan: Plan) -> list[str]:
     system = system_of(plan)
     pins, built = system.libraries, getattr(system, "built", ())
-    return [str(environments.fetch(pins, built))] if pins else []
+    if not pins:
+        return []
+    folder = environments.fetch(pins, built, lambda line: click.echo(f"  {line}", err=True))
+    adapter = getattr(system, "adapter", "")
+    why = environments.unusable(folder, adapter) if adapter else ""
+    if why:
+        usual = LIBRARIES[pins[0].partition("==")[0]].version
+        raise UsageError(
+            f"{pins[0]}: its adapter does not work with this version: {why}; it was made for"
+            f" {usual}, so take that one or a version near it"
+        )
+    return [str(folder)]
 
 
 def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> dict[str, Any]:
@@ -317,6 +345,7 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
         "python": sys.version.split()[0],
         "command": again,
         "plan": plan_table(plan),
+        "identity": user_system.identity(plan.system),
         "promises": _plain(promises),
         "asks": asks(plan, promises),
         "options": {

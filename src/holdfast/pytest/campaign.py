@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast import catalogue
+from holdfast.catalogue import user_system
 from holdfast.engine.campaign_progress import carry_out, check, version
 from holdfast.engine.gather import gather
 from holdfast.harness.campaigns import baseline as baselines
@@ -21,13 +22,14 @@ from holdfast.harness.campaigns import gate
 from holdfast.harness.campaigns import spec as campaigns
 from holdfast.harness.campaigns.baseline import Baseline
 from holdfast.harness.campaigns.gate import Trouble
-from holdfast.harness.campaigns.results import Result
+from holdfast.harness.campaigns.results import Result, without_hash
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.judging.judge import READABLE
 from holdfast.harness.plans.plan import OWN
 from holdfast.harness.runs import directory
 from holdfast.planning import prepare
+from holdfast.pytest.plugin import NOTE
 from holdfast.reports.outputs.gate import headline
 from holdfast.reports.run.story import story
 from holdfast.scenarios import staging
@@ -76,6 +78,9 @@ class LockCampaign:
         troubles = gate.judge(results, self._baseline(results), gate.rules(()), today)
         if gate.exit_code(troubles) != gate.PASSED:
             pytest.fail(_text(troubles, results, folder), pytrace=False)
+        # With the report of the test they reach the summary, also from another process (xdist).
+        told = [(NOTE, f"{one.cell}: {one.property}: {one.sentence}") for one in troubles]
+        self._request.node.user_properties.extend(told)
         return Checked(results=results, notes=troubles, folder=folder)
 
     def _carry_out(self, plan: dict[str, Any]) -> tuple[Path, list[Result]]:
@@ -114,11 +119,14 @@ class LockCampaign:
 
     def _placed(self, system: str) -> str:
         """A lock of the user's own, from beside the test or from where pytest was started."""
-        if not OWN.fullmatch(system):
+        if system in catalogue.SYSTEMS or not OWN.fullmatch(system):
             return system
-        beside = Path(self._request.path).parent / system
-        path, _, name = str(beside).rpartition(":")
-        return f"{os.path.relpath(path, self._here)}:{name}" if Path(path).exists() else system
+        file = user_system.file_of(system)
+        assert file is not None
+        beside = Path(self._request.path).parent / file
+        if not beside.exists():
+            return system
+        return f"{os.path.relpath(beside, self._here)}{system.removeprefix(str(file))}"
 
     def _need_engine(self, campaign: campaigns.Campaign) -> None:
         """Skip with the reason where there is no engine, unless one is required."""
@@ -140,11 +148,16 @@ class LockCampaign:
             whole = baselines.read(self._here / name)
         except UsageError as error:
             pytest.fail(f"holdfast: {error}", pytrace=False)
-        cells = {result.cell for result in results}
+        # A changed description of a lock leaves the baseline's cells behind, and is told.
+        cells = {without_hash(result.cell) for result in results}
+
+        def of(key: tuple[str, str]) -> bool:
+            return without_hash(key[0]) in cells
+
         return replace(
             whole,
-            exercised={key: told for key, told in whole.exercised.items() if key[0] in cells},
-            measures={key: told for key, told in whole.measures.items() if key[0] in cells},
+            exercised={key: told for key, told in whole.exercised.items() if of(key)},
+            measures={key: told for key, told in whole.measures.items() if of(key)},
             known=[one for one in whole.known if any(one.covers(result) for result in results)],
         )
 

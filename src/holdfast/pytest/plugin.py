@@ -13,6 +13,8 @@ import pytest
 if TYPE_CHECKING:
     from holdfast.pytest.campaign import LockCampaign
 
+NOTE = "holdfast"
+"""The user property of a test under which stands what was violated and does not fail it."""
 PROFILES = ("quick", "standard", "thorough")
 
 
@@ -61,6 +63,21 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
         f"holdfast: {len(users)} campaigns from seed {config.getoption('--holdfast-seed')},"
         f" profile {config.getoption('--holdfast-profile')}"
     ]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What green tests saw violated, for a limit that nobody reads is none that anybody knows."""
+    lines = [
+        f"{report.nodeid}: {text}"
+        for report in terminalreporter.stats.get("passed", ())
+        for name, text in getattr(report, "user_properties", ())
+        if name == NOTE and report.when == "call"
+    ]
+    if not lines:
+        return
+    terminalreporter.section("holdfast: violated in tests that passed")
+    for line in lines:
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture

@@ -1,0 +1,65 @@
+"""A lock class behind the line protocol, so that doctor can try it as it tries a client program.
+
+`python -S -P -m holdfast.clusters.systems.user_class.spoken MODULE.CLASS NAME=ADDRESS,... OPTIONS`:
+interpreter and path are those of a run's clients, so what they cannot import fails here too.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from holdfast.clusters.systems.user_class.client import OwnClient
+from holdfast.clusters.systems.user_class.client import __getattr__ as factory_of
+from holdfast.harness.core.clock import MILLISECOND
+from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Status
+from holdfast.harness.core.ports import ClientSetup
+
+
+def _answer(client: OwnClient, ask: dict[str, Any]) -> Answer:
+    lock, attempt, ttl_ns = ask["lock"], ask["attempt"], ask["lease_ms"] * MILLISECOND
+    grant = Grant(lock=lock, attempt=attempt, token=NO_TOKEN, ttl_ns=ttl_ns, granted_at_ns=0)
+    match ask["op"]:
+        case "renew":
+            return client.renew(grant, ttl_ns=ttl_ns)
+        case "release":
+            return client.release(grant)
+        case _:
+            wait_ns = ask["timeout_ms"] * MILLISECOND
+            return client.acquire(
+                lock, attempt=attempt, ttl_ns=ttl_ns, wait_ns=wait_ns, mode=Mode.EXCLUSIVE
+            )
+
+
+def main(name: str, servers: str, options: str) -> None:
+    """Answer each line of standard input. What opening raises ends it, as it ends a run."""
+    pairs = [tuple(one.split("=")) for one in servers.split(",") if one]
+    setup = ClientSetup(
+        process=1,
+        name="doctor",
+        servers=[(node, address) for node, address in pairs],
+        lease_ns=0,
+        options=json.loads(options),
+        tell=lambda *_, **__: None,
+    )
+    client = factory_of(name)(setup)
+    said, sys.stdout = sys.stdout, sys.stderr  # what the class prints is no answer
+    try:
+        client.open()
+    except Exception as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    for line in sys.stdin:
+        ask = json.loads(line)
+        try:
+            answer = _answer(client, ask)
+        except Exception as error:
+            answer = Answer(outcome=Status.INFO, error=f"{type(error).__name__}: {error}")
+        row: dict[str, Any] = {"id": ask["id"], "outcome": Status(answer.outcome).name.lower()}
+        row |= {"error": answer.error} if answer.error else {}
+        said.write(json.dumps(row) + "\n")
+        said.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,103 @@
+"""What the calls of a run failed with: the most frequent errors, and whether all calls failed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from holdfast.harness.core.case import History
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Op, Status
+
+ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE)
+CALLS = (*ASKS, Op.RENEW, Op.RELEASE, Op.FORCE_UNLOCK, Op.HEARTBEAT, Op.READ, Op.WRITE,
+         Op.HOLDER, Op.PLACE, Op.CHECK)  # fmt: skip
+MOST = 10
+"""Errors listed; a service that puts a time or an address into each has as many as calls."""
+TEXT = 300
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallError:
+    """One error of one op: `n` calls of `clients` clients ended in it, the first at first_ns.
+
+    Errors that differ in their numbers only (ports, ids, times) are one; `error` is the first.
+    """
+
+    op: str
+    error: str
+    n: int
+    clients: int
+    first_ns: int
+    first_process: int
+
+
+def call_errors(history: History) -> list[CallError]:
+    """The most frequent errors, the most frequent first. O(n log n) in the rows.
+
+    Calls of unknown outcome only: a refusal is an answer, whatever text it carries.
+    """
+    rows = history.rows
+    calls = np.isin(rows["f"], [int(op) for op in CALLS])
+    wrong = np.flatnonzero(calls & (rows["status"] == Status.INFO) & (rows["err"] > 0))
+    if not len(wrong):
+        return []
+    # One number per (op, text): the rows are grouped before any text is looked at.
+    pairs = rows["f"][wrong].astype(np.int64) * len(history.strings) + rows["err"][wrong]
+    groups: dict[tuple[int, str], list[Any]] = {}
+    values, first, place = np.unique(pairs, return_index=True, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    for value, at, members in zip(
+        values, first, np.split(order, np.cumsum(np.bincount(place))[:-1]), strict=True
+    ):
+        op, text = divmod(int(value), len(history.strings))
+        alike = (op, _NUMBER.sub("0", history.strings[text]))
+        groups.setdefault(alike, []).append((wrong[at], wrong[members]))
+    found = [_one(history, op, members) for (op, _), members in groups.items()]
+    return sorted(found, key=lambda one: (-one.n, one.first_ns, one.op))[:MOST]
+
+
+def _one(history: History, op: int, members: Sequence[Any]) -> CallError:
+    rows = history.rows
+    first = min(int(at) for at, _ in members)
+    every = np.concatenate([rows_ for _, rows_ in members])
+    return CallError(
+        op=Op(op).name.lower().replace("_", "-"),
+        error=history.strings[int(rows["err"][first])][:TEXT],
+        n=len(every),
+        clients=len(np.unique(rows["process"][every])),
+        first_ns=int(rows["t_inv"][first]),
+        first_process=int(rows["process"][first]),
+    )
+
+
+def tables(found: Sequence[CallError]) -> list[dict[str, Any]]:
+    """The errors as plain values, for JSON."""
+    return [asdict(one) for one in found]
+
+
+def every_acquire_failed(history: History, start_ns: int, nodes: Mapping[int, str]) -> str:
+    """One sentence if acquires were sent and none of them was answered but by errors, else "".
+
+    Then nothing was exercised, whatever was under test: a client that cannot work, say.
+    """
+    rows = history.rows
+    asked = rows[np.isin(rows["f"], [int(op) for op in ASKS])]
+    failed = (asked["status"] == Status.INFO) & (asked["err"] > 0)
+    unknown = (asked["status"] == Status.INFO) | (asked["status"] == Status.INVOKED)
+    # To be told that one waits is an answer as well.
+    if not failed.any() or not unknown.all() or (rows["f"] == Op.WAITING).any():
+        return ""
+    first = asked[failed][0]
+    who = nodes.get(int(first["process"]), f"process {int(first['process'])}")
+    at_s = (int(first["t_inv"]) - start_ns) / SECOND
+    error = history.strings[int(first["err"])][:TEXT]
+    return (
+        f"every acquire ended in an error: {int(failed.sum()):,} of {len(asked):,} calls,"
+        f" {len(np.unique(asked['process']))} clients; the first, of {who} at {at_s:.3f} s: {error}"
+    )

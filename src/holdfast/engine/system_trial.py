@@ -1,0 +1,123 @@
+"""Tries a lock of the user's own before a run: its servers started here, its calls made once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import holdfast
+from holdfast.catalogue import user_system
+from holdfast.clusters.libraries import environments
+from holdfast.clusters.systems.program import command_line
+from holdfast.clusters.systems.program.system import ProgramSystem
+from holdfast.engine import client_conformance
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import Node, Place
+from holdfast.harness.plans.plan import OWN
+
+READY_S = 20.0
+SPOKEN = "holdfast.clusters.systems.user_class.spoken"
+
+
+def tried(system: str, servers: str | None) -> list[str]:
+    """All that a lock of the user's own does wrong, one sentence each; [] if nothing was seen.
+
+    servers: addresses of servers that run already; None: those that it describes are started here.
+    UsageError where it is none of the user's own, or its servers come in an image.
+    """
+    path = user_system.file_of(system) if OWN.fullmatch(system) else None
+    if path is None:
+        raise UsageError(
+            f"--system {system}: doctor tries a lock of your own, FILE.py:CLASS or FILE.toml"
+        )
+    made: Any = load(user_system.row(system).entry)
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as scratch, ExitStack() as running:
+        folder = Path(scratch)
+        paths = [str(Path(holdfast.__file__).parent.parent)]
+        if made.libraries:
+            paths.append(str(environments.fetch(made.libraries)))
+        if path.suffix == ".py":
+            module = user_system.module_of(path)
+            (folder / f"{module}.py").write_bytes(path.read_bytes())
+            paths.append(str(folder))
+        given = user_system.program_options(system, {}, folder / command_line.FOLDER)
+        nodes = [
+            Node(name=f"n{n}", role="server", address=f"127.0.0.{n}", python=sys.executable)
+            for n in range(1, made.nodes + 1)
+        ]
+        environment = {"PYTHONPATH": os.pathsep.join(paths)}
+        if servers is not None:
+            listed = enumerate(servers.split(","), 1)
+            nodes = [Node(name=f"n{n}", role="server", address=address) for n, address in listed]
+        elif nodes:
+            running.enter_context(_serving(made, nodes, folder, environment))
+        if isinstance(made, ProgramSystem):
+            argv = _program(given, nodes)
+            return client_conformance.tried_argv(argv, {})
+        name = f"{user_system.module_of(path)}.{system.rpartition(':')[2]}"
+        places = ",".join(f"{node.name}={node.address}" for node in nodes)
+        argv = (sys.executable, "-S", "-P", "-m", SPOKEN, name, places, json.dumps({}))
+        return client_conformance.tried_argv(argv, environment)
+
+
+def _program(given: Mapping[str, str], nodes: Sequence[Node]) -> tuple[str, ...]:
+    values = {
+        "node": "doctor",
+        "servers": ",".join(node.address for node in nodes),
+        "seed": "0",
+        "python": sys.executable,
+    }
+    return command_line.filled(json.loads(given["argv"]), values, Path(given["folder"]))
+
+
+@contextmanager
+def _serving(
+    made: Any, nodes: Sequence[Node], folder: Path, environment: Mapping[str, str]
+) -> Iterator[None]:
+    """The servers of a lock, on loopback addresses, until the end. EnvironmentFailed where one of
+    them is not ready in time."""
+    place = Place(run_id="doctor", run_dir=folder, shared=(), label="doctor")
+    started: list[tuple[Node, subprocess.Popen[bytes], Path]] = []
+    try:
+        for node in nodes:
+            command = made.command(node, nodes, place, {})
+            if command.image is not None:
+                raise UsageError("its servers come in an image: start them and give --servers")
+            command.log.parent.mkdir(parents=True, exist_ok=True)
+            with command.log.open("wb") as log:
+                process = subprocess.Popen(
+                    command.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder,
+                    env={**os.environ, **environment, **command.env}, start_new_session=True,
+                )  # fmt: skip
+            started.append((node, process, command.log))
+        for node, process, log in started:
+            if not asyncio.run(_ready(made, node, process)):
+                said = log.read_text(errors="replace").strip().splitlines()[-1:]
+                raise EnvironmentFailed(
+                    f"its server {node.name} was not ready within {READY_S:g} s:"
+                    f" {said[0] if said else 'it said nothing'}"
+                )
+        yield
+    finally:
+        for _, process, _ in started:
+            process.kill()
+            process.wait()
+
+
+async def _ready(made: Any, node: Node, process: subprocess.Popen[bytes]) -> bool:
+    over_s = time.monotonic() + READY_S
+    while time.monotonic() < over_s and process.poll() is None:
+        if await made.ready(node, {}):
+            return True
+        await asyncio.sleep(0.02)
+    return False
