@@ -82,6 +82,8 @@ class View:
     """nodes whose client holds a lock now, the one with most of its lease left first"""
     down: Sequence[str] = ()
     """nodes whose process another fault has killed"""
+    peers: bool = True
+    """whether the servers talk to each other; if not, only clients can be cut off from them"""
 
     def named(self, role: str) -> list[Node]:
         """The nodes of one role, in name order as deployed."""

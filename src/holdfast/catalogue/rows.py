@@ -25,7 +25,9 @@ class Row:
 class SystemRow:
     """A lock service: the entry, how many servers it has by default, and at most.
 
-    `simulated` names what runs as one of its servers in the simulator, "" if nothing can.
+    `simulated` names what runs as one of its servers in the simulator, "" if nothing can; `real`
+    is what of it is the same there as elsewhere and what is not, "" if all of it is the same.
+    `peers`: its servers talk to each other. If not, a partition cuts clients off from servers.
     """
 
     entry: str
@@ -33,6 +35,8 @@ class SystemRow:
     nodes: int
     most: int
     simulated: str = ""
+    real: str = ""
+    peers: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
