@@ -234,6 +234,16 @@ class System(Protocol):
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None: ...
 
 
+@runtime_checkable
+class Simulated(Protocol):
+    """A System whose servers' simulation is not told by the JSON at the end of their command line.
+
+    `simulated_config` is what `SystemRow.simulated` gets of one server instead.
+    """
+
+    def simulated_config(self, node: Node, options: Mapping[str, str]) -> Mapping[str, Any]: ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClientSetup:
     """What a lock client is told when its worker starts.

@@ -165,7 +165,7 @@ def one_way(nodes: list[str], params: Mapping[str, str], view: View, rng: random
     Between independent servers there are no packets: there it is the clients.
     """
     others = [name for name in servers(view) if name not in nodes]
-    if not view.peers and set(nodes) <= set(servers(view)):
+    if not view.peers and all(node in servers(view) for node in nodes):
         others = [] if params.get("clients") == "keep" else clients(view)
     hears, speaks = (others, nodes) if params.get("way") == "out" else (nodes, others)
     return [(a, b) for a in hears for b in speaks]

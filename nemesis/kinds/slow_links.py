@@ -56,7 +56,7 @@ class SlowLinks:
         read.read("slow-links", fault.params, PARAMS)
         nodes = resolve(fault.target, view, rng)
         others = [name for name in servers(view) if name not in nodes]
-        if not view.peers and set(nodes) <= set(servers(view)):
+        if not view.peers and all(node in servers(view) for node in nodes):
             others = clients(view)
         if not others:
             raise Unresolved(f"{fault.target}: {'+'.join(nodes)} has links to no other server")

@@ -66,6 +66,9 @@ SYSTEMS: dict[str, SystemRow] = {
         says="the published vote over independent Redis servers",
         nodes=5,
         most=9,
+        simulated=f"{_S}.redlock.simulated:serve",
+        real="the client, its algorithm and wire format; the servers are key-value servers of ours"
+        " whose keys expire by their own wall clocks, not redis-server",
         peers=False,
     ),
     "postgres-advisory": SystemRow(

@@ -38,6 +38,13 @@ class SystemRow:
     real: str = ""
     peers: bool = True
 
+    @property
+    def in_simulator(self) -> str:
+        """Whether it runs in the simulator, and what of it is real there."""
+        if not self.simulated:
+            return "no"
+        return f"yes; real there: {self.real or 'its servers and clients'}"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackendRow:
