@@ -35,6 +35,13 @@ SYSTEMS: dict[str, SystemRow] = {
         most=9,
         simulated=f"{_S}.single.simulated:serve",
         peers=False,
+        known=(
+            ("token-order", "token-inversion"),
+            ("token-order", "token-repeated"),
+            ("no-false-rejection", "false-rejection"),
+            ("mutual-exclusion", "broken-lease"),
+            ("no-stale-write", "stale-accepted-write"),
+        ),
     ),
     "redis": SystemRow(
         entry=f"{_S}.redis.system:SYSTEM",

@@ -28,6 +28,7 @@ class SystemRow:
     `simulated` names what runs as one of its servers in the simulator, "" if nothing can; `real`
     is what of it is the same there as elsewhere and what is not, "" if all of it is the same.
     `peers`: its servers talk to each other. If not, a partition cuts clients off from servers.
+    `known`: (property, kind of finding) that it promises and is known to violate, by design.
     """
 
     entry: str
@@ -37,6 +38,7 @@ class SystemRow:
     simulated: str = ""
     real: str = ""
     peers: bool = True
+    known: tuple[tuple[str, str], ...] = ()
 
     @property
     def in_simulator(self) -> str:
