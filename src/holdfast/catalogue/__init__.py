@@ -367,6 +367,7 @@ CHECKERS: dict[str, str] = {
     "starvation-freedom": f"{_C}.properties.starvation_freedom:check",
     "bounded-bypass": f"{_C}.properties.bounded_bypass:check",
     "no-false-rejection": f"{_C}.properties.no_false_rejection:check",
+    "bounded-wait": f"{_C}.properties.bounded_wait:check",
     "truthful-queries": f"{_C}.properties.truthful_queries:check",
 }
 SIM_OPTIONS = f"{_B}.sim.options:DEFAULTS"
