@@ -12,6 +12,7 @@ import pytest
 from holdfast import catalogue
 from holdfast.commands.scenario_command import plan_of
 from holdfast.engine import seed_search
+from holdfast.engine import sweep as sweeping
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import parse
 from holdfast.planning import plan_source, prepare
@@ -195,6 +196,17 @@ def test_a_queue_asks_for_no_more_requests_the_more_clients_there_are(capsys: Ca
     assert many["latency_ns"]["p50"] > 3 * few["latency_ns"]["p50"]
     shown = holdfast(capsys, "scenario", *words)
     assert (shown.code, f"{many['grants']} grants" in shown.out) == (0, True)
+
+
+def test_a_sweep_of_servers_runs_on_as_many_as_each_value_says(capsys: Capture) -> None:
+    words = ("sweep-nodes", "--values", "1,9", "--time", "2s", "--json")
+    found = json.loads(holdfast(capsys, "scenario", *words).out)
+    one, nine = (step["measured"][0] for step in found["steps"])
+    assert one["latency_ns"]["p50"] != nine["latency_ns"]["p50"]
+    table = tomllib.loads(path_of("sweep-nodes").read_text())
+    sweep = sweeping.read(table, "sweep-nodes")
+    for value in sweep.values:
+        assert prepare.complete(sweeping.plan_at(table, sweep, value)).nodes == int(value)
 
 
 def test_a_sweep_says_so_where_it_cannot_be_run(capsys: Capture) -> None:

@@ -74,6 +74,9 @@ SCENARIOS: dict[str, Scenario] = {
     "sweep-clients": Scenario(
         says="what a grant costs in requests, wake-ups and time, for 2 to 50 clients", sweep=True
     ),
+    "sweep-nodes": Scenario(
+        says="what a grant costs in requests and time, for 1 to 9 servers", sweep=True
+    ),
     "ttl-sweep": Scenario(
         says="what a lease costs: false expiries if short, recovery time if long", sweep=True
     ),
