@@ -25,6 +25,8 @@ FIRST = 100_000
 
 def caught(seed: Seed, mutant: Mutant) -> bool:
     """Whether a seed shows the bug as it has to be shown."""
+    if not seed.found:
+        return False
     if mutant.breaks == ASSERTION:
         return any("ended by itself: AssertionError" in problem for problem in seed.problems)
     return mutant.breaks in [prop for prop, _ in seed.alarms]

@@ -63,6 +63,7 @@ class Shape:
 
 NOT_DRAWN = (
     "bounded-bypass",
+    "bounded-wait",
     "truthful-queries",
     "no-multi-lock-deadlock",
     "applied-once",

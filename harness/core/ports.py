@@ -82,6 +82,8 @@ class View:
     """nodes whose client holds a lock now, the one with most of its lease left first"""
     down: Sequence[str] = ()
     """nodes whose process another fault has killed"""
+    peers: bool = True
+    """whether the servers talk to each other; if not, only clients can be cut off from them"""
 
     def named(self, role: str) -> list[Node]:
         """The nodes of one role, in name order as deployed."""
@@ -230,6 +232,16 @@ class System(Protocol):
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool: ...
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None: ...
+
+
+@runtime_checkable
+class Simulated(Protocol):
+    """A System whose servers' simulation is not told by the JSON at the end of their command line.
+
+    `simulated_config` is what `SystemRow.simulated` gets of one server instead.
+    """
+
+    def simulated_config(self, node: Node, options: Mapping[str, str]) -> Mapping[str, Any]: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

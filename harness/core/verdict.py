@@ -59,6 +59,10 @@ PROPERTIES: dict[str, tuple[Severity, str]] = {
         Severity.LOW,
         "nobody is overtaken in the queue more often than its order allows",
     ),
+    "bounded-wait": (
+        Severity.LOW,
+        "no request is served after more grants to others than there were requests ahead of it",
+    ),
     "truthful-queries": (
         Severity.LOW,
         "what is answered about holder, queue and version agrees with what happened",

@@ -96,6 +96,7 @@ class Run:
             cluster=cluster,
             live=self._live,
             note=partial(directory.append, self.run_dir.faults),
+            peers=self.manifest.get("peers", True),
         )
         try:
             stages = self._stages(cluster, schedule, phase)

@@ -61,8 +61,9 @@ class Holders(Protocol):
 class Schedule:
     """The faults of one run. `active` counts those that bite now.
 
-    note  takes each row about a fault
-    now   the clock of the run, ns
+    note   takes each row about a fault
+    now    the clock of the run, ns
+    peers  whether the servers of this system talk to each other
     """
 
     faults: Sequence[Fault]
@@ -72,6 +73,7 @@ class Schedule:
     live: Holders
     note: Callable[[Mapping[str, Any]], None]
     now: Callable[[], int] = now_ns
+    peers: bool = True
     start_ns: int = 0
     active: int = 0
     done: int = 0
@@ -181,7 +183,11 @@ class Schedule:
                 await self.cluster.refresh()
                 holders = self._holders()
         return View(
-            nodes=self.cluster.nodes, leader=leader, holders=holders, down=sorted(self.resting)
+            nodes=self.cluster.nodes,
+            leader=leader,
+            holders=holders,
+            down=sorted(self.resting),
+            peers=self.peers,
         )
 
     def _holders(self) -> list[str]:

@@ -31,6 +31,7 @@ def problems(manifest: Mapping[str, Any]) -> list[str]:
         "libraries": list[str],
         "pins": list[str],
         "hosts": dict[str, Any],
+        "peers": bool,
     }
     found = _wrong(manifest, wanted, "")
     if found:

@@ -14,6 +14,14 @@ Models
                     from it (way=out).
     client          a client, or the target, is cut off from all servers.
     client-resource a client, or the target, is cut off from the protected resource only.
+    Servers that do not talk to each other (single, majority, redlock, one Redis or database) have
+    only clients to be cut off from:
+    isolate         the target server alone: no client reaches it.
+    halves          as above: each client reaches one half of the servers.
+    bridge          each client reaches one half of the servers, and all reach one more.
+    majority-ring   each client reaches a bare majority, neighbours never the same one; needs 3.
+    one-way         the target server hears no client (way=in), or no client hears it (way=out).
+    clients=keep then leaves nothing to cut, and the fault is skipped for that reason.
     First the leader is isolated, then the holder, then halves; after that any of them.
 Needs
     cut: a network namespace per node with nftables, or proxies.
@@ -79,17 +87,22 @@ class Partition:
         nodes = resolve(fault.target, view, rng)
         pairs = SHAPES[fault.params.get("shape", "isolate")](nodes, fault.params, view, rng)
         if not pairs:
-            raise Unresolved(f"{fault.target}: there is nobody to cut {'+'.join(nodes)} off from")
+            why = "" if view.peers else " (its servers do not talk to each other)"
+            cut = "+".join(nodes)
+            raise Unresolved(f"{fault.target}: there is nobody to cut {cut} off from{why}")
         args = {"fault": fault.id, "nodes": nodes, "links": _links(pairs, view)}
         return [Request(do="cut", args=args)]
 
 
 def isolate(nodes: list[str], params: Mapping[str, str], view: View, rng: random.Random) -> Pairs:
-    """The nodes alone: servers from other servers, everybody else from all servers."""
+    """The nodes alone: servers from other servers, every other node from all servers."""
     pairs = []
     for node in nodes:
-        pairs += _both([node], [name for name in servers(view) if name not in nodes])
-        if node in servers(view) and params.get("clients") == "cut":
+        if node not in servers(view):
+            pairs += _both([node], [name for name in servers(view) if name not in nodes])
+            continue
+        pairs += _both([node], _peers(nodes, view))
+        if params.get("clients", "keep" if view.peers else "cut") == "cut":
             pairs += _both([node], clients(view))
     return pairs
 
@@ -97,29 +110,46 @@ def isolate(nodes: list[str], params: Mapping[str, str], view: View, rng: random
 def halves(nodes: list[str], params: Mapping[str, str], view: View, rng: random.Random) -> Pairs:
     """Two sides of servers, and unless clients=keep a side for each client."""
     left, right = _two_sides(nodes, rng)
-    pairs = _both(left, right)
+    pairs = _both(left, right) if view.peers else []
     if params.get("clients", "split") != "keep":
-        on_left, on_right = _two_sides(clients(view), rng)
-        pairs += _both(on_left, right) + _both(on_right, left)
+        pairs += _split_clients(left, right, view, rng)
     return pairs
 
 
 def bridge(nodes: list[str], params: Mapping[str, str], view: View, rng: random.Random) -> Pairs:
-    """Two sides of servers that only one server connects."""
+    """Two sides of servers that only one server connects; of independent ones, all clients."""
     if len(nodes) < 3:
         raise Unresolved(f"bridge: {len(nodes)} servers; it needs at least 3")
     middle = rng.choice(nodes)
-    return _both(*_two_sides([node for node in nodes if node != middle], rng))
+    left, right = _two_sides([node for node in nodes if node != middle], rng)
+    if view.peers:
+        return _both(left, right)
+    return [] if params.get("clients") == "keep" else _split_clients(left, right, view, rng)
 
 
 def majority_ring(
     nodes: list[str], params: Mapping[str, str], view: View, rng: random.Random
 ) -> Pairs:
-    """Servers in a ring; each sees its nearest neighbours, just enough for a majority."""
-    if len(nodes) < 4:
-        raise Unresolved(f"majority-ring: {len(nodes)} servers; it needs at least 4")
+    """Servers in a ring; each sees its nearest neighbours, just enough for a majority.
+
+    Of independent servers each client sees a bare majority: as many in a row, each client from
+    another place of the ring on.
+    """
+    least = 4 if view.peers else 3
+    if len(nodes) < least:
+        raise Unresolved(f"majority-ring: {len(nodes)} servers; it needs at least {least}")
     ring = rng.sample(nodes, len(nodes))
     size = len(ring)
+    if not view.peers:
+        if params.get("clients") == "keep":
+            return []
+        lost = size - (size // 2 + 1)
+        return [
+            pair
+            for i, client in enumerate(clients(view))
+            for j in range(lost)
+            for pair in _both([client], [ring[(i + j) % size]])
+        ]
     reach = (size // 2 + 1) // 2
     return [
         (ring[i], ring[j])
@@ -130,8 +160,13 @@ def majority_ring(
 
 
 def one_way(nodes: list[str], params: Mapping[str, str], view: View, rng: random.Random) -> Pairs:
-    """Between the nodes and all other servers packets pass in one direction."""
+    """Packets pass in one direction between the nodes and all other servers.
+
+    Between independent servers there are no packets: there it is the clients.
+    """
     others = [name for name in servers(view) if name not in nodes]
+    if not view.peers and all(node in servers(view) for node in nodes):
+        others = [] if params.get("clients") == "keep" else clients(view)
     hears, speaks = (others, nodes) if params.get("way") == "out" else (nodes, others)
     return [(a, b) for a in hears for b in speaks]
 
@@ -167,6 +202,19 @@ def _usual(n: int, options: Mapping[str, str], rng: random.Random) -> tuple[str,
     if "target" in options:
         return "isolate", options["target"]
     return FIRST[n] if n < len(FIRST) else (any_shape, TARGETS[any_shape])
+
+
+def _peers(nodes: Sequence[str], view: View) -> list[str]:
+    """The other servers with which these servers talk."""
+    return [name for name in servers(view) if name not in nodes] if view.peers else []
+
+
+def _split_clients(
+    left: Sequence[str], right: Sequence[str], view: View, rng: random.Random
+) -> Pairs:
+    """Half of the clients loses the servers of one side, the others those of the other."""
+    on_left, on_right = _two_sides(clients(view), rng)
+    return _both(on_left, right) + _both(on_right, left)
 
 
 def _both(left: Iterable[str], right: Iterable[str]) -> Pairs:

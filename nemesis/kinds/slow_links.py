@@ -3,8 +3,9 @@
 Models
     A congested or long way, a bad cable with retransmissions: frames to the target (way=in), from
     it (way=out) or both (way=both) arrive later by `by`, half a lease unless it is given. A server
-    is slow to the other servers, a client to all servers. Nothing is lost, and a connection keeps
-    its order. The leader first, then the holder, then any server.
+    is slow to the other servers, or to the clients where servers do not talk to each other, and a
+    client to all servers. Nothing is lost, and a connection keeps its order. The leader first,
+    then the holder, then any server.
 Needs
     slow: links whose delay can be set; the simulator's can.
 Heals
@@ -20,7 +21,7 @@ from holdfast.harness.core.durations import duration_ns, duration_text
 from holdfast.harness.core.ports import Fault, Request, View
 from holdfast.nemesis import options as read
 from holdfast.nemesis.options import one_of
-from holdfast.nemesis.targets import Unresolved, resolve, servers
+from holdfast.nemesis.targets import Unresolved, clients, resolve, servers
 from holdfast.nemesis.timetable import TIMING, lease_ns, slots
 
 WAYS = ("in", "out", "both")
@@ -55,6 +56,8 @@ class SlowLinks:
         read.read("slow-links", fault.params, PARAMS)
         nodes = resolve(fault.target, view, rng)
         others = [name for name in servers(view) if name not in nodes]
+        if not view.peers and all(node in servers(view) for node in nodes):
+            others = clients(view)
         if not others:
             raise Unresolved(f"{fault.target}: {'+'.join(nodes)} has links to no other server")
         address = {node.name: node.address for node in view.nodes}

@@ -171,6 +171,12 @@ KINDS: dict[str, Kind] = {
         " than the declared order allows",
         remedy="Serve the queue from its head, and let nobody in past a queue that is not empty.",
     ),
+    "beyond-queue": Kind(
+        name="Served after its queue",
+        means="a request was served after more grants to others than there can have been requests"
+        " ahead of it in the queue",
+        remedy="Serve the queue from its head, and count every grant against those who wait.",
+    ),
     "starved": Kind(
         name="Starved",
         means="somebody waited while the lock was granted again and again to others who came later",

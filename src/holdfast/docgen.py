@@ -68,6 +68,9 @@ def checkers() -> str:
     return _page("Checkers", "One per property, each with a verdict of its own.", parts)
 
 
+APART = ", which do not talk to each other"
+
+
 def systems() -> str:
     """What is tested."""
     parts = []
@@ -81,7 +84,8 @@ def systems() -> str:
         nodes = f"{row.nodes} by default, {row.most} at most" if row.most else "none"
         parts += [
             f"## {name}",
-            f"{row.says}. Servers: {nodes}. Simulated: {'yes' if row.simulated else 'no'}.",
+            f"{row.says}. Servers: {nodes}{'' if row.peers or not row.most else APART}."
+            f" Simulated: {row.in_simulator}.",
             _quoted(docstring(row.entry)),
             f"| promised | under |\n| --- | --- |\n{kept}" if kept else "It promises nothing.",
             f"| design | |\n| --- | --- |\n{sheet}",

@@ -185,6 +185,19 @@ ROWS: dict[str, dict[str, Row]] = {
             "declares no order",
         ),
     },
+    "bounded-wait": {
+        "nobody was told to wait": (CONTENDED, {}, "nobody who was told to wait was granted"),
+        "nobody came later": (
+            "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 1r? 1r+",
+            {},
+            "nobody else asked for a lock while a client waited",
+        ),
+        "no order": (
+            "0a? 0a+1 1a? 1Q 2a? 0r? 0r+ 1a+2 1r? 1r+ 2a+3",
+            {"promises": {"order": "racing"}},
+            "declares no order",
+        ),
+    },
     "truthful-queries": {
         "nothing asked": (CONTENDED, {}, "no answer named a holder: 0 of 0"),
         "nobody holds": ("0q? 0q+ " + CONTENDED, {}, "no answer named a holder: 0 of 1"),
@@ -259,6 +272,7 @@ HOLDS: dict[str, Row] = {
         {},
         "",
     ),
+    "bounded-wait": ("0a? 0a+1 1a? 1Q 2a? 2Q 0r? 0r+ 1a+2 1r? 1r+ 2a+3", {}, ""),
     "bounded-bypass": ("0a? 0a+1 1a? 1Q 2a? 2Q 0r? 0r+ 1a+2 1r? 1r+ 2a+3", {}, ""),
     "no-hung-request": (CONTENDED.replace("1a?", "2t? 2t- 1a?"), {}, ""),
 }

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast.checkers.properties import bounded_bypass, starvation_freedom
+from typing import Any
+
+import numpy as np
+import pytest
+
+from holdfast.checkers.properties import bounded_bypass, bounded_wait, starvation_freedom
 from holdfast.harness.core.operations import PLAIN, Mode, Terms
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case, history, on
@@ -84,3 +89,70 @@ def test_an_owner_whose_release_was_not_answered_may_come_in_again() -> None:
     text = "0a? 0a+1 1a? 1Q 0r? 0r~ 0a? 0a+1 0.2r? 0.2r+ 1a+2 1r? 1r+"
     assert kinds(text) == []
     assert kinds(text.replace("0r~", "0r+")) == ["overtaken"]
+
+
+# Grants to others beyond the queue ahead
+
+
+def beyond(text: str, *terms: Terms, order: str = "fifo", aging: int = -1) -> list[str]:
+    told = case(on(history(text), *terms), promises={"order": order, "aging": aging})
+    return [finding.sentence for finding in bounded_wait.check(told).findings]
+
+
+def test_a_grant_to_one_who_came_later_is_one_more_than_the_queue() -> None:
+    (sentence,) = beyond(OVERTAKEN)
+    assert "1 grants to others in its wait, of at most 0 that were ahead of it" in sentence
+
+
+def test_whoever_was_overtaken_in_place_of_one_ahead_that_gave_up_waited_no_longer() -> None:
+    """Client 3 queued before 1 and was never served; 2 came later and was."""
+    text = "0a? 0a+1 3a? 3Q 1a? 1Q 2a? 2Q 3a- 0r? 0r+ 2a+2 2r? 2r+ 1a+3 1r? 1r+ 9p? 9p+4"
+    assert kinds(text) == ["overtaken"]
+    assert beyond(text) == []
+
+
+def test_by_priority_a_wait_is_bounded_by_what_the_order_allows() -> None:
+    assert beyond(OVERTAKEN, order="priority", aging=0) == []
+    turns = " ".join(f"2a? 2Q 2a+{n} 2r? 2r+" for n in range(2, 9))
+    text = f"0a? 0a+1 1a? 1Q 0r? 0r+ {turns} 1a+9 1r? 1r+"
+    assert beyond(text, order="priority", aging=7) == []
+    (sentence,) = beyond(text, order="priority", aging=1)
+    assert "7 grants to others" in sentence and "and 4 that its order allows besides" in sentence
+
+
+def test_a_reader_that_joins_readers_is_no_grant_before_a_writer() -> None:
+    joins = "0a? 0a+1 1a? 1Q 2a? 2a+1 0r? 0r+ 2r? 2r+ 1a+2 1r? 1r+"
+    assert beyond(joins, READER, PLAIN, READER) == []
+
+
+def test_a_wait_that_is_not_ordered_by_tokens_is_not_judged() -> None:
+    told = case(OVERTAKEN, promises={"tokens": "unordered"})
+    assert bounded_wait.check(told).verdict is Verdict.UNKNOWN
+    told = case(OVERTAKEN, promises={"order": "racing"})
+    verdict = bounded_wait.check(told)
+    assert verdict.verdict is Verdict.UNKNOWN and "no order" in verdict.reason
+    assert verdict.exercised["grants beyond a queue"] == 1
+
+
+def test_the_sorts_do_not_grow_with_the_waits_that_were_overtaken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[str] = []
+    sort = np.sort
+
+    def counted(array: Any) -> Any:
+        calls.append("sort")
+        return sort(array)
+
+    monkeypatch.setattr(np, "sort", counted)
+    sorts = []
+    for rounds in (10, 40):
+        words = ["0a? 0a+1"]
+        for n in range(rounds):
+            words += [f"1a? 1Q 2a? 2Q 0r? 0r+ 2a+{3 * n + 2} 2r? 2r+ 1a+{3 * n + 3}"]
+            words += [f"0a? 0Q 1r? 1r+ 0a+{3 * n + 4}"]
+        told = case(history(" ".join(words), lease=1e6))
+        calls.clear()
+        assert len(bounded_wait.check(told).findings) == rounds
+        sorts.append(len(calls))
+    assert sorts[0] == sorts[1] > 0

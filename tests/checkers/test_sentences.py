@@ -130,6 +130,11 @@ FOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
         "0a? 0a+1 1a? 1Q 2a? 2Q 0r? 0r+ 2a+2 2r? 2r+ 1a+3 1r? 1r+ 9p? 9p+4 9r? 9r+",
         {},
     ),
+    "a wait beyond its queue": (
+        "bounded-wait",
+        "0a? 0a+1 1a? 1Q 2a? 2Q 0r? 0r+ 2a+2 2r? 2r+ 1a+3 1r? 1r+ 9p? 9p+4 9r? 9r+",
+        {},
+    ),
     "a hung renewal": ("no-hung-request", "0a?@0 0a+1@1 0n?@10 0n+@25", {}),
     "a false rejection": (
         "no-false-rejection",

@@ -19,7 +19,7 @@ SCRIPT = """
 from holdfast.engine.seed_search import one_seed
 print(*(one_seed(seed, system, {}).digest for system, seed in %r))
 """
-CASES = [("reference", 3), ("reference", 9), ("majority", 5)]
+CASES = [("reference", 3), ("reference", 9), ("majority", 5), ("redlock", 2)]
 
 
 def digests() -> list[str]:

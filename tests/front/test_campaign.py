@@ -155,10 +155,11 @@ def test_scenarios_run_their_own_plans_and_their_command_shows_the_same_again(
         "holdfast scenario owner-crash --backend sim --system majority --clients 5 --locks 2"
         " --set quorum=2 --seed 1"
     )
+    assert [bool(row["run"]) for row in rows] == [False, True], "who keeps promises keeps no files"
     for row in rows:
-        plan = (tmp_path / "out" / row["run"] / "plan.toml").read_text()
-        again = holdfast(capsys, *shlex.split(row["command"])[1:], "--dry-run")
-        assert again.out == plan
+        plan = holdfast(capsys, *shlex.split(row["command"])[1:], "--dry-run").out
+        if row["run"]:
+            assert (tmp_path / "out" / row["run"] / "plan.toml").read_text() == plan
         assert "must = " in plan and plan.count("[[fault]]") >= 2
         assert row["scenario"] in row["key"]
     matrix = holdfast(capsys, "matrix", "out", "--json")
@@ -180,7 +181,6 @@ def test_a_scenario_is_not_run_where_its_file_is_contradicted(
     for part in (
         "scenario 'owner-paus' is not in the catalogue; did you mean 'owner-pause'?",
         "scenario owner-pause runs workload critical-section, which its file fixes, not try-lock",
-        "scenario redlock-restart is about majority on backend sim, which its file fixes",
         "scenario sweep-pause is many runs along one value",
     ):
         assert part in said.err

@@ -77,3 +77,15 @@ def test_a_dry_run_prints_a_plan_that_can_be_run(capsys: Capture) -> None:
     assert plan.faults and not plan.nemeses
     assert {fault.do for fault in plan.faults} == {"pause"}
     assert plan.resource == "fenced"
+
+
+def test_the_list_says_which_systems_are_simulated_and_what_of_them_is_real(
+    capsys: Capture,
+) -> None:
+    table = json.loads(holdfast(capsys, "list", "systems", "--json").out)
+    assert "simulated: yes; real there: the client" in table["redlock"]
+    assert "not redis-server" in table["redlock"]
+    assert table["etcd"].endswith("(simulated: no)")
+    assert {name for name, says in table.items() if "simulated: yes" in says} == {
+        name for name, row in catalogue.SYSTEMS.items() if row.simulated
+    }

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from holdfast import catalogue
+from holdfast.catalogue.mutants import MUTANTS
+from holdfast.engine.seed_search import Seed, one_seed, shows
 from tests.front.said import holdfast
 
 Capture = pytest.CaptureFixture[str]
@@ -34,7 +38,10 @@ def test_a_planted_bug_is_found_and_its_command_shows_it_again(
 ) -> None:
     said = holdfast(capsys, "sim", "--mutant", "early-expiry", "--seeds", "40", "-j", "1", "--json")
     assert said.code == 1
-    (alarm,) = json.loads(said.out)["alarms"]
+    told = json.loads(said.out)
+    alarm = told["alarms"][-1]
+    assert [row["seed"] for row in told["found"]] == [alarm["seed"]]
+    assert "mutual-exclusion" in told["found"][0]["shows"]
     prop = alarm["alarms"][0]["property"]
     assert prop in ("mutual-exclusion", "loss-notice")
     words = shlex.split(alarm["command"])[1:]
@@ -47,8 +54,83 @@ def test_a_planted_bug_is_found_and_its_command_shows_it_again(
 
 def test_what_cannot_be_simulated_or_planted_is_refused_with_a_suggestion(capsys: Capture) -> None:
     said = holdfast(capsys, "sim", "--system", "redis")
-    assert said.code == 2 and "majority, reference, single" in said.err
+    assert said.code == 2 and "majority, redlock, reference, single" in said.err
     said = holdfast(capsys, "sim", "--workload", "read-rite")
     assert said.code == 2 and "did you mean 'read-write'?" in said.err
     said = holdfast(capsys, "sim", "--mutant", "erly-expiry")
     assert said.code == 2 and "did you mean 'early-expiry'?" in said.err
+
+
+# Searches for a planted bug
+
+
+MUTANT = MUTANTS["leaky-round"]
+TOKENS = ("token-order", "token-inversion", "token 1 after token 2")
+STUCK = ("deadlock-freedom", "deadlock", "nobody was granted")
+ASSERTED = "n2 ended by itself: AssertionError: entry 9 is not in 1..2"
+
+
+def seed_of(*shown: tuple[str, str, str], problems: tuple[str, ...] = ()) -> Seed:
+    return Seed(seed=1, command="again", shown=shown, problems=problems)
+
+
+def test_what_a_service_is_known_to_violate_shows_no_planted_bug() -> None:
+    assert shows(MUTANT, "majority", seed_of(TOKENS), None) == ""
+    assert shows(MUTANT, "majority", seed_of(TOKENS, STUCK), seed_of(TOKENS)) == (
+        "deadlock-freedom (deadlock): nobody was granted"
+    )
+    of_tokens = replace(MUTANT, breaks="token-order")
+    assert shows(of_tokens, "majority", seed_of(TOKENS), seed_of()) == ""
+    assert shows(of_tokens, "reference", seed_of(TOKENS), seed_of())
+
+
+def test_what_the_same_seed_shows_without_the_bug_is_not_its_doing() -> None:
+    assert shows(MUTANT, "majority", seed_of(STUCK), seed_of(STUCK)) == ""
+    other = ("deadlock-freedom", "livelock", "no lock was granted")
+    assert shows(MUTANT, "majority", seed_of(STUCK, other), seed_of(STUCK)).startswith(
+        "deadlock-freedom (livelock)"
+    )
+
+
+def test_an_assertion_of_a_node_is_a_find_and_says_so_and_another_problem_is_none() -> None:
+    found = shows(MUTANT, "majority", seed_of(problems=("c1 was late", ASSERTED)), seed_of())
+    assert found == f"a node's own assertion failed: {ASSERTED}"
+    assert shows(MUTANT, "majority", seed_of(problems=("c1 was late",)), None) == ""
+    both = seed_of(problems=(ASSERTED,))
+    assert shows(MUTANT, "majority", both, both) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("leaky-round", "deadlock-freedom (deadlock)"),
+        ("wide-quorum", "deadlock-freedom (deadlock)"),
+        ("no-lock-delay", "mutual-exclusion (early-grant)"),
+        ("lone-commit", "a node's own assertion failed"),
+    ],
+)
+def test_a_search_takes_the_bugs_own_system_and_ends_with_what_it_breaks(
+    capsys: Capture, name: str, shown: str
+) -> None:
+    words = ("sim", "--mutant", name, "--seeds", "20", "-j", "1", "--twice-every", "0")
+    said = holdfast(capsys, *words)
+    assert said.code == 1
+    assert said.out.startswith(f"found {name} with seed")
+    assert shown in said.out.splitlines()[0]
+    assert said.err.startswith(f"{MUTANTS[name].system} in the simulator")
+
+
+def test_a_bug_that_does_not_show_is_not_found_whatever_else_is_violated(capsys: Capture) -> None:
+    words = ("sim", "--mutant", "wide-quorum", "--first-seed", "1", "--seeds", "3", "-j", "1")
+    said = holdfast(capsys, *words)
+    assert said.code == 3
+    assert "wide-quorum not found in 3 seeds: it breaks deadlock-freedom" in said.out
+    assert "violated too, no proof of this bug: token-order (token-inversion)" in said.out
+
+
+@pytest.mark.parametrize("system", ["majority", "single", "chubby", "redlock"])
+def test_a_service_without_a_bug_violates_nothing_but_what_it_is_known_to(system: str) -> None:
+    for seed in range(1, 8):
+        ran = one_seed(seed, system, {})
+        known = catalogue.SYSTEMS[system].known
+        assert {(prop, kind) for prop, kind, _ in ran.shown} <= {*known}, ran.command

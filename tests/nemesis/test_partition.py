@@ -134,3 +134,65 @@ def test_a_cluster_too_small_for_a_shape_is_a_reason(shape: str, servers: int, r
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_cuts_something_in_a_cluster_of_five(shape: str) -> None:
     assert cut(shape, view(servers=5))
+
+
+# Servers that do not talk to each other
+
+
+def reached(pairs: set[tuple[str, str]], servers: int, clients: int) -> list[set[str]]:
+    """Per client the servers that it still reaches, both ways."""
+    names = {f"n{n}" for n in range(1, servers + 1)}
+    return [
+        names - {b for a, b in pairs if a == f"c{n}"} - {a for a, b in pairs if b == f"c{n}"}
+        for n in range(1, clients + 1)
+    ]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_between_independent_servers_no_link_is_cut(shape: str) -> None:
+    pairs = cut(shape, view(servers=5, clients=4, peers=False))
+    assert pairs
+    assert not [(a, b) for a, b in pairs if a[0] == b[0] == "n"]
+
+
+def test_an_isolated_independent_server_is_reached_by_no_client() -> None:
+    assert cut("isolate", view(peers=False), "n1") == both("n1-c1", "n1-c2")
+    assert cut("isolate", view(servers=1, peers=False), "leader") == both("n1-c1", "n1-c2")
+    assert cut("isolate", view(peers=False), "holder") == both("c2-n1", "c2-n2", "c2-n3")
+
+
+@pytest.mark.parametrize(("way", "hears"), [("in", {"n1"}), ("out", {"c1", "c2"})])
+def test_one_way_of_an_independent_server_is_between_it_and_clients(
+    way: str, hears: set[str]
+) -> None:
+    found = cut("one-way", view(peers=False), "leader", way=way)
+    assert {a for a, _ in found} == hears and len(found) == 2
+
+
+@pytest.mark.parametrize("servers", [3, 4, 5, 7])
+def test_halves_and_bridge_of_independent_servers_are_two_worlds_of_clients(servers: int) -> None:
+    for seed in range(20):
+        seen = view(servers=servers, clients=4, peers=False)
+        halves = reached(cut("halves", seen, seed=seed), servers, 4)
+        assert len({frozenset(side) for side in halves}) == 2
+        assert not set.intersection(*halves)
+        bridge = reached(cut("bridge", seen, seed=seed), servers, 4)
+        assert len({frozenset(side) for side in bridge}) == 2
+        assert len(set.intersection(*bridge)) == 1
+
+
+@pytest.mark.parametrize("servers", [3, 4, 5, 7])
+def test_in_a_majority_ring_of_independent_servers_clients_reach_bare_majorities(
+    servers: int,
+) -> None:
+    for seed in range(20):
+        seen = view(servers=servers, clients=servers, peers=False)
+        sides = reached(cut("majority-ring", seen, seed=seed), servers, servers)
+        assert all(len(side) == servers // 2 + 1 for side in sides)
+        assert len({frozenset(side) for side in sides}) == servers
+
+
+@pytest.mark.parametrize("shape", ["isolate", "halves", "bridge", "majority-ring", "one-way"])
+def test_clients_kept_leave_nothing_to_cut_between_independent_servers(shape: str) -> None:
+    with pytest.raises(Unresolved, match="do not talk to each other"):
+        cut(shape, view(servers=5, peers=False), clients="keep")

@@ -1,6 +1,6 @@
 """A million operations of correct services, over all scenarios: nobody is accused.
 
-Three scenarios are about a vote without consensus, which is no correct service: the same faults
+Four scenarios are about votes without consensus, which are no correct services: the same faults
 befall the reference service here. A sweep is run at each of its values in turn.
 """
 
@@ -23,7 +23,7 @@ from holdfast.scenarios import SCENARIOS, staging
 OPS = 1_000_000
 FIRST_SEED = 50_000
 INCORRECT = {"majority", "redlock"}
-"""Systems of plan files whose own promises do not hold in the simulator."""
+"""Systems of plan files that are broken by design, or promise nothing of what their files do."""
 
 
 def plans(seed: int) -> Iterator[tuple[str, Plan]]:

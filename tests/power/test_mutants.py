@@ -28,6 +28,8 @@ QUICK = {
 
 def caught(seed: Seed, breaks: str) -> bool:
     """Whether a seed shows the bug as it has to be shown."""
+    if not seed.found:
+        return False
     if breaks == ASSERTION:
         return any("ended by itself: AssertionError" in problem for problem in seed.problems)
     return breaks in [prop for prop, _ in seed.alarms]

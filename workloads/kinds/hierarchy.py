@@ -25,6 +25,7 @@ ASKS = (
     "no-hung-request",
     "starvation-freedom",
     "bounded-bypass",
+    "bounded-wait",
 )
 FORK = ("a", "b")
 """What each path branches into; whatever is two steps below the top is a leaf."""

@@ -20,6 +20,7 @@ ASKS = (
     "no-hung-request",
     "starvation-freedom",
     "bounded-bypass",
+    "bounded-wait",
 )
 PATIENT_IN = 3
 """One client in so many is never urgent."""

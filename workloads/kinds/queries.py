@@ -26,6 +26,7 @@ ASKS = (
     "no-hung-request",
     "starvation-freedom",
     "bounded-bypass",
+    "bounded-wait",
 )
 
 

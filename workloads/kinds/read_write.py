@@ -12,7 +12,7 @@ from holdfast.harness.core.operations import PLAIN, Mode, Terms
 from holdfast.workloads.kinds.critical_section import ASKS as CRITICAL_SECTION_ASKS
 from holdfast.workloads.shape import Shape
 
-ASKS = (*CRITICAL_SECTION_ASKS, "starvation-freedom", "bounded-bypass")
+ASKS = (*CRITICAL_SECTION_ASKS, "starvation-freedom", "bounded-bypass", "bounded-wait")
 READER = Terms(mode=Mode.SHARED)
 WRITER_IN = 3
 """One client in so many writes; if all did now and then, all would soon wait to write."""

@@ -20,6 +20,7 @@ ASKS = (
     "no-hung-request",
     "starvation-freedom",
     "bounded-bypass",
+    "bounded-wait",
 )
 
 

@@ -26,7 +26,7 @@ from holdfast.harness.client.guard import Guard
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import NO_TOKEN, Op
-from holdfast.harness.core.ports import ClientSetup, Node, Place, System
+from holdfast.harness.core.ports import ClientSetup, Node, Place, Simulated, System
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.plans.plan import Plan, lock_names
 from holdfast.harness.recording.phase import END, GO, PREPARE, PROBE
@@ -234,12 +234,20 @@ class SimCluster:
     # What runs on a node
 
     def _server(self, host: Host) -> Coroutine[Any, Any, None]:
+        work: Coroutine[Any, Any, None] = load(self.entries["simulated"])(
+            self._server_config(host.node), host
+        )
+        return work
+
+    def _server_config(self, node: Node) -> Mapping[str, Any]:
+        options = self.options["system"]
+        if isinstance(self.system, Simulated):
+            return self.system.simulated_config(node, options)
         place = Place(run_id="sim", run_dir=Path(), shared=(Path(),), label="", seed=self.plan.seed)
         servers = [other.node for other in self.named("server")]
-        command = self.system.command(host.node, servers, place, self.options["system"])
-        config = json.loads(command.argv[-1])
-        work: Coroutine[Any, Any, None] = load(self.entries["simulated"])(config, host)
-        return work
+        command = self.system.command(node, servers, place, options)
+        config: Mapping[str, Any] = json.loads(command.argv[-1])
+        return config
 
     def _resource(self, host: Host) -> Coroutine[Any, Any, None]:
         """Its rows are on its disk when it answers, so a new process goes on where it was."""

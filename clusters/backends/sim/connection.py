@@ -84,7 +84,9 @@ class End:
     def begin(self, protocol: Any) -> None:
         """The connection is made, as far as this end knows."""
         self._protocol = protocol
-        self.receive = protocol.frame_received
+        # A protocol of bytes gets each write as one piece, as TCP may hand it over.
+        framed = getattr(protocol, "frame_received", None)
+        self.receive = protocol.data_received if framed is None else framed
         protocol.connection_made(self)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
@@ -136,6 +138,10 @@ class End:
             heappush(engine.heap, (arrival_ns, engine.number(), self, frame))
         return True
 
+    def write(self, data: bytes) -> None:
+        """Bytes on their way, as one frame."""
+        self.send(bytes(data))
+
     # On the way
 
     def transmit(self, frame: Any) -> None:
@@ -143,7 +149,7 @@ class End:
         if self._closed:
             return
         engine, link = self._engine, self._link
-        if self._marshal:
+        if self._marshal and not isinstance(frame, bytes):
             frame = json.loads(json.dumps(frame))
         arrival_ns = engine.now_ns + link.delay_ns()
         if link.loose and self._opened:

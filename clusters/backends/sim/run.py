@@ -132,6 +132,7 @@ class SimRun:
             live=cluster.holding,
             note=self.faults.append,
             now=now,
+            peers=self._manifest.get("peers", True),
         )
         cluster.resting = lambda: schedule.resting
         await schedule.run(start_ns)

@@ -90,8 +90,10 @@ class Link:
     def _cut(self) -> None:
         """Resets the connection, so that the kernel does not deliver old commands after a heal."""
         if self._writer is not None:
+            # In the simulator there is none: an aborted connection is reset there anyway.
             plug = self._writer.get_extra_info("socket")
-            plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            if plug is not None:
+                plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self._writer.transport.abort()
         self._forget()
 

@@ -2,12 +2,14 @@
 
 Promises: exclusion while every server keeps what it answered and all clocks run at one pace
 Does not promise: exclusion across a clock step or a restart that forgets, fencing tokens, notices
-Tested with: Debian's redis-server 7.0, five of them, and our own client
+Tested with: Debian's redis-server 7.0, five of them, and our own client; in the simulator the same
+client and wire format against servers of ours that keep keys by their own wall clocks
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.redis import PORT
@@ -72,6 +74,11 @@ class RedlockSystem:
     ) -> Command:
         """A server of its own on every node; none knows of the others."""
         return redis_server(node, place, choose("redlock", options, OPTIONS)["persistence"])
+
+    def simulated_config(self, node: Node, options: Mapping[str, str]) -> Mapping[str, Any]:
+        """What `redlock.simulated` needs to know of one server."""
+        persistence = choose("redlock", options, OPTIONS)["persistence"]
+        return {"address": node.address, "port": PORT, "persistence": persistence}
 
     def precheck(self) -> str | None:
         """Why this machine cannot start it outside a container; None if it can."""

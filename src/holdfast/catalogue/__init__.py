@@ -26,6 +26,7 @@ SYSTEMS: dict[str, SystemRow] = {
         nodes=1,
         most=1,
         simulated=f"{_S}.single.simulated:serve",
+        peers=False,
     ),
     "majority": SystemRow(
         entry=f"{_S}.majority.system:SYSTEM",
@@ -33,12 +34,21 @@ SYSTEMS: dict[str, SystemRow] = {
         nodes=3,
         most=9,
         simulated=f"{_S}.single.simulated:serve",
+        peers=False,
+        known=(
+            ("token-order", "token-inversion"),
+            ("token-order", "token-repeated"),
+            ("no-false-rejection", "false-rejection"),
+            ("mutual-exclusion", "broken-lease"),
+            ("no-stale-write", "stale-accepted-write"),
+        ),
     ),
     "redis": SystemRow(
         entry=f"{_S}.redis.system:SYSTEM",
         says="SET NX PX and compare-and-delete, through unmodified redis-py",
         nodes=1,
         most=1,
+        peers=False,
     ),
     "etcd": SystemRow(
         entry=f"{_S}.etcd.system:SYSTEM",
@@ -63,30 +73,38 @@ SYSTEMS: dict[str, SystemRow] = {
         says="the published vote over independent Redis servers",
         nodes=5,
         most=9,
+        simulated=f"{_S}.redlock.simulated:serve",
+        real="the client, its algorithm and wire format; the servers are key-value servers of ours"
+        " whose keys expire by their own wall clocks, not redis-server",
+        peers=False,
     ),
     "postgres-advisory": SystemRow(
         entry=f"{_S}.postgres.advisory.system:SYSTEM",
         says="PostgreSQL advisory locks, held by a session or a transaction, through psycopg",
         nodes=1,
         most=1,
+        peers=False,
     ),
     "postgres-row": SystemRow(
         entry=f"{_S}.postgres.row.system:SYSTEM",
         says="SELECT ... FOR UPDATE on PostgreSQL, through psycopg",
         nodes=1,
         most=1,
+        peers=False,
     ),
     "mariadb-row": SystemRow(
         entry=f"{_S}.mariadb.system:SYSTEM",
         says="SELECT ... FOR UPDATE on MariaDB, through PyMySQL",
         nodes=1,
         most=1,
+        peers=False,
     ),
     "dynamodb": SystemRow(
         entry=f"{_S}.dynamodb.system:SYSTEM",
         says="conditional puts and heartbeats on a record version, against an emulator",
         nodes=1,
         most=1,
+        peers=False,
     ),
     "cockroachdb": SystemRow(
         entry=f"{_S}.cockroachdb.system:SYSTEM",
@@ -349,6 +367,7 @@ CHECKERS: dict[str, str] = {
     "starvation-freedom": f"{_C}.properties.starvation_freedom:check",
     "bounded-bypass": f"{_C}.properties.bounded_bypass:check",
     "no-false-rejection": f"{_C}.properties.no_false_rejection:check",
+    "bounded-wait": f"{_C}.properties.bounded_wait:check",
     "truthful-queries": f"{_C}.properties.truthful_queries:check",
 }
 SIM_OPTIONS = f"{_B}.sim.options:DEFAULTS"

@@ -347,4 +347,18 @@ MUTANTS: dict[str, Mutant] = {
         breaks="ownership",
         seeds=200,
     ),
+    "unheard-loss": Mutant(
+        part="reference",
+        area="client",
+        says="a client forgets a hold that it lost, and never notifies the holder",
+        breaks="loss-notice",
+        seeds=1500,
+    ),
+    "courteous-tries": Mutant(
+        part="reference",
+        area="queue",
+        says="a try of a free lock gives way to another client that tried it lately: a livelock",
+        breaks="starvation-freedom",
+        seeds=4500,
+    ),
 }

@@ -25,7 +25,10 @@ class Row:
 class SystemRow:
     """A lock service: the entry, how many servers it has by default, and at most.
 
-    `simulated` names what runs as one of its servers in the simulator, "" if nothing can.
+    `simulated` names what runs as one of its servers in the simulator, "" if nothing can; `real`
+    is what of it is the same there as elsewhere and what is not, "" if all of it is the same.
+    `peers`: its servers talk to each other. If not, a partition cuts clients off from servers.
+    `known`: (property, kind of finding) that it promises and is known to violate, by design.
     """
 
     entry: str
@@ -33,6 +36,16 @@ class SystemRow:
     nodes: int
     most: int
     simulated: str = ""
+    real: str = ""
+    peers: bool = True
+    known: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def in_simulator(self) -> str:
+        """Whether it runs in the simulator, and what of it is real there."""
+        if not self.simulated:
+            return "no"
+        return f"yes; real there: {self.real or 'its servers and clients'}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,7 +23,10 @@ def _checkers() -> Table:
 
 
 KINDS: dict[str, Callable[[], Table]] = {
-    "systems": lambda: {name: row.says for name, row in catalogue.SYSTEMS.items()},
+    "systems": lambda: {
+        name: f"{row.says} (simulated: {row.in_simulator})"
+        for name, row in catalogue.SYSTEMS.items()
+    },
     "workloads": lambda: {name: row.says for name, row in catalogue.WORKLOADS.items()},
     "nemeses": lambda: {name: row.says for name, row in catalogue.NEMESES.items()},
     "checkers": _checkers,

@@ -29,11 +29,15 @@ TELL_NS = 5 * SECOND
 
 
 @click.command(short_help="Many seeds in the simulator, every knob drawn from each.")
-@click.option("--system", default="reference", show_default=True, help="Lock service under test.")
+@click.option(
+    "--system", help="Lock service under test (default: the mutant's own, else reference)."
+)
 @click.option("--seeds", type=click.IntRange(min=1), help="How many seeds; 100 if nothing is said.")
 @click.option("--budget", help="As many seeds as fit in so much time, e.g. 60s.")
 @click.option("--first-seed", type=click.IntRange(min=0), default=1, show_default=True)
-@click.option("--mutant", help="Plant a bug (holdfast list mutants) and stop when it is found.")
+@click.option(
+    "--mutant", help="Plant a bug (holdfast list mutants); stop at the first seed that shows it."
+)
 @click.option("--workload", help="Draw all but this workload.")
 @click.option("--shrink", is_flag=True, help="Shrink the first alarm to the smallest plan of it.")
 @click.option("-j", "processes", type=click.IntRange(min=1), help="Processes; one per core.")
@@ -46,7 +50,7 @@ TELL_NS = 5 * SECOND
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
-    system: str,
+    system: str | None,
     seeds: int | None,
     budget: str | None,
     first_seed: int,
@@ -59,8 +63,13 @@ def command(
 ) -> int:
     """Each seed is a run of its own: service, workload, faults, network, disks and clocks are drawn
     from it, it ends with all faults healed and every lock probed, and it is judged like any run.
+
+    With --mutant the search ends at the first seed in which the property that the bug breaks is
+    violated in a way that the service without the bug does not show, or a node of the service
+    fails an assertion of its own. Exit code 1: found; 3: not found.
     """
     _check(system, mutant, workload)
+    system = system or (MUTANTS[mutant].system if mutant else "reference")
     if seeds is None and budget is None:
         seeds = 100
     given = {"mutant": mutant} if mutant else {}
@@ -68,7 +77,7 @@ def command(
     tally = Tally()
 
     def enough() -> bool:
-        return time.monotonic() >= over_s or bool(mutant and (tally.alarms or tally.problems))
+        return time.monotonic() >= over_s or bool(tally.found)
 
     numbers = (
         itertools.count(first_seed)
@@ -83,32 +92,46 @@ def command(
         if time.monotonic() - told >= TELL_NS / SECOND:
             told = time.monotonic()
             click.echo(f"  {tally.seeds} seeds, {len(tally.alarms)} alarms", err=True)
-    tally.alarms.sort(key=lambda seed: seed.seed)
+    for seeds_of in (tally.alarms, tally.found):
+        seeds_of.sort(key=lambda seed: seed.seed)
     tally.problems.sort(key=lambda seed: seed.seed)
     tally.differing.sort(key=lambda seed: seed.seed)
-    small = _shrink(tally, system, given) if shrink else None
+    small = _shrink(tally, system, given, workload or "") if shrink else None
     if as_json:
         shrunk = {"shrunk": shrinker.table(*small)} if small else {}
         click.echo(json.dumps({**_table(tally, system, first_seed, mutant), **shrunk}))
+    elif mutant:
+        _show_search(tally, mutant)
     else:
         _show(tally)
         if small:
             click.echo()
             shrinker.show(*small)
-    return 130 if small and small[0].ended == shrinker.INTERRUPTED else tally.exit_code()
+    interrupted = small is not None and small[0].ended == shrinker.INTERRUPTED
+    return 130 if interrupted else _exit_code(tally, mutant)
+
+
+def _exit_code(tally: Tally, mutant: str | None) -> int:
+    """Of a search for a planted bug 1 says that it was found, 3 that it was not."""
+    if mutant is None:
+        return tally.exit_code()
+    return 1 if tally.found else 4 if tally.differing else 3
 
 
 def _shrink(
-    tally: Tally, system: str, given: Mapping[str, str]
+    tally: Tally, system: str, given: Mapping[str, str], workload: str
 ) -> tuple[shrinker.Shrunk, Path] | None:
     """The first alarm, made small and written to a plan file; None where there is no alarm."""
-    seed = next(iter([*tally.alarms, *tally.problems]), None)
+    seed = next(iter([*tally.found, *tally.alarms, *tally.problems]), None)
     if seed is None:
         return None
-    plan = prepare.complete(swarm.draw(seed.seed, system, catalogue.SYSTEMS[system].nodes, given))
+    nodes = catalogue.SYSTEMS[system].nodes
+    plan = prepare.complete(swarm.draw(seed.seed, system, nodes, given, workload))
     click.echo(f"shrink seed {seed.seed}: {shrinker.size_words(plan)}", err=True)
     found = shrinker.first_findings(plan, SHRUNK, seed.command)
-    wanted = shrinker.choose(found, None, f"seed {seed.seed}")
+    mutant = MUTANTS.get(given.get("mutant", ""))
+    by_bug = [shown.prop for shown in found if mutant and shown.prop == mutant.breaks]
+    wanted = shrinker.choose(found, next(iter(by_bug), None), f"seed {seed.seed}")
     shrunk = shrinker.shrink_within(plan, wanted, SHRINK_NS, SHRUNK, seed.command)
     name = "-".join([system, *given.values(), str(seed.seed)])
     file = SHRUNK / f"{name}.toml"
@@ -116,9 +139,9 @@ def _shrink(
     return shrunk, file
 
 
-def _check(system: str, mutant: str | None, workload: str | None) -> None:
+def _check(system: str | None, mutant: str | None, workload: str | None) -> None:
     able = [name for name, row in catalogue.SYSTEMS.items() if row.simulated]
-    if system not in able:
+    if system is not None and system not in able:
         raise UsageError(suggest(system, able, "simulated system"))
     if mutant is not None and mutant not in MUTANTS:
         raise UsageError(suggest(mutant, MUTANTS, "mutant"))
@@ -149,6 +172,26 @@ def _show(tally: Tally) -> None:
     click.echo(_speed(tally))
 
 
+def _show_search(tally: Tally, mutant: str) -> None:
+    """What came of a search for a planted bug."""
+    row = MUTANTS[mutant]
+    for seed in tally.found[:1]:
+        click.echo(f"found {mutant} with seed {seed.seed}: {seed.found}")
+        click.echo(f"  again: {seed.command}")
+    if not tally.found:
+        click.echo(f"{mutant} not found in {tally.seeds} seeds: it breaks {row.breaks}")
+    others = [
+        f"{prop} ({kind}) in seed {seed.seed}"
+        for seed in tally.alarms
+        if not seed.found
+        for prop, kind, _ in seed.shown
+    ]
+    if others:
+        more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
+        click.echo(f"violated too, no proof of this bug: {', '.join(others[:SHOWN])}{more}")
+    click.echo(_speed(tally))
+
+
 def _speed(tally: Tally) -> str:
     hours, cpu_s = tally.virtual_ns / SECOND / 3600, tally.cpu_ns / SECOND
     bites = sum(tally.faults.values())
@@ -166,7 +209,8 @@ def _table(tally: Tally, system: str, first_seed: int, mutant: str | None) -> di
         "system": system,
         "mutant": mutant,
         "first_seed": first_seed,
-        "exit_code": tally.exit_code(),
+        "exit_code": _exit_code(tally, mutant),
+        "found": [{**_row(seed), "shows": seed.found} for seed in tally.found],
         "seeds": tally.seeds,
         "virtual_ns": tally.virtual_ns,
         "cpu_ns": tally.cpu_ns,

@@ -6,14 +6,16 @@ import gc
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from holdfast import catalogue
+from holdfast.catalogue.mutant_row import Mutant
+from holdfast.catalogue.mutants import MUTANTS
 from holdfast.engine import swarm
 from holdfast.engine.determinism import difference
 from holdfast.harness.core.case import Case
@@ -25,6 +27,7 @@ from holdfast.harness.plans.plan import Plan
 from holdfast.planning import prepare
 
 SAFE_PATH = "PYTHONSAFEPATH"
+ENDED_BY_ASSERTION = "ended by itself: AssertionError"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +36,8 @@ class Seed:
 
     verdicts     property -> verdict
     alarms       (property, first sentence) of what is promised and violated
+    shown        (property, kind of finding, first sentence of it) of all that
+    found        how it shows the planted bug that it was run with, "" if it does not
     limits       properties that are violated and were never promised
     problems     why its history may say too little; a node that ended by itself is one
     digest       hash of the history; twice: whether it was run again in another process
@@ -44,6 +49,8 @@ class Seed:
     command: str
     verdicts: Mapping[str, str] = field(default_factory=dict)
     alarms: tuple[tuple[str, str], ...] = ()
+    shown: tuple[tuple[str, str, str], ...] = ()
+    found: str = ""
     limits: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     digest: str = ""
@@ -93,9 +100,51 @@ def one_seed(
 
     twice_every   seeds that are a multiple of it are run in another process too; 0: none
     """
-    drawn = swarm.draw(seed, system, catalogue.SYSTEMS[system].nodes, given, workload)
+    nodes = catalogue.SYSTEMS[system].nodes
+    drawn = swarm.draw(seed, system, nodes, given, workload)
     twice = bool(twice_every) and seed % twice_every == 0
-    return one_plan(prepare.complete(drawn), prepare.command(drawn), twice=twice)
+    ran = one_plan(prepare.complete(drawn), prepare.command(drawn), twice=twice)
+    mutant = MUTANTS.get(given.get("mutant", ""))
+    if mutant is None or not shows(mutant, system, ran, None):
+        return ran
+    # The same seed without the bug: what that shows as well is not the bug's doing.
+    without = {name: text for name, text in given.items() if name != "mutant"}
+    twin = swarm.draw(seed, system, nodes, without, workload)
+    plain = one_plan(prepare.complete(twin), prepare.command(twin))
+    return replace(ran, found=shows(mutant, system, ran, plain))
+
+
+def shows(mutant: Mutant, system: str, ran: Seed, plain: Seed | None) -> str:
+    """How a seed shows a planted bug, "" if it does not.
+
+    A node of ours that meets its own assertion shows it, whatever the catalogue names. A property
+    shows it only by a kind of finding that the system without the bug is not known to have, and
+    does not have with the same seed; plain: that run, None if it is not known yet.
+    """
+    asserted = _assertion(ran)
+    if asserted and not (plain and _assertion(plain)):
+        return f"a node's own assertion failed: {asserted}"
+    known = {*catalogue.SYSTEMS[system].known}
+    known |= {(prop, kind) for prop, kind, _ in plain.shown} if plain else set()
+    for prop, kind, sentence in ran.shown:
+        if prop == mutant.breaks and (prop, kind) not in known:
+            return f"{prop} ({kind}): {sentence}"
+    return ""
+
+
+def _assertion(seed: Seed) -> str:
+    """The first sentence about a node that ended by an assertion of its own, "" for none."""
+    return next((text for text in seed.problems if ENDED_BY_ASSERTION in text), "")
+
+
+def _shown(violated: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    """(property, kind, its first sentence) of what is promised and violated."""
+    for row in violated:
+        firsts: dict[str, str] = {}
+        for finding in row["findings"] if row["promised"] else ():
+            firsts.setdefault(finding["kind"], finding["sentence"])
+        for kind, sentence in firsts.items():
+            yield row["property"], kind, sentence
 
 
 def one_plan(plan: Plan, command: str, *, twice: bool = False) -> Seed:
@@ -114,6 +163,7 @@ def one_plan(plan: Plan, command: str, *, twice: bool = False) -> Seed:
         alarms=tuple(
             (row["property"], row["findings"][0]["sentence"]) for row in violated if row["promised"]
         ),
+        shown=tuple(_shown(violated)),
         limits=tuple(row["property"] for row in violated if not row["promised"]),
         problems=tuple(case.history.problems),
         digest=simulated.digest,
@@ -145,6 +195,7 @@ class Tally:
     verdicts: dict[str, Counter[str]] = field(default_factory=dict)
     faults: Counter[str] = field(default_factory=Counter)
     alarms: list[Seed] = field(default_factory=list)
+    found: list[Seed] = field(default_factory=list)
     limits: Counter[str] = field(default_factory=Counter)
     problems: list[Seed] = field(default_factory=list)
     differing: list[Seed] = field(default_factory=list)
@@ -161,6 +212,8 @@ class Tally:
         self.limits.update(seed.limits)
         if seed.alarms:
             self.alarms.append(seed)
+        if seed.found:
+            self.found.append(seed)
         if seed.problems:
             self.problems.append(seed)
         if seed.differs:

@@ -10,8 +10,10 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from holdfast import catalogue
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.durations import duration_text
+from holdfast.harness.core.loading import load
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.plans.plan import Plan
 
@@ -106,6 +108,8 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
             *(_deaths(rng) if workload in OF_USE else ()),
         ),
     )
+    if load(catalogue.SYSTEMS[system].entry).promises({}).tokens == "none":
+        plan = replace(plan, resource="unfenced")
     outage = not whole and nodes > 1 and rng.random() < OUTAGES
     return replace(plan, time_ns=OUTAGE_RUN_NS, nemeses=OUTAGE) if outage else plan
 

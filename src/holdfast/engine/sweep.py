@@ -130,7 +130,9 @@ def steps(
 def plan_at(table: Mapping[str, Any], sweep: Sweep, value: str) -> Plan:
     """The plan of one value, its faults not drawn yet; UsageError where it cannot be run."""
     plan = parse(at(table, sweep.key, value), prepare.KNOWN, f"sweep {sweep.key}={value}")
-    plan = plan if "nodes" in table else replace(plan, nodes=0)
+    # A plan that does not say how many servers it wants takes as many as the system has.
+    given = "nodes" in table or sweep.key == "nodes"
+    plan = plan if given else replace(plan, nodes=0)
     prepare.complete(plan)
     return plan
 

@@ -356,6 +356,7 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
         },
         "ready_ns": READY_NS,
         "longest_hold_ns": longest_ns,
+        "peers": user_system.row(plan.system).peers,
         "pins": list(system_of(plan).libraries),
         "libraries": list(fetched),
         "entries": {

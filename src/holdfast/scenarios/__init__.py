@@ -18,13 +18,11 @@ class Scenario:
     """What it shows in one sentence.
 
     only     the one backend that can do its faults, "" for all
-    in_sim   the system that stands in where the file's own cannot be simulated, "" for none
     sweep    the file has a table [sweep]: many runs, along one value
     """
 
     says: str
     only: str = ""
-    in_sim: str = ""
     sweep: bool = False
 
 
@@ -58,15 +56,9 @@ SCENARIOS: dict[str, Scenario] = {
     "priority-flood": Scenario(says="urgent requests without end, and a few that are not"),
     "leader-election": Scenario(says="whoever holds leads, for long; tokens are its terms"),
     "split-vote": Scenario(says="many ask five independent servers at once, nobody has three"),
-    "redlock-two-down": Scenario(
-        says="two of five independent servers are down", in_sim="majority"
-    ),
-    "redlock-clock-step": Scenario(
-        says="the clocks of one and then of three of five servers jump", in_sim="majority"
-    ),
-    "redlock-restart": Scenario(
-        says="one and then three of five servers forget what they granted", in_sim="majority"
-    ),
+    "redlock-two-down": Scenario(says="two of five independent servers are down"),
+    "redlock-clock-step": Scenario(says="the clocks of one and then of three of five servers jump"),
+    "redlock-restart": Scenario(says="one and then three of five servers forget what they granted"),
     "resource-restart": Scenario(says="the resource dies; its highest token must survive"),
     "resource-pause": Scenario(says="the resource stands still while owners wait for it"),
     "resource-slow": Scenario(says="the resource stands still for half of the time"),
@@ -81,6 +73,9 @@ SCENARIOS: dict[str, Scenario] = {
     "sweep-skew": Scenario(says="the smallest clock step that breaks the lock", sweep=True),
     "sweep-clients": Scenario(
         says="what a grant costs in requests, wake-ups and time, for 2 to 50 clients", sweep=True
+    ),
+    "sweep-nodes": Scenario(
+        says="what a grant costs in requests and time, for 1 to 9 servers", sweep=True
     ),
     "ttl-sweep": Scenario(
         says="what a lease costs: false expiries if short, recovery time if long", sweep=True

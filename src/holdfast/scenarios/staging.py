@@ -27,8 +27,6 @@ def own_table(name: str, backend: str) -> dict[str, Any]:
         raise UsageError(suggest(backend, list(catalogue.BACKENDS), "backend"))
     if scenario.only not in ("", backend):
         raise UsageError(f"scenario {name} runs on --backend {scenario.only} only, not {backend}")
-    if backend == "sim" and scenario.in_sim:
-        table["system"] = scenario.in_sim
     return {**table, "backend": backend}
 
 
@@ -58,11 +56,6 @@ def one_run(name: str, over: Mapping[str, Any], workloads: Sequence[str]) -> dic
         problems.append(
             f"scenario {name} runs workload {own['workload']}, which its file fixes, not"
             f" {' or '.join(workloads)}; leave workloads out"
-        )
-    if scenario.in_sim and table["system"] != own["system"]:
-        problems.append(
-            f"scenario {name} is about {own['system']} on backend {over['backend']}, which its file"
-            f" fixes, not about {table['system']}; leave systems out"
         )
     if problems:
         raise UsageError(*problems)

@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 
 from holdfast.checkers.facts.overtakes import waits
-from holdfast.checkers.properties import bounded_bypass, starvation_freedom
+from holdfast.checkers.properties import bounded_bypass, bounded_wait, starvation_freedom
 from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case, history
 
@@ -86,6 +86,23 @@ def certainly_overtaken(made: list[Asked]) -> dict[tuple[int, int], set[tuple[in
     return found
 
 
+def beyond_queue(made: list[Asked], overtaken: dict[tuple[int, int], set[tuple[int, int]]]) -> int:
+    """How many were served after more grants to others than there can have been ahead of them:
+    counted one by one, and each of them against what truly happened."""
+    found = 0
+    for a in made:
+        passed = overtaken.get((a.process, a.n), set())
+        least = min((g.token for g in made if (g.process, g.n) in passed), default=a.token)
+        others = [g for g in made if g.process != a.process]
+        granted = sum(least <= g.token < a.token for g in others)
+        ahead = sum(g.inv <= a.told and g.ret >= a.inv for g in others)
+        if passed and granted > ahead:
+            found += 1
+            truly = sum(a.queued < g.granted < a.granted for g in others)
+            assert truly > sum(g.queued <= a.queued < g.granted for g in others)
+    return found
+
+
 def compare(seed: int, n: int) -> Counter[str]:
     rng = stream(seed, "queues")
     seen: Counter[str] = Counter()
@@ -110,9 +127,14 @@ def compare(seed: int, n: int) -> Counter[str]:
         starved = [f for f in starvation_freedom.check(told).findings if f.kind == "starved"]
         most = len(told.nodes)
         assert len(starved) == sum(len(by) > most for by in expected.values())
+        beyond = [f for f in bounded_wait.check(told).findings if f.kind == "beyond-queue"]
+        assert len(beyond) == beyond_queue(made, expected)
+        assert order != "fifo" or not beyond
         assert order != "fifo" or not expected, "who is served in turn is overtaken by nobody"
         seen["overtaken" if expected else "in turn"] += 1
         seen["starved"] += bool(starved)
+        seen["beyond"] += bool(beyond)
+        seen["overtaken only"] += bool(overtaken and not beyond)
         seen[order] += 1
     return seen
 
@@ -120,6 +142,7 @@ def compare(seed: int, n: int) -> Counter[str]:
 def test_an_overtake_is_certain_if_and_only_if_every_order_of_coming_makes_it_one() -> None:
     seen = compare(1, 250)
     assert min(seen["overtaken"], seen["in turn"]) >= 50, seen
+    assert min(seen["beyond"], seen["overtaken only"]) >= 10, seen
 
 
 @pytest.mark.power

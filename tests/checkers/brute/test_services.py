@@ -11,6 +11,7 @@ import pytest
 from holdfast.checkers.holds.derive import attempts
 from holdfast.checkers.properties import (
     bounded_bypass,
+    bounded_wait,
     loss_notice,
     mutual_exclusion,
     ownership,
@@ -28,7 +29,10 @@ CHECKERS: dict[str, Callable[[Case], PropertyVerdict]] = {
     "ownership": ownership.check,
     "loss-notice": loss_notice.check,
 }
-ORDER: dict[str, Callable[[Case], PropertyVerdict]] = {"bounded-bypass": bounded_bypass.check}
+ORDER: dict[str, Callable[[Case], PropertyVerdict]] = {
+    "bounded-bypass": bounded_bypass.check,
+    "bounded-wait": bounded_wait.check,
+}
 """Judged where the service has a queue."""
 
 

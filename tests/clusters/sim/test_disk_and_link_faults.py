@@ -94,3 +94,38 @@ def test_drawn_from_a_seed_it_bites_and_nothing_promised_breaks(do: str) -> None
     )
     assert any(window["bit"] for window in found["faults"])
     assert "VIOLATED" not in verdicts(found).values()
+
+
+@pytest.mark.parametrize(
+    ("shape", "target"),
+    [
+        ("isolate", "n1"),
+        ("halves", "all"),
+        ("bridge", "all"),
+        ("majority-ring", "all"),
+        ("one-way", "n1"),
+    ],
+)
+def test_a_partition_of_independent_servers_stops_frames_of_their_clients(
+    shape: str, target: str
+) -> None:
+    faults = [fault("partition", target, 1000, 1500, shape=shape)]
+    found = judged(plan(system="majority", faults=faults, time_ns=4 * SECOND, nodes=3, clients=3))
+    (window,) = found["faults"]
+    assert window["bit"], window
+    links = window["evidence"]["links"]
+    assert all(link.startswith("c") or "<-10.77.1." in link for link in links)
+    assert not [link for link in links if link[0] == "n" and link.endswith((".1", ".2", ".3"))]
+
+
+@pytest.mark.parametrize("do", ["partition", "slow-links"])
+def test_the_lone_server_of_a_system_can_be_cut_off_or_slow(do: str) -> None:
+    faults = [fault(do, "leader|one", 1000, 1500, **BY.get(do, {}))]
+    found = judged(plan(system="single", faults=faults, time_ns=4 * SECOND, clients=3))
+    assert [window["bit"] for window in found["faults"]] == [True], found["faults"]
+
+
+def test_the_history_of_a_system_with_peers_does_not_depend_on_who_has_none() -> None:
+    faults = [fault("partition", "leader|one", 1000, 1500, shape="isolate")]
+    (window,) = judged(plan(faults=faults, time_ns=4 * SECOND, nodes=3, clients=3))["faults"]
+    assert all(link.startswith("n") for link in window["evidence"]["links"])

@@ -5,10 +5,12 @@ The front door's table says of each what it breaks. None of this is loaded unles
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from holdfast.clusters.systems.reference.client.lock_client import ReferenceClient
 from holdfast.clusters.systems.reference.client.session import UNANSWERED
 from holdfast.clusters.systems.reference.wire.frames import Frame
-from holdfast.harness.core.operations import Answer, Grant, Status, Terms
+from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Op, Status, Terms
 from holdfast.harness.core.ports import ClientSetup
 
 
@@ -38,6 +40,26 @@ class DeafWaiter(ReferenceClient):
         """Does not ask, so it learns nothing."""
 
 
+class UnheardLoss(ReferenceClient):
+    """Forgets a hold that it lost, and notifies nobody of the loss."""
+
+    def _lost(self, attempt: int, reason: str) -> None:
+        self._holds.pop(attempt, None)
+
+    def _on_session_lost(self, session: int) -> None:
+        tell, self._setup = self._setup, replace(self._setup, tell=_nobody)
+        try:
+            super()._on_session_lost(session)
+        finally:
+            self._setup = tell
+
+
+def _nobody(
+    op: Op, *, attempt: int, lock: str, res: int = 0, text: str = "", token: int = NO_TOKEN
+) -> None:
+    """Notifies nobody."""
+
+
 class CountedFromAnswer(ReferenceClient):
     """Counts what its session is promised from the answer, and not from when it asked."""
 
@@ -64,6 +86,7 @@ CLIENTS: dict[str, type[ReferenceClient]] = {
     "silent-renewal": SilentRenewal,
     "deaf-waiter": DeafWaiter,
     "unread-answer": UnreadAnswer,
+    "unheard-loss": UnheardLoss,
     "counted-from-answer": CountedFromAnswer,
 }
 """name -> the client with that bug"""

@@ -11,6 +11,9 @@ from typing import Any
 from holdfast.clusters.systems.reference.locks.state import Answer, Hold
 from holdfast.clusters.systems.reference.locks.state_machine import Locks
 
+LATELY = 100
+"""Commands in the log: of clients that try again at once, each is among the last so many."""
+
 
 class ReleaseByName(Locks):
     """Knows a holder by its name, whichever attempt a request comes with."""
@@ -29,6 +32,34 @@ class ReleaseByName(Locks):
         return super().held(command) or next(named, None)
 
 
+class CourteousTries(Locks):
+    """A try of a free lock gives way to another client that tried it lately, and that one to it."""
+
+    def __init__(self, *, order: str = "fifo", delays: bool = False) -> None:
+        super().__init__(order=order, delays=delays)
+        self._tried: dict[str, dict[int, int]] = {}
+
+    def _acquire(self, index: int, command: Mapping[str, Any]) -> Answer:
+        if command["wait_ns"] == 0:
+            tried = self._tried.setdefault(command["lock"], {})
+            tried[command["session"]] = index
+            lately = [session for session, at in tried.items() if index - at < LATELY]
+            if len(lately) > 1:
+                return {"is": "held", "owner": "whoever tries it too"}
+        return super()._acquire(index, command)
+
+    def dump(self) -> dict[str, Any]:
+        tried = [[lock, [*who.items()]] for lock, who in self._tried.items()]
+        return {**super().dump(), "tried": tried}
+
+    @classmethod
+    def load(cls, state: Mapping[str, Any]) -> Locks:
+        locks = super().load(state)
+        assert isinstance(locks, CourteousTries)
+        locks._tried = {lock: dict(tried) for lock, tried in state["tried"]}
+        return locks
+
+
 class FormerState(Locks):
     """Answers one try in four from what it knew before the lock was given back."""
 
@@ -43,5 +74,6 @@ class FormerState(Locks):
 ASKING: dict[str, type[Locks]] = {
     "release-by-name": ReleaseByName,
     "former-state": FormerState,
+    "courteous-tries": CourteousTries,
 }
 """name -> the locks with that bug"""

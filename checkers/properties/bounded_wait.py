@@ -1,0 +1,137 @@
+"""Bounded wait: a request is not served after more grants to others than there were ahead of it.
+
+Claims
+    VIOLATED: between somebody's queueing and its grant, others of the same mode were certainly
+    granted the lock more often than there can have been requests ahead of it in the queue, and
+    than the declared order allows besides: none where the order is first come, first served.
+    It is weaker than bounded bypass: who is overtaken once and passes somebody that gave up has
+    waited no longer than it had to.
+Assumes
+    That tokens are in the order of grants, where that is promised under the faults of the run.
+Blind to
+    Waits that ended without a grant, and those who were not told that they wait. Everybody who
+    asked before it was told and was not answered before it asked may have been ahead.
+Cost
+    O(n log n) in the attempts of each client and lock that was overtaken, plus the overtakes found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts.overtakes import Passed, told, waits
+from holdfast.checkers.facts.wording import drawn, lock_name
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.derive import Attempt
+from holdfast.checkers.holds.history_index import Ints
+from holdfast.checkers.holds.overlaps import slack
+from holdfast.checkers.properties.bounded_bypass import allowed
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN
+from holdfast.harness.core.verdict import Finding, PropertyVerdict
+
+PROPERTY = "bounded-wait"
+NEEDS = ("contention", "tokens", "rivals", "faults")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waited:
+    """A wait that was overtaken. ahead: most requests that can have been before it in the queue;
+    granted: certain grants to others of its mode between its queueing and its own grant."""
+
+    passed: Passed
+    ahead: int
+    granted: int
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict on bounded-wait, with the largest number of grants beyond a queue."""
+    met = exercise(case, needs=NEEDS)
+    judged = waits(case).judged
+    queues = _Queues(case)
+    overtaken = [queues.waited(one) for one in waits(case).overtaken]
+    beyond = max((one.granted - one.ahead for one in overtaken), default=0)
+    counts = {**met.counts, "judged waits": judged, "grants beyond a queue": max(0, beyond)}
+    missing = [*met.missing]
+    findings: list[Finding] = []
+    bound = allowed(case)
+    if bound is None:
+        missing.append(f"this system declares no order that bounds it ({case.promises.order})")
+    else:
+        findings = [
+            _finding(case, one, bound) for one in overtaken if one.granted > one.ahead + bound
+        ]
+    if not judged:
+        missing.append("nobody who was told to wait was granted a token that tells its turn")
+    met = replace(met, counts=counts, missing=tuple(missing))
+    return conclude(case, PROPERTY, findings, (), met)
+
+
+class _Queues:
+    """The calls of each lock in order, so that a wait is looked up and not searched."""
+
+    def __init__(self, case: Case) -> None:
+        self._every = table(case)
+        self._slack = slack(case)
+        # A path waits behind its ancestors and descendants too: there all locks count as ahead.
+        self._apart = not case.promises.subtrees
+        self._asked: dict[int, tuple[Ints, Ints]] = {}
+        self._tokens: dict[tuple[int, ...], Ints] = {}
+
+    def waited(self, one: Passed) -> Waited:
+        """Who was not overtaken was served after those ahead of it at most, and never comes."""
+        a = one.attempt
+        asked, answered = self._calls(a.key)
+        # Whoever was answered before it asked had asked before that; it is itself among the rest.
+        before = np.searchsorted(asked, one.queued_ns + self._slack, "right")
+        gone = np.searchsorted(answered, a.inv_ns - self._slack, "left")
+        tokens = {g.token for g in _alike(one)}
+        granted = len(tokens)
+        if tokens and self._apart:
+            # Whoever has a token between that of one who asked after the queueing and the
+            # waiter's own was granted after the queueing too, whenever it had asked.
+            of_all = self._between(min(tokens), a, -1)
+            granted = max(granted, of_all - self._between(min(tokens), a, a.process))
+        return Waited(passed=one, ahead=int(before - gone) - 1, granted=granted)
+
+    def _calls(self, key: int) -> tuple[Ints, Ints]:
+        """When the lock was asked for, and when that was answered, each in order."""
+        every = self._every
+        key = key if self._apart else -1
+        if key not in self._asked:
+            some = every.key == key if self._apart else np.ones(len(every), bool)
+            self._asked[key] = (np.sort(every.inv[some]), np.sort(every.ret[some]))
+        return self._asked[key]
+
+    def _between(self, least: int, a: Attempt, process: int) -> int:
+        """How many tokens from `least` on and below a's were granted to a process; -1: to all."""
+        name = (a.key, int(a.mode), process)
+        if name not in self._tokens:
+            every = self._every
+            some = every.ok & (every.key == a.key) & (every.mode == a.mode)
+            some &= (every.token != NO_TOKEN) & ((every.process == process) | (process < 0))
+            self._tokens[name] = np.unique(every.token[some])
+        low, high = np.searchsorted(self._tokens[name], (least, a.token))
+        return int(high - low)
+
+
+def _alike(one: Passed) -> list[Attempt]:
+    return [g for g in one.by if g.mode == one.attempt.mode]
+
+
+def _finding(case: Case, waited: Waited, bound: int) -> Finding:
+    one = waited.passed
+    a, by = one.attempt, _alike(one)
+    beside = f", and {bound} that its order allows besides" if bound else ""
+    return Finding(
+        kind="beyond-queue",
+        sentence=f"{told(case, one)}: {waited.granted} grants to others in its wait, of at most"
+        f" {waited.ahead} that were ahead of it{beside}",
+        witnesses=(a.row, a.waitings[0], *(g.row for g in by[:3])),
+        lock=lock_name(case, a),
+        t_ns=one.queued_ns,
+        spans=tuple(drawn(case, b, b.end_ns) for b in (a, *by[:3])),
+    )
