@@ -113,9 +113,8 @@ def losses(case: Case) -> tuple[Loss, ...]:
         claims = claims[succession.overtaken(claims, seen[claims])]
         for attempt in every.pick(claims):
             claimed_ns = min(attempt.end_ns, seen_ns[attempt.process])
-            others = list(succession.successors(attempt, claimed_ns))
-            if others:
-                other = others[-1]
+            other = succession.first(attempt, claimed_ns)
+            if other is not None:
                 lost_ns = max(other.known_ns, far(attempt)) + slack_ns
                 loss = Loss(attempt=attempt, other=other, lost_ns=lost_ns, claimed_ns=claimed_ns)
                 known = found.setdefault(attempt.id, loss)
