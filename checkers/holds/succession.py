@@ -2,17 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from holdfast.checkers.holds.assumptions import ordered
 from holdfast.checkers.holds.attempt_table import Bools, table
-from holdfast.checkers.holds.derive import Attempt, conflict
+from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.history_index import Indices, Ints
 from holdfast.checkers.holds.overlaps import granted, slack
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.operations import NO_TOKEN
+from holdfast.harness.core.operations import NO_TOKEN, Mode
+
+NOTHING = -(1 << 62)
+"""less than every time and token"""
+
+
+class Tops:
+    """A column, asked for its first or last value of another owner above a bound, in O(log n).
+
+    Level k has a block per 2**k values: the largest, its owner, and the largest of other owners.
+    Of the values 3 9 4 1 with owners a a b a it has (9, a, -), (4, b, 1) and, above, (9, a, 4).
+    """
+
+    def __init__(self, values: Ints, owners: Ints) -> None:
+        size = 1 << max(0, len(values) - 1).bit_length()
+        top, owner = np.full(size, NOTHING), np.full(size, -1)
+        top[: len(values)], owner[: len(values)] = values, owners
+        rest = np.full(size, NOTHING)
+        self._levels: list[tuple[Sequence[int], Sequence[int], Sequence[int]]] = []
+        while True:
+            self._levels.append((top.tolist(), owner.tolist(), rest.tolist()))
+            if len(top) == 1:
+                break
+            left = top[::2] >= top[1::2]
+            # The loser of the two is the best of another owner, if it is another owner's.
+            lost = np.where(left, top[1::2], top[::2])
+            other = np.where(owner[::2] != owner[1::2], lost, NOTHING)
+            rest = np.maximum(other, np.maximum(rest[::2], rest[1::2]))
+            owner, top = np.where(left, owner[::2], owner[1::2]), np.maximum(top[::2], top[1::2])
+
+    def _has(self, level: int, block: int, more: int, owner: int) -> bool:
+        top, of, rest = self._levels[level]
+        return (rest if of[block] == owner else top)[block] > more
+
+    def last(self, end: int, more: int, owner: int) -> int:
+        """The last place before end whose value is more, and another owner's; -1: none."""
+        level = 0
+        while end:
+            if end & 1:
+                end -= 1
+                if self._has(level, end, more, owner):
+                    return self._down(level, end, more, owner, 1)
+            end, level = end >> 1, level + 1
+        return -1
+
+    def first(self, end: int, more: int, owner: int) -> int:
+        """The first such place, -1 where there is none before end."""
+        height = len(self._levels) - 1
+        if not self._has(height, 0, more, owner):
+            return -1
+        at = self._down(height, 0, more, owner, 0)
+        return at if at < end else -1
+
+    def _down(self, level: int, block: int, more: int, owner: int, side: int) -> int:
+        while level:
+            level, block = level - 1, 2 * block + side
+            if not self._has(level, block, more, owner):
+                block ^= 1
+        return block
 
 
 class Succession:
@@ -26,28 +84,44 @@ class Succession:
         self._known = self._table.known[self._entries]
         self._latest_inv = np.maximum.accumulate(self._table.inv[self._entries])
         self._largest = np.maximum.accumulate(self._table.token[self._entries])
-
-    def newer(self, a: Attempt, b: Attempt) -> bool:
-        """Whether b was certainly granted after a, by their calls or by their tokens."""
-        if b.inv_ns > a.known_ns + self._slack_ns:
-            return True
-        return self._tokens and NO_TOKEN < a.token < b.token
+        self._columns: dict[tuple[str, int], Tops] = {}
 
     def successors(self, a: Attempt, before_ns: int) -> Iterator[Attempt]:
         """Conflicting grants newer than a, known before a moment, the latest known first.
 
-        Walks back no further than such a grant can be: O(log n) where there is none.
+        O(log n) each: what is not newer, or does not conflict, is never looked at.
         """
-        at = int(np.searchsorted(self._known, before_ns - self._slack_ns)) - 1
-        while at >= 0 and self._any_newer(a, at):
-            b = self._table.pick(self._entries[at : at + 1])[0]
-            if conflict(a, b) and self.newer(a, b):
-                yield b
-            at -= 1
+        end = self._before(before_ns)
+        while (at := max(found.last(end, more, a.process) for found, more in self._ways(a))) >= 0:
+            yield self._table.pick(self._entries[at : at + 1])[0]
+            end = at
 
-    def _any_newer(self, a: Attempt, at: int) -> bool:
-        by_time = bool(self._latest_inv[at] > a.known_ns + self._slack_ns)
-        return by_time or (self._tokens and bool(self._largest[at] > a.token > NO_TOKEN))
+    def first(self, a: Attempt, before_ns: int) -> Attempt | None:
+        """The one of its successors that was known first. O(log n)."""
+        end = self._before(before_ns)
+        found = [places.first(end, more, a.process) for places, more in self._ways(a)]
+        at = min((n for n in found if n >= 0), default=-1)
+        return self._table.pick(self._entries[at : at + 1])[0] if at >= 0 else None
+
+    def _before(self, before_ns: int) -> int:
+        return int(np.searchsorted(self._known, before_ns - self._slack_ns))
+
+    def _ways(self, a: Attempt) -> list[tuple[Tops, int]]:
+        """The columns by which a grant that conflicts with a is newer, and more than what."""
+        ways = [(self._tops("inv", a.mode), a.known_ns + self._slack_ns)]
+        if self._tokens and a.token > NO_TOKEN:
+            ways.append((self._tops("token", a.mode), a.token))
+        return ways
+
+    def _tops(self, name: str, mode: int) -> Tops:
+        """A column of the grants; of those that a mode may share the lock with, nothing."""
+        if (name, mode) not in self._columns:
+            entries = self._entries
+            values = self._table.inv[entries] if name == "inv" else self._table.token[entries]
+            if mode != Mode.EXCLUSIVE:
+                values = np.where(self._table.mode[entries] == mode, NOTHING, values)
+            self._columns[name, mode] = Tops(values, self._table.process[entries])
+        return self._columns[name, mode]
 
     def overtaken(self, entries: Indices, before_ns: Ints) -> Bools:
         """Which entries of the table may have successors known before their moments."""

@@ -4,8 +4,9 @@ Claims: a client went on as owner for longer than the promised time, in a calm s
 after its lock had gone to another for sure and after all that bound the service had run out; or it
 was told a reason, of a service that promises true ones, that cannot have been the cause; or it
 went on to write after it had been notified
-Assumes: that a client can be reached while no fault touches its node or a server; that a fault on
-a server, or a cut connection, is over one recovery time after it was healed
+Assumes: that a client can be reached while no fault touches its node or a server and neither it nor
+its host is starved of processors; that a fault on a server, or a cut connection, is over one
+recovery time after it was healed
 Blind to: a loss that nobody took advantage of; a notice that was false; a reason in other words
 than ours, or one of several that are possible; writes after the notice in workloads whose owners
 never look (`IGNORES_NOTICES`): those are noted
@@ -33,6 +34,7 @@ from holdfast.checkers.properties.loss_reason import told as told_reasons
 from holdfast.checkers.properties.loss_reason import wrong_reasons
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.starved import PRESSURE
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "loss-notice"
@@ -113,9 +115,8 @@ def losses(case: Case) -> tuple[Loss, ...]:
         claims = claims[succession.overtaken(claims, seen[claims])]
         for attempt in every.pick(claims):
             claimed_ns = min(attempt.end_ns, seen_ns[attempt.process])
-            others = list(succession.successors(attempt, claimed_ns))
-            if others:
-                other = others[-1]
+            other = succession.first(attempt, claimed_ns)
+            if other is not None:
                 lost_ns = max(other.known_ns, far(attempt)) + slack_ns
                 loss = Loss(attempt=attempt, other=other, lost_ns=lost_ns, claimed_ns=claimed_ns)
                 known = found.setdefault(attempt.id, loss)
@@ -150,13 +151,16 @@ def _calm_from(case: Case, loss: Loss, limit_ns: int) -> int:
 
 
 def _out_of_reach(case: Case, node: str) -> Sequence[tuple[int, int]]:
-    """When faults kept a client from being told, in order of their beginning."""
+    """When faults or a starved host kept a client from being told, in order of beginning."""
     memo: dict[str, list[tuple[int, int]]] = case.memo.setdefault("out_of_reach", {})
     if node not in memo:
         clients = set(case.nodes.values())
         touching = [w for w in case.windows if node in w.nodes or not set(w.nodes) <= clients]
         touching += [w for w in case.windows if not w.nodes]
-        memo[node] = sorted((w.from_ns, _over_ns(case, w, clients)) for w in touching)
+        spans = [(w.from_ns, _over_ns(case, w, clients)) for w in touching]
+        # Without a processor it learns as late as while it is paused.
+        starved = [s for s in case.starved if s.node == node or s.kind == PRESSURE]
+        memo[node] = sorted([*spans, *((s.from_ns, s.to_ns) for s in starved)])
     return memo[node]
 
 

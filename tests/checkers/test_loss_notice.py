@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from holdfast import catalogue
 from holdfast.checkers.properties import loss_notice
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.loading import load
+from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case
@@ -64,6 +67,17 @@ def test_a_paused_client_is_told_once_it_runs_again() -> None:
     paused = (window("pause", "c0", 10, 28),)
     assert judged(LOST + "0L@30", windows=paused).verdict is not Verdict.VIOLATED
     assert judged(LOST + "0L@32", windows=paused).verdict is Verdict.VIOLATED
+
+
+def test_a_client_without_a_processor_is_told_once_it_has_one_again() -> None:
+    """Found among histories of correct services."""
+    own = (Starved(node="c0", kind=DELAY, from_ns=10 * SECOND, to_ns=28 * SECOND),)
+    assert judged(LOST + "0L@30", starved=own).verdict is not Verdict.VIOLATED
+    assert judged(LOST + "0L@32", starved=own).verdict is Verdict.VIOLATED
+    host = (replace(own[0], node="driver", kind=PRESSURE),)
+    assert judged(LOST + "0L@30", starved=host).verdict is not Verdict.VIOLATED
+    other = (replace(own[0], node="c1"),)
+    assert judged(LOST + "0L@30", starved=other).verdict is Verdict.VIOLATED
 
 
 def test_a_cut_off_client_has_the_recovery_time_besides() -> None:

@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from holdfast.checkers.holds.assumptions import TOKENS, stands
 from holdfast.checkers.holds.derive import INF, Attempt, attempts, conflict
 from holdfast.checkers.holds.overlaps import inversions, reach
+from holdfast.checkers.holds.succession import Tops
 from holdfast.checkers.properties import loss_notice, ownership
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.operations import NO_TOKEN, Status
@@ -140,3 +142,18 @@ def drawn_windows(rng: random.Random) -> list[Window]:
         )
         for start in starts
     ]
+
+
+def test_the_first_and_the_last_value_of_another_owner_are_those_that_a_walk_finds() -> None:
+    rng, found = random.Random("tops"), Counter[bool]()
+    for n in range(2_000):
+        size = n % 20
+        values = [rng.randrange(6) for _ in range(size)]
+        owners = [rng.randrange(1 + n % 4) for _ in range(size)]
+        tops = Tops(np.array(values, np.int64), np.array(owners, np.int64))
+        end, more, owner = rng.randrange(size + 1), rng.randrange(-1, 6), rng.randrange(4)
+        fit = [k for k in range(end) if values[k] > more and owners[k] != owner]
+        assert tops.last(end, more, owner) == (fit[-1] if fit else -1), (values, owners)
+        assert tops.first(end, more, owner) == (fit[0] if fit else -1), (values, owners)
+        found[bool(fit)] += 1
+    assert min(found.values()) > 400, found

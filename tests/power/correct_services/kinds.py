@@ -1,0 +1,104 @@
+"""The services that are modelled, each with the promises that it really keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.verdict import PROPERTIES, Promises
+
+MS = 1_000_000
+ANY = ("any",)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Service:
+    """One kind of service.
+
+    sharing   "exclusive", "read-write" or "semaphore"
+    queued    who has to wait stands in a queue; else it is refused at once
+    upsert    a renewal takes a free lock anew, as long as its token is the newest
+    resource  how the protected resource decides: "" there is none; "guarded" looks up who holds
+    slip_ns, drift_ppm   how far the server's clock goes wrong, and is declared to
+    error_ns  how far a client's clock may be off
+    pair      two locks, and clients that want both
+    jobs      owners do jobs, one key of the resource for each
+    queries   clients ask who holds, and where they stand
+    careless  owners write on without a look whether they were notified of a loss
+    """
+
+    name: str
+    bound: str = "lease"
+    sharing: str = "exclusive"
+    queued: bool = True
+    upsert: bool = False
+    resource: str = ""
+    slip_ns: int = 0
+    drift_ppm: int = 0
+    error_ns: int = 0
+    delay_ns: int = 0
+    pair: bool = False
+    jobs: bool = False
+    queries: bool = False
+    careless: bool = False
+
+    def promises(self) -> Promises:
+        """What it keeps under any fault: all, but for what only its resource could."""
+        kept = set(PROPERTIES)
+        if self.resource != "guarded":
+            # No token stops the write of an owner whose lease is over while nobody came after it.
+            kept.discard("no-expired-write")
+        if self.resource == "unfenced":
+            kept -= {"no-stale-write", "no-lost-update"}
+        if not self.jobs:
+            kept.discard("exactly-once-job")
+        if not self.queued:
+            kept -= {"bounded-bypass", "starvation-freedom"}
+        return Promises(
+            purpose="correctness",
+            bound=self.bound,
+            renew_proves=not self.upsert,
+            release_proves=not self.upsert,
+            release_once=True,
+            slip_ns=self.slip_ns,
+            drift_ppm=self.drift_ppm,
+            tokens="ordered",
+            tokens_unique=True,
+            order="fifo" if self.queued else "racing",
+            notice_ns=3 * SECOND,
+            recovery_ns=5 * SECOND,
+            keeps=dict.fromkeys(sorted(kept), ANY),
+            sheet={},
+            delay_ns=self.delay_ns,
+            reasons=True,
+        )
+
+
+SERVICES = (
+    Service(
+        name="lease",
+        queued=False,
+        resource="fenced",
+        drift_ppm=20_000,
+        slip_ns=30 * MS,
+        careless=True,
+    ),
+    Service(
+        name="lease, several hosts",
+        resource="guarded",
+        error_ns=40 * MS,
+        slip_ns=50 * MS,
+        careless=True,
+    ),
+    Service(name="queue", resource="strict", queries=True),
+    Service(name="upsert", upsert=True, resource="fenced", drift_ppm=10_000),
+    Service(name="session", bound="session", resource="fenced", slip_ns=20 * MS),
+    Service(name="session, lock-delay", bound="session", delay_ns=SECOND, drift_ppm=10_000),
+    Service(name="connection", bound="connection", resource="unfenced", careless=True),
+    Service(name="until released", bound="none", resource="fenced"),
+    Service(name="read-write", sharing="read-write", resource="guarded", careless=True),
+    Service(name="read-write, several hosts", sharing="read-write", error_ns=25 * MS),
+    Service(name="semaphore", sharing="semaphore", slip_ns=20 * MS),
+    Service(name="pair", pair=True, resource="guarded"),
+    Service(name="jobs", jobs=True, resource="guarded", drift_ppm=5_000),
+)

@@ -1,0 +1,49 @@
+"""Histories of correct services, generated apart from all else: no promise is violated."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from holdfast import catalogue
+from tests.power.correct_services.judging import Tally, judge
+
+MILLION, TOGETHER = 1_000_000, 200
+EXERCISED = 0.07
+"""Each property is to hold, which takes exercise, in this share of the cases at least: the proof
+would be empty otherwise. Questions and pairs of locks come up in one service of thirteen."""
+
+
+def _sound(tally: Tally) -> None:
+    assert not tally.violated, "\n".join(tally.violated)
+    for prop in catalogue.CHECKERS:
+        assert tally.held[prop] >= EXERCISED * tally.cases[prop], (prop, tally.held, tally.cases)
+
+
+def test_no_correct_service_is_found_to_break_a_promise() -> None:
+    _sound(judge(range(1), 80))
+
+
+def test_no_history_of_a_correct_service_judged_alone_is_found_to_break_a_promise() -> None:
+    assert not (tally := judge(range(1000, 1010), 1)).violated, "\n".join(tally.violated)
+
+
+@pytest.mark.power
+def test_a_million_histories_of_correct_services(
+    record_property: Callable[[str, object], None],
+) -> None:
+    tally, seed = judge(range(2000, 4000), 1), 0
+    while tally.histories < MILLION:
+        more = judge(range(seed, seed := seed + 1), TOGETHER)
+        tally.histories += more.histories
+        tally.rows += more.rows
+        tally.cases += more.cases
+        tally.held += more.held
+        tally.violated += more.violated
+    record_property("histories", tally.histories)
+    record_property("rows", tally.rows)
+    record_property("held", dict(tally.held))
+    record_property("interpreter", sys.version)
+    _sound(tally)
