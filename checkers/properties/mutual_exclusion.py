@@ -23,6 +23,7 @@ from itertools import chain
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.stale_belief import stale_beliefs
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span, who
 from holdfast.checkers.holds.assumptions import (
@@ -52,7 +53,7 @@ from holdfast.checkers.properties.lock_delay import delayed, early_grants
 from holdfast.checkers.properties.over_admission import over_admissions
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.core.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "mutual-exclusion"
 NEEDS = ("contention", "judged-holds", "sharing", "reentry", "subtrees", "faults")
@@ -113,6 +114,18 @@ def _finding(case: Case, overlap: Overlap) -> Finding:
         lock=lock_name(case, older),
         t_ns=newer.known_ns,
         spans=(drawn(case, older, far(older)), drawn(case, newer, far(newer))),
+        proof=_proof(case, overlap, kind),
+    )
+
+
+def _proof(case: Case, overlap: Overlap, kind: str) -> Proof:
+    older, newer, far = overlap.older, overlap.newer, reach(case)
+    if overlap.proved:
+        return Proof(rule=kind, roles=witnesses.sides(case, older=older, newer=newer))
+    return Proof(
+        rule=kind,
+        roles=witnesses.known(case, older=older, newer=newer),
+        values={"older_reach": far(older), "newer_reach": far(newer)},
     )
 
 

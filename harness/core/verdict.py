@@ -83,6 +83,19 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Proof:
+    """By which rule (`harness.verification.rules`) which rows prove a finding.
+
+    roles    role -> row number in the merged history
+    values   what one row alone does not show, by the rule's names: the verifier derives it too
+    """
+
+    rule: str
+    roles: Mapping[str, int]
+    values: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
     """One thing that went wrong, with what proves it.
 
@@ -92,6 +105,7 @@ class Finding:
     lock       name of the lock or resource
     t_ns       when it came about, ns of the run's clock
     spans      [from_ns, to_ns, label, row] of the holds to draw, where holds prove it
+    proof      from which its certificate is made; None where there is no rule for its kind
     """
 
     kind: str
@@ -100,6 +114,7 @@ class Finding:
     lock: str
     t_ns: int
     spans: tuple[tuple[int, int, str, int], ...] = ()
+    proof: Proof | None = None
 
 
 CALM = "none"

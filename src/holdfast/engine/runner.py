@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +36,7 @@ def judge_run(run: RunDir) -> dict[str, Any]:
     """Judge a run directory and write its verdicts.json; needs no cluster and no engine."""
     from holdfast.harness.judging.judge import judge
 
-    with files.shaped(run.manifest):
-        asked = run.read_manifest()["asks"]
+    asked = run.read_manifest()["asks"]
     unknown = [prop for prop in asked if prop not in catalogue.CHECKERS]
     if unknown:
         raise UsageError(
@@ -45,11 +44,29 @@ def judge_run(run: RunDir) -> dict[str, Any]:
         )
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in asked}
     verdicts = judge(run, checkers, load(catalogue.EVIDENCE))
+    verdicts["verified"] = _verified(run, verdicts)
     try:
         directory.write_json(run.verdicts, verdicts)
     except OSError as error:
         _not_stored(run.verdicts, error)
     return verdicts
+
+
+def _verified(run: RunDir, verdicts: Mapping[str, Any]) -> dict[str, Any]:
+    """How many certificates the verifier accepted; HoldfastError if it refuses one.
+
+    A verdict that its own rows do not bear out is a mistake of ours, and no verdict.
+    """
+    from holdfast.harness.verification.verify import verify_run
+
+    outcome = verify_run(run.path, verdicts)
+    if outcome.refused:
+        raise HoldfastError(
+            f"{run.path}: internal error: the verifier refuses {len(outcome.refused)} of"
+            f" {len(outcome.refused) + outcome.accepted} certificates: {outcome.refused[0]};"
+            " please report it with this run directory"
+        )
+    return {"accepted": outcome.accepted, "bare": outcome.bare, "why": outcome.why}
 
 
 def _not_stored(path: Path, error: OSError) -> None:
@@ -188,11 +205,6 @@ def _passing_on_interrupts(process: subprocess.Popen[str]) -> Iterator[threading
     def ask(number: int, frame: object) -> None:
         asked.set()
         process.send_signal(signal.SIGINT)
-        # The end of its input says the same, also to a driver that ignores the signal: before it
-        # has a handler, it does as whoever started this command (nohup, `&` in a script) said.
-        if process.stdin is not None:
-            with suppress(OSError):
-                process.stdin.close()
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

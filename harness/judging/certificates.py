@@ -1,0 +1,54 @@
+"""Writes the certificate of a finding: its rule, its rows, the numbers that prove it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.harness.core.case import Case, History
+from holdfast.harness.core.verdict import Finding
+from holdfast.harness.verification.rules import ROW_FIELDS, RULES, assumed, facts_of
+
+
+class _Row:
+    """A row of the merged history, its columns as attributes."""
+
+    def __init__(self, history: History, index: int) -> None:
+        self._row = history.rows[index]
+        self.writer = history.writers[int(self._row["writer"])]
+        self.text = history.strings[int(self._row["key"])]
+
+    def __getattr__(self, name: str) -> int:
+        return int(self._row[name])
+
+
+def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
+    """The certificate of a finding as a JSON-ready object, None where the checker gave no proof."""
+    proof = finding.proof
+    if proof is None:
+        return None
+    rule = RULES[proof.rule]
+    roles = {name: _Row(case.history, row) for name, row in proof.roles.items()}
+    promises = case.promises
+    names: Mapping[str, Any] = {
+        **roles,
+        **proof.values,
+        "slack": 2 * case.error_ns,
+        "error": case.error_ns,
+        "slip_ns": promises.slip_ns,
+        "delay_ns": promises.delay_ns,
+        "shortest": lambda ttl: ttl + -ttl * promises.drift_ppm // 1_000_000,
+    }
+    return {
+        "rule": proof.rule,
+        "rows": {
+            name: {
+                "writer": row.writer,
+                "row": row.row,
+                **{field: getattr(row, field) for field in ROW_FIELDS},
+            }
+            for name, row in roles.items()
+        },
+        "assumes": list(assumed(rule, roles)),
+        "facts": facts_of(rule, roles, names),
+    }
