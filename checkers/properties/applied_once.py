@@ -18,7 +18,7 @@ from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import resource_log
 from holdfast.checkers.facts.wording import name, seconds
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "applied-once"
 NEEDS = ("requests", "repeats", "faults")
@@ -50,4 +50,5 @@ def _finding(case: Case, before: resource_log.Request, again: resource_log.Reque
         witnesses=(*sent, before.row, again.row),
         lock=lock,
         t_ns=again.from_ns,
+        proof=Proof(rule="applied-twice", roles={"before": before.row, "again": again.row}),
     )

@@ -261,4 +261,12 @@ def _dead_grant(case: Case, smaller: Attempt, dead: Attempt) -> Finding:
         lock=lock,
         t_ns=t_ns,
         spans=(drawn(case, smaller, smaller.end_ns), drawn(case, dead, dead.known_ns)),
+        proof=Proof(
+            rule="dead-grant",
+            roles={
+                **witnesses.known(case, dead=dead, smaller=smaller),
+                "smaller_proof": row,
+                "notice": dead.end_row,
+            },
+        ),
     )

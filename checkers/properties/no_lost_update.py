@@ -28,7 +28,7 @@ from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.history_index import Indices, column
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.core.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "no-lost-update"
 NEEDS = ("contention", "requests", "updates", "faults")
@@ -135,7 +135,15 @@ def _finding(case: Case, lost: resource_log.Request, over: resource_log.Request)
         lock=lock,
         t_ns=over.from_ns,
         spans=tuple(drawn(case, a, a.end_ns) for a in dict.fromkeys(owners)),
+        proof=_proof(lost, over),
     )
+
+
+def _proof(lost: resource_log.Request, over: resource_log.Request) -> Proof:
+    roles = {"lost": lost.row, "over": over.row}
+    if over.version <= lost.version:
+        return Proof(rule="lost-update/again", roles=roles)
+    return Proof(rule="lost-update/passed", roles=roles, values={"over_base": _predecessor(over)})
 
 
 def _client(case: Case, request: resource_log.Request) -> str:

@@ -7,7 +7,14 @@ from typing import Any
 
 from holdfast.harness.core.case import Case, History
 from holdfast.harness.core.verdict import Finding
-from holdfast.harness.verification.rules import ROW_FIELDS, RULES, assumed, facts_of
+from holdfast.harness.verification.rules import (
+    ROW_FIELDS,
+    RULES,
+    assumed,
+    count,
+    facts_of,
+    permits,
+)
 
 
 class _Row:
@@ -33,6 +40,9 @@ def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
     names: Mapping[str, Any] = {
         **roles,
         **proof.values,
+        "roles": roles,
+        "permits": permits,
+        "count": count,
         "slack": 2 * case.error_ns,
         "error": case.error_ns,
         "slip_ns": promises.slip_ns,

@@ -15,34 +15,42 @@ from holdfast.harness.verification.recorded import ASKS, CLOSED, LOST, WAITING, 
 from holdfast.harness.verification.rules import OPS
 
 INF = 1 << 62
+EXCLUSIVE, SHARED = 0, 1
 RENEW, RELEASE, FORCED, BEAT = OPS["renew"], OPS["release"], OPS["force-unlock"], OPS["heartbeat"]
 INVOKED, OK, FAIL, INFO, NOT_OWNER = range(1, 6)
 
 
-class Kill(NamedTuple):
-    """When the processes of some nodes were killed."""
+class Window(NamedTuple):
+    """One fault of a run, as it was observed."""
 
-    t_ns: int
-    nodes: Sequence[str]
+    from_ns: int
+    to_ns: int
+    do: str
+    nodes: tuple[str, ...]
 
 
 class Run:
     """The rows of a run with what is declared of its service, and what follows from both.
 
-    kinds   all kinds of fault of the run; slack_ns: how far stamps of two hosts may be apart
+    slack_ns   how far stamps of two hosts may be apart
+    stop_ns    the last heal; lease_ns: what acquires ask for; resource: its mode
     """
 
     def __init__(
         self,
         rows: Rows,
         promises: Mapping[str, Any],
-        kinds: Iterable[str] = (),
-        kills: Iterable[Kill] = (),
+        windows: Iterable[Window] = (),
         error_ns: int = 0,
+        *,
+        stop_ns: int = 0,
+        lease_ns: int = 0,
+        resource: str = "",
     ) -> None:
-        self.rows, self.promises, self.kinds = rows, promises, frozenset(kinds)
+        self.rows, self.promises, self.windows = rows, promises, sorted(windows)
         self.error_ns, self.slack_ns = error_ns, 2 * error_ns
-        self.kills = sorted(kills)
+        self.stop_ns, self.lease_ns, self.resource = stop_ns, lease_ns, resource
+        self.kinds = frozenset(window.do for window in self.windows)
         self.bound = str(promises["bound"])
         self.reach = cache(self._reach)
         self.end = cache(self._end)
@@ -78,6 +86,19 @@ class Run:
             self._kinds[f] = found
         return self._kinds[f]
 
+    def promised(self, prop: str) -> bool:
+        """Whether a property is promised under all kinds of fault of the run."""
+        kept = self.promises["keeps"].get(prop)
+        return kept is not None and ("any" in kept or self.kinds <= set(kept))
+
+    def kills(self, node: str) -> list[int]:
+        """When the processes of a node were killed."""
+        return [w.from_ns for w in self.windows if w.do == "kill" and node in w.nodes]
+
+    def releases(self, a: int) -> list[int]:
+        """The releases of an attempt."""
+        return [r for r in self.following(a) if self.rows.f[r] == RELEASE]
+
     def closed(self, process: int) -> list[int]:
         """Rows that end all that a process holds."""
         every = self.of(CLOSED, "process").get(process, ())
@@ -112,11 +133,14 @@ class Run:
         names += ["release_proves", "release_once"] * (RELEASE in gone)
         return {**self.promises, **dict.fromkeys(names, False)}
 
-    def revivable(self, a: int) -> bool:
-        """Whether a renewal of unknown outcome could bring an attempt back after its end."""
+    def revivable(self, a: int, said: Mapping[str, Any] | None = None) -> bool:
+        """Whether a renewal of unknown outcome could bring an attempt back after its end.
+
+        said   what is declared, if not what is believed of its lock
+        """
         f, status = self.rows.f, self.rows.status
         unknown = any(f[r] == RENEW and status[r] in (INVOKED, INFO) for r in self.following(a))
-        return unknown and not self.believed(a)["renew_proves"]
+        return unknown and not (said or self.believed(a))["renew_proves"]
 
     def _end(self, a: int) -> int:
         """From when on its client no longer acts as owner."""
@@ -131,7 +155,7 @@ class Run:
         at = bisect_left(closed, inv[a], key=inv.__getitem__)
         ends += [inv[r] for r in closed[at : at + 1]]
         node = rows.nodes.get(rows.process[a], "")
-        ends += [kill.t_ns for kill in self.kills if node in kill.nodes and kill.t_ns >= inv[a]]
+        ends += [t_ns for t_ns in self.kills(node) if t_ns >= inv[a]]
         for r in self.of(FORCED, "key").get(rows.key[a], ()):
             aimed = rows.token[r] == -1 or rows.token[a] in (-1, rows.token[r])
             back = INF if status[r] in (INVOKED, INFO) else ret[r]
@@ -170,10 +194,11 @@ class Run:
         """A lease as the fastest clock of the service may count it."""
         return int(ttl_ns + -ttl_ns * self.promises["drift_ppm"] // 1_000_000)
 
-    def leased(self, a: int) -> int:
+    def leased(self, a: int, every_unknown: bool = False) -> int:
         """Until when the service had bound itself to a grant; -1: not at all.
 
-        An ok renewal counts from its call; one of unknown outcome may take effect later than it.
+        An ok renewal counts from its call; one of unknown outcome may take effect later than it,
+        where `every_unknown` also one that was sent after the end of the claim.
         """
         rows, slip = self.rows, self.promises["slip_ns"]
         if self.bound == "session":
@@ -183,19 +208,80 @@ class Run:
             return -1
         until, worth, back, before = rows.t_inv[a] + self.shortest(rows.res[a]), INF, -INF, 0
         sent = [r for r in self.following(a) if rows.f[r] == RENEW]
-        sent = [r for r in sent if rows.t_inv[r] <= self.end(a)]
+        late = (INVOKED, INFO) if every_unknown else ()
+        sent = [r for r in sent if rows.t_inv[r] <= self.end(a) or rows.status[r] in late]
         for n, r in enumerate(sent):
             if rows.status[r] in (FAIL, NOT_OWNER):
                 continue
             ok, ret = rows.status[r] == OK, rows.t_ret[r] or INF
             ttl = self.shortest(rows.res[r] if ok else rows.arg[r])
-            late = ret > until - slip or (n + 1 < len(sent) and rows.t_inv[sent[n + 1]] <= ret)
-            if ok and (self.believed(a)["renew_proves"] or not late):
+            revives = ret > until - slip or (n + 1 < len(sent) and rows.t_inv[sent[n + 1]] <= ret)
+            if ok and (self.believed(a)["renew_proves"] or not revives):
                 worth = min(worth, before) if back >= rows.t_inv[r] else worth
                 until, back, before = rows.t_inv[r] + min(ttl, worth), ret, ttl
             else:
                 worth, until = min(worth, ttl), min(until, rows.t_inv[r] + ttl)
         return int(until - slip)
+
+    def until(self, a: int) -> int:
+        """The end of what is proved or promised of its hold from its grant on, 0 for nothing."""
+        known = self.known(a)
+        if known < 0:
+            return 0
+        ends = [self.rows.t_inv[r] for r in self.proving(a)]
+        ends += [min(self.leased(a), self.end(a))] * (self.rows.status[a] == OK)
+        return max([0, *(end for end in ends if end >= self.rows.t_ret[known])])
+
+    def possible_end(self, a: int) -> int:
+        """When the service has surely let go of it, however slow its clock; INF: never."""
+        rows, status, said = self.rows, self.rows.status, self.believed(a)
+        if status[a] in (FAIL, NOT_OWNER):
+            return -1
+        unknown = status[a] in (INVOKED, INFO)
+        ends = [INF]
+        for r in self.releases(a):
+            over = status[r] == OK and (said["release_once"] or not unknown)
+            if over or (status[r] == NOT_OWNER and not unknown):
+                ends.append(rows.t_ret[r])
+        if unknown:
+            return min(ends)
+        renewals = [r for r in self.following(a) if rows.f[r] == RENEW]
+        ends += [rows.t_ret[r] for r in renewals if status[r] == NOT_OWNER]
+        if self.bound == "lease":
+            lapse = self._lapse(a, renewals)
+            ends = [INF] if lapse == INF and self.revivable(a) else [*ends, lapse]
+        elif self.bound in ("session", "connection"):
+            gone = [rows.t_inv[r] for r in self.closed(rows.process[a])]
+            gone += [rows.t_inv[r] for r in self.following(a) if rows.f[r] == CLOSED]
+            gone += self.kills(rows.nodes.get(rows.process[a], ""))
+            if self.end(a) in gone:
+                late = max(self.end(a), self.stop_ns) + int(self.promises["recovery_ns"])
+                session = self.end(a) + self._longest(self.lease_ns)
+                ends.append(session if self.bound == "session" else late)
+        return max(rows.t_ret[a], min(ends))
+
+    def _longest(self, ttl_ns: int) -> int:
+        drift = -ttl_ns * self.promises["drift_ppm"] // 1_000_000
+        return int(ttl_ns - drift + self.promises["slip_ns"])
+
+    def _lapse(self, a: int, renewals: Sequence[int]) -> int:
+        """When a lease is over at the latest; INF where an unanswered renewal may bring it back."""
+        rows = self.rows
+        if rows.res[a] <= 0:
+            return INF
+        end = rows.t_ret[a] + self._longest(rows.res[a])
+        for r in renewals:
+            unknown = rows.status[r] in (INVOKED, INFO)
+            ttl = rows.arg[r] if unknown else rows.res[r]
+            if not unknown and rows.status[r] != OK:
+                continue
+            if ttl <= 0 or (unknown and not self.believed(a)["renew_proves"]):
+                return INF
+            if not unknown:
+                end = max(end, rows.t_ret[r] + self._longest(ttl))
+            elif rows.t_inv[r] <= end:
+                end += self._longest(ttl)
+        return end
 
     def _last_beat(self, a: int) -> int:
         """The last acknowledged heartbeat, up to its end, of the session of an attempt."""

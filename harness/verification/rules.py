@@ -30,6 +30,7 @@ OPS = {
     "served-write": 13, "probe": 14, "holder": 15, "place": 16, "check": 17,
 }  # fmt: skip
 FACT = re.compile(r"(.+?) (<=|<|==) (.+)")
+GRANT = re.compile(r"newest|other\d+")
 STATUSES = {"invoked": 1, "ok": 2, "fail": 3, "info": 4, "not-owner": 5}
 
 
@@ -184,6 +185,279 @@ RULES["stale-accepted-write/tokens"] = Rule(
     assumes=("ordered tokens",),
 )
 
+_TOKENS = {
+    "time": (("{a}_known.t_ret + slack < {b}.t_inv",), (), ()),
+    "tokens": (
+        ("-1 < {a}_known.token", "{a}_known.token < {b}_known.token"),
+        ("in_token_order({a})",),
+        ("ordered tokens",),
+    ),
+}
+"""How it shows that b was granted after a: (facts, where, assumes)."""
+
+
+def _in_order(prefix: str, a: str, b: str, **parts: Any) -> dict[str, Rule]:
+    """A rule by times and one by tokens, with these parts in common."""
+    found = {}
+    for how, (facts, where, assumes) in _TOKENS.items():
+        found[f"{prefix}/{how}"] = Rule(
+            kinds=parts["kinds"],
+            lock=parts["lock"],
+            roles=parts["roles"],
+            facts=(*(fact.format(a=a, b=b) for fact in facts), *parts["facts"]),
+            where=(*parts["where"], *(each.format(a=a) for each in where)),
+            values=parts.get("values", {}),
+            assumes=(*parts.get("assumes", ()), *assumes),
+        )
+    return found
+
+
+RULES["dead-grant"] = Rule(
+    kinds=("dead-grant",),
+    lock="dead",
+    roles={"notice": ("lost", OK), **_known("dead"), **_sides("smaller")},
+    where=(
+        *_knows("dead", "smaller"),
+        *_proves("smaller"),
+        "notice.attempt == dead.attempt",
+        "met(smaller, dead)",
+        "smaller_proof.at == smaller.at or conflict(smaller, dead)",
+        "in_token_order(dead)",
+        "order == 'fifo'",
+    ),
+    facts=(
+        "-1 < smaller_known.token",
+        "smaller_known.token < dead_known.token",
+        "notice.t_inv + slack < smaller_proof.t_inv",
+    ),
+    assumes=("ordered tokens", "first come, first served"),
+)
+RULES |= _in_order(
+    "early-grant",
+    "a",
+    "b",
+    kinds=("early-grant",),
+    lock="b",
+    roles={**_known("a", "b"), "lease": ("renew|heartbeat", OK)},
+    where=(*_knows("a", "b"), "conflict(a, b)", "kept(a)", "unforced()", "confirms(lease, a)"),
+    values={"open": "opens(a, lease)"},
+    facts=("b_known.t_ret + slack < open",),
+    assumes=("bound",),
+)
+_CROWD = (
+    "newest.mode == 2",
+    "other*.mode == 2",
+    "other*.key == newest.key",
+    "distinct(roles)",
+    "one_limit(newest)",
+    *_knows("newest", "other*"),
+)
+_PERMITS = "(newest.op >> 8) % 65536 < permits(roles)"
+RULES["over-admission"] = Rule(
+    kinds=("over-admission",),
+    lock="newest",
+    roles=_sides("newest", "other*"),
+    where=(*_CROWD, *_proves("newest", "other*")),
+    facts=(
+        _PERMITS,
+        "newest_known.t_ret + slack < other*_proof.t_inv",
+        "other*_known.t_ret + slack < newest_proof.t_inv",
+    ),
+)
+RULES["broken-lease/permits"] = Rule(
+    kinds=("broken-lease",),
+    lock="newest",
+    roles=_known("newest", "other*"),
+    where=_CROWD,
+    values={"newest_reach": "reach(newest)", "other*_reach": "reach(other*)"},
+    facts=(
+        _PERMITS,
+        "newest_known.t_ret + slack < other*_reach",
+        "other*_known.t_ret + slack < newest_reach",
+    ),
+    assumes=("bound",),
+)
+_FOREIGN = ("foreign-release", "foreign-renewal")
+_SAID = {"row": ("renew|release", OK)}
+RULES["foreign/refused"] = Rule(
+    kinds=_FOREIGN,
+    lock="attempt",
+    roles={"attempt": (ASK, "fail"), **_SAID},
+    where=("row.attempt == attempt.attempt", "says_owned(row)"),
+    facts=("attempt.t_inv <= row.t_inv",),
+)
+RULES["foreign/given-back"] = Rule(
+    kinds=_FOREIGN,
+    lock="attempt",
+    roles={"attempt": (ASK, OK), "release": ("release", OK), **_SAID},
+    where=(
+        "release.attempt == attempt.attempt",
+        "row.attempt == attempt.attempt",
+        "says_owned(row)",
+        "not revived(attempt)",
+    ),
+    facts=("release.t_ret < row.t_inv",),
+)
+for _how, _more, _values, _where in (
+    ("after", (), {}, ("renewals_prove(attempt)",)),
+    ("held", ("row.t_ret + slack < other_reach",), {"other_reach": "reach(other)"}, ()),
+    ("proved", ("row.t_ret + slack < other_proof.t_inv",), {}, _proves("other")),
+):
+    RULES |= _in_order(
+        f"foreign/{_how}",
+        "attempt",
+        "other",
+        kinds=_FOREIGN,
+        lock="attempt",
+        roles={
+            **_known("attempt"),
+            **(_sides("other") if _how == "proved" else _known("other")),
+            **_SAID,
+        },
+        where=(
+            *_knows("attempt", "other"),
+            "row.attempt == attempt.attempt",
+            "conflict(attempt, other)",
+            "row.f == 3 or says_owned(row)",
+            *_where,
+        ),
+        values=_values,
+        facts=("other_known.t_ret + slack < row.t_inv", *_more),
+    )
+_WRITE = {"owner": (ASK, "ok|info|invoked"), "request": ("served-write", OK)}
+_LATE = ("request.attempt == owner.attempt", "settled(owner)", "outside(owner, request)")
+for _how, _of, _where, _facts, _values in (
+    ("answered", ("renew|release", "not-owner"), ("end.attempt == owner.attempt",), (), {}),
+    ("released", ("release", OK), ("end.attempt == owner.attempt",), (), {}),
+    ("told", ("lost", OK), ("end.attempt == owner.attempt",), (), {}),
+    ("unlocked", ("force-unlock", OK), ("freed(owner, end)",), (), {}),
+    (
+        "passed",
+        (ASK, OK),
+        ("owner.status == 2", "conflict(owner, end)"),
+        ("owner.t_ret + error <= end.t_inv", "owner_until < end.t_ret"),
+        {"owner_until": "until(owner)"},
+    ),
+):
+    RULES[f"expired-owner-write/{_how}"] = Rule(
+        kinds=("expired-owner-write",),
+        lock="request",
+        roles={**_WRITE, "end": _of},
+        where=(*_LATE, *_where, "unrenewed(owner, end.t_ret)"),
+        values=_values,
+        facts=("end.t_ret + error < request.t_inv", *_facts),
+    )
+RULES["expired-owner-write/lease"] = Rule(
+    kinds=("expired-owner-write",),
+    lock="request",
+    roles=_WRITE,
+    where=(*_LATE, "calm(owner)"),
+    values={"over": "lapsed(owner)"},
+    facts=("over + error < request.t_inv",),
+    assumes=("bound",),
+)
+_LOST = {"lost": ("served-write", OK), "over": ("served-write", OK)}
+RULES["lost-update/passed"] = Rule(
+    kinds=("lost-update",),
+    lock="lost",
+    roles=_LOST,
+    where=("lost.key == over.key", "missing(lost)"),
+    values={"over_base": "base(over)"},
+    facts=("over_base < lost.res", "lost.res < over.res"),
+)
+RULES["lost-update/again"] = Rule(
+    kinds=("lost-update",),
+    lock="lost",
+    roles=_LOST,
+    where=("lost.key == over.key", "missing(lost)", "logged(lost, over)", "lost.op != over.op"),
+    facts=("over.res <= lost.res",),
+)
+_TWICE = {"before": ("served-write", OK), "again": ("served-write", OK)}
+RULES["applied-twice"] = Rule(
+    kinds=("applied-twice",),
+    lock="again",
+    roles=_TWICE,
+    where=("logged(before, again)",),
+    facts=("before.op == again.op",),
+)
+RULES["job-done-twice"] = Rule(
+    kinds=("job-done-twice",),
+    lock="again",
+    roles=_TWICE,
+    where=("logged(before, again)", "before.key == again.key", "job(before)[2] == 0"),
+    values={"before_job": "job(before)[1]", "again_job": "job(again)[1]"},
+    facts=("before_job == again_job",),
+)
+RULES["job-never-done/told"] = Rule(
+    kinds=("job-never-done",),
+    lock="told",
+    roles={"told": ("read|write", OK)},
+    where=("undone(told)", "told.f == 10 or job(told)[2] == 0"),
+    facts=("0 < told.res",),
+)
+RULES["job-never-done/later"] = Rule(
+    kinds=("job-never-done",),
+    lock="later",
+    roles={"asked": ("read|write|served-write|served-read", ANY), "later": ("served-write", OK)},
+    where=("undone(asked)", "job(asked)[0] == job(later)[0]", "job(later)[2] == 0"),
+    values={"asked_job": "job(asked)[1]", "later_job": "job(later)[1]"},
+    facts=("asked_job < later_job",),
+)
+RULES["false-rejection"] = Rule(
+    kinds=("false-rejection",),
+    lock="request",
+    roles={"owner": (ASK, OK), "request": (SERVED, "fail")},
+    where=(
+        "request.attempt == owner.attempt",
+        "owner.mode == 0",
+        "resource == 'fenced' or request.token != highest(request)",
+    ),
+    values={"owner_until": "until(owner)"},
+    facts=(
+        "owner.token == request.token",
+        "owner.t_ret + error <= request.t_inv",
+        "request.t_ret + error <= owner_until",
+    ),
+    assumes=("bound",),
+)
+for _kind, _alike in (("overtaken", ("by*.mode == a.mode",)), ("starved", ())):
+    RULES[_kind] = Rule(
+        kinds=(_kind,),
+        lock="a",
+        roles={"a": (ASK, OK), "waiting": ("waiting", OK), "by*": (ASK, OK)},
+        where=(
+            "waiting.attempt == a.attempt",
+            "met(by*, a)",
+            "by*.process != a.process",
+            "distinct(roles)",
+            "in_token_order(a)",
+            *_alike,
+        ),
+        values={"allowed": f"allowed('{_kind}')"},
+        facts=(
+            "allowed < count(roles)",
+            "-1 < by*.token",
+            "by*.token < a.token",
+            "waiting.t_inv + slack < by*.t_inv",
+        ),
+        assumes=("ordered tokens",),
+    )
+RULES["write-after-notice"] = Rule(
+    kinds=("write-after-notice",),
+    lock="notice",
+    roles={"notice": ("lost", OK), "first": ("write", ANY), "second": ("write", ANY)},
+    where=(
+        "first.attempt == notice.attempt",
+        "second.attempt == notice.attempt",
+        "first.at != second.at",
+        "unrenewed(notice, notice.t_inv, True)",
+    ),
+    facts=(
+        "notice.t_inv < first.t_inv - first.tx",
+        "first.t_inv - first.tx <= second.t_inv - second.tx",
+    ),
+)
+
 ROW_FIELDS = ("f", "status", "attempt", "token", "t_inv", "t_ret", "arg", "res")
 """Of each witness what the certificate repeats, besides its writer and its number there."""
 
@@ -204,6 +478,16 @@ def each_of(text: str, roles: Mapping[str, Any]) -> Sequence[str]:
         return (text,)
     count = sum(re.fullmatch(names[0] + r"\d+", role) is not None for role in roles)
     return [text.replace("*", str(n + 1)) for n in range(count)]
+
+
+def permits(roles: Mapping[str, Any]) -> int:
+    """How many permits the grants among the rows of a certificate take together."""
+    return sum(row.op >> 24 for name, row in roles.items() if GRANT.fullmatch(name))
+
+
+def count(roles: Mapping[str, Any]) -> int:
+    """How many overtook."""
+    return sum(name.startswith("by") for name in roles)
 
 
 def facts_of(rule: Rule, roles: Mapping[str, Any], names: Mapping[str, Any]) -> list[list[Any]]:

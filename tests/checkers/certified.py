@@ -37,17 +37,12 @@ def writers(case: Case) -> list[Writer]:
 
 def faults(case: Case) -> list[dict[str, Any]]:
     """The windows of a case as rows of faults.jsonl."""
-    return [
-        {
-            "id": w.id,
-            "event": "injected",
-            "do": w.do,
-            "nodes": list(w.nodes),
-            "t_ns": w.from_ns,
-            "before_ns": w.from_ns,
-        }
-        for w in case.windows
-    ]
+    rows: list[dict[str, Any]] = []
+    for n, w in enumerate(case.windows):
+        row = {"id": f"{w.id} {n}", "do": w.do, "nodes": list(w.nodes)}
+        rows.append({**row, "event": "injected", "t_ns": w.from_ns, "before_ns": w.from_ns})
+        rows.append({**row, "event": "healed", "t_ns": w.to_ns})
+    return rows
 
 
 def told(case: Case, verdict: PropertyVerdict) -> dict[str, Any]:
@@ -62,10 +57,12 @@ def told(case: Case, verdict: PropertyVerdict) -> dict[str, Any]:
 
 def verified(case: Case, verdicts: Mapping[str, Any]) -> Outcome:
     """What the verifier says of verdicts of a case."""
+    plan = {"lease_ns": case.lease_ns, "resource": case.options.get("resource", "")}
     return verify(
         Rows(writers(case)),
-        {"promises": asdict(case.promises)},
+        {"promises": asdict(case.promises), "plan": plan},
         faults(case),
+        [{"mark": "stop", "t_ns": case.stop_ns}, {"mark": "end", "t_ns": case.end_ns}],
         verdicts,
         case.error_ns,
     )
