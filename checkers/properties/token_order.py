@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
-from holdfast.checkers.facts import witnesses
+from holdfast.checkers.facts import orders, witnesses
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.overlaps import (
@@ -54,7 +54,8 @@ def check(case: Case) -> PropertyVerdict:
     }
     findings = [*inverted.values(), *repetitions.values()]
     findings.sort(key=lambda finding: finding.t_ns)
-    return conclude(case, PROPERTY, findings, (), met)
+    verdict = conclude(case, PROPERTY, findings, (), met)
+    return orders.ordered(case, verdict, orders.of_tokens)
 
 
 def _inverted(case: Case, key: int) -> Iterator[tuple[Attempt, Attempt, bool]]:

@@ -144,6 +144,7 @@ class PropertyVerdict:
     of a run without faults and of what was violated before any fault. A key that joins kinds with
     "+" is a violation amid all of them: which of them it takes is not known.
     notes are facts worth telling that violate nothing: a stale belief that fencing made harmless.
+    order, of an exact property that holds: per lock the rows in the order that shows it.
     """
 
     property: str
@@ -153,6 +154,7 @@ class PropertyVerdict:
     findings: tuple[Finding, ...] = ()
     notes: tuple[Finding, ...] = ()
     under: Mapping[str, Under] = field(default_factory=dict)
+    order: tuple[tuple[str, tuple[int, ...]], ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

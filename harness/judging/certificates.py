@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import struct
 from collections.abc import Mapping
 from typing import Any
 
 from holdfast.harness.core.case import Case, History
-from holdfast.harness.core.verdict import Finding
+from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
 from holdfast.harness.verification.rules import (
     ROW_FIELDS,
     RULES,
@@ -61,4 +63,30 @@ def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
         },
         "assumes": list(assumed(rule, roles)),
         "facts": facts_of(rule, roles, names),
+    }
+
+
+def order_certificate(
+    case: Case, verdict: PropertyVerdict, orders: bytearray
+) -> dict[str, Any] | None:
+    """The certificate of a property that holds, None where its checker gave no order.
+
+    The order itself is added to `orders`, which are stored beside the verdicts.
+    """
+    if verdict.order is None or verdict.verdict is not Verdict.HOLDS:
+        return None
+    writers = case.history.writers
+    names = sorted(writers, key=lambda name: name + ".seg")
+    place = [names.index(name) for name in writers]
+    rows = case.history.rows[[row for _, mine in verdict.order for row in mine]]
+    numbers = [*(place[w] for w in rows["writer"].tolist()), *rows["row"].tolist()]
+    block = struct.pack(f"<{len(numbers)}I", *numbers)
+    at = len(orders) // 4
+    orders += block
+    return {
+        "rule": f"order/{verdict.property}",
+        "writers": names,
+        "locks": [[lock, len(mine)] for lock, mine in verdict.order],
+        "at": at,
+        "sha256": hashlib.sha256(block).hexdigest(),
     }

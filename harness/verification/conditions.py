@@ -114,14 +114,19 @@ class Conditions:
 
     def grants(self, key: int) -> list[int]:
         """The acquires of a lock, or of those on a line with it, that were granted for sure."""
+        every, text = self.all_grants(), self.rows.strings[key]
+        near = [k for k in every if k == key or self._on_line(self.rows.strings[k], text)]
+        return [at for k in near for at in every[k]]
+
+    def all_grants(self) -> Mapping[int, list[int]]:
+        """Per lock the acquires that were granted for sure."""
         if self._grants is None:
             self._grants = {}
+            status, key = self.rows.status, self.rows.key
             for at, f in enumerate(self.rows.f):
-                if f in ASKS and self.rows.status[at] and self.run.known(at) >= 0:
-                    self._grants.setdefault(self.rows.key[at], []).append(at)
-        text = self.rows.strings[key]
-        near = [k for k in self._grants if k == key or self._on_line(self.rows.strings[k], text)]
-        return [at for k in near for at in self._grants[k]]
+                if f in ASKS and (status[at] == OK or self.run.known(at) >= 0):
+                    self._grants.setdefault(key[at], []).append(at)
+        return self._grants
 
     def _disorder(self, key: int) -> bool:
         """Whether the tokens of a lock contradict its own grants: their order, or their holds."""
@@ -253,7 +258,7 @@ class Conditions:
 
     # Of the resource's log.
 
-    def _log(self, key: int, f: int = SERVED_WRITE) -> list[Row]:
+    def log(self, key: int, f: int = SERVED_WRITE) -> list[Row]:
         """The accepted requests of one kind about a key, in the order of the log."""
         rows = self.rows
         served = [at for at, kind in enumerate(rows.f) if kind in (SERVED_READ, SERVED_WRITE)]
@@ -270,7 +275,7 @@ class Conditions:
         if key not in self._chains:
             at: dict[int, Row] = {}
             version = last = -1
-            for row in self._log(key):
+            for row in self.log(key):
                 for gone in range(row.res, last + 1) if row.res <= last else ():
                     at.pop(gone, None)
                 at[row.res], version, last = row, row.res, row.res
@@ -279,7 +284,7 @@ class Conditions:
                 row = at[version]
                 ops.add(row.op)
                 version = row.arg if 0 <= row.arg < row.res else row.res - 1
-            self._chains[key] = {row.at for row in self._log(key) if row.op in ops}
+            self._chains[key] = {row.at for row in self.log(key) if row.op in ops}
         return self._chains[key]
 
     def _undone(self, asked: Row) -> bool:

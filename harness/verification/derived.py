@@ -179,10 +179,14 @@ class Run:
         proofs = self.proving(a) if unknown else []
         return min(proofs, key=self.rows.t_ret.__getitem__, default=-1)
 
+    def proof_reach(self, a: int) -> int:
+        """How far its hold reached for sure, by the service's own word."""
+        inv = self.rows.t_inv
+        return max([inv[a], *(inv[r] for r in self.proving(a))])
+
     def _reach(self, a: int) -> int:
         """How far its hold reached, if the service did as it had promised."""
-        inv, known = self.rows.t_inv, self.known(a)
-        far = max([inv[a], *(inv[r] for r in self.proving(a))])
+        known, far = self.known(a), self.proof_reach(a)
         if known < 0:
             return far
         if self.bound == "none":

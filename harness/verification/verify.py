@@ -17,6 +17,7 @@ from holdfast.harness.runs import files
 from holdfast.harness.verification.clocks import Clocks
 from holdfast.harness.verification.conditions import Conditions, Row, job
 from holdfast.harness.verification.derived import Run, Window
+from holdfast.harness.verification.orders import FILE, Orders
 from holdfast.harness.verification.recorded import Damaged, Rows, of_directory
 from holdfast.harness.verification.rules import (
     OPS,
@@ -43,12 +44,14 @@ class Outcome(NamedTuple):
 
     bare   findings without a certificate: there is no rule for their kind
     why    why nothing was verified, "" where it was
+    whole  properties of which all that is said was accepted: every finding, or the order
     """
 
     accepted: int
     refused: Sequence[str]
     bare: int = 0
     why: str = ""
+    whole: Sequence[str] = ()
 
 
 class Verifier:
@@ -56,7 +59,8 @@ class Verifier:
 
     def __init__(self, run: Run) -> None:
         self.run, self.rows = run, run.rows
-        self.names = Conditions(run).names()
+        self.conditions = Conditions(run)
+        self.names = self.conditions.names()
 
     # One finding.
 
@@ -143,6 +147,7 @@ def verify(
     times: Iterable[Mapping[str, Any]],
     verdicts: Mapping[str, Any],
     error_ns: int = 0,
+    orders: bytes = b"",
 ) -> Outcome:
     """What comes of all certificates of a run. faults, times: rows of faults.jsonl, times.jsonl."""
     marks = {row["mark"]: int(row["t_ns"]) for row in times if "t_ns" in row}
@@ -158,8 +163,14 @@ def verify(
         resource=str(manifest["plan"]["resource"]),
     )
     verifier = Verifier(run)
-    accepted, refused, bare = 0, [], 0
+    accepted, refused, bare, whole = 0, list[str](), 0, list[str]()
+    walked = Orders(run, verifier.conditions, orders)
     for verdict in verdicts["verdicts"]:
+        before = accepted, bare
+        if verdict.get("certificate") is not None:
+            why = _held(verdict, walked)
+            accepted += not why
+            refused += [f"{verdict['property']}, its order: {why}"] * bool(why)
         for n, finding in enumerate(verdict["findings"], 1):
             if finding.get("certificate") is None:
                 bare += 1
@@ -170,10 +181,28 @@ def verify(
             except Exception as error:  # whatever it says, a certificate is refused and no crash
                 why = str(error) if isinstance(error, Refused) else f"damaged: {error!r:.99}"
                 refused.append(f"{verdict['property']}, finding {n} ({finding['kind']}): {why}")
-    return Outcome(accepted, refused, bare)
+        if accepted > before[0] and bare == before[1]:
+            whole.append(str(verdict["property"]))
+    return Outcome(accepted, refused, bare, whole=whole)
 
 
-def verify_run(path: Path, verdicts: Mapping[str, Any] | None = None) -> Outcome:
+def _held(verdict: Mapping[str, Any], orders: Orders) -> str:
+    """Why what is said of a property that holds is refused, "" if it is not."""
+    try:
+        if verdict["verdict"] != "HOLDS" or verdict["findings"]:
+            return "only a property that holds has one"
+        counted = verdict["exercised"]
+        for name, number in orders.counts().items():
+            if counted.get(name, number) != number:
+                return f"{counted[name]} {name} are told, and {number} were recorded"
+        return orders.wrong(str(verdict["property"]), verdict["certificate"])
+    except Exception as error:  # whatever it says, a certificate is refused and no crash
+        return f"damaged: {error!r:.99}"
+
+
+def verify_run(
+    path: Path, verdicts: Mapping[str, Any] | None = None, orders: bytes | None = None
+) -> Outcome:
     """What comes of the certificates of a run directory: its verdicts.json, or other verdicts.
 
     UsageError or Damaged where its files are none of a run.
@@ -182,6 +211,8 @@ def verify_run(path: Path, verdicts: Mapping[str, Any] | None = None) -> Outcome
         manifest = files.table(files.read(path, "manifest.json"))
         if verdicts is None:
             verdicts = files.table(files.read(path, "verdicts.json"))
+        if orders is None:
+            orders = files.read(path, FILE) if files.is_file(path, FILE) else b""
         clocks = _lines(path, "clocks.jsonl")
         widened = Clocks(clocks) if clocks else None
         rows = Rows(of_directory(path), widened.widen if widened else None)
@@ -189,7 +220,7 @@ def verify_run(path: Path, verdicts: Mapping[str, Any] | None = None) -> Outcome
         if widened and not widened.whole:
             return Outcome(0, (), why="not everything was fetched from every host")
         files_of = (_lines(path, "faults.jsonl"), _lines(path, "times.jsonl"))
-        return verify(rows, manifest, *files_of, verdicts, error_ns)
+        return verify(rows, manifest, *files_of, verdicts, error_ns, orders)
     except FileNotFoundError as error:
         raise Damaged(f"{path}: {error.filename} is not there") from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

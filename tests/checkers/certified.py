@@ -11,7 +11,7 @@ import numpy as np
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import ROW_FIELDS, Op
 from holdfast.harness.core.verdict import PropertyVerdict
-from holdfast.harness.judging.certificates import certificate
+from holdfast.harness.judging.certificates import certificate, order_certificate
 from holdfast.harness.verification.recorded import Rows, Writer
 from holdfast.harness.verification.verify import Outcome, verify
 
@@ -51,8 +51,15 @@ def told(case: Case, verdict: PropertyVerdict) -> dict[str, Any]:
         {"kind": f.kind, "lock": f.lock, "t_ns": f.t_ns, "certificate": certificate(case, f)}
         for f in verdict.findings
     ]
-    row = {"property": verdict.property, "verdict": str(verdict.verdict), "findings": findings}
-    return {"verdicts": [{**row, "exercised": dict(verdict.exercised)}]}
+    row: dict[str, Any] = {
+        "property": verdict.property,
+        "verdict": str(verdict.verdict),
+        "findings": findings,
+    }
+    orders = bytearray()
+    held = order_certificate(case, verdict, orders)
+    row |= {"exercised": dict(verdict.exercised), "certificate": held}
+    return {"verdicts": [row], "orders": bytes(orders)}
 
 
 def verified(case: Case, verdicts: Mapping[str, Any]) -> Outcome:
@@ -65,4 +72,5 @@ def verified(case: Case, verdicts: Mapping[str, Any]) -> Outcome:
         [{"mark": "stop", "t_ns": case.stop_ns}, {"mark": "end", "t_ns": case.end_ns}],
         verdicts,
         case.error_ns,
+        verdicts["orders"],
     )
