@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.harness.core.case import Case, History
+from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
 from holdfast.harness.verification.rules import (
     ROW_FIELDS,
@@ -23,12 +24,20 @@ class _Row:
     """A row of the merged history, its columns as attributes."""
 
     def __init__(self, history: History, index: int) -> None:
+        self._strings = history.strings
         self._row = history.rows[index]
         self.writer = history.writers[int(self._row["writer"])]
         self.text = history.strings[int(self._row["key"])]
 
     def __getattr__(self, name: str) -> int:
         return int(self._row[name])
+
+    def shown(self) -> dict[str, Any]:
+        """Its name, and what a certificate repeats of it; of a notice the reason as a text."""
+        told: dict[str, Any] = {name: getattr(self, name) for name in ROW_FIELDS}
+        if self.f in (Op.LOST, Op.CLOSED):
+            told["res"] = self._strings[self.res]
+        return {"writer": self.writer, "row": self.row, **told}
 
 
 def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
@@ -53,14 +62,7 @@ def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
     }
     return {
         "rule": proof.rule,
-        "rows": {
-            name: {
-                "writer": row.writer,
-                "row": row.row,
-                **{field: getattr(row, field) for field in ROW_FIELDS},
-            }
-            for name, row in roles.items()
-        },
+        "rows": {name: row.shown() for name, row in roles.items()},
         "assumes": list(assumed(rule, roles)),
         "facts": facts_of(rule, roles, names),
     }

@@ -18,7 +18,7 @@ from holdfast.harness.verification.clocks import Clocks
 from holdfast.harness.verification.conditions import Conditions, Row, job
 from holdfast.harness.verification.derived import Run, Window
 from holdfast.harness.verification.orders import FILE, Orders
-from holdfast.harness.verification.recorded import Damaged, Rows, of_directory
+from holdfast.harness.verification.recorded import SAYS_WHY, Damaged, Rows, of_directory
 from holdfast.harness.verification.rules import (
     OPS,
     ROW_FIELDS,
@@ -96,7 +96,8 @@ class Verifier:
             "facts": facts,
         }
         if _text(whole) != _text(certificate):
-            raise Refused("it says something else than the recorded rows")
+            wrong = [n for n in whole if _text(whole[n]) != _text(certificate.get(n))]
+            raise Refused(f"its {' and '.join(wrong) or 'fields'} are not as recorded")
 
     def _roles(self, rule: Rule, told: Any) -> dict[str, Row]:
         """The rows that the certificate names, each of the kind that its role has to be."""
@@ -123,11 +124,10 @@ class Verifier:
 
     def _shown(self, row: Row) -> dict[str, Any]:
         writer, number = self.rows.named(row.at)
-        return {
-            "writer": writer,
-            "row": number,
-            **{name: getattr(row, name) for name in ROW_FIELDS},
-        }
+        told = {name: getattr(row, name) for name in ROW_FIELDS}
+        if row.f in SAYS_WHY:
+            told["res"] = self.rows.strings[row.res]
+        return {"writer": writer, "row": number, **told}
 
     def _assumed(self, rule: Rule) -> None:
         promises = self.run.promises
