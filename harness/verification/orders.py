@@ -59,7 +59,7 @@ class Orders:
             expected = whole.pop(name, [])
             if len(mine) != len(expected) or set(mine) != set(expected):
                 return f"its order of '{name}' has not every row once"
-            shown.append([name, length])
+            shown.append([name, int(length)])
             if why := rule(mine):
                 return f"its order of '{name}' is wrong: {why}"
         if whole:
@@ -68,7 +68,7 @@ class Orders:
             "rule": f"order/{prop}",
             "writers": names,
             "locks": shown,
-            "at": at,
+            "at": int(at),
             "sha256": digest,
         }
         same = json.dumps(canonical, sort_keys=True) == json.dumps(told, sort_keys=True)
