@@ -10,7 +10,7 @@ import numpy as np
 
 from holdfast.harness.core.operations import ROW_FIELDS, Op, Status
 from holdfast.harness.verification.recorded import Rows, Writer
-from holdfast.harness.verification.verify import verify
+from holdfast.harness.verification.verify import run_of, verify
 
 PROMISES = {
     "bound": "lease", "renew_proves": True, "release_proves": True, "release_once": True,
@@ -61,9 +61,8 @@ def measure(operations: int) -> float:
     writers, columns, told = recorded(operations)
     plan = {"lease_ns": SECOND, "resource": "fenced"}
     begun = time.process_time()
-    outcome = verify(
-        Rows(writers), {"promises": PROMISES, "plan": plan}, (), (), told, orders=columns
-    )
+    run = run_of(Rows(writers), {"promises": PROMISES, "plan": plan}, (), ())
+    outcome = verify(run, told, columns)
     assert outcome.accepted == 2, outcome
     return time.process_time() - begun
 

@@ -140,28 +140,29 @@ class Verifier:
             raise Refused("it assumes unique tokens, which are not promised")
 
 
-def verify(
+def run_of(
     rows: Rows,
     manifest: Mapping[str, Any],
     faults: Iterable[Mapping[str, Any]],
     times: Iterable[Mapping[str, Any]],
-    verdicts: Mapping[str, Any],
     error_ns: int = 0,
-    orders: bytes = b"",
-) -> Outcome:
-    """What comes of all certificates of a run. faults, times: rows of faults.jsonl, times.jsonl."""
+) -> Run:
+    """A run with what is declared of it. faults, times: rows of faults.jsonl, times.jsonl."""
     marks = {row["mark"]: int(row["t_ns"]) for row in times if "t_ns" in row}
     last_ns = max((max(edges) for edges in (rows.t_inv, rows.t_ret) if edges), default=0)
-    end_ns = max(last_ns, marks.get("end", 0))
-    run = Run(
+    return Run(
         rows,
         manifest["promises"],
-        _windows(faults, end_ns),
+        _windows(faults, max(last_ns, marks.get("end", 0))),
         error_ns,
         stop_ns=marks.get("stop", last_ns),
         lease_ns=int(manifest["plan"]["lease_ns"]),
         resource=str(manifest["plan"]["resource"]),
     )
+
+
+def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcome:
+    """What comes of all certificates of a run. orders: the bytes of its file of orders."""
     verifier = Verifier(run)
     accepted, refused, bare, whole = 0, list[str](), 0, list[str]()
     walked = Orders(run, verifier.conditions, orders)
@@ -175,15 +176,24 @@ def verify(
             if finding.get("certificate") is None:
                 bare += 1
                 continue
-            try:
-                verifier.finding(finding)
-                accepted += 1
-            except Exception as error:  # whatever it says, a certificate is refused and no crash
-                why = str(error) if isinstance(error, Refused) else f"damaged: {error!r:.99}"
-                refused.append(f"{verdict['property']}, finding {n} ({finding['kind']}): {why}")
+            why = verdict_on(finding, verifier)
+            accepted += not why
+            about = f"{verdict['property']}, finding {n} ({finding['kind']})"
+            refused += [f"{about}: {why}"] * bool(why)
         if accepted > before[0] and bare == before[1]:
             whole.append(str(verdict["property"]))
     return Outcome(accepted, refused, bare, whole=whole)
+
+
+def verdict_on(finding: Mapping[str, Any], verifier: Verifier) -> str:
+    """Why the certificate of a finding is refused, "" if it is accepted."""
+    try:
+        verifier.finding(finding)
+    except Refused as error:
+        return str(error)
+    except Exception as error:  # whatever it says, a certificate is refused and no crash
+        return f"damaged: {error!r:.99}"
+    return ""
 
 
 def _held(verdict: Mapping[str, Any], orders: Orders) -> str:
@@ -220,7 +230,7 @@ def verify_run(
         if widened and not widened.whole:
             return Outcome(0, (), why="not everything was fetched from every host")
         files_of = (_lines(path, "faults.jsonl"), _lines(path, "times.jsonl"))
-        return verify(rows, manifest, *files_of, verdicts, error_ns, orders)
+        return verify(run_of(rows, manifest, *files_of, error_ns), verdicts, orders)
     except FileNotFoundError as error:
         raise Damaged(f"{path}: {error.filename} is not there") from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

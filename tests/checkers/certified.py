@@ -12,8 +12,9 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import ROW_FIELDS, Op
 from holdfast.harness.core.verdict import PropertyVerdict
 from holdfast.harness.judging.certificates import certificate, order_certificate
+from holdfast.harness.verification.derived import Run
 from holdfast.harness.verification.recorded import Rows, Writer
-from holdfast.harness.verification.verify import Outcome, verify
+from holdfast.harness.verification.verify import Outcome, run_of, verify
 
 ROW_DTYPE = np.dtype([*ROW_FIELDS])
 
@@ -62,15 +63,18 @@ def told(case: Case, verdict: PropertyVerdict) -> dict[str, Any]:
     return {"verdicts": [row], "orders": bytes(orders)}
 
 
-def verified(case: Case, verdicts: Mapping[str, Any]) -> Outcome:
-    """What the verifier says of verdicts of a case."""
+def recorded(case: Case) -> Run:
+    """A case as the verifier reads it."""
     plan = {"lease_ns": case.lease_ns, "resource": case.options.get("resource", "")}
-    return verify(
+    return run_of(
         Rows(writers(case)),
         {"promises": asdict(case.promises), "plan": plan},
         faults(case),
         [{"mark": "stop", "t_ns": case.stop_ns}, {"mark": "end", "t_ns": case.end_ns}],
-        verdicts,
         case.error_ns,
-        verdicts["orders"],
     )
+
+
+def verified(case: Case, verdicts: Mapping[str, Any]) -> Outcome:
+    """What the verifier says of verdicts of a case."""
+    return verify(recorded(case), verdicts, verdicts["orders"])

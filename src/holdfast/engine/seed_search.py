@@ -111,8 +111,8 @@ def _verify(
         )
         for one in written
     ]
-    given = world.faults, world.marks, verdicts
-    outcome = verify.verify(Rows(writers), manifest, *given, orders=orders)
+    run = verify.run_of(Rows(writers), manifest, world.faults, world.marks)
+    outcome = verify.verify(run, verdicts, orders)
     if outcome.refused:
         raise HoldfastError(
             f"seed {manifest['plan']['seed']}: internal error: the verifier refuses a certificate:"
