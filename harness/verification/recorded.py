@@ -91,11 +91,11 @@ class Rows:
     def _column(self, writer: Writer, numbers: Sequence[int], name: str) -> list[int]:
         if name in ("t_inv", "t_ret"):
             return self._edges(writer)[name == "t_ret"]
-        found = _plain(writer, name)
+        found = _recorded(writer, name)
         if name in ("key", "err"):
             return [numbers[n] for n in found]
         if name == "res":
-            for at, f in enumerate(_plain(writer, "f")):
+            for at, f in enumerate(_recorded(writer, "f")):
                 if f in SAYS_WHY:
                     found[at] = numbers[found[at]]
         return found
@@ -104,7 +104,7 @@ class Rows:
         """Calls and returns, narrowed by the kernel's stamps where those count and fit."""
         known = self._lists.get(writer.name)
         if known is None:
-            inv, ret = _plain(writer, "t_inv"), _plain(writer, "t_ret")
+            inv, ret = _recorded(writer, "t_inv"), _recorded(writer, "t_ret")
             flags, tx, rx = (_plain(writer, name) for name in ("flags", "tx", "rx"))
             for at in [at for at, flag in enumerate(flags) if flag & 3] if any(flags) else ():
                 if 0 < ret[at] <= writer.stamps_ns:
@@ -140,6 +140,14 @@ def _plain(writer: Writer, name: str) -> list[int]:
     return found
 
 
+def _recorded(writer: Writer, name: str) -> list[int]:
+    """A column in which rows that were never whole are 0, whatever else stands in them."""
+    found, status = _plain(writer, name), _plain(writer, "status")
+    if 0 in status:
+        found = [n if said else 0 for n, said in zip(found, status, strict=True)]
+    return found
+
+
 def of_directory(run: Path) -> list[Writer]:
     """The writers of a run directory. Damaged or UsageError where it is none."""
     parts: dict[str, dict[int, tuple[Mapping[str, Any], memoryview, int]]] = {}
@@ -168,7 +176,7 @@ def _writer(
     firsts = sorted(parts)
     rows = bytearray()
     for first in firsts:
-        if not 0 <= first * ROW - len(rows) <= MOST_BYTES:
+        if not len(rows) <= first * ROW <= 4 * MOST_BYTES:
             raise Damaged(f"writer {name}: segments overlap")
         rows += bytes(first * ROW - len(rows)) + parts[first][1]
     meta, _, stamps = parts[firsts[0]]

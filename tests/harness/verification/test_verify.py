@@ -9,7 +9,7 @@ import struct
 import sys
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import permutations
 from typing import Any
 
@@ -22,8 +22,14 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verification import recorded as rows_of
 from holdfast.harness.verification import rules
-from holdfast.harness.verification.verify import Outcome, Verifier, verdict_on
-from tests.checkers.certified import recorded, told, verified
+from holdfast.harness.verification.verify import (
+    Outcome,
+    Verifier,
+    run_of,
+    verdict_on,
+    verify,
+)
+from tests.checkers.certified import recorded, told, verified, writers
 from tests.checkers.shorthand import case
 from tests.house.test_house import ROOT, imports
 
@@ -241,3 +247,14 @@ def test_the_verifier_imports_nothing_that_the_checkers_derive_by() -> None:
             assert (".".join(name.split(".")[:3]) in allowed) == inside, (path, name)
             assert inside or name.split(".")[0] in sys.stdlib_module_names, (path, name)
             assert name != "holdfast.harness.core.operations", path
+
+
+def test_a_row_that_was_never_whole_says_nothing() -> None:
+    given, verdicts = judged(*SPECIMENS[0])
+    junk = bytes((255,)) * 91 + b"\0" + bytes((255,)) * 4
+    torn = [w._replace(rows=memoryview(bytes(w.rows) + junk)) for w in writers(given)]
+    rows = rows_of.Rows(torn)
+    assert (rows.f[-1], rows.t_inv[-1], rows.key[-1]) == (0, 0, 0)
+    plan = {"lease_ns": given.lease_ns, "resource": "fenced"}
+    run = run_of(rows, {"promises": asdict(given.promises), "plan": plan}, (), ())
+    assert verify(run, verdicts).accepted == 1
