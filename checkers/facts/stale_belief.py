@@ -6,15 +6,19 @@ for, so it is counted and drawn, and never held against mutual exclusion.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, span
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt, conflict
-from holdfast.checkers.holds.overlaps import granted, knots, meetings, reach, slack
+from holdfast.checkers.holds.overlaps import Leaders, granted, knots, meetings, reach, slack
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN
 from holdfast.harness.core.verdict import Finding
+
+FEW = 32
+"""Of so many claims that meet, all pairs are looked at."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,14 +63,25 @@ def stale_beliefs(case: Case) -> tuple[Belief, ...]:
     return beliefs
 
 
+def _met(knot: Sequence[Attempt], slack_ns: int) -> Iterator[tuple[Attempt, Attempt]]:
+    """Claims that met; of very many at once each with the one before it that lasts longest."""
+    if len(knot) <= FEW:
+        yield from meetings(knot, lambda a: a.end_ns, slack_ns)
+        return
+    longest = Leaders(knot, [a.end_ns for a in knot])
+    for n, b in enumerate(knot):
+        a = longest.best(b, n)
+        if a is not None and a.end_ns > b.known_ns + slack_ns:
+            yield a, b
+
+
 def _per_lock(case: Case) -> list[dict[int, Belief]]:
     far, slack_ns, found = reach(case), slack(case), table(case)
     per_lock = []
     for entries in granted(case).values():
         longest: dict[int, Belief] = {}
         claims = knots(case, entries[found.certain[entries]], found.end)
-        met = (pair for knot in claims for pair in meetings(knot, lambda a: a.end_ns, slack_ns))
-        for a, b in met:
+        for a, b in (pair for knot in claims for pair in _met(knot, slack_ns)):
             if not conflict(a, b):
                 continue
             older, newer = (b, a) if NO_TOKEN < b.token < a.token else (a, b)

@@ -7,7 +7,8 @@ Assumes: a failed operation had no effect; one of unknown outcome had it at some
 Blind to: an object that answers as specified for wrong reasons.
 Cost: one configuration per operation where the first guess is right; exponential in the number
     of concurrent and unknown operations at worst. Configurations are remembered, so that none is
-    visited twice, and counted: past the budget the verdict is UNKNOWN with how far it got.
+    visited twice, and counted: past the budget, or past twenty operations looked at per
+    configuration of it, the verdict is UNKNOWN with how far it got.
 
 After Wing and Gong's search, with the remembered configurations of Lowe (2017): a configuration
 is the next completion to explain, the concurrent operations that already took effect, and the
@@ -19,8 +20,10 @@ and is otherwise equal, was visited before.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
 from holdfast.checkers.linearizability.judgement import (
@@ -37,6 +40,8 @@ from holdfast.harness.foreign.operations import OPEN, ForeignOp, distinct
 
 STATES_SHOWN = 4
 COMPARED = 16
+LOOKED = 20
+"""Operations that may be looked at in all, times the budget: some configurations have very many."""
 
 
 class Specification(Protocol):
@@ -84,12 +89,14 @@ class _Pending:
 class _Step:
     """One completion: who must have taken effect by then, and who else may have.
 
-    reads, acts   pending operations, the completing one among them, by the end they must meet
+    reads, acts   pending operations that end, the completing one among them, by that end
+    unknown       how many operations of unknown outcome had begun by then
     """
 
     who: _Pending
     reads: tuple[_Pending, ...]
     acts: tuple[_Pending, ...]
+    unknown: int
 
 
 class _Search:
@@ -101,6 +108,10 @@ class _Search:
         self._numbers: dict[Hashable, int] = {}
         self._after: dict[tuple[int, int], int] = {}
         self._low = 0
+        self._unknown_acts: list[_Pending] = []
+        self._unknown_of: dict[int, list[tuple[int, _Pending]]] = {}
+        self._looked = 0
+        self._crowded = False
         self._entered: set[tuple[int, int, int]] = set()
         self._least: dict[tuple[int, int, int], list[int]] = {}
         self._steps = self._plan(ops)
@@ -133,16 +144,27 @@ class _Search:
         bits, self._low = _bits(edges, [op.end == OPEN for op, _, _ in named])
         items = [_Pending(*each, 1 << bit) for each, bit in zip(named, bits, strict=True)]
         steps, pending = [], dict[int, _Pending]()
+        room = LOOKED * BUDGET
         for _, ends, n in edges:
+            if not ends and items[n].op.end == OPEN:
+                known_so_far = self._unknown_of.setdefault(items[n].command, [])
+                known_so_far.append((len(self._unknown_acts), items[n]))
+                self._unknown_acts.append(items[n])
+                continue
             if not ends:
                 pending[n] = items[n]
                 continue
+            room -= len(pending)
+            if room < 0:
+                self._crowded = True
+                break
             order = sorted(pending.values(), key=lambda item: (item.op.end, item.op.begin))
             steps.append(
                 _Step(
                     items[n],
                     tuple(item for item in order if item.read),
                     tuple(item for item in order if not item.read),
+                    len(self._unknown_acts),
                 )
             )
             del pending[n]
@@ -168,6 +190,8 @@ class _Search:
         return self._after[key]
 
     def judge(self) -> Judgement:
+        if self._crowded:
+            return self._unknown(f"more than {LOOKED * BUDGET} pairs of concurrent operations")
         start = (0, 0, self._number(self._spec.initial))
         frames: list[Iterator[tuple[int, int, int]]] = [iter((start,))]
         while frames:
@@ -178,7 +202,7 @@ class _Search:
             at, used, state = self._settled(*config)
             if at == len(self._steps):
                 return self._holds()
-            if self.visited >= self._budget:
+            if self.visited >= self._budget or self._looked >= LOOKED * self._budget:
                 return self._unknown()
             self.visited += 1
             if self._known(at, used, state):
@@ -220,7 +244,9 @@ class _Search:
     def _choices(self, at: int, used: int, state: int) -> Iterator[tuple[int, int, int]]:
         """Configurations after one more operation, the one that must end next first."""
         tried = set()
-        for item in self._steps[at].acts:
+        step = self._steps[at]
+        self._looked += len(step.acts)
+        for item in chain(step.acts, self._unused(step.unknown, used)):
             if used & item.bit or item.command in tried:
                 continue
             tried.add(item.command)
@@ -228,6 +254,18 @@ class _Search:
             if after < 0 or (after == state and item.op.end == OPEN):
                 continue
             yield at, used | item.bit, after
+
+    def _unused(self, begun: int, used: int) -> Iterator[_Pending]:
+        """The first operation of unknown outcome of each command that was not used yet.
+
+        Those of one command are used in order of their begin, so that the first is found by
+        halving.
+        """
+        for items in self._unknown_of.values():
+            self._looked += 1
+            at = bisect_left(items, True, key=lambda item: not used & item[1].bit)
+            if at < len(items) and items[at][0] < begun:
+                yield items[at][1]
 
     def _reach(self, at: int, state: int) -> None:
         if at > self._furthest:
@@ -241,14 +279,16 @@ class _Search:
             verdict=Verdict.HOLDS, reason="", exercised={"configurations": self.visited}
         )
 
-    def _unknown(self) -> Judgement:
-        stuck = self._steps[self._furthest].who.op
-        return Judgement(
-            verdict=Verdict.UNKNOWN,
-            reason=(
+    def _unknown(self, why: str = "") -> Judgement:
+        if not why:
+            stuck = self._steps[self._furthest].who.op
+            why = (
                 f"stopped after {self.visited} configurations: {self._furthest} of"
                 f" {len(self._steps)} answers are explained, the next is {said(stuck)}"
-            ),
+            )
+        return Judgement(
+            verdict=Verdict.UNKNOWN,
+            reason=why,
             exercised={"configurations": self.visited},
         )
 
@@ -259,6 +299,7 @@ class _Search:
         more = len(states) - STATES_SHOWN
         could = " or ".join(states[:STATES_SHOWN]) + (f" or {more} more" if more > 0 else "")
         others = [item.op for item in (*step.reads, *step.acts) if item is not step.who]
+        others += [item.op for item in self._unknown_acts[: step.unknown]]
         beside = sorted(others, key=lambda other: other.begin)[-5:]
         sentence = (
             f"{said(op)} fits no order of what was answered before:"

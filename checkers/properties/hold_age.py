@@ -6,9 +6,13 @@ down.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import accumulate
+
 from holdfast.checkers.facts.latency_breakdown import said_ns
 from holdfast.checkers.facts.wording import span
 from holdfast.checkers.holds.derive import Attempt
+from holdfast.checkers.holds.history_index import column
 from holdfast.checkers.holds.leases import longest, shortest
 from holdfast.checkers.holds.overlaps import slack
 from holdfast.harness.core.case import Case
@@ -38,11 +42,11 @@ def wrong_age(case: Case, holder: Attempt, said: int, inv_ns: int, ret_ns: int) 
 
 def _lease_ns(case: Case, holder: Attempt, by_ns: int) -> int:
     """The longest lease that can have been in force by then."""
-    rows = case.history.rows
-    asked = [
-        max(int(rows["arg"][row]), int(rows["res"][row]))
-        for row in holder.renewals
-        if rows["status"][row] != Status.FAIL and int(rows["t_inv"][row]) <= by_ns + slack(case)
-    ]
-    granted = int(rows["arg"][holder.row]), int(rows["res"][holder.row])
-    return max(*granted, *asked)
+    known: dict[int, tuple[list[int], list[int]]] = case.memo.setdefault("leases asked", {})
+    if holder.id not in known:
+        arg, res, inv, status = (column(case, name) for name in ("arg", "res", "t_inv", "status"))
+        sent = [row for row in holder.renewals if status[row] != Status.FAIL]
+        most = [max(int(arg[row]), int(res[row])) for row in (holder.row, *sent)]
+        known[holder.id] = [int(inv[row]) for row in sent], list(accumulate(most, max))
+    sent_ns, longest_ns = known[holder.id]
+    return longest_ns[bisect_right(sent_ns, by_ns + slack(case))]

@@ -2,43 +2,92 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from holdfast.checkers.holds.assumptions import LASTING, first_come, ordered, stands_for
 from holdfast.checkers.holds.attempt_table import table
-from holdfast.checkers.holds.derive import INF, Attempt, by_lock, conflict
+from holdfast.checkers.holds.derive import INF, Attempt, by_lock
 from holdfast.checkers.holds.history_index import column
-from holdfast.checkers.holds.overlaps import proof_reach, reach, slack
+from holdfast.checkers.holds.overlaps import Leaders, proof_reach, reach, slack
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.operations import CHANGED, NO_TOKEN, Mode, Op, Status
+from holdfast.harness.core.operations import CHANGED, NO_TOKEN, Mode, Op, Status, carried
 
 UNKNOWN = (Status.INFO, Status.INVOKED)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class LockStory:
-    """One lock's attempts. ordered: its tokens tell the order of its grants."""
+    """One lock's attempts, sorted so that each question costs some binary searches.
 
-    case: Case
-    attempts: tuple[Attempt, ...]
-    ordered: bool
-    slack_ns: int
+    ordered   its tokens tell the order of its grants
+    """
+
+    def __init__(self, case: Case, key: int) -> None:
+        self.case = case
+        self.attempts = by_lock(case).get(key, ())
+        self.ordered = ordered(case, key)
+        self.slack_ns = slack(case)
+        far = reach(case) if stands_for(case, key, LASTING) else proof_reach
+        self._known = sorted(self.attempts, key=lambda a: a.known_ns)
+        self._known_ns = [a.known_ns for a in self._known]
+        self._far = [far(a) for a in self._known]
+        self._farthest = _largest(self._far)
+        self._by_far = Leaders(self._known, self._far)
+        tokens = [a.token for a in self._known]
+        self._by_token = Leaders(self._known, tokens)
+        self._alone = _largest(
+            [a.token if a.mode == Mode.EXCLUSIVE else NO_TOKEN for a in self._known]
+        )
+        self._fenced = sorted(
+            (a for a in self.attempts if a.token > NO_TOKEN), key=lambda a: a.token
+        )
+        self._tokens = [a.token for a in self._fenced]
+        self._by_proof = Leaders(
+            self._fenced, [proof_reach(a) if a.known_ns < INF else -1 for a in self._fenced]
+        )
+        self._of_token: dict[int, list[Attempt]] = {}
+        for a in self.attempts:
+            self._of_token.setdefault(a.token, []).append(a)
+        self._ended: dict[int, int] = {}
+        self._asked()
+
+    def _asked(self) -> None:
+        asked = sorted(self.attempts, key=lambda a: a.inv_ns)
+        unknown = [a for a in asked if a.status in UNKNOWN]
+        self._inv_ns = [a.inv_ns for a in asked]
+        self._asked_tokens = _largest([a.token for a in asked])
+        self._asked_tokens = [asked[n].token for n in self._asked_tokens]
+        blank = [a.inv_ns for a in unknown if a.token == NO_TOKEN]
+        self._blank_ns = min(blank, default=INF)
+        self._unknown_ns = unknown[0].inv_ns if unknown else INF
+        self._ret_ns = Counted([INF if a.status in UNKNOWN else a.ret_ns for a in asked])
+        self._texts = {carried(a.id) for a in unknown if a.token == NO_TOKEN}
+
+    def named(self, token: int) -> Sequence[Attempt]:
+        """The attempts that were granted with a token."""
+        return self._of_token.get(token, ())
+
+    def may_be_unknown(self, text: str) -> bool:
+        """Whether a text is that of an attempt whose token nobody knows."""
+        return text in self._texts
 
     def holder_over(
         self, from_ns: int, to_ns: int, beside: Attempt | None = None
     ) -> Attempt | None:
         """Who certainly held over all of a span; only such as conflict with `beside`."""
-        far = reach(self.case)
-        if self.attempts and not stands_for(self.case, self.attempts[0].key, LASTING):
-            far = proof_reach
-        for a in self.attempts:
-            over = a.known_ns + self.slack_ns < from_ns and far(a) > to_ns + self.slack_ns
-            if over and (beside is None or conflict(a, beside)):
-                return a
-        return None
+        among = bisect_left(self._known_ns, from_ns - self.slack_ns)
+        if not among:
+            return None
+        if beside is not None:
+            a = self._by_far.best(beside, among)
+            far = reach(self.case)
+            if a is None or not stands_for(self.case, a.key, LASTING):
+                far = proof_reach
+            return a if a is not None and far(a) > to_ns + self.slack_ns else None
+        at = self._farthest[among - 1]
+        return self._known[at] if self._far[at] > to_ns + self.slack_ns else None
 
     def newer_before(self, token: int, by_ns: int, named: Sequence[Attempt] = ()) -> Attempt | None:
         """A conflicting grant with a larger token that was known before a moment.
@@ -46,11 +95,15 @@ class LockStory:
         named   the attempts that have the token. Readers and permits are in force together,
                 however large their tokens are; nobody holds beside an exclusive one.
         """
-        if not self.ordered:
+        among = bisect_left(self._known_ns, by_ns - self.slack_ns)
+        if not self.ordered or not among:
             return None
-        for a in self.attempts:
-            alone = a.mode == Mode.EXCLUSIVE or any(conflict(a, b) for b in named)
-            if a.token > token and a.known_ns + self.slack_ns < by_ns and alone:
+        alone = self._known[self._alone[among - 1]]
+        if alone.mode == Mode.EXCLUSIVE and alone.token > token:
+            return alone
+        for one in named[:MOST_NAMED]:
+            a = self._by_token.best(one, among)
+            if a is not None and a.token > token:
                 return a
         return None
 
@@ -65,80 +118,115 @@ class LockStory:
         """A conflicting grant with a smaller token that was proved to hold beyond a moment."""
         if not self.ordered:
             return None
-        for a in self.attempts:
-            proved = a.known_ns < INF and proof_reach(a) > to_ns + self.slack_ns
-            if NO_TOKEN < a.token < named.token and proved and conflict(a, named):
-                return a
-        return None
+        a = self._by_proof.best(named, bisect_left(self._tokens, named.token))
+        if a is None or a.known_ns >= INF or proof_reach(a) <= to_ns + self.slack_ns:
+            return None
+        return a
 
     def granted_between(self, low: int, high: int) -> Attempt | None:
         """A grant whose token lies between two."""
-        if not self.ordered:
+        at = bisect_right(self._tokens, max(low, NO_TOKEN))
+        if not self.ordered or at == len(self._tokens) or self._tokens[at] >= high:
             return None
-        return next((a for a in self.attempts if low < a.token < high), None)
+        return self._fenced[at]
 
     def may_follow(self, token: int, refused: Attempt) -> bool:
         """Whether somebody may have been granted it after a token, by the end of a refusal."""
-        return any(
-            a.inv_ns <= refused.ret_ns + self.slack_ns
-            and (a.token > token or (a.status in UNKNOWN and a.token == NO_TOKEN))
-            for a in self.attempts
-            if a.id != refused.id
-        )
+        by_ns = refused.ret_ns + self.slack_ns
+        among = bisect_right(self._inv_ns, by_ns)
+        larger = among > 0 and self._asked_tokens[among - 1] > token
+        return larger or self._blank_ns <= by_ns
 
     def unknown_before(self, by_ns: int) -> bool:
         """Whether somebody whose token is not known may hold."""
-        return any(a.status in UNKNOWN and a.inv_ns <= by_ns + self.slack_ns for a in self.attempts)
+        return self._unknown_ns <= by_ns + self.slack_ns
 
     def over(self, a: Attempt, by_ns: int) -> bool:
         """Whether the service had said before a moment that the attempt holds no more."""
-        rows = self.case.history.rows
-        ended_ns = INF
-        for row in (*a.releases, *a.renewals):
-            one = rows[row]
-            gave_back = one["f"] == Op.RELEASE and one["status"] == Status.OK
-            if gave_back or one["status"] == Status.NOT_OWNER:
-                ended_ns = min(ended_ns, int(one["t_ret"]))
-        if a.end_row >= 0 and rows["f"][a.end_row] == Op.LOST:
-            ended_ns = min(ended_ns, a.end_ns)
-        return ended_ns + self.slack_ns < by_ns
+        if a.id not in self._ended:
+            rows = self.case.history.rows
+            ended_ns = INF
+            for row in (*a.releases, *a.renewals):
+                one = rows[row]
+                gave_back = one["f"] == Op.RELEASE and one["status"] == Status.OK
+                if gave_back or one["status"] == Status.NOT_OWNER:
+                    ended_ns = min(ended_ns, int(one["t_ret"]))
+            if a.end_row >= 0 and rows["f"][a.end_row] == Op.LOST:
+                ended_ns = min(ended_ns, a.end_ns)
+            self._ended[a.id] = ended_ns
+        return self._ended[a.id] + self.slack_ns < by_ns
 
     def waited_since(self, a: Attempt, by_ns: int) -> bool:
         """Whether the attempt had been told that it waits before a moment."""
-        stamps = self.case.history.rows["t_inv"]
+        stamps = column(self.case, "t_inv")
         return bool(a.waitings) and int(stamps[a.waitings[0]]) + self.slack_ns < by_ns
 
     def ahead_at_most(self, a: Attempt, from_ns: int, to_ns: int) -> int:
         """How many others can have waited before an attempt at some instant of a span."""
-        until_ns = to_ns + self.slack_ns
+        until_ns, least_ns = to_ns + self.slack_ns, from_ns - self.slack_ns
         if a.waitings and first_come(self.case, a.key):
-            queued_ns = int(self.case.history.rows["t_inv"][a.waitings[0]])
+            queued_ns = int(column(self.case, "t_inv")[a.waitings[0]])
             until_ns = min(until_ns, queued_ns + self.slack_ns)
-        return sum(
-            b.id != a.id
-            and b.inv_ns <= until_ns
-            and (b.status in UNKNOWN or b.ret_ns + self.slack_ns >= from_ns)
-            for b in self.attempts
-        )
+        others = self._ret_ns.at_least(bisect_right(self._inv_ns, until_ns), least_ns)
+        own = a.inv_ns <= until_ns and (a.status in UNKNOWN or a.ret_ns >= least_ns)
+        return others - own
+
+
+class Counted:
+    """Numbers of which it is asked how many of the first so many are at least so large: sorted in
+    blocks of 1, 2, 4 ... of them. O(n log n) to make, O(log^2 n) a question."""
+
+    def __init__(self, values: Sequence[int]) -> None:
+        self._levels = [[[value] for value in values]]
+        while len(self._levels[-1]) > 1:
+            last = self._levels[-1]
+            pairs = zip(last[::2], last[1::2], strict=False)
+            self._levels.append([sorted((*low, *high)) for low, high in pairs])
+
+    def at_least(self, among: int, value: int) -> int:
+        """How many of the first `among` are no smaller than a value."""
+        count = done = 0
+        for level in range(len(self._levels) - 1, -1, -1):
+            if among >> level & 1:
+                block = self._levels[level][done >> level]
+                count += len(block) - bisect_left(block, value)
+                done += 1 << level
+        return count
+
+
+MOST_NAMED = 64
+"""An answer about a token that more attempts share is not judged."""
+
+
+def _largest(values: Sequence[int]) -> list[int]:
+    """Of each beginning the place of its largest value."""
+    places: list[int] = []
+    for n, value in enumerate(values):
+        places.append(n if not places or value > values[places[-1]] else places[-1])
+    return places
 
 
 def story(case: Case, key: int) -> LockStory:
-    """The facts about one lock."""
-    found = by_lock(case).get(key, ())
-    return LockStory(case=case, attempts=found, ordered=ordered(case, key), slack_ns=slack(case))
+    """The facts about one lock; memoised."""
+    known: dict[int, LockStory] = case.memo.setdefault("stories", {})
+    if key not in known:
+        known[key] = LockStory(case, key)
+    return known[key]
 
 
 def renewals(case: Case, a: Attempt, from_ns: int, to_ns: int) -> tuple[int, int]:
     """How often an attempt had certainly been renewed by from_ns, and at most by to_ns."""
-    rows = case.history.rows
+    known: dict[int, tuple[list[int], list[int]]] = case.memo.setdefault("renewed", {})
+    if a.id not in known:
+        status, inv, ret = (column(case, name) for name in ("status", "t_inv", "t_ret"))
+        refused = (Status.FAIL, Status.NOT_OWNER)
+        known[a.id] = (
+            sorted(int(ret[row]) for row in a.renewals if status[row] == Status.OK),
+            sorted(int(inv[row]) for row in a.renewals if status[row] not in refused),
+        )
+    back, sent = known[a.id]
     slack_ns = slack(case)
-    least = most = 0
-    for row in a.renewals:
-        status = rows["status"][row]
-        least += status == Status.OK and int(rows["t_ret"][row]) + slack_ns < from_ns
-        refused = status in (Status.FAIL, Status.NOT_OWNER)
-        most += not refused and int(rows["t_inv"][row]) <= to_ns + slack_ns
-    return int(least), int(most)
+    return bisect_left(back, from_ns - slack_ns), bisect_right(sent, to_ns + slack_ns)
 
 
 def conditional(case: Case) -> Iterator[tuple[Attempt, int]]:

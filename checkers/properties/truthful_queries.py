@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts.wording import lock_name, name, seconds
 from holdfast.checkers.holds.assumptions import first_come
-from holdfast.checkers.holds.derive import Attempt, by_id, by_lock
+from holdfast.checkers.holds.derive import Attempt, by_id
 from holdfast.checkers.holds.hierarchy import paths
 from holdfast.checkers.holds.overlaps import slack
 from holdfast.checkers.properties import lock_timeline
@@ -109,7 +109,9 @@ def _about_holder(case: Case, query: Query, story: LockStory) -> Wrong | None:
         if holder is None:
             return None
         return f"{name(case, holder.process)} held it all the while", (holder.row,)
-    named = [a for a in story.attempts if a.token == query.token]
+    named = story.named(query.token)
+    if len(named) > lock_timeline.MOST_NAMED:
+        return None
     newer = story.newer_before(query.token, query.inv_ns, named)
     if newer is not None:
         return f"token {newer.token} had been granted before", (newer.row,)
@@ -129,10 +131,8 @@ def _about_holder(case: Case, query: Query, story: LockStory) -> Wrong | None:
 
 def _may_carry(query: Query, story: LockStory, named: Sequence[Attempt]) -> bool:
     """Whether the text is that of the hold that was named, or of an unknown one that may be it."""
-    unknown = [
-        a for a in story.attempts if a.token == NO_TOKEN and a.status in lock_timeline.UNKNOWN
-    ]
-    return any(carried(a.id) == query.text for a in (*named, *unknown))
+    mine = any(carried(a.id) == query.text for a in named)
+    return mine or story.may_be_unknown(query.text)
 
 
 def _about_the_hold(case: Case, query: Query, named: Sequence[Attempt]) -> Wrong | None:
@@ -196,8 +196,8 @@ def _wrong_check(case: Case, a: Attempt, row: int) -> str | None:
     """Why an answer about a hold cannot be right; several entries may share a token."""
     one, slack_ns = case.history.rows[row], slack(case)
     inv_ns, ret_ns = int(one["t_inv"]), int(one["t_ret"])
-    alone = all(b.token != a.token or b.id == a.id for b in by_lock(case)[a.key])
-    over = alone and lock_timeline.story(case, a.key).over(a, inv_ns)
+    story = lock_timeline.story(case, a.key)
+    over = len(story.named(a.token)) == 1 and story.over(a, inv_ns)
     if one["status"] == Status.OK and over:
         return "in force, but that hold was over"
     from_ns, to_ns = a.proved or (inv_ns, inv_ns)

@@ -7,6 +7,7 @@ manifest; they are asked. What belongs to a living run, or cannot be proved not 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,8 @@ from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.runs import registry
 
 QUICK_S = 3
-ROUNDS = 5
+SURE_S = 30
+ROUNDS, BETWEEN_S = 8, 0.3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,29 +46,42 @@ def find(label: str = "") -> list[Leftover]:
     """Everything left of runs without a driver, in an order in which it can be cleaned.
 
     An engine that does not answer within QUICK_S seconds is passed over. `label`: of this run only,
-    and no other run's hosts are asked.
+    and no other run's hosts are asked; EnvironmentFailed if the engine does not answer in time.
     """
     notes = [run for run in registry.noted() if not label or run.label == label]
-    found = [*of_processes(notes), *_of_engine(notes), *_of_hosts(notes)]
+    try:
+        of_engine = list(_of_engine(notes, SURE_S if label else QUICK_S))
+    except EnvironmentFailed:
+        if label:
+            raise
+        of_engine = []
+    found = [*of_processes(notes), *of_engine, *_of_hosts(notes)]
     return [one for one in found if not label or one.label == label]
 
 
 def clean_run(label: str) -> list[str]:
     """Removes what a run has left whose driver has just died; why not, for what is left of it.
 
-    Looked for more than once: what was being made when the driver died appears later.
+    It is looked for until nothing was found twice in a row: what the engine was making when the
+    driver died appears a moment later.
     """
     problems: list[str] = []
+    empty = 0
     for _ in range(ROUNDS):
         problems = []
-        left = find(label)
-        if not left:
+        try:
+            left = find(label)
+        except EnvironmentFailed as error:
+            return [str(error)]
+        empty = 0 if left else empty + 1
+        if empty == 2:
             break
         for one in left:
             try:
                 clean(one)
             except EnvironmentFailed as error:
                 problems.append(f"{one.kind} {one.text}: {error}")
+        time.sleep(BETWEEN_S)
     return problems
 
 
@@ -107,14 +122,11 @@ def _label(pid: int, notes: Sequence[registry.Noted]) -> str:
     return next((run.label for run in ended if processes.works_in(pid, Path(run.run_dir))), "")
 
 
-def _of_engine(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:
+def _of_engine(notes: Sequence[registry.Noted], within_s: float) -> Iterable[Leftover]:
     if engine.precheck() is not None:
         return
     wanted = {engine.RUN_LABEL: "", engine.NODES_LABEL: ""}
-    try:
-        found = engine.in_plain_words(engine.labelled, engine.Engine(QUICK_S), wanted)
-    except EnvironmentFailed:
-        return
+    found = engine.in_plain_words(engine.labelled, engine.Engine(within_s), wanted)
     for kind, things in zip(("container", "network"), found, strict=True):
         for thing in things:
             labels: dict[str, Any] = thing["Labels"]

@@ -27,6 +27,9 @@ from holdfast.harness.runs.directory import RunDir
 SCHEMA = "holdfast-verdict/2"
 READABLE = ("holdfast-verdict/1", SCHEMA)
 """Schemas of verdicts.json that are read; the first has no `under` in its rows."""
+TOLD = ("system", "backend", "workload", "resource", "seed")
+"""Of a plan, what a verdict repeats."""
+LONGEST_NS = 366 * 24 * 3600 * 1_000_000_000
 Evidence = Callable[[Case], dict[str, object]]
 
 
@@ -42,6 +45,7 @@ def judge(
     marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
     recording = load(run.history)
     with files.shaped(run.path):
+        _ = manifest["run"], manifest["command"], [manifest["plan"][name] for name in TOLD]
         case = case_of(manifest, recording, marks, faults)
     clocks = {"clocks": dict(recording.clocks)} if recording.clocks else {}
     told = {**evidence(case), "narrowed": share(case.history.rows)}
@@ -67,8 +71,7 @@ def judge_case(
     return {
         "schema": SCHEMA,
         "run": manifest["run"],
-        **{name: manifest["plan"][name] for name in ("system", "backend", "workload", "resource")},
-        "seed": manifest["plan"]["seed"],
+        **{name: manifest["plan"][name] for name in TOLD},
         "verdict": word,
         "exit_code": exit_code,
         "command": manifest["command"],
@@ -94,6 +97,11 @@ def case_of(
     """What checkers are given. times, faults: the rows of times.jsonl and faults.jsonl."""
     history = recording.history
     marks = {row["mark"]: row for row in times}
+    order = [marks[name]["t_ns"] for name in ("start", "stop", "end") if name in marks]
+    if order != sorted(order):
+        raise ValueError("the marks start, stop and end are not in this order of time")
+    if order and order[-1] - order[0] > LONGEST_NS:
+        raise ValueError("more than a year lies between the marks start and end")
     problems = [*history.problems, *_problems(marks)]
     stamps = history.rows["t_inv"]
     last_ns = int(max(stamps.max(), history.rows["t_ret"].max())) if len(stamps) else 0

@@ -14,6 +14,7 @@ import pytest
 
 from holdfast.clusters.backends import leftovers
 from holdfast.clusters.backends.docker import engine
+from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.runs import registry
 from tests.clusters.driving import eventually
 
@@ -120,3 +121,28 @@ def test_a_network_that_the_engine_miscounts_is_told_from_one_in_use() -> None:
         engine.remove_network(cast("engine.Engine", Keeping(containers={})), found)
     with pytest.raises(docker.errors.APIError, match="4711 has active endpoints"):
         engine.remove_network(cast("engine.Engine", Keeping(containers={"c1": {}})), found)
+
+
+def test_what_appears_a_moment_after_the_death_of_a_driver_is_cleaned_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The engine goes on making what it was asked for: nothing, one thing, nothing, nothing."""
+    late = leftovers.Leftover(kind="container", id="1", label="run", text="late")
+    looks = [[], [late], [], [], [late]]
+    cleaned: list[leftovers.Leftover] = []
+    monkeypatch.setattr(leftovers, "BETWEEN_S", 0)
+    monkeypatch.setattr(leftovers, "find", lambda label: looks.pop(0))
+    monkeypatch.setattr(leftovers, "clean", cleaned.append)
+    assert leftovers.clean_run("run") == []
+    assert cleaned == [late]
+    assert looks == [[late]]
+
+
+def test_an_engine_that_does_not_answer_is_no_clean_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(*args: object) -> None:
+        raise EnvironmentFailed("docker: no engine answers")
+
+    monkeypatch.setattr(engine, "precheck", lambda: None)
+    monkeypatch.setattr(engine, "in_plain_words", silent)
+    assert leftovers.clean_run("run") == ["docker: no engine answers"]
+    assert leftovers.find() is not None

@@ -20,9 +20,9 @@ from holdfast.harness.core.seeds import stream
 from holdfast.serve.server import _list, _run
 
 SHAPE = Shape(ops=200, clients=3, writes=1, lapse=20)
-WRONG: tuple[Any, ...] = (None, -1, 10**30, 1.5, "", "x", [], ["x"], {}, {"x": 1}, True)
+WRONG: tuple[Any, ...] = (None, -1, 10**18, 10**30, 1.5, "", "x", [], ["x"], {}, {"x": 1}, True)
 FILES = ("manifest.json", "verdicts.json", "times.jsonl", "faults.jsonl")
-SUITE, POWER = 120, 1500
+SUITE, POWER = 60, 1500
 FAULTS = [
     {"id": "f1", "event": "planned", "do": "pause", "target": "n1", "at_ns": 1, "for_ns": 2,
      "params": {}},
@@ -251,3 +251,41 @@ def test_a_dry_run_does_not_execute_the_file_that_a_plan_names(
     assert code_of("run", str(plan), "--dry-run") == 2
     assert "read lock.py" in capsys.readouterr().err
     assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize("field", ["backend", "seed", "nodes", "faults", "lease_ns"])
+def test_a_plan_that_lacks_a_field_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], field: str
+) -> None:
+    run = sound(tmp_path)
+    (found,) = rows(run / "manifest.json")
+    del found["plan"][field]
+    put(run / "manifest.json", [found])
+    capsys.readouterr()
+    assert code_of("check", str(run)) == 2
+    assert f"'{field}' is missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "field", "value"),
+    [
+        ("times.jsonl", "stop", "t_ns", 0),
+        ("times.jsonl", "end", "t_ns", 10**18),
+        ("manifest.json", "promises", "drift_ppm", 10**18),
+        ("manifest.json", "plan", "locks", 10**12),
+    ],
+)
+def test_numbers_of_the_right_kind_that_no_run_has_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, row: str, field: str, value: int
+) -> None:
+    run = sound(tmp_path)
+    found = rows(run / name)
+    for each in found:
+        if each.get("mark") == row:
+            each[field] = value
+        elif row in each:
+            each[row][field] = value
+    put(run / name, found)
+    capsys.readouterr()
+    assert code_of("check", str(run)) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

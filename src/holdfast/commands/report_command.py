@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from holdfast.engine import runner
+from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.judging.judge import READABLE
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
@@ -23,7 +24,10 @@ def command(path: Path, html: Path | None) -> int:
         verdicts = directory.read_json(run.verdicts, *READABLE)
     else:
         verdicts = runner.judge_run(run)
-    written = Path(runner.report_run(run, verdicts))
+    made = runner.report_run(run, verdicts)
+    if not made:
+        raise EnvironmentFailed(f"{run.path}: there is no report, for it cannot be written there")
+    written = Path(made)
     if html is not None and html.resolve() != written:
         shutil.copyfile(written, html)
         written = html

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,8 @@ def judge_run(run: RunDir) -> dict[str, Any]:
     """Judge a run directory and write its verdicts.json; needs no cluster and no engine."""
     from holdfast.harness.judging.judge import judge
 
-    asked = run.read_manifest()["asks"]
+    with files.shaped(run.manifest):
+        asked = run.read_manifest()["asks"]
     unknown = [prop for prop in asked if prop not in catalogue.CHECKERS]
     if unknown:
         raise UsageError(
@@ -209,6 +210,11 @@ def _passing_on_interrupts(process: subprocess.Popen[str]) -> Iterator[threading
     def ask(number: int, frame: object) -> None:
         asked.set()
         process.send_signal(signal.SIGINT)
+        # The end of its input says the same, also to a driver that ignores the signal: before it
+        # has a handler, it does as whoever started this command (nohup, `&` in a script) said.
+        if process.stdin is not None:
+            with suppress(OSError):
+                process.stdin.close()
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
