@@ -382,6 +382,21 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Verified:
+    """What the verifier made of the certificates of a run (`harness.verification`).
+
+    bare         findings without a certificate
+    properties   those of which every finding, or the order that shows them, was accepted
+    why          why nothing was verified
+    """
+
+    accepted: int = 0
+    bare: int = 0
+    why: str = ""
+    properties: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Judged:
     """A judged run. Times are ns of the run's clock; `at` makes them relative to its start."""
 
@@ -405,6 +420,7 @@ class Judged:
     promises: Promises | None = None
     evidence: Evidence = Evidence()
     report: str = ""
+    verified: Verified = Verified()
 
     def at(self, t_ns: float) -> float:
         """Nanoseconds since the start of the run."""

@@ -15,10 +15,10 @@ Cost
 from __future__ import annotations
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
-from holdfast.checkers.facts import resource_log
+from holdfast.checkers.facts import orders, resource_log
 from holdfast.checkers.facts.wording import name, seconds
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "applied-once"
 NEEDS = ("requests", "repeats", "faults")
@@ -33,7 +33,8 @@ def check(case: Case) -> PropertyVerdict:
             before = first.setdefault(request.name, request)
             if before is not request:
                 findings.append(_finding(case, before, request))
-    return conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
+    verdict = conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
+    return orders.ordered(case, verdict, orders.of_writes)
 
 
 def _finding(case: Case, before: resource_log.Request, again: resource_log.Request) -> Finding:
@@ -50,4 +51,5 @@ def _finding(case: Case, before: resource_log.Request, again: resource_log.Reque
         witnesses=(*sent, before.row, again.row),
         lock=lock,
         t_ns=again.from_ns,
+        proof=Proof(rule="applied-twice", roles={"before": before.row, "again": again.row}),
     )

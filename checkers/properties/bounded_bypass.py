@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.overtakes import Passed, told, waits
 from holdfast.checkers.facts.wording import drawn, lock_name
 from holdfast.checkers.properties.starvation_freedom import starved
@@ -73,4 +74,5 @@ def _finding(case: Case, one: Passed, bound: int) -> Finding:
         lock=lock_name(case, a),
         t_ns=one.queued_ns,
         spans=tuple(drawn(case, b, b.end_ns) for b in (a, *one.by[:3])),
+        proof=witnesses.overtaken("overtaken", case, one, rows, bound),
     )

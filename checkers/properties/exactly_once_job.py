@@ -27,7 +27,7 @@ from holdfast.checkers.facts.wording import name, seconds
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.job_keys import job_of
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.core.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "exactly-once-job"
 NEEDS = ("contention", "requests", "jobs", "faults")
@@ -99,6 +99,11 @@ def _twice(case: Case, jobs: Mapping[str, Mapping[int, Job]]) -> Iterator[Findin
                 witnesses=(*sent, first.row, again.row),
                 lock=job.lock,
                 t_ns=again.from_ns,
+                proof=Proof(
+                    rule="job-done-twice",
+                    roles={"before": first.row, "again": again.row},
+                    values={"before_job": job.number, "again_job": job.number},
+                ),
             )
 
 
@@ -109,6 +114,7 @@ def _never(case: Case, jobs: Mapping[str, Mapping[int, Job]]) -> Iterator[Findin
         for job in (of_lock[n] for n in sorted(of_lock)):
             if job.effects or job.open or not (job.told or job.number < last):
                 continue
+            after = job
             if job.told:
                 witness = job.told[0]
                 process, at = int(case.history.rows["process"][witness]), int(stamps[witness])
@@ -123,8 +129,25 @@ def _never(case: Case, jobs: Mapping[str, Mapping[int, Job]]) -> Iterator[Findin
                 witnesses=(witness,),
                 lock=job.lock,
                 t_ns=at,
+                proof=_proof(case, job, witness, after),
             )
 
 
 def _owner(case: Case, request: resource_log.Request) -> str:
     return name(case, request.name >> 32)
+
+
+def _proof(case: Case, job: Job, witness: int, after: Job) -> Proof:
+    """By the row that told that it is done; else by one that shows that there was such a job."""
+    if job.told:
+        return Proof(rule="job-never-done/told", roles={"told": witness})
+    strings = case.history.strings
+    keys = [
+        n for n, text in enumerate(strings) if (job_of(text) or ())[:2] == (job.lock, job.number)
+    ]
+    of_job = np.flatnonzero(np.isin(case.history.rows["key"], keys))
+    return Proof(
+        rule="job-never-done/later",
+        roles={"asked": int(of_job[0]), "later": witness},
+        values={"asked_job": job.number, "later_job": after.number},
+    )

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span, who
 from holdfast.checkers.holds.attempt_table import ENDS, table
 from holdfast.checkers.holds.derive import Attempt, leased_until
@@ -25,7 +26,7 @@ from holdfast.checkers.holds.overlaps import slack
 from holdfast.checkers.holds.succession import Succession
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op
-from holdfast.harness.core.verdict import Finding
+from holdfast.harness.core.verdict import Finding, Proof
 
 DEATHS = ("", "lost", "closed", "killed")
 """How a claim ends whose owner never gave the lock back."""
@@ -96,4 +97,9 @@ def _finding(case: Case, a: Attempt, b: Attempt, open_ns: int) -> Finding:
         lock=lock_name(case, b),
         t_ns=b.known_ns,
         spans=(drawn(case, a, open_ns), drawn(case, b, b.known_ns)),
+        proof=Proof(
+            rule=f"early-grant/{witnesses.how(case, a, b)}",
+            roles={**witnesses.known(case, a=a, b=b), "lease": a.lease_row},
+            values={"open": open_ns},
+        ),
     )

@@ -35,7 +35,7 @@ from holdfast.checkers.properties.loss_reason import wrong_reasons
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.starved import PRESSURE
-from holdfast.harness.core.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "loss-notice"
 NEEDS = ("losses", "faults")
@@ -278,4 +278,8 @@ def _wrote_on(case: Case, notice: int, writes: Sequence[int]) -> Finding:
         witnesses=(*asked, notice, first, second),
         lock=lock,
         t_ns=int(inv[second]),
+        proof=Proof(
+            rule="write-after-notice",
+            roles={"notice": notice, "first": first, "second": second},
+        ),
     )

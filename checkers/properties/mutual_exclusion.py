@@ -23,6 +23,7 @@ from itertools import chain
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts import orders, witnesses
 from holdfast.checkers.facts.stale_belief import stale_beliefs
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span, who
 from holdfast.checkers.holds.assumptions import (
@@ -52,7 +53,7 @@ from holdfast.checkers.properties.lock_delay import delayed, early_grants
 from holdfast.checkers.properties.over_admission import over_admissions
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.core.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "mutual-exclusion"
 NEEDS = ("contention", "judged-holds", "sharing", "reentry", "subtrees", "faults")
@@ -80,7 +81,8 @@ def check(case: Case) -> PropertyVerdict:
         missing=(*_disputed(case), *met.missing),
         aside="; ".join(part for part in (aside, went_without) if part),
     )
-    return conclude(case, PROPERTY, findings, notes, met)
+    verdict = conclude(case, PROPERTY, findings, notes, met)
+    return orders.ordered(case, verdict, orders.of_grants)
 
 
 def _disputed(case: Case) -> list[str]:
@@ -113,6 +115,18 @@ def _finding(case: Case, overlap: Overlap) -> Finding:
         lock=lock_name(case, older),
         t_ns=newer.known_ns,
         spans=(drawn(case, older, far(older)), drawn(case, newer, far(newer))),
+        proof=_proof(case, overlap, kind),
+    )
+
+
+def _proof(case: Case, overlap: Overlap, kind: str) -> Proof:
+    older, newer, far = overlap.older, overlap.newer, reach(case)
+    if overlap.proved:
+        return Proof(rule=kind, roles=witnesses.sides(case, older=older, newer=newer))
+    return Proof(
+        rule=kind,
+        roles=witnesses.known(case, older=older, newer=newer),
+        values={"older_reach": far(older), "newer_reach": far(newer)},
     )
 
 
@@ -248,4 +262,12 @@ def _dead_grant(case: Case, smaller: Attempt, dead: Attempt) -> Finding:
         lock=lock,
         t_ns=t_ns,
         spans=(drawn(case, smaller, smaller.end_ns), drawn(case, dead, dead.known_ns)),
+        proof=Proof(
+            rule="dead-grant",
+            roles={
+                **witnesses.known(case, dead=dead, smaller=smaller),
+                "smaller_proof": row,
+                "notice": dead.end_row,
+            },
+        ),
     )

@@ -27,7 +27,8 @@ from holdfast.checkers.facts.wording import drawn, seconds, who
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.hold_end import Ended
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "no-expired-write"
 NEEDS = ("contention", "requests", "expired-requests", "faults")
@@ -59,4 +60,26 @@ def _finding(case: Case, request: resource_log.Request, attempt: Attempt, end: E
         lock=lock,
         t_ns=request.from_ns,
         spans=(drawn(case, attempt, attempt.end_ns),),
+        proof=_proof(case, request, attempt, end),
     )
+
+
+def _proof(case: Case, request: resource_log.Request, a: Attempt, end: Ended) -> Proof:
+    roles = {"owner": a.row, "request": request.row}
+    if end.row == a.row:
+        rule = "expired-owner-write/lease"
+        return Proof(rule=rule, roles=roles, values={"over": end.t_ns})
+    row = case.history.rows[end.row]
+    values: dict[str, int] = {}
+    if row["f"] in (Op.ACQUIRE, Op.TRY, Op.PROBE):
+        how = "passed"
+        spans = [span for span in (a.contract, a.proved) if span is not None]
+        values = {"owner_until": max((span[1] for span in spans), default=0)}
+    elif row["f"] == Op.FORCE_UNLOCK:
+        how = "unlocked"
+    elif row["f"] == Op.LOST:
+        how = "told"
+    else:
+        how = "released" if row["status"] == Status.OK else "answered"
+    roles["end"] = end.row
+    return Proof(rule=f"expired-owner-write/{how}", roles=roles, values=values)

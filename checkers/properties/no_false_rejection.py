@@ -32,7 +32,7 @@ from holdfast.checkers.holds.history_index import Indices, Ints, column
 from holdfast.checkers.holds.leases import EXPIRY_SLACK_NS
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Mode, Op, Status
-from holdfast.harness.core.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "no-false-rejection"
 NEEDS = ("contention", "faults")
@@ -98,6 +98,11 @@ def _requests(case: Case, holders: Bools) -> Iterator[Finding]:
             lock=case.history.strings[int(column(case, "key")[row])],
             t_ns=at,
             spans=(drawn(case, owner, owner.end_ns),),
+            proof=Proof(
+                rule="false-rejection",
+                roles={"owner": owner.row, "request": row},
+                values={"owner_until": max(owner.proof_ns, owner.bound_ns)},
+            ),
         )
 
 

@@ -22,13 +22,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
-from holdfast.checkers.facts import resource_log
+from holdfast.checkers.facts import orders, resource_log
 from holdfast.checkers.facts.wording import drawn, name, seconds
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.history_index import Indices, column
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.core.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "no-lost-update"
 NEEDS = ("contention", "requests", "updates", "faults")
@@ -40,7 +40,8 @@ Lost = tuple[resource_log.Request, resource_log.Request]
 def check(case: Case) -> PropertyVerdict:
     """The verdict on no-lost-update."""
     findings = [_finding(case, *lost) for lost in lost_updates(case)]
-    return conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
+    verdict = conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
+    return orders.ordered(case, verdict, orders.of_updates)
 
 
 def lost_updates(case: Case) -> Iterator[Lost]:
@@ -135,7 +136,15 @@ def _finding(case: Case, lost: resource_log.Request, over: resource_log.Request)
         lock=lock,
         t_ns=over.from_ns,
         spans=tuple(drawn(case, a, a.end_ns) for a in dict.fromkeys(owners)),
+        proof=_proof(lost, over),
     )
+
+
+def _proof(lost: resource_log.Request, over: resource_log.Request) -> Proof:
+    roles = {"lost": lost.row, "over": over.row}
+    if over.version <= lost.version:
+        return Proof(rule="lost-update/again", roles=roles)
+    return Proof(rule="lost-update/passed", roles=roles, values={"over_base": _predecessor(over)})
 
 
 def _client(case: Case, request: resource_log.Request) -> str:

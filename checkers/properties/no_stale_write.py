@@ -24,7 +24,7 @@ from holdfast.checkers.facts.admissions import accepted, walked
 from holdfast.checkers.facts.wording import drawn, seconds, who
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "no-stale-write"
 NEEDS = ("contention", "requests", "stale-requests", "faults")
@@ -55,6 +55,7 @@ def _finding(
     lock = case.history.strings[request.key]
     admitted_ns = int(case.history.rows["t_inv"][admitted_row])
     sent = (request.sent,) if request.sent >= 0 else ()
+    in_time = new.inv_ns >= old.ret_ns + case.error_ns
     return Finding(
         kind="stale-accepted-write",
         sentence=(
@@ -66,4 +67,13 @@ def _finding(
         lock=lock,
         t_ns=request.from_ns,
         spans=tuple(drawn(case, a, a.end_ns) for a in (old, new)),
+        proof=Proof(
+            rule=f"stale-accepted-write/{'time' if in_time else 'tokens'}",
+            roles={
+                "old": old.row,
+                "new": new.row,
+                "admitted": admitted_row,
+                "request": request.row,
+            },
+        ),
     )

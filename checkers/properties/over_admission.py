@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, who
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.overlaps import granted, proof_reach, reach, slack
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Mode
-from holdfast.harness.core.verdict import Finding
+from holdfast.harness.core.verdict import Finding, Proof
 
 LOW_16 = (1 << 16) - 1
 SHOWN = 5
@@ -89,4 +90,13 @@ def _finding(case: Case, kind: str, crowd: Sequence[Attempt], taken: int, limit:
         lock=lock_name(case, newest),
         t_ns=newest.known_ns,
         spans=tuple(drawn(case, a, reach(case)(a)) for a in (newest, *others[:SHOWN])),
+        proof=_proof(case, kind, newest, others),
     )
+
+
+def _proof(case: Case, kind: str, newest: Attempt, others: Sequence[Attempt]) -> Proof:
+    grants = {"newest": newest} | {f"other{n}": a for n, a in enumerate(others, 1)}
+    if kind == "over-admission":
+        return Proof(rule=kind, roles=witnesses.sides(case, **grants))
+    reaches = {f"{role}_reach": reach(case)(a) for role, a in grants.items()}
+    return Proof(rule="broken-lease/permits", roles=witnesses.known(case, **grants), values=reaches)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, who
 from holdfast.checkers.holds.assumptions import LASTING, believed, stands_for
 from holdfast.checkers.holds.attempt_table import table
@@ -25,7 +26,7 @@ from holdfast.checkers.holds.overlaps import proof_reach, reach, slack
 from holdfast.checkers.holds.succession import Succession
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.core.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "ownership"
 NEEDS = ("stale-releases", "faults")
@@ -126,22 +127,40 @@ def _holder_instead(
 
 
 def _never_granted(case: Case, attempt: Attempt, row: int) -> Finding:
+    proof = Proof(rule="foreign/refused", roles={"attempt": attempt.row, "row": row})
     why = f"its acquire had been refused at {seconds(case, attempt.ret_ns)}"
-    return _told(case, attempt, row, why, (attempt.row, row), ())
+    return _told(case, attempt, row, why, (attempt.row, row), (), proof)
 
 
 def _after_release(case: Case, attempt: Attempt, row: int, release: int) -> Finding:
     released_ns = int(case.history.rows["t_ret"][release])
     why = f"its release had been answered ok at {seconds(case, released_ns)}"
     spans = (drawn(case, attempt, released_ns),)
-    return _told(case, attempt, row, why, (attempt.row, release, row), spans)
+    roles = {"attempt": attempt.row, "release": release, "row": row}
+    proof = Proof(rule="foreign/given-back", roles=roles)
+    return _told(case, attempt, row, why, (attempt.row, release, row), spans, proof)
 
 
 def _foreign(case: Case, attempt: Attempt, row: int, other: Attempt) -> Finding:
     why = f"{who(case, other)} had been granted it by {seconds(case, other.known_ns)}"
     sent_ns = int(case.history.rows["t_inv"][row])
     spans = (drawn(case, attempt, sent_ns), drawn(case, other, reach(case)(other)))
-    return _told(case, attempt, row, why, (attempt.row, other.row, row), spans)
+    proof = _foreign_proof(case, attempt, row, other)
+    return _told(case, attempt, row, why, (attempt.row, other.row, row), spans, proof)
+
+
+def _foreign_proof(case: Case, attempt: Attempt, row: int, other: Attempt) -> Proof:
+    roles = {**witnesses.known(case, attempt=attempt, other=other), "row": row}
+    values, means = {}, "after"
+    if not believed(case, attempt.key).renew_proves:
+        done_ns = int(case.history.rows["t_ret"][row]) + slack(case)
+        means = "proved" if proof_reach(other) > done_ns else "held"
+        if means == "proved":
+            roles |= witnesses.sides(case, other=other)
+        else:
+            values = {"other_reach": reach(case)(other)}
+    rule = f"foreign/{means}/{witnesses.how(case, attempt, other)}"
+    return Proof(rule=rule, roles=roles, values=values)
 
 
 def _told(
@@ -149,8 +168,9 @@ def _told(
     attempt: Attempt,
     row: int,
     why: str,
-    witnesses: tuple[int, ...],
+    rows_shown: tuple[int, ...],
     spans: tuple[tuple[int, int, str, int], ...],
+    proof: Proof,
 ) -> Finding:
     rows = case.history.rows
     what = "release" if rows["f"][row] == Op.RELEASE else "renewal"
@@ -162,8 +182,9 @@ def _told(
             f"{name(case, attempt.process)}'s {what} of '{lock}'{token}, sent at"
             f" {seconds(case, sent_ns)}, was answered ok although {why}"
         ),
-        witnesses=witnesses,
+        witnesses=rows_shown,
         lock=lock,
         t_ns=sent_ns,
         spans=spans,
+        proof=proof,
     )

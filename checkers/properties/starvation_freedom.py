@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.overtakes import Passed, told, waits
 from holdfast.checkers.facts.wording import drawn, lock_name
 from holdfast.checkers.properties.deadlock_freedom import deadlocks, unanswered_probes
@@ -48,11 +49,11 @@ def check(case: Case) -> PropertyVerdict:
 def starved(case: Case) -> list[Finding]:
     """Every wait that was overtaken too often, every deadlock and every livelock."""
     most = len(case.nodes) + max(0, case.promises.aging)
-    found = [_finding(case, one) for one in waits(case).overtaken if len(one.by) > most]
+    found = [_finding(case, one, most) for one in waits(case).overtaken if len(one.by) > most]
     return found + deadlocks(case) + list(livelocks(case))
 
 
-def _finding(case: Case, one: Passed) -> Finding:
+def _finding(case: Case, one: Passed, most: int) -> Finding:
     a = one.attempt
     return Finding(
         kind="starved",
@@ -61,4 +62,5 @@ def _finding(case: Case, one: Passed) -> Finding:
         lock=lock_name(case, a),
         t_ns=one.queued_ns,
         spans=tuple(drawn(case, b, b.end_ns) for b in (a, *one.by[:4])),
+        proof=witnesses.overtaken("starved", case, one, [b.row for b in one.by], most),
     )

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts import orders, witnesses
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.overlaps import (
@@ -28,7 +29,7 @@ from holdfast.checkers.holds.overlaps import (
     slack,
 )
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "token-order"
 NEEDS = ("tokens", "contention", "faults")
@@ -53,7 +54,8 @@ def check(case: Case) -> PropertyVerdict:
     }
     findings = [*inverted.values(), *repetitions.values()]
     findings.sort(key=lambda finding: finding.t_ns)
-    return conclude(case, PROPERTY, findings, (), met)
+    verdict = conclude(case, PROPERTY, findings, (), met)
+    return orders.ordered(case, verdict, orders.of_tokens)
 
 
 def _inverted(case: Case, key: int) -> Iterator[tuple[Attempt, Attempt, bool]]:
@@ -85,6 +87,17 @@ def _inversion(case: Case, first: Attempt, second: Attempt, proved: bool) -> Fin
     else:
         until_ns = reach(case)(second)
         why = f"to be held until {seconds(case, min(until_ns, case.end_ns))} at least, when"
+    if asked or proved:
+        roles = witnesses.known(case, first=first) | witnesses.sides(case, second=second)
+        if asked:
+            roles["second_proof"] = second.row
+        proof = Proof(rule="token-inversion", roles=roles)
+    else:
+        proof = Proof(
+            rule="token-inversion/lease",
+            roles=witnesses.known(case, first=first, second=second),
+            values={"second_reach": reach(case)(second)},
+        )
     return Finding(
         kind="token-inversion",
         sentence=(
@@ -100,11 +113,13 @@ def _inversion(case: Case, first: Attempt, second: Attempt, proved: bool) -> Fin
             drawn(case, first, proof_reach(first)),
             drawn(case, second, proof_reach(second)),
         ),
+        proof=proof,
     )
 
 
 def _repetition(case: Case, first: Attempt, second: Attempt) -> Finding:
     lock = lock_name(case, second)
+    rule = "token-repeated/unique" if case.promises.tokens_unique else "token-repeated/order"
     return Finding(
         kind="token-repeated",
         sentence=(
@@ -119,6 +134,7 @@ def _repetition(case: Case, first: Attempt, second: Attempt) -> Finding:
             drawn(case, first, proof_reach(first)),
             drawn(case, second, proof_reach(second)),
         ),
+        proof=Proof(rule=rule, roles=witnesses.known(case, first=first, second=second)),
     )
 
 

@@ -87,6 +87,19 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Proof:
+    """By which rule (`harness.verification.rules`) which rows prove a finding.
+
+    roles    role -> row number in the merged history
+    values   what one row alone does not show, by the rule's names: the verifier derives it too
+    """
+
+    rule: str
+    roles: Mapping[str, int]
+    values: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
     """One thing that went wrong, with what proves it.
 
@@ -96,6 +109,7 @@ class Finding:
     lock       name of the lock or resource
     t_ns       when it came about, ns of the run's clock
     spans      [from_ns, to_ns, label, row] of the holds to draw, where holds prove it
+    proof      from which its certificate is made; None where there is no rule for its kind
     """
 
     kind: str
@@ -104,6 +118,7 @@ class Finding:
     lock: str
     t_ns: int
     spans: tuple[tuple[int, int, str, int], ...] = ()
+    proof: Proof | None = None
 
 
 CALM = "none"
@@ -133,6 +148,7 @@ class PropertyVerdict:
     of a run without faults and of what was violated before any fault. A key that joins kinds with
     "+" is a violation amid all of them: which of them it takes is not known.
     notes are facts worth telling that violate nothing: a stale belief that fencing made harmless.
+    order, of an exact property that holds: per lock the rows in the order that shows it.
     """
 
     property: str
@@ -142,6 +158,7 @@ class PropertyVerdict:
     findings: tuple[Finding, ...] = ()
     notes: tuple[Finding, ...] = ()
     under: Mapping[str, Under] = field(default_factory=dict)
+    order: tuple[tuple[str, tuple[int, ...]], ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -21,6 +21,7 @@ from holdfast.harness.core.verdict import (
 from holdfast.harness.history.call_errors import every_acquire_failed
 from holdfast.harness.history.reader import Recording, load
 from holdfast.harness.history.tighten import share
+from holdfast.harness.judging.certificates import certificate, order_certificate
 from holdfast.harness.runs import directory, files
 from holdfast.harness.runs.directory import RunDir
 
@@ -33,10 +34,13 @@ LONGEST_NS = 366 * 24 * 3600 * 1_000_000_000
 Evidence = Callable[[Case], dict[str, object]]
 
 
-def judge(run: RunDir, checkers: Mapping[str, Checker], evidence: Evidence) -> dict[str, Any]:
+def judge(
+    run: RunDir, checkers: Mapping[str, Checker], evidence: Evidence, orders: bytearray
+) -> dict[str, Any]:
     """The verdict of a run as one JSON-ready object; UsageError where its files are damaged.
 
-    `checkers` holds one per property; those that the run asks for are called.
+    `checkers` holds one per property; those that the run asks for are called. What belongs into the
+    file of orders (`harness.verification.orders`) is added to `orders`.
     """
     manifest = run.read_manifest()
     marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
@@ -46,16 +50,20 @@ def judge(run: RunDir, checkers: Mapping[str, Checker], evidence: Evidence) -> d
         case = case_of(manifest, recording, marks, faults)
     clocks = {"clocks": dict(recording.clocks)} if recording.clocks else {}
     told = {**evidence(case), "narrowed": share(case.history.rows)}
-    return {**judge_case(manifest, case, checkers), **clocks, "evidence": told}
+    return {**judge_case(manifest, case, checkers, orders), **clocks, "evidence": told}
 
 
 def judge_case(
-    manifest: Mapping[str, Any], case: Case, checkers: Mapping[str, Checker]
+    manifest: Mapping[str, Any],
+    case: Case,
+    checkers: Mapping[str, Checker],
+    orders: bytearray | None = None,
 ) -> dict[str, Any]:
     """The verdict of a run whose history is in memory, without its evidence."""
     verdicts = [_one(prop, checkers[prop], case) for prop in case.asked]
     kinds = sorted({window.do for window in case.windows if window.bit})
-    rows = [_verdict_row(verdict, case, kinds) for verdict in verdicts]
+    orders = bytearray() if orders is None else orders
+    rows = [_verdict_row(verdict, case, kinds, orders) for verdict in verdicts]
     problems = list(case.history.problems)
     failing = every_acquire_failed(case.history, case.start_ns, case.nodes)
     if failing:
@@ -201,7 +209,9 @@ def _one(prop: str, checker: Checker, case: Case) -> PropertyVerdict:
         )
 
 
-def _verdict_row(verdict: PropertyVerdict, case: Case, kinds: Sequence[str]) -> dict[str, Any]:
+def _verdict_row(
+    verdict: PropertyVerdict, case: Case, kinds: Sequence[str], orders: bytearray
+) -> dict[str, Any]:
     severity, _ = PROPERTIES[verdict.property]
     return {
         "property": verdict.property,
@@ -210,6 +220,7 @@ def _verdict_row(verdict: PropertyVerdict, case: Case, kinds: Sequence[str]) -> 
         "severity": str(severity),
         "reason": verdict.reason,
         "exercised": dict(verdict.exercised),
+        "certificate": order_certificate(case, verdict, orders),
         "findings": [_finding_row(finding, case) for finding in verdict.findings],
         "notes": [_finding_row(finding, case) for finding in verdict.notes],
         "under": {
@@ -250,6 +261,7 @@ def _finding_row(finding: Finding, case: Case) -> dict[str, Any]:
         "t_ns": finding.t_ns,
         "witnesses": [event(case.history, witness, case.nodes) for witness in finding.witnesses],
         "spans": spans,
+        "certificate": certificate(case, finding),
     }
 
 

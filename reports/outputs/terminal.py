@@ -198,6 +198,10 @@ def _faults(run: Judged) -> Table:
 
 
 def _print_end(console: Console, run: Judged) -> None:
+    if run.verified.properties:
+        names = ", ".join(name.replace("-", " ") for name in run.verified.properties)
+        told = f"independently verified against the recorded rows: {names}"
+        console.print(Text(formatting.plain(told, 600)))
     console.print(Text(f"report  {formatting.plain(run.report_path(), 300)}"), soft_wrap=True)
     console.print(Text(f"again   {formatting.plain(run.command, 1200)}"), soft_wrap=True)
     console.print(Text(f"seed    {run.seed}"))

@@ -11,7 +11,7 @@ FLOORS = {
         ("harness.core",),
         ("harness.plans", "harness.recording", "harness.foreign"),
         ("harness.runs",),
-        ("harness.client", "harness.history"),
+        ("harness.client", "harness.history", "harness.verification"),
         ("harness.driver", "harness.judging"),
         ("harness.campaigns",),
     ),

@@ -33,6 +33,7 @@ STDLIB_ONLY = (
     "harness/core/loading.py",
     "harness/recording/phase.py",
     "harness/runs/registry.py",
+    "harness/verification",
     "clusters/backends/processes.py",
     "clusters/backends/ssh/system_queries.py",
     "clusters/backends/ssh/node_network.py",

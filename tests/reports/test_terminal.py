@@ -72,3 +72,10 @@ def test_what_held_under_which_kind_of_fault_is_a_table() -> None:
     text = render(run, width=120, colour=False)
     assert "By kind of fault" in text
     assert "+ held" in text and "? not exercised" in text
+
+
+def test_what_a_second_program_verified_is_told_and_nothing_where_it_did_not() -> None:
+    verified = {"accepted": 2, "bare": 0, "why": "", "properties": ["token-order"]}
+    told = render({**specimens.broken(), "verified": verified}, width=120, colour=False)
+    assert "independently verified against the recorded rows: token order" in told
+    assert "independently" not in render(specimens.broken(), width=120, colour=False)

@@ -30,6 +30,7 @@ COMMANDS: dict[str, str] = {
     "gate": "May these runs pass, compared with a baseline?",
     "matrix": "System x property x fault, from the evidence of runs.",
     "check": "Judge a run or a foreign history; the verdict is the exit code.",
+    "verify": "Check a run's verdicts against its recorded rows, by a second program.",
     "report": "Write the HTML report of a judged run.",
     "serve": "Browse runs in a browser, also while they go on.",
     "export": "Write a run's operations for other tools: JSON lines, EDN, CSV, Parquet.",

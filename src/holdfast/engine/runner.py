@@ -23,6 +23,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import directory, files
 from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.verification.orders import FILE as ORDERS
 from holdfast.planning import prepare
 
 if TYPE_CHECKING:
@@ -44,12 +45,33 @@ def judge_run(run: RunDir) -> dict[str, Any]:
             f"{run.manifest}: asks for {', '.join(unknown)}, which nothing here judges"
         )
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in asked}
-    verdicts = judge(run, checkers, load(catalogue.EVIDENCE))
+    orders = bytearray()
+    verdicts = judge(run, checkers, load(catalogue.EVIDENCE), orders)
+    verdicts["verified"] = _verified(run, verdicts, bytes(orders))
     try:
+        files.write(run.path, ORDERS, bytes(orders))
         directory.write_json(run.verdicts, verdicts)
     except OSError as error:
         _not_stored(run.verdicts, error)
     return verdicts
+
+
+def _verified(run: RunDir, verdicts: Mapping[str, Any], orders: bytes) -> dict[str, Any]:
+    """How many certificates the verifier accepted; HoldfastError if it refuses one.
+
+    A verdict that its own rows do not bear out is a mistake of ours, and no verdict.
+    """
+    from holdfast.harness.verification.verify import verify_run
+
+    outcome = verify_run(run.path, verdicts, orders)
+    if outcome.refused:
+        raise HoldfastError(
+            f"{run.path}: internal error: the verifier refuses {len(outcome.refused)} of"
+            f" {len(outcome.refused) + outcome.accepted} certificates: {outcome.refused[0]};"
+            " please report it with this run directory"
+        )
+    told = {"accepted": outcome.accepted, "bare": outcome.bare, "why": outcome.why}
+    return {**told, "properties": list(outcome.whole)}
 
 
 def _not_stored(path: Path, error: OSError) -> None:

@@ -6,7 +6,7 @@ import gc
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,11 +19,13 @@ from holdfast.catalogue.mutants import MUTANTS
 from holdfast.engine import swarm
 from holdfast.engine.determinism import difference
 from holdfast.harness.core.case import Case
-from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError
 from holdfast.harness.core.loading import load
 from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
 from holdfast.harness.plans.plan import Plan
+from holdfast.harness.verification import verify
+from holdfast.harness.verification.recorded import Rows, Writer
 from holdfast.planning import prepare
 
 SAFE_PATH = "PYTHONSAFEPATH"
@@ -80,10 +82,13 @@ def in_memory(manifest: Mapping[str, Any]) -> Ran:
     begun_ns = time.process_time_ns()
     world = load(manifest["entries"]["backend"])(manifest)
     ran_ns = time.process_time_ns()
-    recording = reader.merge(load(catalogue.SIM_WRITTEN)(world))
+    written = load(catalogue.SIM_WRITTEN)(world)
+    recording = reader.merge(written)
     case = judge.case_of(manifest, recording, world.marks, world.faults)
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest["asks"]}
-    verdicts = judge.judge_case(manifest, case, checkers)
+    orders = bytearray()
+    verdicts = judge.judge_case(manifest, case, checkers, orders)
+    _verify(manifest, written, world, verdicts, bytes(orders))
     return Ran(
         world=world,
         case=case,
@@ -91,6 +96,35 @@ def in_memory(manifest: Mapping[str, Any]) -> Ran:
         cpu_ns=ran_ns - begun_ns,
         judge_ns=time.process_time_ns() - ran_ns,
     )
+
+
+def _verify(
+    manifest: Mapping[str, Any],
+    written: Sequence[reader.Written],
+    world: Any,
+    verdicts: Mapping[str, Any],
+    orders: bytes,
+) -> None:
+    """HoldfastError if the verifier refuses a certificate of a seed with a finding."""
+    if not any(row["findings"] for row in verdicts["verdicts"]):
+        return
+    writers = [
+        Writer(
+            str(one.meta["writer"]),
+            str(one.meta.get("node", one.meta["writer"])),
+            [int(process) for process in one.meta.get("processes", ())],
+            memoryview(one.rows),
+            one.strings,
+        )
+        for one in written
+    ]
+    run = verify.run_of(Rows(writers), manifest, world.faults, world.marks)
+    outcome = verify.verify(run, verdicts, orders)
+    if outcome.refused:
+        raise HoldfastError(
+            f"seed {manifest['plan']['seed']}: internal error: the verifier refuses a certificate:"
+            f" {outcome.refused[0]}; please report it"
+        )
 
 
 def one_seed(

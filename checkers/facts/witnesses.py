@@ -1,0 +1,42 @@
+"""The rows that prove a finding, by the parts that they have in its rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.checkers.facts.overtakes import Passed
+from holdfast.checkers.facts.wording import known_row
+from holdfast.checkers.holds.derive import Attempt
+from holdfast.checkers.holds.overlaps import proof_reach, slack
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.verdict import Proof
+
+
+def known(case: Case, **attempts: Attempt) -> dict[str, int]:
+    """Of each attempt its acquire, and as `name_known` the row by which it was surely granted."""
+    found: dict[str, int] = {}
+    for name, a in attempts.items():
+        found |= {name: a.row, f"{name}_known": known_row(case, a)}
+    return found
+
+
+def how(case: Case, a: Attempt, b: Attempt) -> str:
+    """By what b was certainly granted after a: "time", else "tokens"."""
+    return "time" if b.inv_ns > a.known_ns + slack(case) else "tokens"
+
+
+def sides(case: Case, **attempts: Attempt) -> dict[str, int]:
+    """Besides, as `name_proof`, the row whose call it surely still held at."""
+    found = known(case, **attempts)
+    for name, a in attempts.items():
+        found[f"{name}_proof"] = a.proof_row if proof_reach(a) > a.inv_ns else a.row
+    return found
+
+
+def overtaken(kind: str, case: Case, one: Passed, by: Sequence[int], bound: int) -> Proof:
+    """One more who went first than the order allows is enough."""
+    stamps = case.history.rows["t_inv"]
+    waiting = min(one.attempt.waitings, key=lambda row: int(stamps[row]))
+    first = {f"by{n}": row for n, row in enumerate(by[: bound + 1], 1)}
+    roles = {"a": one.attempt.row, "waiting": waiting, **first}
+    return Proof(rule=kind, roles=roles, values={"allowed": bound})

@@ -1,0 +1,94 @@
+"""Writes the certificate of a finding: its rule, its rows, the numbers that prove it."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.harness.core.case import Case, History
+from holdfast.harness.core.operations import Op
+from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
+from holdfast.harness.verification.rules import (
+    ROW_FIELDS,
+    RULES,
+    assumed,
+    count,
+    facts_of,
+    permits,
+)
+
+
+class _Row:
+    """A row of the merged history, its columns as attributes."""
+
+    def __init__(self, history: History, index: int) -> None:
+        self._strings = history.strings
+        self._row = history.rows[index]
+        self.writer = history.writers[int(self._row["writer"])]
+        self.text = history.strings[int(self._row["key"])]
+
+    def __getattr__(self, name: str) -> int:
+        return int(self._row[name])
+
+    def shown(self) -> dict[str, Any]:
+        """Its name, and what a certificate repeats of it; of a notice the reason as a text."""
+        told: dict[str, Any] = {name: getattr(self, name) for name in ROW_FIELDS}
+        if self.f in (Op.LOST, Op.CLOSED):
+            told["res"] = self._strings[self.res]
+        return {"writer": self.writer, "row": self.row, **told}
+
+
+def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
+    """The certificate of a finding as a JSON-ready object, None where the checker gave no proof."""
+    proof = finding.proof
+    if proof is None:
+        return None
+    rule = RULES[proof.rule]
+    roles = {name: _Row(case.history, row) for name, row in proof.roles.items()}
+    promises = case.promises
+    names: Mapping[str, Any] = {
+        **roles,
+        **proof.values,
+        "roles": roles,
+        "permits": permits,
+        "count": count,
+        "slack": 2 * case.error_ns,
+        "error": case.error_ns,
+        "slip_ns": promises.slip_ns,
+        "delay_ns": promises.delay_ns,
+        "shortest": lambda ttl: ttl + -ttl * promises.drift_ppm // 1_000_000,
+    }
+    return {
+        "rule": proof.rule,
+        "rows": {name: row.shown() for name, row in roles.items()},
+        "assumes": list(assumed(rule, roles)),
+        "facts": facts_of(rule, roles, names),
+    }
+
+
+def order_certificate(
+    case: Case, verdict: PropertyVerdict, orders: bytearray
+) -> dict[str, Any] | None:
+    """The certificate of a property that holds, None where its checker gave no order.
+
+    The order itself is added to `orders`, which are stored beside the verdicts.
+    """
+    if verdict.order is None or verdict.verdict is not Verdict.HOLDS:
+        return None
+    writers = case.history.writers
+    names = sorted(writers, key=lambda name: name + ".seg")
+    place = [names.index(name) for name in writers]
+    rows = case.history.rows[[row for _, mine in verdict.order for row in mine]]
+    numbers = [*(place[w] for w in rows["writer"].tolist()), *rows["row"].tolist()]
+    block = struct.pack(f"<{len(numbers)}I", *numbers)
+    at = len(orders) // 4
+    orders += block
+    return {
+        "rule": f"order/{verdict.property}",
+        "writers": names,
+        "locks": [[lock, len(mine)] for lock, mine in verdict.order],
+        "at": at,
+        "sha256": hashlib.sha256(block).hexdigest(),
+    }

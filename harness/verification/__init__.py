@@ -1,0 +1,1 @@
+"""Certificates of verdicts, checked against the recorded rows by a program of its own."""

@@ -1,0 +1,302 @@
+"""What follows from the recorded rows and from what is declared of a service: ends, proofs, leases.
+
+Derived anew from docs/glossary.md, one attempt at a time: nothing of the checkers is used, so that
+a mistake of theirs is not made twice. Standard library only.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from holdfast.harness.verification.recorded import ASKS, CLOSED, LOST, WAITING, Rows
+from holdfast.harness.verification.rules import OPS
+
+INF = 1 << 62
+EXCLUSIVE, SHARED = 0, 1
+RENEW, RELEASE, FORCED, BEAT = OPS["renew"], OPS["release"], OPS["force-unlock"], OPS["heartbeat"]
+INVOKED, OK, FAIL, INFO, NOT_OWNER = range(1, 6)
+
+
+class Window(NamedTuple):
+    """One fault of a run, as it was observed."""
+
+    from_ns: int
+    to_ns: int
+    do: str
+    nodes: tuple[str, ...]
+
+
+class Run:
+    """The rows of a run with what is declared of its service, and what follows from both.
+
+    slack_ns   how far stamps of two hosts may be apart
+    stop_ns    the last heal; lease_ns: what acquires ask for; resource: its mode
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        promises: Mapping[str, Any],
+        windows: Iterable[Window] = (),
+        error_ns: int = 0,
+        *,
+        stop_ns: int = 0,
+        lease_ns: int = 0,
+        resource: str = "",
+    ) -> None:
+        self.rows, self.promises, self.windows = rows, promises, sorted(windows)
+        self.error_ns, self.slack_ns = error_ns, 2 * error_ns
+        self.stop_ns, self.lease_ns, self.resource = stop_ns, lease_ns, resource
+        self.kinds = frozenset(window.do for window in self.windows)
+        self.bound = str(promises["bound"])
+        self.reach = cache(self._reach)
+        self.end = cache(self._end)
+        self._withdrawn: dict[int, set[int]] | None = None
+        self._grouped: dict[int, list[int]] | None = None
+        self._kinds: dict[int, dict[int, list[int]]] = {}
+
+    # What belongs together.
+
+    def following(self, a: int) -> list[int]:
+        """Rows of the attempt that began with a row, in order of their calls."""
+        if self._grouped is None:
+            found: dict[int, list[int]] = {}
+            wanted = bytes(f in (RENEW, RELEASE, LOST, CLOSED, WAITING) for f in range(256))
+            for at, (f, attempt) in enumerate(zip(self.rows.f, self.rows.attempt, strict=True)):
+                if wanted[f] and attempt:
+                    found.setdefault(attempt, []).append(at)
+            for group in found.values():
+                group.sort(key=self.rows.t_inv.__getitem__)
+            self._grouped = found
+        return self._grouped.get(self.rows.attempt[a], [])
+
+    def of(self, f: int, by: str) -> dict[int, list[int]]:
+        """Rows of one kind by the value of a column, in order of their calls."""
+        if f not in self._kinds:
+            found: dict[int, list[int]] = {}
+            column, status = getattr(self.rows, by), self.rows.status
+            for at, kind in enumerate(self.rows.f):
+                if kind == f and status[at]:
+                    found.setdefault(column[at], []).append(at)
+            for group in found.values():
+                group.sort(key=self.rows.t_inv.__getitem__)
+            self._kinds[f] = found
+        return self._kinds[f]
+
+    def promised(self, prop: str) -> bool:
+        """Whether a property is promised under all kinds of fault of the run."""
+        kept = self.promises["keeps"].get(prop)
+        return kept is not None and ("any" in kept or self.kinds <= set(kept))
+
+    def kills(self, node: str) -> list[int]:
+        """When the processes of a node were killed."""
+        return [w.from_ns for w in self.windows if w.do == "kill" and node in w.nodes]
+
+    def releases(self, a: int) -> list[int]:
+        """The releases of an attempt."""
+        return [r for r in self.following(a) if self.rows.f[r] == RELEASE]
+
+    def closed(self, process: int) -> list[int]:
+        """Rows that end all that a process holds."""
+        every = self.of(CLOSED, "process").get(process, ())
+        return [r for r in every if not self.rows.attempt[r]]
+
+    # What is true of one attempt.
+
+    def believed(self, a: int) -> Mapping[str, Any]:
+        """What is declared, without what the answers about a row's lock contradict by themselves:
+        an ok of an attempt of which the service had said before that it does not hold."""
+        if self._withdrawn is None:
+            self._withdrawn = {}
+            rows, status = self.rows, self.rows.status
+            refused = {
+                rows.attempt[at]: rows.t_ret[at]
+                for at, f in enumerate(rows.f)
+                if f in ASKS and status[at] in (FAIL, NOT_OWNER)
+            }
+            self.following(a)
+            for attempt, mine in (self._grouped or {}).items():
+                said = [r for r in mine if rows.f[r] in (RENEW, RELEASE)]
+                ends = [r for r in said if status[r] == NOT_OWNER]
+                ends += [r for r in said if status[r] == OK and rows.f[r] == RELEASE]
+                over = min([refused.get(attempt, INF), *(rows.t_ret[r] for r in ends)])
+                for r in said if over < INF else ():
+                    if status[r] == OK and rows.t_inv[r] > over + self.slack_ns:
+                        self._withdrawn.setdefault(rows.key[r], set()).add(rows.f[r])
+        gone = self._withdrawn.get(self.rows.key[a], ())
+        if not gone:
+            return self.promises
+        names = ["renew_proves"] * (RENEW in gone)
+        names += ["release_proves", "release_once"] * (RELEASE in gone)
+        return {**self.promises, **dict.fromkeys(names, False)}
+
+    def revivable(self, a: int, said: Mapping[str, Any] | None = None) -> bool:
+        """Whether a renewal of unknown outcome could bring an attempt back after its end.
+
+        said   what is declared, if not what is believed of its lock
+        """
+        f, status = self.rows.f, self.rows.status
+        unknown = any(f[r] == RENEW and status[r] in (INVOKED, INFO) for r in self.following(a))
+        return unknown and not (said or self.believed(a))["renew_proves"]
+
+    def _end(self, a: int) -> int:
+        """From when on its client no longer acts as owner."""
+        rows, f, status = self.rows, self.rows.f, self.rows.status
+        inv, ret, mine = rows.t_inv, rows.t_ret, self.following(a)
+        releases = [r for r in mine if f[r] == RELEASE]
+        if self.believed(a)["release_once"] and not self.revivable(a):
+            releases = [r for r in releases if status[r] == OK] or releases
+        ends = [inv[r] for r in releases[:1]] + [inv[r] for r in mine if f[r] in (LOST, CLOSED)]
+        ends += [ret[r] for r in mine if f[r] == RENEW and status[r] == NOT_OWNER]
+        closed = self.closed(rows.process[a])
+        at = bisect_left(closed, inv[a], key=inv.__getitem__)
+        ends += [inv[r] for r in closed[at : at + 1]]
+        node = rows.nodes.get(rows.process[a], "")
+        ends += [t_ns for t_ns in self.kills(node) if t_ns >= inv[a]]
+        for r in self.of(FORCED, "key").get(rows.key[a], ()):
+            aimed = rows.token[r] == -1 or rows.token[a] in (-1, rows.token[r])
+            back = INF if status[r] in (INVOKED, INFO) else ret[r]
+            if aimed and status[r] not in (FAIL, NOT_OWNER) and back >= inv[a]:
+                ends.append(max(inv[a], inv[r]))
+        return min(ends, default=INF)
+
+    def proving(self, a: int) -> list[int]:
+        """Its rows that were answered ok and are declared to prove that it was owned all along."""
+        f, status, said = self.rows.f, self.rows.status, self.believed(a)
+        ended = said["release_proves"] or (status[a] != OK and said["release_once"])
+        wanted = [RENEW] * bool(said["renew_proves"]) + [RELEASE] * bool(ended)
+        mine = [r for r in self.following(a) if f[r] in wanted and status[r] == OK]
+        return [r for r in mine if self.rows.t_inv[r] <= self.end(a)]
+
+    def known(self, a: int) -> int:
+        """The row by which an attempt was surely granted, -1 for none."""
+        if self.rows.status[a] == OK:
+            return a
+        unknown = self.rows.status[a] in (INVOKED, INFO)
+        proofs = self.proving(a) if unknown else []
+        return min(proofs, key=self.rows.t_ret.__getitem__, default=-1)
+
+    def proof_reach(self, a: int) -> int:
+        """How far its hold reached for sure, by the service's own word."""
+        inv = self.rows.t_inv
+        return max([inv[a], *(inv[r] for r in self.proving(a))])
+
+    def _reach(self, a: int) -> int:
+        """How far its hold reached, if the service did as it had promised."""
+        known, far = self.known(a), self.proof_reach(a)
+        if known < 0:
+            return far
+        if self.bound == "none":
+            end = self.end(a)
+            return max(far, end) if self.rows.t_ret[known] <= end else far
+        return max(far, min(self.leased(a), self.end(a))) if self.rows.status[a] == OK else far
+
+    def shortest(self, ttl_ns: int) -> int:
+        """A lease as the fastest clock of the service may count it."""
+        return int(ttl_ns + -ttl_ns * self.promises["drift_ppm"] // 1_000_000)
+
+    def leased(self, a: int, every_unknown: bool = False) -> int:
+        """Until when the service had bound itself to a grant; -1: not at all.
+
+        An ok renewal counts from its call; one of unknown outcome may take effect later than it,
+        where `every_unknown` also one that was sent after the end of the claim.
+        """
+        rows, slip = self.rows, self.promises["slip_ns"]
+        if self.bound == "session":
+            beat = self._last_beat(a)
+            return -1 if beat < 0 else rows.t_inv[beat] + self.shortest(rows.res[beat]) - slip
+        if self.bound != "lease":
+            return -1
+        until, worth, back, before = rows.t_inv[a] + self.shortest(rows.res[a]), INF, -INF, 0
+        sent = [r for r in self.following(a) if rows.f[r] == RENEW]
+        late = (INVOKED, INFO) if every_unknown else ()
+        sent = [r for r in sent if rows.t_inv[r] <= self.end(a) or rows.status[r] in late]
+        for n, r in enumerate(sent):
+            if rows.status[r] in (FAIL, NOT_OWNER):
+                continue
+            ok, ret = rows.status[r] == OK, rows.t_ret[r] or INF
+            ttl = self.shortest(rows.res[r] if ok else rows.arg[r])
+            revives = ret > until - slip or (n + 1 < len(sent) and rows.t_inv[sent[n + 1]] <= ret)
+            if ok and (self.believed(a)["renew_proves"] or not revives):
+                worth = min(worth, before) if back >= rows.t_inv[r] else worth
+                until, back, before = rows.t_inv[r] + min(ttl, worth), ret, ttl
+            else:
+                worth, until = min(worth, ttl), min(until, rows.t_inv[r] + ttl)
+        return int(until - slip)
+
+    def until(self, a: int) -> int:
+        """The end of what is proved or promised of its hold from its grant on, 0 for nothing."""
+        known = self.known(a)
+        if known < 0:
+            return 0
+        ends = [self.rows.t_inv[r] for r in self.proving(a)]
+        ends += [min(self.leased(a), self.end(a))] * (self.rows.status[a] == OK)
+        return max([0, *(end for end in ends if end >= self.rows.t_ret[known])])
+
+    def possible_end(self, a: int) -> int:
+        """When the service has surely let go of it, however slow its clock; INF: never."""
+        rows, status, said = self.rows, self.rows.status, self.believed(a)
+        if status[a] in (FAIL, NOT_OWNER):
+            return -1
+        unknown = status[a] in (INVOKED, INFO)
+        ends = [INF]
+        for r in self.releases(a):
+            over = status[r] == OK and (said["release_once"] or not unknown)
+            if over or (status[r] == NOT_OWNER and not unknown):
+                ends.append(rows.t_ret[r])
+        if unknown:
+            return min(ends)
+        renewals = [r for r in self.following(a) if rows.f[r] == RENEW]
+        ends += [rows.t_ret[r] for r in renewals if status[r] == NOT_OWNER]
+        if self.bound == "lease":
+            lapse = self._lapse(a, renewals)
+            ends = [INF] if lapse == INF and self.revivable(a) else [*ends, lapse]
+        elif self.bound in ("session", "connection"):
+            gone = [rows.t_inv[r] for r in self.closed(rows.process[a])]
+            gone += [rows.t_inv[r] for r in self.following(a) if rows.f[r] == CLOSED]
+            gone += self.kills(rows.nodes.get(rows.process[a], ""))
+            if self.end(a) in gone:
+                late = max(self.end(a), self.stop_ns) + int(self.promises["recovery_ns"])
+                session = self.end(a) + self._longest(self.lease_ns)
+                ends.append(session if self.bound == "session" else late)
+        return max(rows.t_ret[a], min(ends))
+
+    def _longest(self, ttl_ns: int) -> int:
+        drift = -ttl_ns * self.promises["drift_ppm"] // 1_000_000
+        return int(ttl_ns - drift + self.promises["slip_ns"])
+
+    def _lapse(self, a: int, renewals: Sequence[int]) -> int:
+        """When a lease is over at the latest; INF where an unanswered renewal may bring it back."""
+        rows = self.rows
+        if rows.res[a] <= 0:
+            return INF
+        end = rows.t_ret[a] + self._longest(rows.res[a])
+        for r in renewals:
+            unknown = rows.status[r] in (INVOKED, INFO)
+            ttl = rows.arg[r] if unknown else rows.res[r]
+            if not unknown and rows.status[r] != OK:
+                continue
+            if ttl <= 0 or (unknown and not self.believed(a)["renew_proves"]):
+                return INF
+            if not unknown:
+                end = max(end, rows.t_ret[r] + self._longest(ttl))
+            elif rows.t_inv[r] <= end:
+                end += self._longest(ttl)
+        return end
+
+    def _last_beat(self, a: int) -> int:
+        """The last acknowledged heartbeat, up to its end, of the session of an attempt."""
+        inv, process = self.rows.t_inv, self.rows.process[a]
+        over = [inv[r] for r in self.closed(process)]
+        at = bisect_left(over, inv[a])
+        from_ns, to_ns = over[at - 1] if at else -1, over[at] if at < len(over) else INF
+        every = self.of(BEAT, "process").get(process, ())
+        beats = [r for r in every if self.rows.status[r] == OK]
+        own = bisect_right(beats, inv[a], key=inv.__getitem__) - 1
+        own += own < 0 or inv[beats[own]] <= from_ns
+        mine = [r for r in beats[own:] if inv[r] <= self.end(a) and inv[r] < to_ns]
+        mine = [r for r in mine if self.rows.arg[r] == self.rows.arg[beats[own]]]
+        return mine[-1] if mine else -1

@@ -1,0 +1,183 @@
+"""The orders that show that an exact property holds: each is walked once, against the rows.
+
+Of exclusion and of tokens an order has every grant of a lock once, each at some instant between its
+call and its answer, and after the holds of all before it that it conflicts with. Of writes it is
+the resource's own log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from holdfast.harness.verification.conditions import SERVED_WRITE, Conditions
+from holdfast.harness.verification.derived import EXCLUSIVE, OK, Run
+from holdfast.harness.verification.recorded import ASKS
+
+FILE = "orders.bin"
+"""Per order two columns of u32: the place of the writer among all writers, and its row."""
+PERMITS, RELEASE, BOTH = 2, 4, (True, False)
+
+
+class Orders:
+    """The orders of one run. data: the bytes of all of them."""
+
+    def __init__(self, run: Run, conditions: Conditions, data: bytes) -> None:
+        self._run, self._conditions, self._data = run, conditions, data
+        self._counted: dict[str, int] = {}
+        self._released: dict[int, int] | None = None
+        self._rules: dict[str, Callable[[Sequence[int]], str]] = {
+            "mutual-exclusion": self._exclusion,
+            "token-order": self._tokens,
+            "no-lost-update": self._chain,
+            "applied-once": self._once,
+        }
+
+    def wrong(self, prop: str, told: Mapping[str, Any]) -> str:
+        """Why an order does not show that a property holds, "" if it does."""
+        rows, rule = self._run.rows, self._rules.get(prop)
+        if rule is None or told.get("rule") != f"order/{prop}":
+            return f"there is no rule {told.get('rule')!r} for it"
+        locks, at = told["locks"], told["at"]
+        count = sum(int(n) for _, n in locks)
+        block = self._data[4 * at : 4 * (at + 2 * count)]
+        digest = hashlib.sha256(block).hexdigest()
+        if len(block) != 8 * count or told["sha256"] != digest:
+            return "its order is not the one that was stored"
+        names = [writer.name for writer in rows.writers]
+        base = [rows.base[name] for name in names]
+        numbers = memoryview(block).cast("I").tolist()
+        places = [base[w] + row for w, row in zip(numbers[:count], numbers[count:], strict=True)]
+        whole = self._whole(prop)
+        shown = []
+        for name, length in locks:
+            mine, places = places[:length], places[length:]
+            expected = whole.pop(name, [])
+            if len(mine) != len(expected) or set(mine) != set(expected):
+                return f"its order of '{name}' has not every row once"
+            shown.append([name, int(length)])
+            if why := rule(mine):
+                return f"its order of '{name}' is wrong: {why}"
+        if whole:
+            return f"it has no order of '{next(iter(whole))}'"
+        canonical = {
+            "rule": f"order/{prop}",
+            "writers": names,
+            "locks": shown,
+            "at": int(at),
+            "sha256": digest,
+        }
+        same = json.dumps(canonical, sort_keys=True) == json.dumps(told, sort_keys=True)
+        return "" if same else "it says something else than the recorded rows"
+
+    def counts(self) -> dict[str, int]:
+        """What a verdict leans on, as far as it is simply counted."""
+        if not self._counted:
+            rows = self._run.rows
+            # f << 3 | status: one number per row, counted by the interpreter's own loop.
+            both = Counter(map(int.__add__, (f << 3 for f in rows.f), rows.status))
+            asked = sum(n for kind, n in both.items() if kind >> 3 in (1, 2) and kind & 7)
+            granted = sum(both[f << 3 | OK] for f in ASKS)
+            self._counted = {"acquires": asked, "grants": granted}
+        return self._counted
+
+    def _whole(self, prop: str) -> dict[str, list[int]]:
+        """Per lock all rows that an order has to have."""
+        rows = self._run.rows
+        found: dict[str, list[int]] = {}
+        if prop in ("mutual-exclusion", "token-order"):
+            for key, grants in self._conditions.all_grants().items():
+                if prop == "token-order":
+                    grants = [at for at in grants if rows.token[self._run.known(at)] != -1]
+                if grants:
+                    found[rows.strings[key]] = grants
+            return found
+        for at, f in enumerate(rows.f):
+            if f == SERVED_WRITE and rows.status[at] == OK:
+                found.setdefault(rows.strings[rows.key[at]], []).append(at)
+        return found
+
+    def _exclusion(self, order: Sequence[int]) -> str:
+        return self._walked(order, self._run.reach)
+
+    def _tokens(self, order: Sequence[int]) -> str:
+        rows, last, owner, shared = self._run.rows, -1, -1, False
+        for at in order:
+            token, process = rows.token[self._run.known(at)], rows.process[at]
+            reader = rows.mode[at] != EXCLUSIVE
+            if token < last or (token == last and process != owner and not (reader and shared)):
+                return f"token {token} comes after {last}"
+            last, owner, shared = token, process, reader
+        return self._walked(order, self._run.proof_reach)
+
+    def _walked(self, order: Sequence[int], reach: Callable[[int], int]) -> str:
+        """Each grant as early as it can be: "" if that is not later than its answer.
+
+        No hold reaches beyond the last call of its releases: few need to be looked at closer.
+        """
+        attempt, released = self._run.rows.attempt, self._released_by()
+        most = [released.get(attempt[at], -1) for at in order]
+        rough = [far if far >= 0 else reach(at) for far, at in zip(most, order, strict=True)]
+        if not self._walk(order, rough):
+            return ""
+        return self._walk(order, [reach(at) for at in order])
+
+    def _released_by(self) -> Mapping[int, int]:
+        """Per attempt when the last of its releases was called."""
+        if self._released is None:
+            rows = self._run.rows
+            self._released = {}
+            for f, attempt, inv in zip(rows.f, rows.attempt, rows.t_inv, strict=True):
+                if f == RELEASE and inv > self._released.get(attempt, -1):
+                    self._released[attempt] = inv
+        return self._released
+
+    def _walk(self, order: Sequence[int], far: Sequence[int]) -> str:
+        rows, slack, known_of = self._run.rows, self._run.slack_ns, self._run.known
+        t_inv, t_ret, modes, owners = rows.t_inv, rows.t_ret, rows.mode, rows.process
+        status = rows.status
+        # Of holds of one mode the latest end, its owner, and the latest end of another owner.
+        latest = {True: (0, -1, 0), False: (0, -1, 0)}
+        for at, until in zip(order, far, strict=True):
+            mode, owner, begin = modes[at], owners[at], t_inv[at]
+            if mode == PERMITS:
+                return "a semaphore has no order"
+            for alone in BOTH if mode == EXCLUSIVE else (True,):
+                end, who, other = latest[alone]
+                if who == owner:
+                    end = other
+                if end > begin:
+                    begin = end
+            known = t_ret[at if status[at] == OK else known_of(at)]
+            if begin > known:
+                return f"a hold lasts {begin - known} ns beyond the next grant"
+            until = max(begin, until - slack)
+            alone = mode == EXCLUSIVE
+            end, who, other = latest[alone]
+            if who == owner:
+                latest[alone] = (max(end, until), owner, other)
+            elif until > end:
+                latest[alone] = (until, owner, end)
+            else:
+                latest[alone] = (end, who, max(other, until))
+        return ""
+
+    def _chain(self, order: Sequence[int]) -> str:
+        """Each write builds on the one before it in the log."""
+        rows = self._run.rows
+        log = [row.at for row in self._conditions.log(rows.key[order[0]])] if order else []
+        if log != list(order):
+            return "it is not the order of the log"
+        for before, at in pairwise(order):
+            version, base = rows.res[at], rows.arg[at]
+            if (base if 0 <= base < version else version - 1) != rows.res[before]:
+                return f"version {version} does not build on {rows.res[before]}"
+        return ""
+
+    def _once(self, order: Sequence[int]) -> str:
+        names = [self._run.rows.op[at] for at in order]
+        return "" if len(set(names)) == len(names) else "a write is in it twice"

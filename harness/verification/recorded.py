@@ -1,0 +1,195 @@
+"""What a run recorded, decoded a second time: the verifier does not read rows as the judge does.
+
+Rows of all writers stand one after the other, in lists of whole numbers, one per column; a row is
+named by its writer and its number in that writer's segments. Standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.runs import files
+
+HEADER, ROW, MOST_BYTES = 4096, 96, 256 << 20
+FORMAT = "<qqqqqqqqIIIIIIBBBBI"
+FIELDS: dict[str, tuple[str, int]] = {
+    **{
+        name: ("q", n)
+        for n, name in enumerate(("t_inv", "t_ret", "attempt", "token", "arg", "res", "aux", "op"))
+    },
+    **{name: ("I", 16 + n) for n, name in enumerate(("tx", "rx", "process", "key", "err", "late"))},
+    **{name: ("B", 88 + n) for n, name in enumerate(("f", "flags", "mode", "status"))},
+    "spent": ("I", 23),
+}
+"""Column -> type of its numbers and the place of the first one, counted in such numbers."""
+LOST, CLOSED, WAITING, ASKS = 6, 7, 5, (1, 2, 14)
+SAYS_WHY = (LOST, CLOSED)
+"""Kinds of row whose `res` is a string's number."""
+
+
+class Damaged(UsageError):
+    """The files of a run are not what a run leaves."""
+
+
+class Writer(NamedTuple):
+    """One writer: rows as recorded, without gaps, and its strings, of which the first is empty."""
+
+    name: str
+    node: str
+    processes: Sequence[int]
+    rows: memoryview
+    strings: Sequence[str]
+    stamps_ns: int = 0
+
+
+class Rows:
+    """All rows of a run. `base` and `count`: where the rows of each writer begin, and how many.
+
+    widen   of a run on several hosts: (node, inv, ret) -> the same as intervals of one clock
+    """
+
+    def __init__(
+        self,
+        writers: Iterable[Writer],
+        widen: Callable[[str, list[int], list[int]], None] | None = None,
+    ) -> None:
+        self.writers = sorted(writers, key=lambda writer: writer.name + ".seg")
+        self.strings: list[str] = [""]
+        self.base: dict[str, int] = {}
+        self.nodes: dict[int, str] = {}
+        self._numbers: list[list[int]] = []
+        self._lists: dict[str, list[int]] = {}
+        self._widen = widen
+        known, at = {"": 0}, 0
+        for writer in self.writers:
+            self.base[writer.name] = at
+            at += len(writer.rows) // ROW
+            self.nodes |= dict.fromkeys(writer.processes, writer.node)
+            for text in writer.strings:
+                if text not in known:
+                    known[text] = len(self.strings)
+                    self.strings.append(text)
+            self._numbers.append([known[text] for text in writer.strings])
+        self.count = at
+
+    def __getattr__(self, name: str) -> list[int]:
+        """A column, made when it is first asked for."""
+        if name not in FIELDS:
+            raise AttributeError(name)
+        made: list[int] = []
+        try:
+            for writer, numbers in zip(self.writers, self._numbers, strict=True):
+                made += self._column(writer, numbers, name)
+        except IndexError:
+            raise Damaged(f"a row of writer {writer.name} names no string of it") from None
+        setattr(self, name, made)
+        return made
+
+    def _column(self, writer: Writer, numbers: Sequence[int], name: str) -> list[int]:
+        if name in ("t_inv", "t_ret"):
+            return self._edges(writer)[name == "t_ret"]
+        found = _recorded(writer, name)
+        if name in ("key", "err"):
+            return [numbers[n] for n in found]
+        if name == "res":
+            for at, f in enumerate(_recorded(writer, "f")):
+                if f in SAYS_WHY:
+                    found[at] = numbers[found[at]]
+        return found
+
+    def _edges(self, writer: Writer) -> tuple[list[int], list[int]]:
+        """Calls and returns, narrowed by the kernel's stamps where those count and fit."""
+        known = self._lists.get(writer.name)
+        if known is None:
+            inv, ret = _recorded(writer, "t_inv"), _recorded(writer, "t_ret")
+            flags, tx, rx = (_plain(writer, name) for name in ("flags", "tx", "rx"))
+            for at in [at for at, flag in enumerate(flags) if flag & 3] if any(flags) else ():
+                if 0 < ret[at] <= writer.stamps_ns:
+                    left = tx[at] if flags[at] & 1 else 0
+                    came = rx[at] if flags[at] & 2 else 0
+                    if ret[at] - inv[at] >= left + came:
+                        inv[at] += left
+                        ret[at] -= came
+            if self._widen is not None:
+                self._widen(writer.node, inv, ret)
+            self._lists[writer.name] = known = [*inv, *ret]
+        half = len(known) // 2
+        return known[:half], known[half:]
+
+    def place(self, writer: str, row: int) -> int:
+        """Where a row stands in the lists; KeyError if there is no such writer or row."""
+        at = self.base[writer] + row
+        writers = [one for one in self.writers if one.name == writer]
+        if not 0 <= row < len(writers[0].rows) // ROW:
+            raise KeyError(row)
+        return at
+
+    def named(self, at: int) -> tuple[str, int]:
+        """The writer of a row and its number there."""
+        name = max((base, name) for name, base in self.base.items() if base <= at)[1]
+        return name, at - self.base[name]
+
+
+def _plain(writer: Writer, name: str) -> list[int]:
+    kind, first = FIELDS[name]
+    numbers: memoryview[int] = writer.rows.cast(kind)  # type: ignore[call-overload]
+    found: list[int] = numbers[first :: ROW // numbers.itemsize].tolist()
+    return found
+
+
+def _recorded(writer: Writer, name: str) -> list[int]:
+    """A column in which rows that were never whole are 0, whatever else stands in them."""
+    found, status = _plain(writer, name), _plain(writer, "status")
+    if 0 in status:
+        found = [n if said else 0 for n, said in zip(found, status, strict=True)]
+    return found
+
+
+def of_directory(run: Path) -> list[Writer]:
+    """The writers of a run directory. Damaged or UsageError where it is none."""
+    parts: dict[str, dict[int, tuple[Mapping[str, Any], memoryview, int]]] = {}
+    for name in files.listed(run, "history"):
+        if not name.endswith(".seg"):
+            continue
+        data = files.read(run, f"history/{name}", MOST_BYTES)
+        if len(data) < HEADER or data[:8] != b"HOLDFAST" or data[8:16] != b"\1\0\0\0\x60\0\0\0":
+            raise Damaged(f"history/{name}: not a segment")
+        used = int.from_bytes(data[32:40], "little")
+        whole = (len(data) - HEADER) // ROW * ROW
+        if used and (used - 1) * ROW > whole:
+            raise Damaged(f"history/{name}: rows are missing")
+        meta = files.table(data[64:HEADER].split(b"\0", 1)[0])
+        first = int.from_bytes(data[20:24], "little")
+        stamps = int.from_bytes(data[40:48], "little")
+        rows = memoryview(data)[HEADER : HEADER + whole]
+        parts.setdefault(str(meta["writer"]), {})[first] = (meta, rows, stamps)
+    return [_writer(run, name, of_writer) for name, of_writer in parts.items()]
+
+
+def _writer(
+    run: Path, name: str, parts: Mapping[int, tuple[Mapping[str, Any], memoryview, int]]
+) -> Writer:
+    """One writer of its segments, which are filled up to where the next one begins."""
+    firsts = sorted(parts)
+    rows = bytearray()
+    for first in firsts:
+        if not len(rows) <= first * ROW <= 4 * MOST_BYTES:
+            raise Damaged(f"writer {name}: segments overlap")
+        rows += bytes(first * ROW - len(rows)) + parts[first][1]
+    meta, _, stamps = parts[firsts[0]]
+    try:
+        lines = files.read(run, f"history/{name}.strings").split(b"\n")[:-1]
+    except FileNotFoundError:
+        lines = []
+    texts = [str(files.decoded(line)) for line in lines]
+    return Writer(
+        name,
+        str(meta.get("node", name)),
+        [int(process) for process in meta.get("processes", ())],
+        memoryview(rows),
+        ["", *texts],
+        stamps,
+    )

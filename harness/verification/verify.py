@@ -1,0 +1,265 @@
+"""Accepts or refuses the certificates of a run's verdicts, by the recorded rows alone.
+
+A certificate is rebuilt from its rule and the rows that it names: what each has to be, the
+conditions between them, the numbers on both sides of every inequality. It is accepted if all of
+that holds and the certificate says exactly this, byte for byte. Nothing of the checkers is used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from holdfast.harness.runs import files
+from holdfast.harness.verification.clocks import Clocks
+from holdfast.harness.verification.conditions import Conditions, Row, job
+from holdfast.harness.verification.derived import Run, Window
+from holdfast.harness.verification.orders import FILE, Orders
+from holdfast.harness.verification.recorded import SAYS_WHY, Damaged, Rows, of_directory
+from holdfast.harness.verification.rules import (
+    OPS,
+    ROW_FIELDS,
+    RULES,
+    STATUSES,
+    Rule,
+    assumed,
+    each_of,
+    facts_of,
+    valued,
+)
+
+NUMBER = re.compile(r"[1-9][0-9]*")
+HOLDS = {"<": int.__lt__, "<=": int.__le__, "==": int.__eq__}
+
+
+class Refused(Exception):
+    """Why a certificate is not accepted."""
+
+
+class Outcome(NamedTuple):
+    """How many certificates were accepted, and a line for each that was refused.
+
+    bare   findings without a certificate: there is no rule for their kind
+    why    why nothing was verified, "" where it was
+    whole  properties of which all that is said was accepted: every finding, or the order
+    """
+
+    accepted: int
+    refused: Sequence[str]
+    bare: int = 0
+    why: str = ""
+    whole: Sequence[str] = ()
+
+
+class Verifier:
+    """The certificates of one run, against its rows."""
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.rows = run, run.rows
+        self.conditions = Conditions(run)
+        self.names = self.conditions.names()
+
+    # One finding.
+
+    def finding(self, finding: Mapping[str, Any]) -> None:
+        """Refused, with the reason, unless its certificate proves the finding."""
+        certificate = finding.get("certificate")
+        if not isinstance(certificate, dict):
+            raise Refused("it has no certificate")
+        rule = RULES.get(str(certificate.get("rule")))
+        if rule is None or finding.get("kind") not in rule.kinds:
+            raise Refused(f"there is no rule {certificate.get('rule')!r} for such findings")
+        roles = self._roles(rule, certificate.get("rows"))
+        about = roles[rule.lock]
+        if finding.get("lock") not in ((about.text,) if job(about)[1] < 0 else (job(about)[0],)):
+            raise Refused("it names another lock than its rows do")
+        names = {**self.names, **roles, "roles": roles}
+        for text in rule.where:
+            for each in each_of(text, roles):
+                if not valued(each, names):
+                    raise Refused(f"it does not hold that {each}")
+        for name, text in rule.values.items():
+            for own, each in zip(each_of(name, roles), each_of(text, roles), strict=True):
+                names[own] = int(valued(each, names))
+        facts = facts_of(rule, roles, names)
+        for left, sign, right, a, b in facts:
+            if not HOLDS[sign](a, b):
+                raise Refused(f"{left} {sign} {right} is false: {a} and {b}")
+        self._assumed(rule)
+        whole = {
+            "rule": certificate["rule"],
+            "rows": {name: self._shown(row) for name, row in roles.items()},
+            "assumes": list(assumed(rule, roles)),
+            "facts": facts,
+        }
+        if _text(whole) != _text(certificate):
+            wrong = [n for n in whole if _text(whole[n]) != _text(certificate.get(n))]
+            raise Refused(f"its {' and '.join(wrong) or 'fields'} are not as recorded")
+
+    def _roles(self, rule: Rule, told: Any) -> dict[str, Row]:
+        """The rows that the certificate names, each of the kind that its role has to be."""
+        if not isinstance(told, dict):
+            raise Refused("it names no rows")
+        roles = {}
+        for name, each in told.items():
+            kinds = rule.roles.get(name) or rule.roles.get(NUMBER.sub("*", name, count=1))
+            if kinds is None:
+                raise Refused(f"{name} has no part in its rule")
+            try:
+                row = Row(self.rows, self.rows.place(str(each["writer"]), int(each["row"])))
+            except (KeyError, TypeError, ValueError, OverflowError):
+                raise Refused(f"its {name} is no row of the run") from None
+            ops, statuses = (of.split("|") for of in kinds)
+            if row.f not in map(OPS.get, ops) or row.status not in map(STATUSES.get, statuses):
+                raise Refused(f"its {name} is no {kinds[0]} that was answered {kinds[1]}")
+            roles[name] = row
+        if missing := [
+            n for n in rule.roles if n not in roles and n.replace("*", "1") not in roles
+        ]:
+            raise Refused(f"it names no {missing[0]}")
+        return roles
+
+    def _shown(self, row: Row) -> dict[str, Any]:
+        writer, number = self.rows.named(row.at)
+        told = {name: getattr(row, name) for name in ROW_FIELDS}
+        if row.f in SAYS_WHY:
+            told["res"] = self.rows.strings[row.res]
+        return {"writer": writer, "row": number, **told}
+
+    def _assumed(self, rule: Rule) -> None:
+        promises = self.run.promises
+        ordered = promises["tokens"] == "ordered" and self.run.promised("token-order")
+        if "ordered tokens" in rule.assumes and not ordered:
+            raise Refused("it assumes ordered tokens, which are not promised")
+        if "first come, first served" in rule.assumes and promises["order"] != "fifo":
+            raise Refused("it assumes first come, first served, which is not promised")
+        if "unique tokens" in rule.assumes and not promises["tokens_unique"]:
+            raise Refused("it assumes unique tokens, which are not promised")
+
+
+def run_of(
+    rows: Rows,
+    manifest: Mapping[str, Any],
+    faults: Iterable[Mapping[str, Any]],
+    times: Iterable[Mapping[str, Any]],
+    error_ns: int = 0,
+) -> Run:
+    """A run with what is declared of it. faults, times: rows of faults.jsonl, times.jsonl."""
+    marks = {row["mark"]: int(row["t_ns"]) for row in times if "t_ns" in row}
+    last_ns = max((max(edges) for edges in (rows.t_inv, rows.t_ret) if edges), default=0)
+    return Run(
+        rows,
+        manifest["promises"],
+        _windows(faults, max(last_ns, marks.get("end", 0))),
+        error_ns,
+        stop_ns=marks.get("stop", last_ns),
+        lease_ns=int(manifest["plan"]["lease_ns"]),
+        resource=str(manifest["plan"]["resource"]),
+    )
+
+
+def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcome:
+    """What comes of all certificates of a run. orders: the bytes of its file of orders."""
+    verifier = Verifier(run)
+    accepted, refused, bare, whole = 0, list[str](), 0, list[str]()
+    walked = Orders(run, verifier.conditions, orders)
+    for verdict in verdicts["verdicts"]:
+        before = accepted, bare
+        if verdict.get("certificate") is not None:
+            why = _held(verdict, walked)
+            accepted += not why
+            refused += [f"{verdict['property']}, its order: {why}"] * bool(why)
+        for n, finding in enumerate(verdict["findings"], 1):
+            if finding.get("certificate") is None:
+                bare += 1
+                continue
+            why = verdict_on(finding, verifier)
+            accepted += not why
+            about = f"{verdict['property']}, finding {n} ({finding['kind']})"
+            refused += [f"{about}: {why}"] * bool(why)
+        if accepted > before[0] and bare == before[1]:
+            whole.append(str(verdict["property"]))
+    return Outcome(accepted, refused, bare, whole=whole)
+
+
+def verdict_on(finding: Mapping[str, Any], verifier: Verifier) -> str:
+    """Why the certificate of a finding is refused, "" if it is accepted."""
+    try:
+        verifier.finding(finding)
+    except Refused as error:
+        return str(error)
+    except Exception as error:  # whatever it says, a certificate is refused and no crash
+        return f"damaged: {error!r:.99}"
+    return ""
+
+
+def _held(verdict: Mapping[str, Any], orders: Orders) -> str:
+    """Why what is said of a property that holds is refused, "" if it is not."""
+    try:
+        if verdict["verdict"] != "HOLDS" or verdict["findings"]:
+            return "only a property that holds has one"
+        counted = verdict["exercised"]
+        for name, number in orders.counts().items():
+            if counted.get(name, number) != number:
+                return f"{counted[name]} {name} are told, and {number} were recorded"
+        return orders.wrong(str(verdict["property"]), verdict["certificate"])
+    except Exception as error:  # whatever it says, a certificate is refused and no crash
+        return f"damaged: {error!r:.99}"
+
+
+def verify_run(
+    path: Path, verdicts: Mapping[str, Any] | None = None, orders: bytes | None = None
+) -> Outcome:
+    """What comes of the certificates of a run directory: its verdicts.json, or other verdicts.
+
+    UsageError or Damaged where its files are none of a run.
+    """
+    try:
+        manifest = files.table(files.read(path, "manifest.json"))
+        if verdicts is None:
+            verdicts = files.table(files.read(path, "verdicts.json"))
+        if orders is None:
+            orders = files.read(path, FILE) if files.is_file(path, FILE) else b""
+        clocks = _lines(path, "clocks.jsonl")
+        widened = Clocks(clocks) if clocks else None
+        rows = Rows(of_directory(path), widened.widen if widened else None)
+        error_ns = widened.error_ns if widened and rows.t_inv is not None else 0
+        if widened and not widened.whole:
+            return Outcome(0, (), why="not everything was fetched from every host")
+        files_of = (_lines(path, "faults.jsonl"), _lines(path, "times.jsonl"))
+        return verify(run_of(rows, manifest, *files_of, error_ns), verdicts, orders)
+    except FileNotFoundError as error:
+        raise Damaged(f"{path}: {error.filename} is not there") from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise Damaged(f"{path}: damaged: {error!r:.200}") from error
+
+
+def _lines(path: Path, name: str) -> list[dict[str, Any]]:
+    try:
+        return [files.row(line) for line in files.read(path, name).split(b"\n")[:-1]]
+    except FileNotFoundError:
+        return []
+
+
+def _windows(rows: Iterable[Mapping[str, Any]], end_ns: int) -> list[Window]:
+    """The faults of a run, as the rows of faults.jsonl say."""
+    steps: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for row in rows:
+        steps.setdefault(row["id"], {})[row["event"]] = row
+    found = []
+    for events in steps.values():
+        injected, healed = events.get("injected"), events.get("healed")
+        begun = injected or events.get("skipped") or events.get("failed")
+        if begun is not None:
+            killed = injected is not None and begun["do"] == "kill"
+            from_ns = int(begun["before_ns" if killed else "t_ns"])
+            to_ns = int(healed["t_ns"]) if healed else end_ns if injected else from_ns
+            found.append(Window(from_ns, to_ns, str(begun["do"]), tuple(begun.get("nodes", ()))))
+    return found
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

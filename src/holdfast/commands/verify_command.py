@@ -1,0 +1,32 @@
+"""`holdfast verify`: the certificates of a judged run against its recorded rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from holdfast.harness.verification.verify import verify_run
+
+
+@click.command(short_help="Check a run's verdicts against its recorded rows, by a second program.")
+@click.argument("path", type=click.Path(path_type=Path), metavar="RUN")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(path: Path, as_json: bool) -> int:
+    """Accept or refuse the certificate of each finding in verdicts.json.
+
+    The verifier decodes the recorded rows by itself and shares no code with the checkers. Exits
+    with 0 if every certificate is accepted, 4 if one is refused, 2 if the run cannot be read.
+    """
+    outcome = verify_run(path.resolve())
+    if as_json:
+        click.echo(json.dumps(outcome._asdict()))
+        return 4 if outcome.refused else 0
+    for line in outcome.refused:
+        click.echo(f"refused: {line}")
+    if outcome.why:
+        click.echo(f"nothing was verified: {outcome.why}")
+    told = f"{outcome.accepted} certificates accepted, {len(outcome.refused)} refused"
+    click.echo(f"{told}; {outcome.bare} findings have none" if outcome.bare else told)
+    return 4 if outcome.refused else 0

@@ -1,0 +1,80 @@
+"""Verifies what a checker said of a case, by its rows written as segments in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import ROW_FIELDS, Op
+from holdfast.harness.core.verdict import PropertyVerdict
+from holdfast.harness.judging.certificates import certificate, order_certificate
+from holdfast.harness.verification.derived import Run
+from holdfast.harness.verification.recorded import Rows, Writer
+from holdfast.harness.verification.verify import Outcome, run_of, verify
+
+ROW_DTYPE = np.dtype([*ROW_FIELDS])
+
+
+def writers(case: Case) -> list[Writer]:
+    """The rows of a case as each of its writers has them; rows between are empty."""
+    found, rows, strings = [], case.history.rows, case.history.strings
+    for number, name in enumerate(case.history.writers):
+        mine = rows[rows["writer"] == number]
+        packed = np.zeros(int(mine["row"].max(initial=0)) + 1, ROW_DTYPE)
+        for column, _ in ROW_FIELDS:
+            packed[column][mine["row"]] = mine[column]
+        processes = [p for p, node in case.nodes.items() if p in set(mine["process"].tolist())]
+        served = bool(np.isin(mine["f"], (Op.SERVED_READ, Op.SERVED_WRITE)).any())
+        node = "resource" if served or not processes else case.nodes[processes[0]]
+        found.append(
+            Writer(name, node, [] if served else processes, memoryview(packed.tobytes()), strings)
+        )
+    return found
+
+
+def faults(case: Case) -> list[dict[str, Any]]:
+    """The windows of a case as rows of faults.jsonl."""
+    rows: list[dict[str, Any]] = []
+    for n, w in enumerate(case.windows):
+        row = {"id": f"{w.id} {n}", "do": w.do, "nodes": list(w.nodes)}
+        rows.append({**row, "event": "injected", "t_ns": w.from_ns, "before_ns": w.from_ns})
+        rows.append({**row, "event": "healed", "t_ns": w.to_ns})
+    return rows
+
+
+def told(case: Case, verdict: PropertyVerdict) -> dict[str, Any]:
+    """A verdict as verdicts.json has it, as far as it is verified."""
+    findings = [
+        {"kind": f.kind, "lock": f.lock, "t_ns": f.t_ns, "certificate": certificate(case, f)}
+        for f in verdict.findings
+    ]
+    row: dict[str, Any] = {
+        "property": verdict.property,
+        "verdict": str(verdict.verdict),
+        "findings": findings,
+    }
+    orders = bytearray()
+    held = order_certificate(case, verdict, orders)
+    row |= {"exercised": dict(verdict.exercised), "certificate": held}
+    return {"verdicts": [row], "orders": bytes(orders)}
+
+
+def recorded(case: Case) -> Run:
+    """A case as the verifier reads it."""
+    plan = {"lease_ns": case.lease_ns, "resource": case.options.get("resource", "")}
+    return run_of(
+        Rows(writers(case)),
+        {"promises": asdict(case.promises), "plan": plan},
+        faults(case),
+        [{"mark": "stop", "t_ns": case.stop_ns}, {"mark": "end", "t_ns": case.end_ns}],
+        case.error_ns,
+    )
+
+
+def verified(case: Case, verdicts: Mapping[str, Any]) -> Outcome:
+    """What the verifier says of verdicts of a case."""
+    return verify(recorded(case), verdicts, verdicts["orders"])

@@ -1,0 +1,260 @@
+"""The verifier accepts what the rows bear out, and refuses whatever differs from it in anything."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import struct
+import sys
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import asdict, replace
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from holdfast import catalogue
+from holdfast.checkers.facts import orders
+from holdfast.harness.core import operations
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.verification import recorded as rows_of
+from holdfast.harness.verification import rules
+from holdfast.harness.verification.verify import (
+    Outcome,
+    Verifier,
+    run_of,
+    verdict_on,
+    verify,
+)
+from tests.checkers.certified import recorded, told, verified, writers
+from tests.checkers.shorthand import case
+from tests.house.test_house import ROOT, imports
+
+NOBODY = {"renew_proves": False, "release_proves": False, "release_once": False}
+SPECIMENS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("mutual-exclusion", "0a? 0a+7 1a? 1a+8 0n? 0n+", {}),
+    ("mutual-exclusion", "0a? 0a+7 1a? 1a+8", {}),
+    ("mutual-exclusion", "0a? 0a+7 1a? 1a+8 0r? 0r+", {"bound": "none", **NOBODY}),
+    ("mutual-exclusion", "0a? 1a? 1a+8 0n? 0n+7 1n? 1n+ 0n? 0n+7", {}),
+    ("token-order", "0a? 0a+7 0r? 0r+ 1a? 1a+5", {}),
+    ("token-order", "0a? 0a+7 0r? 0r+ 1a? 1a+7", {}),
+    ("token-order", "0a? 0a+7 0r? 0r+ 1a? 1a+7", {"tokens_unique": False}),
+    ("token-order", "0a? 1a? 1a+8 1r? 1r+ 0a+7 0n? 0n+", {}),
+    ("no-stale-write", "0a? 0a+1 0w? 1a? 1a+2 1w? 1S+ 1w+ 0S+ 0w+", {}),
+    ("ownership", "0a? 0a+1 0r? 0r+ 0n? 0n+", {}),
+    ("ownership", "0a? 0a- 0r? 0r+", {}),
+    ("ownership", "0a? 0a+1 1a? 1a+2 0r? 0r+", {}),
+    ("no-expired-write", "0a? 0a+1 0r? 0r+ 0w? 0S+ 0w+", {}),
+    ("no-expired-write", "0a? 0a+1 0w? 0r? 0r! 0S+ 0w+", {}),
+    ("no-expired-write", "0a? 0a+1 0w? 0L 0S+ 0w+", {}),
+    ("no-lost-update", "0a? 0a+1 0w?=0 0S+=1 0w+=1 1a? 1a+2 1w?=0 1S+=2 1w+=2", {}),
+    ("applied-once", "0a? 0a+1 0w? 0S+=1 0S+=2 0w+", {}),
+    ("no-false-rejection", "0a? 0a+1 0w? 0S-1 0w- 0n? 0n+", {}),
+    ("no-stale-write", "0a? 1a? 0a+1 1a+2 0w? 1w? 1S+ 1w+ 0S+ 0w+", {}),
+)
+"""property, history, what the promises differ in"""
+
+
+def judged(prop: str, text: str, promises: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    given = case(text, promises=promises, asked=(prop,))
+    return given, told(given, load(catalogue.CHECKERS[prop])(given))
+
+
+def findings(verdicts: dict[str, Any]) -> list[dict[str, Any]]:
+    return [finding for row in verdicts["verdicts"] for finding in row["findings"]]
+
+
+def test_the_layout_of_a_row_is_written_down_twice_and_is_the_same() -> None:
+    assert rows_of.FORMAT == operations.ROW_FORMAT
+    assert struct.calcsize(rows_of.FORMAT) == rows_of.ROW == operations.ROW_BYTES
+    sizes = {"q": 8, "I": 4, "B": 1}
+    places = {name: sizes[kind] * first for name, (kind, first) in rows_of.FIELDS.items()}
+    at = 0
+    for name, kind in operations.ROW_FIELDS:
+        assert places.pop(name) == at, name
+        at += int(kind[-1])
+    assert not places
+    assert {op.name.lower().replace("_", "-"): int(op) for op in operations.Op} == rules.OPS
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda one: f"{one[0]}: {one[1]}")
+def test_what_the_rows_bear_out_is_accepted(specimen: tuple[str, str, dict[str, Any]]) -> None:
+    given, verdicts = judged(*specimen)
+    assert findings(verdicts)
+    assert verified(given, verdicts) == Outcome(len(findings(verdicts)), [], whole=[specimen[0]])
+
+
+def changed(value: Any, chance: random.Random) -> Any:
+    """Another value of the same or another kind."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return 7
+    if isinstance(value, str):
+        return chance.choice((value + "x", "", value.upper(), None, 1))
+    near = value + chance.choice((-1, 1, 1 << 40, -value or 5, -2 * value or -1))
+    return chance.choice((near, near, near, float(value), str(value), value == 1))
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield (*path, key)
+            yield from leaves(value[key], (*path, key))
+
+
+def mutated(certificate: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+    """One entry changed, dropped, added or swapped with another of its kind."""
+    found = deepcopy(certificate)
+    path = chance.choice(list(leaves(found)))
+    inside: Any = found
+    for key in path[:-1]:
+        inside = inside[key]
+    what = chance.choice(("change", "drop", "swap", "rule", "add"))
+    if what == "rule":
+        found["rule"] = chance.choice([*rules.RULES, "", "no such rule"])
+    elif what == "drop":
+        del inside[path[-1]]
+    elif what == "add" and isinstance(inside, dict):
+        inside[f"{path[-1]}2"] = deepcopy(inside[path[-1]])
+    elif what == "add":
+        inside.append(deepcopy(inside[path[-1]]))
+    elif what == "swap":
+        keys = list(inside) if isinstance(inside, dict) else list(range(len(inside)))
+        other = chance.choice(keys)
+        inside[path[-1]], inside[other] = inside[other], inside[path[-1]]
+    elif not isinstance(inside[path[-1]], dict | list):
+        inside[path[-1]] = changed(inside[path[-1]], chance)
+    return found
+
+
+def refuses(count: int, seed: int) -> int:
+    """How many certificates that differ from a true one were refused; all have to be."""
+    chance, refused = random.Random(seed), 0
+    specimens = []
+    for given, verdicts in (judged(*specimen) for specimen in SPECIMENS):
+        for finding in findings(verdicts):
+            before = json.dumps(finding["certificate"], sort_keys=True)
+            specimens.append((Verifier(recorded(given)), finding, before))
+    while refused < count:
+        verifier, finding, before = chance.choice(specimens)
+        changed = mutated(finding["certificate"], chance)
+        if json.dumps(changed, sort_keys=True) == before:
+            continue
+        told = verdict_on({**finding, "certificate": changed}, verifier)
+        assert told, (before, changed)
+        refused += 1
+    return refused
+
+
+def test_a_certificate_that_differs_in_anything_is_refused() -> None:
+    assert refuses(2000, seed=1) == 2000
+
+
+@pytest.mark.power
+def test_a_million_certificates_that_differ_in_anything_are_refused() -> None:
+    assert refuses(1_000_000, seed=2) == 1_000_000
+
+
+HELD = "0a? 0a+1 1a? 0n? 0n+1 0r? 0r+ 1a+2 1n? 1n+2 1r? 1r+ 0a? 0a+3 0r? 0r+"
+
+
+def held(prop: str, order: Any) -> tuple[Any, dict[str, Any]]:
+    """A history in which a property holds, and the verdict with this order, exercised or not."""
+    given = case(HELD, asked=(prop,))
+    verdict = load(catalogue.CHECKERS[prop])(given)
+    assert not verdict.findings
+    found = replace(verdict, verdict=Verdict.HOLDS)
+    return given, told(given, replace(found, order=order(given)))
+
+
+@pytest.mark.parametrize(
+    ("prop", "order"),
+    [("mutual-exclusion", orders.of_grants), ("token-order", orders.of_tokens)],
+)
+def test_an_order_is_accepted_and_no_other_permutation_of_it(prop: str, order: Any) -> None:
+    given, verdicts = held(prop, order)
+    assert verified(given, verdicts) == Outcome(1, [], whole=[prop])
+    ((name, rows),) = order(given)
+    for other in permutations(rows):
+        _, changed = held(prop, lambda _, rows=other: ((name, tuple(rows)),))
+        assert bool(verified(given, changed).refused) == (other != rows), other
+
+
+@pytest.mark.parametrize(
+    "rows", [lambda r: r[:-1], lambda r: (*r, r[-1]), lambda r: (*r[:-1], r[0]), lambda r: ()]
+)
+def test_an_order_has_every_grant_once(rows: Any) -> None:
+    given, _ = held("mutual-exclusion", orders.of_grants)
+    ((name, whole),) = orders.of_grants(given) or ()
+    _, changed = held("mutual-exclusion", lambda _: ((name, tuple(rows(whole))),))
+    assert len(verified(given, changed).refused) == 1
+
+
+def test_whatever_differs_from_an_order_that_was_stored_is_refused() -> None:
+    chance = random.Random(3)
+    given, verdicts = held("mutual-exclusion", orders.of_grants)
+    before = json.dumps(verdicts["verdicts"][0]["certificate"], sort_keys=True)
+    for _ in range(500):
+        changed = deepcopy(verdicts)
+        (row,) = changed["verdicts"]
+        row["certificate"] = mutated(row["certificate"], chance)
+        if json.dumps(row["certificate"], sort_keys=True) != before:
+            assert len(verified(given, changed).refused) == 1, row
+    for at in range(len(verdicts["orders"])):
+        data = bytearray(verdicts["orders"])
+        data[at] ^= 1
+        assert verified(given, {**verdicts, "orders": bytes(data)}).refused
+
+
+def test_what_a_verdict_leans_on_is_counted_again() -> None:
+    given, verdicts = held("mutual-exclusion", orders.of_grants)
+    for name in ("acquires", "grants"):
+        changed = deepcopy(verdicts)
+        changed["verdicts"][0]["exercised"][name] += 1
+        assert "were recorded" in verified(given, changed).refused[0]
+
+
+WITHOUT_A_RULE = {
+    "deadlock", "false-answer", "false-condition", "hung-request", "livelock",
+    "lost-without-notice", "multi-lock-deadlock", "orphan", "spurious-refusal", "wrong-reason",
+}  # fmt: skip
+"""Kinds of finding that are shown without a certificate, and counted as such."""
+
+
+def test_every_kind_of_finding_has_a_rule_or_is_known_to_have_none() -> None:
+    kinds = set()
+    for path in (ROOT / "checkers" / "properties").glob("*.py"):
+        kinds |= set(re.findall(r'\bkind="([a-z-]+)",\n', path.read_text()))
+    kinds |= {"double-grant", "broken-lease", "double-holder", "over-admission"}
+    kinds |= {"foreign-release", "foreign-renewal"}
+    assert kinds == {kind for rule in rules.RULES.values() for kind in rule.kinds} | WITHOUT_A_RULE
+
+
+def test_a_finding_without_a_certificate_is_counted_and_no_whole_property_is_claimed() -> None:
+    given, verdicts = judged(*SPECIMENS[0])
+    for finding in findings(verdicts):
+        finding["certificate"] = None
+    assert verified(given, verdicts) == Outcome(0, [], bare=1, whole=[])
+
+
+def test_the_verifier_imports_nothing_that_the_checkers_derive_by() -> None:
+    allowed = {"holdfast.harness.verification", "holdfast.harness.runs", "holdfast.harness.core"}
+    for path in (ROOT / "harness" / "verification").glob("*.py"):
+        for name in imports(path):
+            inside = name.split(".")[0] == "holdfast"
+            assert (".".join(name.split(".")[:3]) in allowed) == inside, (path, name)
+            assert inside or name.split(".")[0] in sys.stdlib_module_names, (path, name)
+            assert name != "holdfast.harness.core.operations", path
+
+
+def test_a_row_that_was_never_whole_says_nothing() -> None:
+    given, verdicts = judged(*SPECIMENS[0])
+    junk = bytes((255,)) * 91 + b"\0" + bytes((255,)) * 4
+    torn = [w._replace(rows=memoryview(bytes(w.rows) + junk)) for w in writers(given)]
+    rows = rows_of.Rows(torn)
+    assert (rows.f[-1], rows.t_inv[-1], rows.key[-1]) == (0, 0, 0)
+    plan = {"lease_ns": given.lease_ns, "resource": "fenced"}
+    run = run_of(rows, {"promises": asdict(given.promises), "plan": plan}, (), ())
+    assert verify(run, verdicts).accepted == 1
