@@ -129,7 +129,9 @@ class Rows:
 
     def named(self, at: int) -> tuple[str, int]:
         """The writer of a row and its number there."""
-        name = max((base, name) for name, base in self.base.items() if base <= at)[1]
+        # A writer without rows begins where the next one does, and names none.
+        filled = (one.name for one in self.writers if len(one.rows))
+        name = max((self.base[name], name) for name in filled if self.base[name] <= at)[1]
         return name, at - self.base[name]
 
 

@@ -258,3 +258,18 @@ def test_a_row_that_was_never_whole_says_nothing() -> None:
     plan = {"lease_ns": given.lease_ns, "resource": "fenced"}
     run = run_of(rows, {"promises": asdict(given.promises), "plan": plan}, (), ())
     assert verify(run, verdicts).accepted == 1
+
+
+def test_a_writer_without_rows_takes_no_row_of_another() -> None:
+    given, verdicts = judged(*SPECIMENS[0])
+    every = [
+        one for w in writers(given) for one in (w, w._replace(name=f"{w.name}.1", rows=NOTHING))
+    ]
+    rows = rows_of.Rows(every)
+    assert [rows.named(rows.place("c0", n)) for n in range(2)] == [("c0", 0), ("c0", 1)]
+    plan = {"lease_ns": given.lease_ns, "resource": "fenced"}
+    run = run_of(rows, {"promises": asdict(given.promises), "plan": plan}, (), ())
+    assert verify(run, verdicts).accepted == 1
+
+
+NOTHING = memoryview(b"")
