@@ -40,7 +40,6 @@ SYSTEMS: dict[str, SystemRow] = {
             ("token-order", "token-repeated"),
             ("no-false-rejection", "false-rejection"),
             ("mutual-exclusion", "broken-lease"),
-            ("no-stale-write", "stale-accepted-write"),
         ),
     ),
     "redis": SystemRow(
