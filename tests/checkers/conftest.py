@@ -42,7 +42,9 @@ def _checked(case: Any, verdict: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def _verifies(monkeypatch: pytest.MonkeyPatch) -> None:
+def _verifies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.path.name == "test_growth.py":
+        return  # it counts the calls of the checkers alone
     for entry in catalogue.CHECKERS.values():
         load(entry)
     for name, module in list(sys.modules.items()):

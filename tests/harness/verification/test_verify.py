@@ -217,8 +217,9 @@ def test_what_a_verdict_leans_on_is_counted_again() -> None:
 
 
 WITHOUT_A_RULE = {
-    "deadlock", "false-answer", "false-condition", "hung-request", "livelock",
-    "lost-without-notice", "multi-lock-deadlock", "orphan", "spurious-refusal", "wrong-reason",
+    "beyond-queue", "deadlock", "false-answer", "false-condition", "hung-request",
+    "livelock", "lost-without-notice", "multi-lock-deadlock", "orphan", "spurious-refusal",
+    "wrong-reason",
 }  # fmt: skip
 """Kinds of finding that are shown without a certificate, and counted as such."""
 
