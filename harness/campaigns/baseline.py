@@ -7,7 +7,6 @@ a reason and a day on which it ends.
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.harness.campaigns.results import MEASURES, Result, failed, without_hash
+from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans.plan import suggest
@@ -61,7 +61,7 @@ class Baseline:
 def read(path: Path) -> Baseline:
     """The baseline in a file. UsageError where it is not there, or with one line per mistake."""
     try:
-        table = tomllib.loads(path.read_text())
+        table = toml.loads(path.read_text())
     except FileNotFoundError as error:
         raise UsageError(
             f"{path}: there is no such baseline; make one from good runs with --update-baseline"

@@ -69,6 +69,14 @@ def test_a_paused_client_is_told_once_it_runs_again() -> None:
     assert judged(LOST + "0L@32", windows=paused).verdict is Verdict.VIOLATED
 
 
+def test_clocks_that_are_not_sure_excuse_by_twice_their_error() -> None:
+    """A mutant survived that took the error off the moment of the loss."""
+    late = LOST + "0r?@23.5 0r!"
+    assert judged(late).verdict is Verdict.VIOLATED
+    assert judged(late, error_ns=SECOND // 5).verdict is Verdict.VIOLATED
+    assert judged(late, error_ns=SECOND // 2).verdict is not Verdict.VIOLATED
+
+
 def test_a_client_without_a_processor_is_told_once_it_has_one_again() -> None:
     """Found among histories of correct services."""
     own = (Starved(node="c0", kind=DELAY, from_ns=10 * SECOND, to_ns=28 * SECOND),)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from holdfast.harness.core import toml
 from holdfast.harness.core.durations import duration_ns
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import suggest
@@ -73,7 +74,7 @@ class Hosts:
 def read(path: Path) -> dict[str, Any]:
     """A hosts file as plain values for the manifest; UsageError with one line per mistake."""
     try:
-        table = tomllib.loads(path.read_text())
+        table = toml.loads(path.read_text())
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -19,6 +19,7 @@ from holdfast.catalogue.rows import SystemRow
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.system import ProgramSystem, checked
 from holdfast.clusters.systems.user_class import PREFIX
+from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load, load_file
 from holdfast.harness.plans.plan import OWN
@@ -97,7 +98,7 @@ def _bytes(path: Path) -> bytes:
 def _table(path: Path) -> dict[str, Any]:
     """The `[system]` table of a file. UsageError where it has none."""
     try:
-        table = tomllib.loads(_bytes(path).decode()).get("system")
+        table = toml.loads(_bytes(path).decode()).get("system")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not TOML: {error}") from error
     if not isinstance(table, dict):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import click
 
 from holdfast.engine import campaign_progress, campaign_runner, shrinker
 from holdfast.harness.campaigns.spec import Campaign, read
+from holdfast.harness.core import toml
 from holdfast.harness.core.durations import duration_ns
 from holdfast.harness.core.errors import UsageError
 from holdfast.planning import prepare
@@ -89,7 +89,7 @@ def _shrink(failure: Mapping[str, Any], folder: Path, budget_ns: int, *, quiet: 
 
 def _toml(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text())
+        return toml.loads(file.read_text())
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from error
     except ValueError as error:

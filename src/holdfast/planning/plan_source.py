@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import catalogue
+from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan, parse, suggest
@@ -20,8 +21,8 @@ def read_table(path: Path, inside: RunDir | None = None) -> dict[str, Any]:
     """The table of a plan file, maybe `inside` a run. UsageError where it cannot be read."""
     try:
         if inside is not None:
-            return tomllib.loads(files.read(inside.path, path.name).decode())
-        return tomllib.loads(path.read_text())
+            return toml.loads(files.read(inside.path, path.name).decode())
+        return toml.loads(path.read_text())
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

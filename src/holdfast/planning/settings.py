@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import suggest
 
@@ -99,7 +99,7 @@ def _from_file(problems: list[str]) -> list[tuple[str, Any, str]]:
         if not path.exists():
             continue
         try:
-            table: Any = tomllib.loads(path.read_text())
+            table: Any = toml.loads(path.read_text())
         except (OSError, ValueError) as error:
             problems.append(f"{path}: cannot be read: {error}")
             continue
