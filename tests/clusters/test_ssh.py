@@ -54,7 +54,9 @@ def stewards(bed: Bed, host: str) -> list[int]:
     """Pids, on this machine, of the stewards of a host."""
     table = table_of(bed.container(host))
     return [
-        int(pid) for pid, words in table if words.startswith("python3 -S") and ".host_agent" in words
+        int(pid)
+        for pid, words in table
+        if words.startswith("python3 -S") and ".host_agent" in words
     ]
 
 
