@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
 
+from holdfast.harness.core.operations import Op
 from holdfast.reports.run import html
 from tests.reports import specimens
 from tests.reports.browser import chromium
-from tests.reports.pieces import MANIFEST, PLAN
+from tests.reports.pieces import MANIFEST, MS, PLAN
 from tests.reports.recorded import STRINGS, recorded
 
 pytestmark = pytest.mark.browser
@@ -167,6 +169,24 @@ def test_numbers_are_those_of_the_ops_in_view(browser: Browser, files: dict[str,
     page.evaluate("timeline.go(0.1e6, 1.1e6)")
     settled(page)
     assert page.evaluate(count) == "5"
+    page.close()
+
+
+@pytest.mark.parametrize(("late", "marks"), [(True, 0), (False, 1)])
+def test_a_token_is_marked_only_where_its_grant_was_asked_for_after_a_larger_one(
+    browser: Browser, tmp_path: Path, late: bool, marks: int
+) -> None:
+    """An answer that comes late stands behind a larger token, and says nothing of their order."""
+    history = recorded()
+    rows = history.history.rows
+    first, second = np.flatnonzero(rows["f"] == Op.ACQUIRE)[:2]
+    if late:
+        rows["t_ret"][first] = rows["t_ret"][second] + MS
+    else:
+        rows["token"][first] = rows["token"][second] + 1
+        rows["token"][second + 1 :] += 2
+    page = opened(browser, html.write(tmp_path, specimens.broken(), MANIFEST, PLAN, history))
+    assert page.evaluate("timeline.data.tokens.fell.length") == marks
     page.close()
 
 

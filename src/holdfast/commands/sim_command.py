@@ -104,9 +104,9 @@ def command(
         _show_search(tally, mutant)
     else:
         _show(tally)
-        if small:
-            click.echo()
-            shrinker.show(*small)
+    if small and not as_json:
+        click.echo()
+        shrinker.show(*small)
     interrupted = small is not None and small[0].ended == shrinker.INTERRUPTED
     return 130 if interrupted else _exit_code(tally, mutant)
 
