@@ -16,7 +16,7 @@ from holdfast.harness.verification.verify import verify_run
 def command(path: Path, as_json: bool) -> int:
     """Accept or refuse the certificate of each finding in verdicts.json.
 
-    The verifier decodes the recorded rows by itself and shares no code with the checkers. Exits
+    The verifier decodes the recorded rows by itself and uses nothing of the checkers. Exits
     with 0 if every certificate is accepted, 4 if one is refused, 2 if the run cannot be read.
     """
     outcome = verify_run(path.resolve())
