@@ -46,7 +46,7 @@ ELSEWHERE: dict[str, Finding] = {
     "python-etcd-228": Finding(
         package="python-etcd==0.4.5",
         breaks="orphan-freedom",
-        says="a rejected try leaves its key in the queue: without a TTL all later requests wait",
+        says="a rejected try leaves its key in the queue: without a TTL no later request succeeds",
         command="--system etcd --library python-etcd==0.4.5 --set expire=none --workload try-lock"
         " --clients 3 --time 8s",
         seen=(3, 3),
