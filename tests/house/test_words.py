@@ -107,9 +107,8 @@ DENIED = (
         "the number, the duration, the amount",
         "violated in so many of so many",
     ),
-    Denied(
-        r"\bcan say\b|\bknows? nothing\b|\bis known of\b", "unknown", "where nothing is known of it"
-    ),
+    Denied(r"\bknows? nothing\b|\bis known of\b", "unknown", "nothing is known of it"),
+    Denied(r"\bdoors?\b", "socket, entry point", "the front door of the tool"),
     Denied(r"\bdear\b|\bcheap(?:er|ly|est)?\b", "expensive; better: the number", "it is dear"),
     Denied(r"\b(?:left|leaves?|leaving) alone\b", "not addressed", "a server was left alone"),
     Denied(r"\bkeeps? (?:its|their|his) word\b", "keeps its promise", "both locks keep their word"),
