@@ -13,6 +13,7 @@ EXTRAS = {
     "distributed": "cluster",
     "pyarrow": "parquet",
     "pandas": "frame",
+    "matplotlib": "plot",
 }
 """Package as it is imported -> the extra that installs it."""
 
@@ -22,7 +23,7 @@ def problem(package: str) -> str | None:
 
     It is imported: a package that is installed and broken counts as missing, with its own reason.
     """
-    install = f"'holdfast[{EXTRAS[package]}]'"
+    install = f"'holdfast[{EXTRAS[package.partition('.')[0]]}]'"
     try:
         importlib.import_module(package)
     except ModuleNotFoundError as error:

@@ -46,7 +46,7 @@ FLOORS = {
         ("scenarios",),
         ("planning",),
         ("engine",),
-        ("serve", "pytest"),
+        ("serve", "pytest", "api"),
         ("commands",),
     ),
 }

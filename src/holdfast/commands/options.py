@@ -7,7 +7,7 @@ environment, then the file, then the default.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -151,16 +151,3 @@ def name_of(kind: str) -> Callable[[click.Context, click.Parameter, str], list[C
         ]
 
     return complete
-
-
-def pairs(options: Iterable[str]) -> dict[str, str]:
-    """`--set NAME=VALUE`, each as a pair; UsageError lists all that are none."""
-    found, problems = {}, []
-    for option in options:
-        name, equals, text = option.partition("=")
-        if not equals:
-            problems.append(f"--set {option!r}: expected NAME=VALUE")
-        found[name] = text
-    if problems:
-        raise UsageError(*problems)
-    return found

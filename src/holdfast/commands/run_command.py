@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 import shlex
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,12 @@ from holdfast.commands.options import (
     name_of,
     on_command_line,
     out_option,
-    pairs,
     setting,
 )
 from holdfast.engine import runner
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.plans.plan import Plan, parse, parse_nemesis, to_toml
-from holdfast.planning import plan_source, prepare
+from holdfast.harness.plans.plan import Plan, to_toml
+from holdfast.planning import plan_options, prepare
 
 
 @click.command(
@@ -109,10 +107,10 @@ def command(
     table = {name: given[name] for name in SETTINGS if name not in ("hosts", "out")}
     table["nemesis"] = ",".join(given["nemesis"])
     if plan_file is None:
-        plan = _from_settings(table, given["options"])
+        plan = plan_options.from_options(table, given["options"])
     else:
         over = {name: value for name, value in table.items() if name in named}
-        plan = _from_file(plan_file, over, given["options"])
+        plan = plan_options.from_file(plan_file, over, given["options"])
     for name in ("library", "mutant", "rate", "workers", "client"):
         if given[name] is not None:
             plan = replace(plan, options={**plan.options, name: str(given[name])})
@@ -143,41 +141,3 @@ def _nothing_to_execute(plan: Plan, file: Path, named: bool) -> None:
             f" complete the plan, and --dry-run executes nothing that only a plan names; read"
             f" {path}, then add --system {plan.system}"
         )
-
-
-def _from_settings(given: Mapping[str, Any], options: tuple[str, ...]) -> Plan:
-    """A plan from settings; UsageError lists every mistake in them."""
-    problems: list[str] = []
-    table = {name: value for name, value in given.items() if value not in (None, "")}
-    table.pop("seed", None)
-    try:
-        table["options"] = pairs(options)
-    except UsageError as error:
-        problems += error.problems
-    try:
-        nemeses = parse_nemesis(table.pop("nemesis", "")) if given["nemesis"] else []
-        table["nemesis"] = [{"name": name, **chosen} for name, chosen in nemeses]
-    except UsageError as error:
-        problems += error.problems
-    try:
-        plan = parse(table, prepare.KNOWN, "run")
-    except UsageError as error:
-        raise UsageError(*problems, *error.problems) from error
-    if problems:
-        raise UsageError(*problems)
-    seed = -1 if given["seed"] is None else given["seed"]
-    return replace(plan, seed=seed, nodes=given["nodes"] or 0)
-
-
-def _from_file(path: Path, over: Mapping[str, Any], options: tuple[str, ...]) -> Plan:
-    """A plan file; the options of the command line override it."""
-    if "nemesis" in over:
-        raise UsageError("--nemesis does not go with a plan file; write it into the file")
-    table = plan_source.read_table(path)
-    if isinstance(table.get("system"), dict):
-        # A plan may describe its system in itself.
-        table["system"] = str(path)
-    if options and isinstance(table.get("options", {}), dict):
-        over = {**over, "options": {**table.get("options", {}), **pairs(options)}}
-    plan = parse({**table, **over}, prepare.KNOWN, str(path))
-    return plan if "nodes" in table or "nodes" in over else replace(plan, nodes=0)

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from holdfast.catalogue.findings import FINDINGS
 from holdfast.commands import run_command
-from holdfast.commands.options import Command, name_of, out_option, pairs
+from holdfast.commands.options import Command, name_of, out_option
 from holdfast.engine import sweep as sweeping
 from holdfast.engine import sweep_progress
 from holdfast.engine.runner import carry_out
@@ -22,6 +22,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.judging.judge import not_exercised
 from holdfast.harness.plans.plan import Plan, parse, suggest, to_toml
 from holdfast.planning import prepare
+from holdfast.planning.plan_options import pairs
 from holdfast.scenarios import SCENARIOS, path_of, staging
 
 FINDING = "finding:"

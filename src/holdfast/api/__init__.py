@@ -1,0 +1,1 @@
+"""The Python API behind `import holdfast`: recorded runs as data frames."""

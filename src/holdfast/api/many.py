@@ -1,0 +1,116 @@
+"""Many runs at once: campaigns, and the runs of a folder, as data frames."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from holdfast.engine.gather import gather
+from holdfast.harness.campaigns.results import MEASURES, RATES, Result
+from holdfast.harness.core import extras
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.errors import UsageError
+from holdfast.reports.many import matrix
+
+
+class Campaign:
+    """The results of a campaign, a folder of campaigns or a folder of runs.
+
+    Raises UsageError where the path has none. Frames need pandas (extra `frame`).
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(path)
+        self.results: list[Result] = gather([self.path])
+
+    def runs(self) -> Any:
+        """One row per run: system, backend, workload, nemesis, scenario, seed, verdict, exit_code,
+        effective (fault kinds), and a column per measure: p50, p90, p99, failover in seconds,
+        grants and ops per second."""
+        return _runs(self.results)
+
+    def frame(self) -> Any:
+        """One row per run and property: the run's columns, then property, verdict, promised,
+        severity, kind and sentence of the first finding, reason."""
+        pandas = extras.load("pandas", "a data frame")
+        rows = [
+            {
+                "run": n,
+                "property": prop,
+                "property_verdict": str(one.verdict),
+                "promised": one.promised,
+                "exercised": one.exercised,
+                "severity": one.severity,
+                "kind": one.kind or None,
+                "sentence": one.sentence or None,
+                "reason": one.reason or None,
+            }
+            for n, result in enumerate(self.results)
+            for prop, one in result.properties.items()
+        ]
+        names = ["run", "property", "property_verdict", "promised", "exercised", "severity", "kind",
+                 "sentence", "reason"]  # fmt: skip
+        found = pandas.DataFrame(rows, columns=names)
+        return found.merge(_runs(self.results), left_on="run", right_index=True).drop(columns="run")
+
+    def matrix(self) -> Any:
+        """System x property (rows) by fault kinds (columns): "+ n" held in n runs, "x k/n" violated
+        in k of n, NA not exercised; as `holdfast matrix` shows it."""
+        pandas = extras.load("pandas", "a data frame")
+        cells = [
+            {
+                "system": cell["system"],
+                "property": cell["property"],
+                "fault": cell["fault"],
+                "cell": _cell(cell),
+            }
+            for cell in matrix.table(matrix.matrix(self.results))["cells"]
+        ]
+        found = pandas.DataFrame(cells, columns=["system", "property", "fault", "cell"])
+        return found.pivot(index=["system", "property"], columns="fault", values="cell")
+
+    def __repr__(self) -> str:
+        broken = sum(bool(result.broken()) for result in self.results)
+        return f"<Campaign {self.path}: {len(self.results)} runs, {broken} with a broken promise>"
+
+
+def runs(folder: str | PathLike[str] = ".holdfast/runs") -> Any:
+    """Every run under a folder, one row each, the oldest first: `Campaign.runs`."""
+    return Campaign(folder).runs()
+
+
+def _runs(results: list[Result]) -> Any:
+    pandas = extras.load("pandas", "a data frame")
+    rows = [
+        {
+            "key": one.key,
+            "system": one.system,
+            "backend": one.backend,
+            "workload": one.workload,
+            "nemesis": one.nemesis,
+            "scenario": one.scenario or None,
+            "seed": one.seed,
+            "verdict": one.verdict,
+            "exit_code": one.exit_code,
+            "effective": "+".join(one.bit) or None,
+            "path": one.run or None,
+            **{
+                name: one.measures[name] / (1 if name in RATES else SECOND)
+                if name in one.measures
+                else float("nan")
+                for name in MEASURES
+            },
+        }
+        for one in results
+    ]
+    if not rows:
+        raise UsageError("there is no run to show")
+    return pandas.DataFrame(rows)
+
+
+def _cell(cell: Any) -> str | None:
+    held, violated = cell["held"], cell["violated"]
+    if violated:
+        return f"x {violated}/{held + violated}"
+    return f"+ {held}" if held else None

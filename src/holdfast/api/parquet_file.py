@@ -1,0 +1,127 @@
+"""A whole run in one Parquet file: every recorded column, the rest as JSON in its metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from holdfast.harness.core import extras
+from holdfast.harness.core.case import MERGED_DTYPE, History
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.starved import Starved
+from holdfast.harness.history.reader import Recording
+from holdfast.harness.runs import files
+
+if TYPE_CHECKING:
+    from holdfast.api.run import Recorded
+
+SCHEMA = "holdfast-run-parquet/1"
+KEY = b"holdfast"
+
+
+class _About(msgspec.Struct, forbid_unknown_fields=True):
+    """What stands in the metadata beside the rows."""
+
+    schema: str
+    manifest: dict[str, Any]
+    times: list[dict[str, Any]]
+    faults: list[dict[str, Any]]
+    verdicts: dict[str, Any] | None
+    strings: list[str]
+    writers: list[str]
+    problems: list[str]
+    nodes: dict[int, str]
+    states: dict[str, int]
+    clocks: dict[str, dict[str, Any]]
+    error_ns: int
+    starved: list[dict[str, Any]]
+
+
+def arrow(frame: Any) -> Any:
+    """A data frame as a pyarrow.Table, its index as a column."""
+    pyarrow = extras.load("pyarrow", "an Arrow table")
+    return pyarrow.Table.from_pandas(frame)
+
+
+def write(recorded: Recorded, path: Path) -> Path:
+    """Write a run. UsageError where the file cannot be written."""
+    pyarrow = extras.load("pyarrow", "a Parquet file")
+    from pyarrow import parquet
+
+    recording, history = recorded.recording, recorded.recording.history
+    about = _About(
+        schema=SCHEMA,
+        manifest=dict(recorded.manifest),
+        times=[dict(row) for row in recorded.times],
+        faults=[dict(row) for row in recorded.faults],
+        verdicts=None if recorded.verdicts is None else dict(recorded.verdicts),
+        strings=list(history.strings),
+        writers=list(history.writers),
+        problems=list(history.problems),
+        nodes=dict(recording.nodes),
+        states=dict(recording.states),
+        clocks={host: dict(clock) for host, clock in recording.clocks.items()},
+        error_ns=recording.error_ns,
+        starved=[asdict(span) for span in recording.starved],
+    )
+    columns = {
+        name: pyarrow.array(np.ascontiguousarray(history.rows[name]))
+        for name in MERGED_DTYPE.fields or ()
+    }
+    table = pyarrow.table(columns).replace_schema_metadata({KEY: msgspec.json.encode(about)})
+    try:
+        parquet.write_table(table, path)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error}") from error
+    return path
+
+
+def read(path: Path) -> Mapping[str, Any]:
+    """The fields of a `Recorded`. UsageError where the file is none that `write` made."""
+    pyarrow = extras.load("pyarrow", "a Parquet file")
+    from pyarrow import parquet
+
+    try:
+        table = parquet.read_table(path)
+        about = msgspec.json.decode((table.schema.metadata or {})[KEY], type=_About)
+        rows = np.zeros(table.num_rows, MERGED_DTYPE)
+        for name in MERGED_DTYPE.names or ():
+            rows[name] = table.column(name).to_numpy()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from error
+    except (KeyError, ValueError, pyarrow.ArrowInvalid, msgspec.DecodeError) as error:
+        raise UsageError(f"{path}: not a run that Run.to_parquet wrote: {error}") from error
+    if about.schema != SCHEMA:
+        raise UsageError(f"{path}: schema {about.schema}, this Holdfast reads {SCHEMA}")
+    for name, limit in (("key", len(about.strings)), ("err", len(about.strings)),
+                        ("writer", len(about.writers))):  # fmt: skip
+        if len(rows) and int(rows[name].max()) >= limit:
+            raise UsageError(f"{path}: damaged: column {name} names text {rows[name].max()}")
+    with files.shaped(path):
+        starved = tuple(Starved(**span) for span in about.starved)
+    history = History(
+        rows=rows,
+        strings=tuple(about.strings),
+        writers=tuple(about.writers),
+        problems=tuple(about.problems),
+    )
+    recording = Recording(
+        history=history,
+        nodes=about.nodes,
+        states=about.states,
+        clocks=about.clocks,
+        error_ns=about.error_ns,
+        starved=starved,
+    )
+    return {
+        "manifest": about.manifest,
+        "recording": recording,
+        "times": about.times,
+        "faults": about.faults,
+        "verdicts": about.verdicts,
+    }

@@ -1,0 +1,248 @@
+"""`holdfast.Run`: one recorded run."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+from holdfast.api import history_frame, parquet_file, plot, tables
+from holdfast.engine import runner
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.verdict import Promises, Verdict
+from holdfast.harness.history import reader
+from holdfast.harness.history.reader import Recording
+from holdfast.harness.judging.judge import READABLE, case_of
+from holdfast.harness.runs import directory, files
+from holdfast.harness.runs.directory import RunDir
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recorded:
+    """What a run left behind, wherever it is read from.
+
+    times, faults   rows of times.jsonl and faults.jsonl
+    verdicts        content of verdicts.json; None: not judged yet
+    """
+
+    manifest: Mapping[str, Any]
+    recording: Recording
+    times: Sequence[Mapping[str, Any]]
+    faults: Sequence[Mapping[str, Any]]
+    verdicts: Mapping[str, Any] | None
+
+
+class Run:
+    """A recorded run: read when first needed, never changed, each frame a fresh copy.
+
+    path: the run's directory; `latest` in the folder of runs is the newest. A run that was not
+    judged yet is judged when its verdict is asked for, which writes verdicts.json.
+    Raises UsageError for a directory that is no run, or is damaged. Frames need pandas (extra
+    `frame`), else EnvironmentFailed.
+    """
+
+    def __init__(self, path: str | PathLike[str] = ".holdfast/runs/latest") -> None:
+        self._dir: RunDir | None = RunDir(Path(path).resolve())
+        self._manifest: Mapping[str, Any] = self._dir.read_manifest()
+        self._given: Recorded | None = None
+
+    @classmethod
+    def _of(cls, recorded: Recorded) -> Run:
+        run = cls.__new__(cls)
+        run._dir, run._manifest, run._given = None, recorded.manifest, recorded
+        return run
+
+    # What it is.
+
+    @property
+    def path(self) -> Path | None:
+        """Its directory; None for a run from a Parquet file."""
+        return self._dir.path if self._dir else None
+
+    @property
+    def id(self) -> str:
+        """Its name, unique by time."""
+        return str(self._manifest["run"])
+
+    @property
+    def plan(self) -> Mapping[str, Any]:
+        """Its plan, every default filled in: system, backend, nodes, time_ns, faults, ..."""
+        return dict(self._manifest["plan"])
+
+    @property
+    def system(self) -> str:
+        """The lock service under test."""
+        return str(self._manifest["plan"]["system"])
+
+    @property
+    def seed(self) -> int:
+        """The seed of all its randomness."""
+        return int(self._manifest["plan"]["seed"])
+
+    @property
+    def lease(self) -> float:
+        """The lease that clients requested, in seconds."""
+        return float(self._manifest["plan"]["lease_ns"]) / SECOND
+
+    @property
+    def promises(self) -> Promises:
+        """What the system promises, by which it is judged."""
+        return self.case.promises
+
+    @property
+    def start_ns(self) -> int:
+        """When the workload began, in ns of the run's clock: time 0 of every frame."""
+        return self.case.start_ns
+
+    # How it was judged.
+
+    @cached_property
+    def judgement(self) -> Mapping[str, Any]:
+        """The content of verdicts.json (docs/reference), for what no frame has."""
+        if self._given is not None:
+            if self._given.verdicts is None:
+                raise UsageError(f"{self.id}: was not judged before it was written to this file")
+            return self._given.verdicts
+        assert self._dir is not None
+        if self._dir.has(self._dir.verdicts):
+            return directory.read_json(self._dir.verdicts, *READABLE)
+        return runner.judge_run(self._dir)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of the whole run: VIOLATED, UNKNOWN or HOLDS of what the system promises."""
+        return Verdict(self.judgement["verdict"])
+
+    @property
+    def verdicts(self) -> dict[str, Verdict]:
+        """Property -> its verdict, promised or not."""
+        return {row["property"]: Verdict(row["verdict"]) for row in self.judgement["verdicts"]}
+
+    def properties(self) -> Any:
+        """One row per property: verdict, promised, severity, reason, number of findings, and a
+        column per count that the verdicts rest on; NA where a count does not apply."""
+        return tables.properties(self.judgement)
+
+    def findings(self) -> Any:
+        """One row per finding: property, kind, promised, severity, t, lock, sentence, and
+        `witnesses`, the rows of `frame()` that prove it."""
+        return tables.findings(self.case, self.judgement)
+
+    # What was recorded.
+
+    @cached_property
+    def case(self) -> Case:
+        """What checkers are given: the history, the faults as observed, the promises."""
+        recorded = self._recorded
+        with files.shaped(self._dir.path if self._dir else Path(self.id)):
+            return case_of(recorded.manifest, recorded.recording, recorded.times, recorded.faults)
+
+    @cached_property
+    def _recorded(self) -> Recorded:
+        if self._given is not None:
+            return self._given
+        assert self._dir is not None
+        return Recorded(
+            manifest=self._manifest,
+            recording=reader.load(self._dir.history),
+            times=list(directory.read_lines(self._dir.times)),
+            faults=list(directory.read_lines(self._dir.faults)),
+            verdicts=self.judgement if self._dir.has(self._dir.verdicts) else None,
+        )
+
+    def frame(
+        self,
+        *,
+        columns: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+        lock: str | None = None,
+        client: str | None = None,
+        between: tuple[float, float] | None = None,
+        raw: bool = False,
+    ) -> Any:
+        """One row per recorded operation, in order of time; the index is what witnesses name.
+
+        Times are seconds since the workload began, durations seconds, unknown values NA or NaN;
+        `holdfast.api.history_frame.COLUMNS` lists the columns. Filters: ops ("acquire",
+        "served-write", ...), lock, client, between (seconds, of the call). raw: the recorded
+        numbers, ns of the run's clock.
+        """
+        chosen = history_frame.rows_where(self.case, ops, lock, client, between)
+        if raw:
+            return history_frame.raw(self.case, chosen)
+        return history_frame.frame(self.case, chosen, columns)
+
+    def holds(self, kind: tables.Hold = "certain") -> Any:
+        """One row per hold: client, lock, mode, token, from, to, end_reason, rows `acquire`, `end`.
+
+        kind: "possible" (the service may have thought so), "certain" (the client was owner as far
+        as it knew), "proved" (the service itself said so), "contract" (the lease it had granted).
+        """
+        return tables.holds(self.case, kind)
+
+    def faults(self) -> Any:
+        """One row per fault: id, kind, target, nodes, from, to, effective, reason, evidence."""
+        return tables.faults(self.case)
+
+    def resource_log(self) -> Any:
+        """One row per write that reached the resource, in its order: t, client, lock, token,
+        highest_token_before, version, accepted, stale, `request` (row of the client's call)."""
+        return tables.resource_log(self.case)
+
+    def errors(self) -> Any:
+        """Errors that clients received: op, client, status, error, n, first, last; most first."""
+        return tables.errors(self.case)
+
+    # Other tools.
+
+    def to_parquet(self, path: str | PathLike[str]) -> Path:
+        """Write the whole recording to one Parquet file, without loss: every recorded column, and
+        plan, faults, clocks and verdicts as metadata. `read_parquet` reads it. Needs pyarrow."""
+        return parquet_file.write(self._recorded, Path(path))
+
+    def to_arrow(self) -> Any:
+        """`frame()` as a pyarrow.Table. Needs pyarrow (extra `parquet`)."""
+        return parquet_file.arrow(self.frame())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def report(self) -> Path:
+        """Write report.html into the run's directory; its path."""
+        if self._dir is None:
+            raise UsageError(f"{self.id}: a report needs the run's directory")
+        return Path(runner.report_run(self._dir, self.judgement))
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        between: tuple[float, float] | None = None,
+        lanes: Literal["client", "lock"] = "client",
+    ) -> Any:
+        """Draw holds as bars, faults as shaded spans and findings as lines; the matplotlib Axes.
+        Needs matplotlib (extra `plot`)."""
+        return plot.draw(self, ax, between, lanes)
+
+    def __repr__(self) -> str:
+        judged = self._dir is None or self._dir.has(self._dir.verdicts)
+        word = str(self.verdict) if judged else "not judged"
+        return f"<Run {self.id}: {self.system} on {self.plan['backend']}, {word}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(prop)}</td><td>{verdict}</td></tr>"
+            for prop, verdict in self.verdicts.items()
+        )
+        return f"<p><b>{html.escape(repr(self)[1:-1])}</b></p><table>{rows}</table>"
+
+
+def read_parquet(path: str | PathLike[str]) -> Run:
+    """The run that `Run.to_parquet` wrote. UsageError if the file is not one. Needs pyarrow."""
+    return Run._of(Recorded(**parquet_file.read(Path(path))))
