@@ -37,7 +37,10 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
-    """A finding, or a fact worth telling, with the events that prove it."""
+    """A finding, or a fact worth telling, with the events that prove it.
+
+    cause   the kind of what brought it about, "" where the rows do not show that
+    """
 
     kind: str
     sentence: str
@@ -45,6 +48,7 @@ class Shown:
     t_ns: int
     witnesses: tuple[Event, ...] = ()
     spans: tuple[Span, ...] = ()
+    cause: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -110,6 +110,7 @@ class Finding:
     t_ns       when it came about, ns of the run's clock
     spans      [from_ns, to_ns, label, row] of the holds to draw, where holds prove it
     proof      from which its certificate is made; None where there is no rule for its kind
+    cause      the kind of what came first and brought it about, where the rows show that; else ""
     """
 
     kind: str
@@ -119,6 +120,7 @@ class Finding:
     t_ns: int
     spans: tuple[tuple[int, int, str, int], ...] = ()
     proof: Proof | None = None
+    cause: str = ""
 
 
 CALM = "none"

@@ -223,9 +223,30 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def kind(name: str) -> Kind:
-    """The words for a kind of finding; a plain stand-in for one that has no row here."""
+CAUSES: dict[str, tuple[str, str]] = {
+    "foreign-release": (
+        "foreign-release",
+        "a release by a client that did not hold freed another client's hold, so the next grant met"
+        " that hold:",
+    ),
+    "late-release": (
+        "foreign-release",
+        "a release was answered ok after its lease may have run out; either it freed another"
+        " client's hold, or",
+    ),
+}
+"""What brings a finding about: the kind of finding that it is by itself, and what comes first."""
+
+
+def kind(name: str, cause: str = "") -> Kind:
+    """The words for a kind of finding; a plain stand-in for one that has no row here.
+
+    cause   what brought it about, of CAUSES: it is named first, and its remedy is the one
+    """
     known = KINDS.get(name)
+    if known and cause in CAUSES:
+        own, first = CAUSES[cause]
+        return Kind(name=known.name, means=f"{first} {known.means}", remedy=KINDS[own].remedy)
     if known:
         return known
     title = name.replace("-", " ").strip() or "finding"

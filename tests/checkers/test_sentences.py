@@ -67,6 +67,16 @@ FOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
         "0a? 0a+ 1a?@20 1a+ 0r? 0r!",
         {"promises": {"bound": "none", "tokens": "none"}},
     ),
+    "a double grant by a release of another's hold": (
+        "mutual-exclusion",
+        "0a? 0a+/2@1 1a?@4 1a+@5 0r?@6 0r+@7 2a?@8 2a+@8.5 1r?@9 1r+@10 2r? 2r+",
+        {"promises": {"tokens": "none", "order": "racing"}},
+    ),
+    "a broken lease by a release of another's hold": (
+        "mutual-exclusion",
+        "0a? 0a+/2@1 1a?@4 1a+@5 0r?@6 0r+@7 2a?@8 2a+@8.5 1r?@9 1r+@10 2r? 2r+",
+        {"promises": TWO | {"release_once": False, "order": "racing"}},
+    ),
     "a dead grant": ("mutual-exclusion", "0a? 0L 1a?@5 1a+7 1r? 1r+ 0a+8", {}),
     "an early grant": (
         "mutual-exclusion",
