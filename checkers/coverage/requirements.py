@@ -395,10 +395,11 @@ def _reentries(case: Case) -> Met:
 
 def _queries(case: Case) -> Met:
     rows = case.history.rows
-    asked = case.history.of(Op.HOLDER, Op.PLACE)
+    asked = case.history.of(Op.HOLDER, Op.PLACE, Op.LENGTH)
     answered = rows[asked[rows["status"][asked] == Status.OK]]
     holders = int(((answered["f"] == Op.HOLDER) & (answered["token"] != NO_TOKEN)).sum())
     places = int(((answered["f"] == Op.PLACE) & (answered["res"] >= 0)).sum())
+    lengths = int(((answered["f"] == Op.LENGTH) & (answered["res"] > 0)).sum())
     aged = int(((answered["f"] == Op.HOLDER) & (answered["spent"] & SAID > 0)).sum())
     lacks, checks = [], _checks(case)
     if checks and not asked.size:
@@ -407,7 +408,10 @@ def _queries(case: Case) -> Met:
         lacks.append(f"no answer named a holder: 0 of {len(asked)} queries")
     if not places:
         lacks.append(f"no answer gave a place in the queue: 0 of {len(asked)} queries")
+    if (rows["f"][asked] == Op.LENGTH).any() and not lengths:
+        lacks.append(f"no answer gave the length of a queue: 0 of {len(asked)} queries")
     named = {"holders named": holders, "told for how long": aged, "places given": places}
+    named["lengths above 0"] = lengths
     return checks | {"queries": len(asked)} | named, lacks
 
 
@@ -590,7 +594,11 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
     ),
     "losses": ("a holder that was notified of a loss, or whose renewal was refused", _losses),
     "tokens": ("a grant with a token, asked for after another client's grant", _tokens),
-    "queries": ("answers that name a holder, and such that give a place in a queue", _queries),
+    "queries": (
+        "answers that name a holder, such that give a place in a queue, and where lengths are asked"
+        " for the length of a queue that is not empty",
+        _queries,
+    ),
     "second-locks": (
         "clients that held one lock each and were told to wait for each other's at once",
         _second_locks,

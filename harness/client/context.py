@@ -191,6 +191,11 @@ class Context:
         said = await self._query(Op.PLACE, lock, attempt_id(self.process, self._attempts))
         return said.place if said.outcome is Status.OK else None
 
+    async def length(self, lock: str) -> int | None:
+        """How many wait for a lock, None: no answer."""
+        said = await self._query(Op.LENGTH, lock, 0)
+        return said.length if said.outcome is Status.OK and said.length >= 0 else None
+
     async def check(self, grant: Grant) -> bool | None:
         """Whether a hold, past or present, is in force; None: no answer."""
         edges = {"attempt": grant.attempt, "token": grant.token}
@@ -207,11 +212,15 @@ class Context:
         key = self._recorder.intern(lock)
         row = self._recorder.invoke(op, self.process, key, attempt=attempt)
         said: Queried = await self._able.query(lock, attempt=attempt)
+        outcome = said.outcome
         err, more = said.error, dict[str, Any](res=said.place)
+        if op is Op.LENGTH:
+            more = {"res": said.length}
+            outcome = Status.INFO if said.length < 0 else outcome
         if op is Op.HOLDER:
             err, told = err or said.metadata, spent(said.held_ns, said.left_ns)
             more = {"res": said.renewals, "token": said.token, "spent": told}
-        self._recorder.complete(row, said.outcome, err=self._recorder.intern(err), **more)
+        self._recorder.complete(row, outcome, err=self._recorder.intern(err), **more)
         return said
 
     async def renew(self, grant: Grant, *, ttl_ns: int | None = None) -> bool:

@@ -41,6 +41,7 @@ class Op(IntEnum):
     HOLDER = 15
     PLACE = 16
     CHECK = 17
+    LENGTH = 18
 
 
 COLUMNS: dict[Op, dict[str, str]] = {
@@ -86,6 +87,7 @@ COLUMNS: dict[Op, dict[str, str]] = {
         "err": "of an ok: the text that it was said to carry, index into the writer's strings",
     },
     Op.PLACE: {"res": "how many wait before this attempt, as answered (-1: it does not wait)"},
+    Op.LENGTH: {"res": "how many wait for the lock, as answered"},
     Op.CHECK: {"token": "of the hold that was asked about; ok: it is in force, fail: it is not"},
     Op.READ: {"res": "version read", "token": "sent with it"},
     Op.WRITE: {

@@ -17,6 +17,7 @@ from holdfast.harness.verification.rules import (
     count,
     facts_of,
     permits,
+    waits,
 )
 
 
@@ -54,6 +55,7 @@ def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
         "roles": roles,
         "permits": permits,
         "count": count,
+        "waits": waits,
         "slack": 2 * case.error_ns,
         "error": case.error_ns,
         "slip_ns": promises.slip_ns,

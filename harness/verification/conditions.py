@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.harness.verification.derived import EXCLUSIVE, INF, OK, SHARED, Run
 from holdfast.harness.verification.recorded import ASKS, Rows
-from holdfast.harness.verification.rules import OPS, count, permits
+from holdfast.harness.verification.rules import OPS, count, permits, waits
 
 JOB = re.compile(r"(.*)#([0-9]+)( done)?", re.S)
 READ, WRITE, SERVED_READ, SERVED_WRITE = (
@@ -50,6 +50,10 @@ class Conditions:
             "resource": run.resource,
             "permits": permits,
             "count": count,
+            "waits": waits,
+            "waiting_at_most": self._waiting_at_most,
+            "apart_waits": lambda roles: self._apart_waits(roles),
+            "on_paths": lambda row: bool(run.promises.get("subtrees")) and row.text[:1] == "/",
             "promised": run.promised,
             "job": job,
             "base": lambda row: row.arg if 0 <= row.arg < row.res else row.res - 1,
@@ -255,6 +259,25 @@ class Conditions:
         mine = [at for at in asks if rows.process[at] == a.process and at != a.at]
         mine = [at for at in mine if self._met(Row(rows, at), a) and rows.t_inv[at] <= t_ns]
         return all(t_ns > self.run.possible_end(at) + self.run.error_ns for at in mine)
+
+    # Of questions.
+
+    def _waiting_at_most(self, asked: Row) -> int:
+        """How many acquires of a lock can have waited at some instant of a question."""
+        rows, slack = self.rows, self.run.slack_ns
+        found = 0
+        for at, f in enumerate(rows.f):
+            if f not in ASKS or rows.key[at] != asked.key or f == OPS["try"] or not rows.aux[at]:
+                continue
+            if rows.status[at] and rows.t_inv[at] <= asked.t_ret + slack:
+                back = rows.t_ret[at] if rows.status[at] not in (1, 4) else INF
+                found += back >= asked.t_inv - slack
+        return found
+
+    def _apart_waits(self, roles: Mapping[str, Row]) -> bool:
+        """Whether the waits that a certificate counts are of so many attempts."""
+        mine = [row.attempt for name, row in roles.items() if name.startswith("before")]
+        return 0 not in mine and len(set(mine)) == len(mine)
 
     # Of the resource's log.
 

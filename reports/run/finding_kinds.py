@@ -187,6 +187,11 @@ KINDS: dict[str, Kind] = {
         means="what the service said about a lock contradicts what it had granted and ended",
         remedy="Answer questions from the same agreed state that grants, not from a copy of it.",
     ),
+    "false-length": Kind(
+        name="False queue length",
+        means="the service said that more clients wait for a lock than can, or fewer than do",
+        remedy="Count the queue in the same agreed state that grants, the holder left out.",
+    ),
     "false-condition": Kind(
         name="False condition",
         means="a grant that was to be given only if nobody held since was given, or refused,"

@@ -12,7 +12,8 @@ Words stand for moments, one second apart unless `@4.5` says when (seconds). A w
 
     calls    a acquire  t try  p probe  n renew  r release  h heartbeat  f force-unlock
              w write  d read  q who holds (`0q+7=2`: token 7, renewed twice; `0q+`: nobody)
-             k how many wait before me (`0k+=1`)  c is my hold in force (`0c-`: it is not)
+             k how many wait before me (`0k+=1`)  l how many wait (`0l+=1`)
+             c is my hold in force (`0c-`: it is not)
     moments  L lost  C closed (all that the process holds)  Q still in the queue  S D served
 
 A call without an answer never returned. The resource numbers versions and keeps the highest token
@@ -36,7 +37,7 @@ from holdfast.harness.core.verdict import Promises
 CALLS = {
     "a": Op.ACQUIRE, "t": Op.TRY, "p": Op.PROBE, "n": Op.RENEW, "r": Op.RELEASE,
     "h": Op.HEARTBEAT, "f": Op.FORCE_UNLOCK, "w": Op.WRITE, "d": Op.READ,
-    "q": Op.HOLDER, "k": Op.PLACE, "c": Op.CHECK,
+    "q": Op.HOLDER, "k": Op.PLACE, "c": Op.CHECK, "l": Op.LENGTH,
 }  # fmt: skip
 MOMENTS = {
     "L": Op.LOST, "C": Op.CLOSED, "Q": Op.WAITING, "S": Op.SERVED_WRITE, "D": Op.SERVED_READ,
@@ -170,7 +171,7 @@ class _Reader:
             row["res"] = self._lease(found, row.get("arg", 0) / SECOND or self.lease)
         if op is Op.HOLDER and not found["token"]:
             row["token"] = NO_TOKEN
-        if op in (Op.WRITE, Op.READ, Op.HOLDER, Op.PLACE):
+        if op in (Op.WRITE, Op.READ, Op.HOLDER, Op.PLACE, Op.LENGTH):
             row["res"] = int(found["version"] or -1)
 
     def _moment(self, op: Op, found: re.Match[str]) -> None:

@@ -151,6 +151,12 @@ FOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
         "0a? 0a+1 0w? 0S- 0w- 0r? 0r+",
         {},
     ),
+    "a queue said to be shorter": (
+        "truthful-queries",
+        "0a? 0a+7 1a? 1Q 2a? 2Q 0l? 0l+=1 1k? 1k+=0 2k? 2k+=1",
+        {},
+    ),
+    "a queue said to be longer": ("truthful-queries", "0a? 0a+7 1a? 1Q 0l? 0l+=2", {}),
     "a spurious refusal": ("no-false-rejection", "0t?@5 0t-@6", {}),
 }
 

@@ -130,6 +130,20 @@ MUTANTS: dict[str, Mutant] = {
         breaks="truthful-queries",
         seeds=500,
     ),
+    "length-with-holder": Mutant(
+        part="reference",
+        area="terms",
+        says="asked for the length of a queue, it counts the holder too",
+        breaks="truthful-queries",
+        seeds=200,
+    ),
+    "length-without-first": Mutant(
+        part="reference",
+        area="terms",
+        says="asked for the length of a queue, it leaves out the first of it",
+        breaks="truthful-queries",
+        seeds=200,
+    ),
     "age-since-renewal": Mutant(
         part="reference",
         area="terms",

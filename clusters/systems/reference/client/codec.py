@@ -50,6 +50,7 @@ def described(answer: Frame, *, leases: bool) -> Queried:
         token=answer.get("token", NO_TOKEN),
         renewals=answer.get("renewals", 0),
         place=answer["place"],
+        length=answer["length"],
         owner=answer.get("owner", ""),
         metadata=answer.get("metadata", ""),
         held_ns=answer.get("held_ns"),

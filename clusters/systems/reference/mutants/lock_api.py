@@ -104,6 +104,22 @@ class PlaceFromTheEnd(Locks):
         return {**answer, "place": answer["length"] - 1 - place if place >= 0 else -1}
 
 
+class LengthWithHolder(Locks):
+    """Counts who holds among those who wait."""
+
+    def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
+        answer = super()._holder(index, command)
+        return {**answer, "length": answer["length"] + (answer["is"] == "held-by")}
+
+
+class LengthWithoutFirst(Locks):
+    """Takes the first of a queue for one who has left it."""
+
+    def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
+        answer = super()._holder(index, command)
+        return {**answer, "length": max(0, answer["length"] - 1)}
+
+
 class FormerHolder(Locks):
     """Names the holder before, as a cache that is filled too late would."""
 
@@ -213,6 +229,8 @@ LOCKS: dict[str, type[Locks]] = {
     "short-extension": ShortExtension,
     "unchecked-condition": UncheckedCondition,
     "place-from-the-end": PlaceFromTheEnd,
+    "length-with-holder": LengthWithHolder,
+    "length-without-first": LengthWithoutFirst,
     "former-holder": FormerHolder,
     "last-come-first": LastComeFirst,
     "no-aging": NoAging,
