@@ -402,6 +402,11 @@ def _queries(case: Case) -> Met:
     lengths = int(((answered["f"] == Op.LENGTH) & (answered["res"] > 0)).sum())
     aged = int(((answered["f"] == Op.HOLDER) & (answered["spent"] & SAID > 0)).sum())
     lacks, checks = [], _checks(case)
+    told = _entries_told(case)
+    if told and not asked.size and not checks:
+        inner, last = told["releases with entries left"], told["full releases"]
+        return told, [] if inner and last else ["no release told of an entry left, or none of none"]
+    checks |= told
     if checks and not asked.size:
         return checks, [] if checks["over when asked about"] else ["no hold was asked about late"]
     if not holders:
@@ -413,6 +418,18 @@ def _queries(case: Case) -> Met:
     named = {"holders named": holders, "told for how long": aged, "places given": places}
     named["lengths above 0"] = lengths
     return checks | {"queries": len(asked)} | named, lacks
+
+
+def _entries_told(case: Case) -> dict[str, int]:
+    """Releases that said how many entries their owner still has, where there are any."""
+    rows = rows_of(case, Op.RELEASE)
+    told = column(case, "res")[rows][column(case, "status")[rows] == Status.OK]
+    if not (told > 0).any():
+        return {}
+    return {
+        "releases with entries left": int((told > 1).sum()),
+        "full releases": int((told == 1).sum()),
+    }
 
 
 def _checks(case: Case) -> dict[str, int]:
@@ -596,7 +613,8 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
     "tokens": ("a grant with a token, asked for after another client's grant", _tokens),
     "queries": (
         "answers that name a holder, such that give a place in a queue, and where lengths are asked"
-        " for the length of a queue that is not empty",
+        " for the length of a queue that is not empty; where only releases say how many entries"
+        " their owner has left, some that leave one and some that leave none",
         _queries,
     ),
     "second-locks": (

@@ -36,6 +36,7 @@ from holdfast.checkers.properties import lock_timeline
 from holdfast.checkers.properties.hold_age import wrong_age
 from holdfast.checkers.properties.lock_timeline import LockStory
 from holdfast.checkers.properties.queue_length import false_lengths
+from holdfast.checkers.properties.release_entries import false_entries
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status, carried
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
@@ -66,6 +67,7 @@ def check(case: Case) -> PropertyVerdict:
         *_answers(case, Op.HOLDER, _about_holder),
         *_answers(case, Op.PLACE, _about_place),
         *false_lengths(case),
+        *false_entries(case),
         *_checks(case),
         *_growing(case),
         *_conditions(case),

@@ -236,6 +236,16 @@ class Context:
 
     async def release(self, grant: Grant) -> bool:
         """Give the lock back. From its sending on this client no longer claims to hold."""
+        return (await self._release(grant)).outcome is Status.OK
+
+    async def release_reentrant(self, grant: Grant) -> bool | None:
+        """Give one entry back. Whether the lock is now fully released; None: not known, or the
+        service does not say."""
+        answer = await self._release(grant)
+        said = answer.outcome is Status.OK and answer.left >= 0
+        return answer.left == 0 if said else None
+
+    async def _release(self, grant: Grant) -> Answer:
         answer = await self._call(
             Op.RELEASE,
             grant.lock,
@@ -243,9 +253,9 @@ class Context:
             lambda: self._parts.lock_client.release(grant),
         )
         if answer.error == CANCELLED:
-            return await self.release(grant)
+            return await self._release(grant)
         self.claims.over(grant.attempt)
-        return answer.outcome is Status.OK
+        return answer
 
     async def read(self, grant: Grant, *, key: str = "") -> int:
         """The version of a key of the resource, the lock's own usually; -1: refused, no answer."""
@@ -397,7 +407,8 @@ class Context:
     def _complete(self, row: int, answer: Answer, stamped: Stamped | None = None) -> None:
         err = self._recorder.intern(answer.error)
         token = answer.token if answer.token != NO_TOKEN else None
-        said = {"res": answer.ttl_ns, "err": err, "spent": answer.spent}
+        res = answer.ttl_ns if answer.left < 0 else answer.left + 1
+        said = {"res": res, "err": err, "spent": answer.spent}
         self._recorder.complete(row, answer.outcome, token=token, **said, stamped=stamped)
 
     async def _run(self, call: Callable[[], Awaitable[None] | None]) -> None:

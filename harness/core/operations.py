@@ -68,7 +68,11 @@ COLUMNS: dict[Op, dict[str, str]] = {
         "token": "fencing token (-1: none)",
     },
     Op.RENEW: {"arg": "lease asked for, ns", "res": "lease granted, ns", "token": "as held"},
-    Op.RELEASE: {"token": "as held"},
+    Op.RELEASE: {
+        "token": "as held",
+        "res": "1 + how many entries its owner still has in the lock, as answered ok: 1 is fully"
+        " released; 0 where the service does not say",
+    },
     Op.WAITING: {
         "res": "place in the queue (0: next; -1: unknown); an answer that the attempt still waits,"
         " or, for a polling client, one refused poll"
@@ -236,6 +240,7 @@ class Answer:
     ttl_ns   lease granted, 0 where the hold does not end by itself
     error    one line from the service or library; empty where there was none
     spent    what the service says that it spent on the request, as `spent` packs it; 0: not said
+    left     of an ok release how many entries its owner still has in the lock; -1: not said
     """
 
     outcome: Status
@@ -243,6 +248,7 @@ class Answer:
     ttl_ns: int = 0
     error: str = ""
     spent: int = 0
+    left: int = -1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.harness.verification.derived import EXCLUSIVE, INF, OK, SHARED, Run
 from holdfast.harness.verification.recorded import ASKS, Rows
-from holdfast.harness.verification.rules import OPS, count, permits, waits
+from holdfast.harness.verification.rules import OPS, count, entries, permits, waits
 
 JOB = re.compile(r"(.*)#([0-9]+)( done)?", re.S)
 READ, WRITE, SERVED_READ, SERVED_WRITE = (
@@ -51,6 +51,8 @@ class Conditions:
             "permits": permits,
             "count": count,
             "waits": waits,
+            "entries": entries,
+            "entries_at_most": self._entries_at_most,
             "waiting_at_most": self._waiting_at_most,
             "apart_waits": lambda roles: self._apart_waits(roles),
             "on_paths": lambda row: bool(run.promises.get("subtrees")) and row.text[:1] == "/",
@@ -278,6 +280,29 @@ class Conditions:
         """Whether the waits that a certificate counts are of so many attempts."""
         mine = [row.attempt for name, row in roles.items() if name.startswith("before")]
         return 0 not in mine and len(set(mine)) == len(mine)
+
+    def _entries_at_most(self, release: Row) -> int:
+        """How many other entries of its owner a lock can have had when a release was answered: all
+        that were asked for by then, but those which the service had said before are over."""
+        rows, found = self.rows, 0
+        for at, f in enumerate(rows.f):
+            mine = rows.process[at] == release.process and rows.key[at] == release.key
+            if f in ASKS and rows.status[at] and mine and rows.attempt[at] != release.attempt:
+                asked = rows.t_inv[at] <= release.t_ret + self.run.slack_ns
+                found += asked and not self._said_over(at, release.t_inv - self.run.slack_ns)
+        return found
+
+    def _said_over(self, a: int, by_ns: int) -> bool:
+        """Whether the service had said before a moment that an attempt does not hold."""
+        rows = self.rows
+        ends = [rows.t_ret[a]] * (rows.status[a] in (3, 5))
+        for r in self.run.following(a):
+            f, status = rows.f[r], rows.status[r]
+            said = f in (OPS["renew"], OPS["release"]) and status == 5
+            told = f == OPS["lost"] and rows.t_inv[r] == self.run.end(a)
+            if said or told or (f == OPS["release"] and status == OK):
+                ends.append(rows.t_ret[r])
+        return min(ends, default=INF) < by_ns
 
     # Of the resource's log.
 

@@ -485,6 +485,35 @@ RULES["false-length/fewer"] = Rule(
         "asked.t_ret + slack < after*.t_inv",
     ),
 )
+_ENTRY = {"release": ("release", OK)}
+RULES["false-entries/more"] = Rule(
+    kinds=("false-entries",),
+    lock="release",
+    roles=_ENTRY,
+    where=("renewals_prove(release)",),
+    values={"most": "entries_at_most(release)"},
+    facts=("most + 1 < release.res",),
+)
+RULES["false-entries/fewer"] = Rule(
+    kinds=("false-entries",),
+    lock="release",
+    roles={**_ENTRY, **_known("other*")},
+    where=(
+        "knows(other*, other*_known)",
+        "other*.process == release.process",
+        "other*.key == release.key",
+        "other*.attempt != release.attempt",
+        "distinct(roles)",
+    ),
+    values={"other*_reach": "reach(other*)"},
+    facts=(
+        "0 < release.res",
+        "release.res < entries(roles) + 1",
+        "other*_known.t_ret < release.t_inv",
+        "release.t_ret + slack < other*_reach",
+    ),
+    assumes=("bound",),
+)
 
 ROW_FIELDS = ("f", "status", "attempt", "token", "t_inv", "t_ret", "arg", "res")
 """Of each witness what the certificate repeats, besides its writer and its number there."""
@@ -516,6 +545,11 @@ def permits(roles: Mapping[str, Any]) -> int:
 def count(roles: Mapping[str, Any]) -> int:
     """How many overtook."""
     return sum(name.startswith("by") for name in roles)
+
+
+def entries(roles: Mapping[str, Any]) -> int:
+    """How many other entries of an owner lasted beyond its release."""
+    return sum(re.fullmatch(r"other\d+", name) is not None for name in roles)
 
 
 def waits(roles: Mapping[str, Any]) -> int:

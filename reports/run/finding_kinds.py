@@ -192,6 +192,12 @@ KINDS: dict[str, Kind] = {
         means="the service said that more clients wait for a lock than can, or fewer than do",
         remedy="Count the queue in the same agreed state that grants, the holder left out.",
     ),
+    "false-entries": Kind(
+        name="False release answer",
+        means="a release said that its owner has more entries left in the lock than it can have, or"
+        " that the lock is fully released, or nearer to that, than it was",
+        remedy="Count the entries of an owner in the step that ends one, and answer that count.",
+    ),
     "false-condition": Kind(
         name="False condition",
         means="a grant that was to be given only if nobody held since was given, or refused,"

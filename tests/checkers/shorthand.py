@@ -6,6 +6,7 @@ Words stand for moments, one second apart unless `@4.5` says when (seconds). A w
     0a+7     + ok (with token 7), - fail, ~ unknown, ! not the owner
     1.2r?    the attempt is process 1's second; else it is its latest
     0a?:x    the lock is x, or a path like /x/y; else it is db
+    0r+=1    the release leaves its owner one entry; without "=" nothing is said of that
     0n+/3    a lease of 3 s is asked for or granted; else the history's
     2w?=4    a write that builds on version 4; `2w+=5`: answered with version 5
     2S+=5    the resource accepts 2's last write and makes version 5; `2S-` refuses it; D: a read
@@ -173,6 +174,8 @@ class _Reader:
             row["token"] = NO_TOKEN
         if op in (Op.WRITE, Op.READ, Op.HOLDER, Op.PLACE, Op.LENGTH):
             row["res"] = int(found["version"] or -1)
+        if op is Op.RELEASE and found["version"]:
+            row["res"] = int(found["version"]) + 1
 
     def _moment(self, op: Op, found: re.Match[str]) -> None:
         if op not in (Op.SERVED_WRITE, Op.SERVED_READ):

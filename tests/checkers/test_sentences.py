@@ -157,6 +157,12 @@ FOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
         {},
     ),
     "a queue said to be longer": ("truthful-queries", "0a? 0a+7 1a? 1Q 0l? 0l+=2", {}),
+    "a release said to leave nothing": (
+        "truthful-queries",
+        "0a? 0a+7 0a? 0a+7 0r? 0r+=0 0.1n? 0.1n+",
+        {},
+    ),
+    "a release said to leave an entry": ("truthful-queries", "0a? 0a+7 0r? 0r+=1", {}),
     "a spurious refusal": ("no-false-rejection", "0t?@5 0t-@6", {}),
 }
 

@@ -102,6 +102,13 @@ MUTANTS: dict[str, Mutant] = {
         breaks="mutual-exclusion",
         seeds=200,
     ),
+    "fully-released": Mutant(
+        part="reference",
+        area="terms",
+        says="every release is answered as if it fully released the lock, an inner one too",
+        breaks="truthful-queries",
+        seeds=200,
+    ),
     "reentry-by-name": Mutant(
         part="reference",
         area="terms",

@@ -37,6 +37,7 @@ def meant(answer: Frame) -> Answer:
         outcome=outcome,
         token=answer.get("token", NO_TOKEN) if outcome is Status.OK else NO_TOKEN,
         ttl_ns=answer.get("ttl_ns", 0) if outcome is Status.OK else 0,
+        left=answer.get("left", -1),
         error="" if outcome is Status.OK else f"{word}: {detail}" if detail else word,
     )
 

@@ -68,6 +68,14 @@ class OuterRelease(Locks):
         super().end(index, hold, reason)
 
 
+class FullyReleased(Locks):
+    """Says of every release that it was the last, and ends one entry."""
+
+    def _release(self, index: int, command: Mapping[str, Any]) -> Answer:
+        answer = super()._release(index, command)
+        return {**answer, "left": 0} if answer["is"] == "released" else answer
+
+
 class ReentryByName(Locks):
     """Lets in again whoever bears the holder's name."""
 
@@ -225,6 +233,7 @@ LOCKS: dict[str, type[Locks]] = {
     "greedy-readers": GreedyReaders,
     "one-permit-more": OnePermitMore,
     "outer-release": OuterRelease,
+    "fully-released": FullyReleased,
     "reentry-by-name": ReentryByName,
     "short-extension": ShortExtension,
     "unchecked-condition": UncheckedCondition,
