@@ -530,6 +530,22 @@ def _jobs(case: Case) -> Met:
     return {"jobs done": len(by), "jobs that others found done": found}, lacks
 
 
+def _named_waits(case: Case) -> Met:
+    """Grants to clients that had waited, and those whose token an answer about the holder named:
+    only of these is it known when they were granted, but for their own answer."""
+    found, rows = table(case), case.history.rows
+    waited = found.ok & (found.queued >= 0) & (found.token != NO_TOKEN)
+    said = rows[case.history.of(Op.HOLDER)]
+    said = said[(said["status"] == Status.OK) & (said["token"] != NO_TOKEN)]
+    named = set(zip(said["key"].tolist(), said["token"].tolist(), strict=True))
+    mine = zip(found.key[waited].tolist(), found.token[waited].tolist(), strict=True)
+    known = sum(one in named for one in mine)
+    total = int(waited.sum())
+    lack = f"no answer named a holder that had waited: 0 of {total} grants to who waited"
+    counts = {"grants to who waited": total, "of them named by an answer": known}
+    return counts, [] if known else [lack]
+
+
 NOBODY_NOTIFIED = "no holder lost its lock"
 
 
@@ -610,6 +626,10 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
         _stale_releases,
     ),
     "losses": ("a holder that was notified of a loss, or whose renewal was refused", _losses),
+    "named-waits": (
+        "a grant to a client that had waited, which an answer about the holder names",
+        _named_waits,
+    ),
     "tokens": ("a grant with a token, asked for after another client's grant", _tokens),
     "queries": (
         "answers that name a holder, such that give a place in a queue, and where lengths are asked"

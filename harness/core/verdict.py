@@ -40,6 +40,10 @@ PROPERTIES: dict[str, tuple[Severity, str]] = {
     "token-order": (Severity.CRITICAL, "a later grant always carries a larger fencing token"),
     "ownership": (Severity.CRITICAL, "only the holder can release or renew"),
     "loss-notice": (Severity.HIGH, "a holder that loses its lock is told, in time"),
+    "grant-notice": (
+        Severity.MEDIUM,
+        "a client that waited for a lock is notified of its grant, in time",
+    ),
     "deadlock-freedom": (
         Severity.HIGH,
         "a lock that its holder gave back or lost is granted again",
@@ -177,7 +181,8 @@ class Promises:
     tokens           "none", "ordered" (a later grant has a larger one), "unordered"
     tokens_unique    no two grants share a token
     order            "fifo", "racing", "priority"
-    notice_ns        the holder is told of a loss at most so long after it can be reached (0: never)
+    notice_ns        the holder is told of a loss, and a waiter of its grant, at most so long after
+                     it can be reached (0: never)
     recovery_ns      after the last heal the service answers again within this time
     minority_ns      with fewer than half of its servers stopped, and no other fault, it answers
                      again within this time; -1: not promised

@@ -62,6 +62,7 @@ def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
         "error": case.error_ns,
         "slip_ns": promises.slip_ns,
         "delay_ns": promises.delay_ns,
+        "limit": promises.notice_ns,
         "shortest": lambda ttl: ttl + -ttl * promises.drift_ppm // 1_000_000,
     }
     return {

@@ -52,6 +52,9 @@ class Conditions:
             "count": count,
             "waits": waits,
             "entries": entries,
+            "limit": int(promises["notice_ns"]),
+            "alone_with_token": self._alone_with_token,
+            "undisturbed": self._undisturbed,
             "entries_at_most": self._entries_at_most,
             "waiting_at_most": self._waiting_at_most,
             "apart_waits": lambda roles: self._apart_waits(roles),
@@ -291,6 +294,25 @@ class Conditions:
                 asked = rows.t_inv[at] <= release.t_ret + self.run.slack_ns
                 found += asked and not self._said_over(at, release.t_inv - self.run.slack_ns)
         return found
+
+    def _alone_with_token(self, a: Row) -> bool:
+        """Whether no other acquire of a lock was answered with the token of this one."""
+        rows = self.rows
+        asks = [at for at, f in enumerate(rows.f) if f in ASKS and rows.status[at]]
+        return [at for at in asks if (rows.key[at], rows.token[at]) == (a.key, a.token)] == [a.at]
+
+    def _undisturbed(self, a: Row, from_ns: int, span_ns: int) -> bool:
+        """Whether for so long from a moment on no fault kept its client from being reached."""
+        run, node = self.run, self.rows.nodes.get(a.process, "")
+        clients = set(self.rows.nodes.values())
+        for window in run.windows:
+            nodes = set(window.nodes)
+            paused = window.do == "pause" and nodes and nodes <= clients
+            over = window.to_ns + (0 if paused else int(run.promises["recovery_ns"]))
+            touches = not nodes or node in nodes or not nodes <= clients
+            if touches and window.from_ns <= from_ns + span_ns + run.slack_ns and over >= from_ns:
+                return False
+        return True
 
     def _said_over(self, a: int, by_ns: int) -> bool:
         """Whether the service had said before a moment that an attempt does not hold."""

@@ -514,6 +514,23 @@ RULES["false-entries/fewer"] = Rule(
     ),
     assumes=("bound",),
 )
+RULES["late-grant-notice"] = Rule(
+    kinds=("late-grant-notice",),
+    lock="a",
+    roles={"a": (ASK, "ok|info"), "waiting": ("waiting", OK), "named": ("holder", OK)},
+    where=(
+        "waiting.attempt == a.attempt",
+        "named.key == a.key",
+        "alone_with_token(a)",
+        "undisturbed(a, named.t_ret, limit)",
+    ),
+    facts=(
+        "0 < limit",
+        "-1 < a.token",
+        "named.token == a.token",
+        "named.t_ret + slack + limit < a.t_ret",
+    ),
+)
 
 ROW_FIELDS = ("f", "status", "attempt", "token", "t_inv", "t_ret", "arg", "res")
 """Of each witness what the certificate repeats, besides its writer and its number there."""

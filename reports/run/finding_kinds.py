@@ -123,6 +123,13 @@ KINDS: dict[str, Kind] = {
         remedy="Tell the holder when a lease ends, and let its own timer assume the loss when no"
         " answer comes.",
     ),
+    "late-grant-notice": Kind(
+        name="Late grant notice",
+        means="a client that waited was granted the lock and heard of it later than the system"
+        " promises, while its lease ran and others waited",
+        remedy="Tell the waiter in the step that grants, and let it ask again where it heard"
+        " nothing for a while.",
+    ),
     "wrong-reason": Kind(
         name="Wrong reason",
         means="a client was told of a loss with a reason that cannot have been the cause",

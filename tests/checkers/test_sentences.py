@@ -130,6 +130,11 @@ FOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
         "0a? 0a+7 1a?@19 1a+8@20 0w?@28 0w~@28.5",
         {},
     ),
+    "a late notice of a grant": (
+        "grant-notice",
+        "0a? 0a+7 1a? 1Q 0r? 0r+ 2q? 2q+8=0@7 1a+8@11",
+        {},
+    ),
     "a write after the notice": (
         "loss-notice",
         "0a? 0a+7 1a?@19 1a+8@20 0L@22 0w?@23 0w~ 0w?@25 0w~",

@@ -2,10 +2,11 @@
 
 `--set metadata=1`: each hold carries a text that names its attempt, and a holder is named with it.
 
-Asks: that the answers are true, besides exclusion, tokens and liveness
+Asks: that the answers are true, that who waits is notified of its grant, besides exclusion, tokens
+    and liveness
 Catches: a holder that is none any more, another's text, places from the wrong end, a queue of
     another length, conditions that nobody checks
-Checkers: truthful-queries and those of exclusion and liveness
+Checkers: truthful-queries, grant-notice and those of exclusion and liveness
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from holdfast.workloads.shape import Shape
 
 ASKS = (
     "truthful-queries",
+    "grant-notice",
     "mutual-exclusion",
     "token-order",
     "deadlock-freedom",

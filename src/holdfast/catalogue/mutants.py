@@ -375,6 +375,13 @@ MUTANTS: dict[str, Mutant] = {
         breaks="loss-notice",
         seeds=1500,
     ),
+    "late-word": Mutant(
+        part="reference",
+        area="client",
+        says="a client takes in the word of its grant three seconds after it came",
+        breaks="grant-notice",
+        seeds=1500,
+    ),
     "courteous-tries": Mutant(
         part="reference",
         area="queue",
