@@ -335,7 +335,10 @@ class Serial:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Split:
-    """What granted acquires spent where, as far as their service said it."""
+    """What granted acquires spent where, as far as their service said it.
+
+    apart   those of which the two ways are known each by itself: request_ns, reply_ns
+    """
 
     said: int
     queued: int
@@ -343,6 +346,10 @@ class Split:
     coordination_ns: Dist
     commit_ns: Dist
     wait_ns: Dist
+    apart: int = 0
+    request_ns: Dist = Dist()
+    reply_ns: Dist = Dist()
+    sentence: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

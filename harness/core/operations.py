@@ -42,6 +42,7 @@ class Op(IntEnum):
     PLACE = 16
     CHECK = 17
     LENGTH = 18
+    ARRIVED = 19
 
 
 COLUMNS: dict[Op, dict[str, str]] = {
@@ -76,6 +77,10 @@ COLUMNS: dict[Op, dict[str, str]] = {
     Op.WAITING: {
         "res": "place in the queue (0: next; -1: unknown); an answer that the attempt still waits,"
         " or, for a polling client, one refused poll"
+    },
+    Op.ARRIVED: {
+        "res": "when the service read the request of this acquire that it answered first, by the"
+        " run's clock as its host has it, ns; a service that measures itself says so with the grant"
     },
     Op.LOST: {
         "res": "reason, index into the writer's strings; t_inv = t_ret = when the client was told"

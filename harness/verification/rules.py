@@ -28,7 +28,7 @@ OPS = {
     "acquire": 1, "try": 2, "renew": 3, "release": 4, "waiting": 5, "lost": 6, "closed": 7,
     "force-unlock": 8, "heartbeat": 9, "read": 10, "write": 11, "served-read": 12,
     "served-write": 13, "probe": 14, "holder": 15, "place": 16, "check": 17,
-    "length": 18,
+    "length": 18, "arrived": 19,
 }  # fmt: skip
 FACT = re.compile(r"(.+?) (<=|<|==) (.+)")
 GRANT = re.compile(r"newest|other\d+")

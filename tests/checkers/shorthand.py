@@ -16,6 +16,7 @@ Words stand for moments, one second apart unless `@4.5` says when (seconds). A w
              k how many wait before me (`0k+=1`)  l how many wait (`0l+=1`)
              c is my hold in force (`0c-`: it is not)
     moments  L lost  C closed (all that the process holds)  Q still in the queue  S D served
+             V the request was read
 
 A call without an answer never returned. The resource numbers versions and keeps the highest token
 by itself.
@@ -42,6 +43,7 @@ CALLS = {
 }  # fmt: skip
 MOMENTS = {
     "L": Op.LOST, "C": Op.CLOSED, "Q": Op.WAITING, "S": Op.SERVED_WRITE, "D": Op.SERVED_READ,
+    "V": Op.ARRIVED,
 }  # fmt: skip
 EDGES = {"+": Status.OK, "-": Status.FAIL, "~": Status.INFO, "!": Status.NOT_OWNER}
 ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE)

@@ -30,6 +30,7 @@ from holdfast.clusters.systems.reference.consensus.storage import Corrupt, Stora
 from holdfast.clusters.systems.reference.options import read
 from holdfast.clusters.systems.reference.service.node import Asked, Effects, Input, Left, LockNode
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT, Frame, Framed, endpoint
+from holdfast.harness.core.clock import now_ns
 
 CONNECT_S = 0.5
 RETRY_S = 0.2
@@ -45,6 +46,7 @@ def say(text: str) -> None:
 CLOCKS: Mapping[str, Callable[[], int]] = {
     "monotonic": time.monotonic_ns,
     "wall": time.time_ns,
+    "run": now_ns,
 }
 
 
@@ -137,7 +139,7 @@ class PeerLink:
 class Server:
     """One node at work. What arrives in one turn of the loop is one step and one sync.
 
-    disk, clocks ("monotonic" and "wall", ns) and say are those of the host unless given.
+    disk, clocks ("monotonic", "wall" and "run", ns) and say are those of the host unless given.
     """
 
     def __init__(
@@ -160,7 +162,7 @@ class Server:
         durable = self._storage.load()
         if self._storage.cut_bytes:
             self.say(f"log: cut off {self._storage.cut_bytes} bytes of an unfinished write")
-        self.now_ns = clocks["monotonic"]
+        self.now_ns, self.run_ns = clocks["monotonic"], clocks["run"]
         self._node = node_type(options.mutant)(
             name=self._name,
             peers=list(peers),
@@ -317,8 +319,8 @@ class Connection:
             self._peer = str(frame["peer"])
         else:
             self._number = self._number or self._server.enter(wire)
-            came_ns = self._server.now_ns()
-            self._put(Asked(connection=self._number, frame=frame, came_ns=came_ns))
+            came_ns, read_ns = self._server.now_ns(), self._server.run_ns()
+            self._put(Asked(connection=self._number, frame=frame, came_ns=came_ns, read_ns=read_ns))
 
     def _on_close(self, wire: Framed, reason: str) -> None:
         if self._number:
