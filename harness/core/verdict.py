@@ -194,8 +194,9 @@ class Promises:
                      by an operator, "released"; another word where that is not known
     keeps            property id -> fault kinds under which it is promised; "any" for all of them;
                      a property that is absent is not promised
-    sheet            the design sheet in words: owner identity, acquisition, lease, renewal,
-                     token enforcement, timeout, retry, consequence, clock assumptions, evidence
+    sheet            the design sheet in words: protected resource (which a run adds), owner
+                     identity, acquisition, lease, renewal, token enforcement, timeout, retry,
+                     consequence, clock assumptions, evidence
     """
 
     purpose: str
