@@ -34,7 +34,8 @@ from holdfast.harness.core.errors import UsageError
     "--fail-on",
     multiple=True,
     metavar="EXPR",
-    help="A measure and by how much it may be worse, as in p99:25%,grants:10%; limits: newly"
+    help="A measure and by how much it may be worse, as in p99:25%,grants:10%; duplicates:1%: of a"
+    " lock for efficiency, the share of grants that may fall into another's hold; limits: newly"
     " violated properties that were never promised.",
 )
 @click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit report there.")
@@ -63,7 +64,7 @@ def command(
         before = baselines.read(baseline)
     results = gather(paths)
     if update_baseline:
-        troubles = gate.alone(results, before.known, day)
+        troubles = gate.alone(results, before.known, day, given)
         _update(baseline, results, before, troubles)
     else:
         troubles = gate.judge(results, before, given, day)
