@@ -215,7 +215,7 @@ def _duplicates(results: Sequence[Result], given: Rules) -> Iterable[Trouble]:
         low, high = (100 * edge for edge in clopper_pearson(min(events, grants), grants))
         first = next((run for run in runs if run.duplicates), runs[0])
         says = (
-            f"{events} of {grants} grants were duplicates: between {low:.2g} % and {high:.2g} %, at"
+            f"{events} of {grants} grants were duplicates: between {low:.3g} % and {high:.3g} %, at"
             f" 95 %, where {limit:g} % are allowed"
         )
         if low > limit:

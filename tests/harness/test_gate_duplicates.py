@@ -38,7 +38,7 @@ def test_few_duplicates_among_many_grants_pass_with_a_note() -> None:
     code, (note,) = judged(runs((1, 2000), (0, 2000)))
     assert (code, note.kind, note.code) == (0, "duplicates", 0)
     assert note.sentence == (
-        "1 of 4000 grants were duplicates: between 0.00063 % and 0.14 %, at 95 %, where 1 % are"
+        "1 of 4000 grants were duplicates: between 0.000633 % and 0.139 %, at 95 %, where 1 % are"
         " allowed"
     )
 
