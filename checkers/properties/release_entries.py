@@ -23,7 +23,7 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, Proof
 
-MOST_OPEN = 1024
+MOST_OPEN = 64
 """An owner that has more attempts at one lock which may be open at once is not judged."""
 
 

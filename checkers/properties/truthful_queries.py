@@ -16,7 +16,9 @@ Blind to
     A hold that ended by its lease alone: a service may end one late. Counts of renewals, and times,
     of locks that several hold; times that the service leaves unsaid, as a new leader does, and a
     lease of which less is said to be left than there is. Texts of holds where the workload gives
-    them none. A queue of which it says more than wait, where unknown acquires may stand in it.
+    them none. A queue of which it says more than wait, where unknown acquires may stand in it, and
+    one that is said to be shorter than it is but 64 long or more. Entries of an owner that has more
+    than 64 open attempts at one lock.
 Cost
     The queries, each times what was going on with its lock at the time.
 """
