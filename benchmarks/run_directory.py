@@ -70,7 +70,7 @@ NOT_DRAWN = (
     "applied-once",
     "exactly-once-job",
 )
-"""Turns go round whoever asked first; nobody asks who holds, waits inside, sends twice or does jobs."""
+"""Turns go round whoever asked first; nobody queries, waits inside, sends twice or does jobs."""
 
 
 class _Drawn:
