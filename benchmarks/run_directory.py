@@ -62,6 +62,7 @@ class Shape:
 
 
 NOT_DRAWN = (
+    "grant-notice",
     "bounded-bypass",
     "bounded-wait",
     "truthful-queries",
@@ -69,7 +70,7 @@ NOT_DRAWN = (
     "applied-once",
     "exactly-once-job",
 )
-"""Turns go round whoever asked first; nobody asks, waits inside, sends twice or does jobs."""
+"""Turns go round whoever asked first; nobody queries, waits inside, sends twice or does jobs."""
 
 
 class _Drawn:

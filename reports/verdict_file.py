@@ -37,7 +37,10 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
-    """A finding, or a fact worth telling, with the events that prove it."""
+    """A finding, or a fact worth telling, with the events that prove it.
+
+    cause   the kind of what brought it about, "" where the rows do not show that
+    """
 
     kind: str
     sentence: str
@@ -45,6 +48,7 @@ class Shown:
     t_ns: int
     witnesses: tuple[Event, ...] = ()
     spans: tuple[Span, ...] = ()
+    cause: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -331,7 +335,10 @@ class Serial:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Split:
-    """What granted acquires spent where, as far as their service said it."""
+    """What granted acquires spent where, as far as their service said it.
+
+    apart   those of which the two ways are known each by itself: request_ns, reply_ns
+    """
 
     said: int
     queued: int
@@ -339,6 +346,10 @@ class Split:
     coordination_ns: Dist
     commit_ns: Dist
     wait_ns: Dist
+    apart: int = 0
+    request_ns: Dist = Dist()
+    reply_ns: Dist = Dist()
+    sentence: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

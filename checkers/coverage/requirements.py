@@ -395,20 +395,41 @@ def _reentries(case: Case) -> Met:
 
 def _queries(case: Case) -> Met:
     rows = case.history.rows
-    asked = case.history.of(Op.HOLDER, Op.PLACE)
+    asked = case.history.of(Op.HOLDER, Op.PLACE, Op.LENGTH)
     answered = rows[asked[rows["status"][asked] == Status.OK]]
     holders = int(((answered["f"] == Op.HOLDER) & (answered["token"] != NO_TOKEN)).sum())
     places = int(((answered["f"] == Op.PLACE) & (answered["res"] >= 0)).sum())
+    lengths = int(((answered["f"] == Op.LENGTH) & (answered["res"] > 0)).sum())
     aged = int(((answered["f"] == Op.HOLDER) & (answered["spent"] & SAID > 0)).sum())
     lacks, checks = [], _checks(case)
+    told = _entries_told(case)
+    if told and not asked.size and not checks:
+        inner, last = told["releases with entries left"], told["full releases"]
+        return told, [] if inner and last else ["no release told of an entry left, or none of none"]
+    checks |= told
     if checks and not asked.size:
         return checks, [] if checks["over when asked about"] else ["no hold was asked about late"]
     if not holders:
         lacks.append(f"no answer named a holder: 0 of {len(asked)} queries")
     if not places:
         lacks.append(f"no answer gave a place in the queue: 0 of {len(asked)} queries")
+    if (rows["f"][asked] == Op.LENGTH).any() and not lengths:
+        lacks.append(f"no answer gave the length of a queue: 0 of {len(asked)} queries")
     named = {"holders named": holders, "told for how long": aged, "places given": places}
+    named["lengths above 0"] = lengths
     return checks | {"queries": len(asked)} | named, lacks
+
+
+def _entries_told(case: Case) -> dict[str, int]:
+    """Releases that said how many entries their owner still has, where there are any."""
+    rows = rows_of(case, Op.RELEASE)
+    told = column(case, "res")[rows][column(case, "status")[rows] == Status.OK]
+    if not (told > 0).any():
+        return {}
+    return {
+        "releases with entries left": int((told > 1).sum()),
+        "full releases": int((told == 1).sum()),
+    }
 
 
 def _checks(case: Case) -> dict[str, int]:
@@ -509,6 +530,22 @@ def _jobs(case: Case) -> Met:
     return {"jobs done": len(by), "jobs that others found done": found}, lacks
 
 
+def _named_waits(case: Case) -> Met:
+    """Grants to clients that had waited, and those whose token an answer about the holder named:
+    only of these is it known when they were granted, but for their own answer."""
+    found, rows = table(case), case.history.rows
+    waited = found.ok & (found.queued >= 0) & (found.token != NO_TOKEN)
+    said = rows[case.history.of(Op.HOLDER)]
+    said = said[(said["status"] == Status.OK) & (said["token"] != NO_TOKEN)]
+    named = set(zip(said["key"].tolist(), said["token"].tolist(), strict=True))
+    mine = zip(found.key[waited].tolist(), found.token[waited].tolist(), strict=True)
+    known = sum(one in named for one in mine)
+    total = int(waited.sum())
+    lack = f"no answer named a holder that had waited: 0 of {total} grants to who waited"
+    counts = {"grants to who waited": total, "of them named by an answer": known}
+    return counts, [] if known else [lack]
+
+
 NOBODY_NOTIFIED = "no holder lost its lock"
 
 
@@ -589,8 +626,17 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
         _stale_releases,
     ),
     "losses": ("a holder that was notified of a loss, or whose renewal was refused", _losses),
+    "named-waits": (
+        "a grant to a client that had waited, which an answer about the holder names",
+        _named_waits,
+    ),
     "tokens": ("a grant with a token, asked for after another client's grant", _tokens),
-    "queries": ("answers that name a holder, and such that give a place in a queue", _queries),
+    "queries": (
+        "answers that name a holder, such that give a place in a queue, and where lengths are asked"
+        " for the length of a queue that is not empty; where only releases say how many entries"
+        " their owner has left, some that leave one and some that leave none",
+        _queries,
+    ),
     "second-locks": (
         "clients that held one lock each and were told to wait for each other's at once",
         _second_locks,

@@ -166,7 +166,9 @@ def waits(case: Case) -> dict[str, object]:
     """
     found = table(case)
     requests = len(
-        rows_of(case, *ASKS, Op.HEARTBEAT, Op.HOLDER, Op.PLACE, Op.CHECK, Op.FORCE_UNLOCK)
+        rows_of(
+            case, *ASKS, Op.HEARTBEAT, Op.HOLDER, Op.PLACE, Op.LENGTH, Op.CHECK, Op.FORCE_UNLOCK
+        )
     )
     told = len(rows_of(case, Op.WAITING))
     grants = int(found.ok.sum())

@@ -2,7 +2,7 @@
 
 Only a service that measures itself can say so: T_acq = T_req + T_coord + T_commit + T_reply, and
 T_wait behind others where it was queued. The ways there and back are what is left of the client's
-whole; which of them took how much only clocks that agree could tell.
+whole. Which of them took how much only one clock of both ends can tell: that of their host.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ EXPONENT, FRACTION = 11, (1 << 11) - 1
 
 
 def acquire_split(case: Case) -> dict[str, object] | None:
-    """{said, queued, whole_ns, way_ns, coordination_ns, commit_ns, wait_ns, sentence}.
+    """{said, queued, apart, whole_ns, way_ns, request_ns, reply_ns, coordination_ns, commit_ns,
+    wait_ns, sentence}.
 
     said      granted acquires of which the service said what it spent; None for all where of none
     queued    those of them that were told to wait
     whole     from asking to the grant; the median of the sum, not the sum of medians
     way       T_req + T_reply, retries too: up to the first answer, less the two that follow
+    apart     those of which it is known when the service had read the request
+    request   T_req: from asking until then, retries too; of a run on several hosts nothing
+    reply     T_reply: from the end of the commit to the client's first answer
     coordination, commit   as the service measured them, of the request's first answered sending
     wait      of those queued, from the answer that they wait to the grant
     """
@@ -42,9 +46,14 @@ def acquire_split(case: Case) -> dict[str, object] | None:
     queued = told >= 0
     answered = np.where(queued, told, found.ret[entries])
     way = np.maximum(0, answered - found.inv[entries] - coordination - commit)
+    read = _read_ns(case)[entries]
+    apart = read >= 0
+    request = np.clip(read - found.inv[entries], 0, way)[apart]
     parts: dict[str, Any] = {
         "whole_ns": dist(found.ret[entries] - found.inv[entries]),
         "way_ns": dist(way),
+        "request_ns": dist(request),
+        "reply_ns": dist(way[apart] - request),
         "coordination_ns": dist(coordination),
         "commit_ns": dist(commit),
         "wait_ns": dist((found.ret[entries] - answered)[queued]),
@@ -52,9 +61,28 @@ def acquire_split(case: Case) -> dict[str, object] | None:
     return {
         "said": len(entries),
         "queued": int(queued.sum()),
+        "apart": int(apart.sum()),
         **parts,
-        "sentence": "T_req and T_reply are one number: no clock here tells one way from the other",
+        "sentence": (
+            "T_req ends when the service read the request, by the clock of the host that both share"
+            if apart.any()
+            else "T_req and T_reply are one number: no clock here tells one way from the other"
+        ),
     }
+
+
+def _read_ns(case: Case) -> Ints:
+    """Per attempt when the service had read its request, by the clock of its rows; -1: not known.
+
+    A service on another host says so by a clock of its own.
+    """
+    found = table(case)
+    read = np.full(len(found), -1)
+    rows = rows_of(case, Op.ARRIVED)
+    if len(rows) and not case.error_ns:
+        entry = found.of_id(column(case, "attempt")[rows])
+        read[entry[entry >= 0]] = column(case, "res")[rows][entry >= 0]
+    return read
 
 
 def _first_told(case: Case) -> Ints:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import NOBODY_NOTIFIED, Exercise, conclude, exercise
+from holdfast.checkers.facts.reachable import out_of_reach
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
@@ -32,9 +33,8 @@ from holdfast.checkers.holds.overlaps import reach, slack
 from holdfast.checkers.holds.succession import Succession
 from holdfast.checkers.properties.loss_reason import told as told_reasons
 from holdfast.checkers.properties.loss_reason import wrong_reasons
-from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.core.starved import PRESSURE
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "loss-notice"
@@ -143,31 +143,11 @@ def _last_seen(case: Case) -> dict[int, int]:
 def _calm_from(case: Case, loss: Loss, limit_ns: int) -> int:
     """Where a stretch of limit_ns begins in which the client could be told and was not; or -1."""
     from_ns = loss.lost_ns
-    for start_ns, end_ns in _out_of_reach(case, loss.attempt.node):
+    for start_ns, end_ns in out_of_reach(case, loss.attempt.node):
         if from_ns + limit_ns < start_ns:
             break
         from_ns = max(from_ns, end_ns)
     return from_ns if from_ns + limit_ns < loss.claimed_ns else -1
-
-
-def _out_of_reach(case: Case, node: str) -> Sequence[tuple[int, int]]:
-    """When faults or a starved host kept a client from being told, in order of beginning."""
-    memo: dict[str, list[tuple[int, int]]] = case.memo.setdefault("out_of_reach", {})
-    if node not in memo:
-        clients = set(case.nodes.values())
-        touching = [w for w in case.windows if node in w.nodes or not set(w.nodes) <= clients]
-        touching += [w for w in case.windows if not w.nodes]
-        spans = [(w.from_ns, _over_ns(case, w, clients)) for w in touching]
-        # Without a processor it learns as late as while it is paused.
-        starved = [s for s in case.starved if s.node == node or s.kind == PRESSURE]
-        memo[node] = sorted([*spans, *((s.from_ns, s.to_ns) for s in starved)])
-    return memo[node]
-
-
-def _over_ns(case: Case, window: Window, clients: set[str]) -> int:
-    """A client that was only paused can be reached at once; all else takes its time."""
-    paused = window.do == "pause" and window.nodes and set(window.nodes) <= clients
-    return window.to_ns + (0 if paused else case.promises.recovery_ns)
 
 
 def _finding(case: Case, loss: Loss, calm_ns: int, limit_ns: int) -> Finding:

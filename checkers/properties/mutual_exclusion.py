@@ -23,7 +23,7 @@ from itertools import chain
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
-from holdfast.checkers.facts import orders, witnesses
+from holdfast.checkers.facts import foreign_release, orders, witnesses
 from holdfast.checkers.facts.stale_belief import stale_beliefs
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span, who
 from holdfast.checkers.holds.assumptions import (
@@ -67,7 +67,8 @@ def check(case: Case) -> PropertyVerdict:
     by_newer: dict[int, Overlap] = {}
     for overlap in in_time:
         by_newer.setdefault(overlap.newer.id, overlap)
-    findings = [_finding(case, overlap) for overlap in by_newer.values()]
+    causes = foreign_release.causes(case, by_newer.values())
+    findings = [_finding(case, one, causes.get(id)) for id, one in by_newer.items()]
     findings += over_admissions(case)
     findings += _dead_grants(case)
     findings += early_grants(case)
@@ -95,7 +96,7 @@ def _disputed(case: Case) -> list[str]:
     ]
 
 
-def _finding(case: Case, overlap: Overlap) -> Finding:
+def _finding(case: Case, overlap: Overlap, cause: foreign_release.Cause | None) -> Finding:
     older, newer = overlap.older, overlap.newer
     if overlap.proved:
         kind = "double-grant"
@@ -108,6 +109,8 @@ def _finding(case: Case, overlap: Overlap) -> Finding:
     if newer.inv_ns < older.known_ns:
         rows += _why_rows(case, newer, older.known_ns)
     far = reach(case)
+    if cause is not None:
+        sentence, rows = cause[1] + sentence, [*cause[2], *rows]
     return Finding(
         kind=kind,
         sentence=sentence,
@@ -116,6 +119,7 @@ def _finding(case: Case, overlap: Overlap) -> Finding:
         t_ns=newer.known_ns,
         spans=(drawn(case, older, far(older)), drawn(case, newer, far(newer))),
         proof=_proof(case, overlap, kind),
+        cause="" if cause is None else cause[0],
     )
 
 

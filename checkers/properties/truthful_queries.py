@@ -6,8 +6,9 @@ Claims
     says that a hold lasted longer than since its acquire was called, or shorter than since it was
     known, or that more of its lease is left than was ever asked for; it gives an attempt a place in
     the queue with more before it than can have been there, a place that grows, or none while it
-    certainly waited; a grant on the condition that nobody held since came after another grant, or
-    such a condition was said to be broken though nobody can have held.
+    certainly waited; it says that more wait than can, or fewer than certainly do; a grant on the
+    condition that nobody held since came after another grant, or such a condition was said to be
+    broken though nobody can have held.
 Assumes
     That a query is answered as of some instant between its call and its return. Where the order of
     grants is told by tokens, that they are promised to be ordered under the faults of the run.
@@ -15,7 +16,9 @@ Blind to
     A hold that ended by its lease alone: a service may end one late. Counts of renewals, and times,
     of locks that several hold; times that the service leaves unsaid, as a new leader does, and a
     lease of which less is said to be left than there is. Texts of holds where the workload gives
-    them none. The length of a queue where unknown acquires may stand in it.
+    them none. A queue of which it says more than wait, where unknown acquires may stand in it, and
+    one that is said to be shorter than it is but 64 long or more. Entries of an owner that has more
+    than 64 open attempts at one lock.
 Cost
     The queries, each times what was going on with its lock at the time.
 """
@@ -34,6 +37,8 @@ from holdfast.checkers.holds.overlaps import slack
 from holdfast.checkers.properties import lock_timeline
 from holdfast.checkers.properties.hold_age import wrong_age
 from holdfast.checkers.properties.lock_timeline import LockStory
+from holdfast.checkers.properties.queue_length import false_lengths
+from holdfast.checkers.properties.release_entries import false_entries
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status, carried
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
@@ -63,6 +68,8 @@ def check(case: Case) -> PropertyVerdict:
     findings = [
         *_answers(case, Op.HOLDER, _about_holder),
         *_answers(case, Op.PLACE, _about_place),
+        *false_lengths(case),
+        *false_entries(case),
         *_checks(case),
         *_growing(case),
         *_conditions(case),

@@ -17,6 +17,8 @@ from typing import Any
 
 from holdfast.harness.campaigns.baseline import Baseline, Known
 from holdfast.harness.campaigns.results import (
+    EFFICIENCY,
+    EXCLUSION,
     MEASURES,
     RATES,
     Result,
@@ -25,13 +27,14 @@ from holdfast.harness.campaigns.results import (
     worst_code,
 )
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.statistics import chance_of_greater, least_chance
+from holdfast.harness.core.statistics import chance_of_greater, clopper_pearson, least_chance
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.plan import suggest
 
 SCHEMA = "holdfast-gate/1"
 CHANCE = 0.05
 LIMITS = "limits"
+DUPLICATES = "duplicates"
 _RULE = re.compile(r"([a-z0-9]+):([0-9]+(?:\.[0-9]+)?)%")
 PASSED, FAILED, INCONCLUSIVE, ENVIRONMENT = 0, 1, 3, 4
 WORDS = {PASSED: "passed", FAILED: "FAILED", INCONCLUSIVE: "INCONCLUSIVE", ENVIRONMENT: "NOT RUN"}
@@ -43,10 +46,16 @@ class Rules:
 
     slower   measure -> by how many percent it may be worse
     limits   a property that was never promised may not newly be violated either
+    duplicates   of a lock whose purpose is efficiency: how many percent of its grants may fall into
+                 another's hold, instead of none; None: none
     """
 
     slower: Mapping[str, float]
     limits: bool = False
+    duplicates: float | None = None
+
+
+NO_RULES = Rules(slower={})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,31 +71,34 @@ class Trouble:
 
 
 def rules(expressions: Iterable[str]) -> Rules:
-    """Rules from `--fail-on`: "p99:25%,grants:10%,limits". UsageError tells all mistakes."""
+    """Rules from `--fail-on`: "p99:25%,duplicates:1%,limits". UsageError tells all mistakes."""
     slower: dict[str, float] = {}
-    limits = False
+    limits, duplicates = False, None
     problems = []
     for part in (part.strip() for text in expressions for part in text.split(",")):
         match = _RULE.fullmatch(part)
         name = part.partition(":")[0]
         if part == LIMITS:
             limits = True
-        elif name not in MEASURES:
-            problems.append(f"--fail-on: {suggest(name, (*MEASURES, LIMITS), 'measure')}")
+        elif name not in (*MEASURES, DUPLICATES):
+            names = (*MEASURES, DUPLICATES, LIMITS)
+            problems.append(f"--fail-on: {suggest(name, names, 'measure')}")
         elif match is None:
             problems.append(f"--fail-on {part!r}: write it like {name}:25%")
+        elif name == DUPLICATES:
+            duplicates = float(match[2])
         else:
             slower[name] = float(match[2])
     if problems:
         raise UsageError(*problems)
-    return Rules(slower=slower, limits=limits)
+    return Rules(slower=slower, limits=limits, duplicates=duplicates)
 
 
 def judge(
     results: Sequence[Result], baseline: Baseline, given: Rules, today: date
 ) -> list[Trouble]:
     """Everything that stands against these runs, the worst first."""
-    found = [*alone(results, baseline.known, today)]
+    found = [*alone(results, baseline.known, today, given)]
     changed = _changed(results, baseline)
     found += _changes(changed, results, baseline)
     # Nothing is compared between two descriptions, or the answer would be about neither.
@@ -103,7 +115,12 @@ def judge(
     return sorted(found, key=lambda trouble: order[trouble.code])
 
 
-def alone(results: Sequence[Result], known: Sequence[Known], today: date) -> list[Trouble]:
+def alone(
+    results: Sequence[Result],
+    known: Sequence[Known],
+    today: date,
+    given: Rules = NO_RULES,
+) -> list[Trouble]:
     """What can be said without anything to compare with."""
     if not results:
         return [_trouble(INCONCLUSIVE, "no-runs", "", "there is no run to judge")]
@@ -116,7 +133,8 @@ def alone(results: Sequence[Result], known: Sequence[Known], today: date) -> lis
         elif result.problems:
             says = f"seed {result.seed} is incomplete: {result.problems[0]}"
             found.append(_trouble(INCONCLUSIVE, "incomplete", result.cell, says, result=result))
-    return [*found, *_violations(results, known, today), *_excuses(results, known, today),
+    return [*found, *_violations(results, known, today, given), *_duplicates(results, given),
+            *_excuses(results, known, today),
             *_not_exercised(results)]  # fmt: skip
 
 
@@ -155,12 +173,15 @@ def _trouble(
 
 
 def _violations(
-    results: Sequence[Result], known: Sequence[Known], today: date
+    results: Sequence[Result], known: Sequence[Known], today: date, given: Rules
 ) -> Iterable[Trouble]:
-    """Each broken promise once per cell and property, unless it is excused today."""
+    """Each broken promise once per cell and property, unless it is excused today, or a duplicate
+    that is judged by rate."""
     told: dict[tuple[str, str], list[tuple[Result, str]]] = {}
     for result in results:
         for prop, one in result.broken():
+            if prop == EXCLUSION and _by_rate(result, given):
+                continue
             told.setdefault((result.cell, prop), []).append((result, one.sentence or one.reason))
     made = Counter(result.cell for result in results if not failed(result))
     for (cell, prop), runs in told.items():
@@ -177,6 +198,34 @@ def _violations(
         else:
             why = f"{says}; excused until {excuse.expires}: {excuse.reason}"
             yield _trouble(PASSED, "excused", cell, why, prop, first)
+
+
+def _by_rate(result: Result, given: Rules) -> bool:
+    """Whether duplicates of a run are judged by their rate: of a lock for efficiency, where a rate
+    is given. For correctness one is too many."""
+    return given.duplicates is not None and result.purpose == EFFICIENCY
+
+
+def _duplicates(results: Sequence[Result], given: Rules) -> Iterable[Trouble]:
+    """Per cell whether the rate of duplicates is surely above the limit, surely not, or neither."""
+    by_rate = [result for result in results if _by_rate(result, given)]
+    for cell, runs in _by_cell(by_rate).items():
+        events, grants = sum(r.duplicates for r in runs), sum(r.grants for r in runs)
+        limit = given.duplicates or 0.0
+        low, high = (100 * edge for edge in clopper_pearson(min(events, grants), grants))
+        first = next((run for run in runs if run.duplicates), runs[0])
+        says = (
+            f"{events} of {grants} grants were duplicates: between {low:.3g} % and {high:.3g} %, at"
+            f" 95 %, where {limit:g} % are allowed"
+        )
+        if low > limit:
+            says += f"; first with seed {first.seed}"
+            yield _trouble(FAILED, DUPLICATES, cell, says, EXCLUSION, first)
+        elif high > limit:
+            more = f"{says}; more grants are needed to tell"
+            yield _trouble(INCONCLUSIVE, DUPLICATES, cell, more, EXCLUSION, first)
+        elif events:
+            yield _trouble(PASSED, DUPLICATES, cell, says, EXCLUSION, first)
 
 
 def _excuses(results: Sequence[Result], known: Sequence[Known], today: date) -> Iterable[Trouble]:

@@ -19,6 +19,9 @@ from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.judging.judge import not_exercised
 
 SCHEMA = "holdfast-result/1"
+EXCLUSION = "mutual-exclusion"
+EFFICIENCY = "efficiency"
+"""The purpose of a lock that saves work: a duplicate does no harm, if there are few."""
 RANK = {0: 0, 3: 1, 4: 2, 1: 3}
 """Of several exit codes the worst counts: 1 before 4 before 3."""
 _HASH = re.compile(r"^([^ ]+)@[0-9a-f]{8}(?= |$)")
@@ -62,6 +65,10 @@ class Result:
     bit        kinds that were seen to bite
     measures   of performance: see MEASURES
     scenario   the named scenario whose plan it had, "" for none
+    purpose    "correctness", or "efficiency" where a harmless duplicate is tolerable; "" where an
+               older Holdfast kept the result
+    duplicates of all grants those that fell into another's hold, by mutual-exclusion's findings
+    grants     those that were judged for it; 0 where it was not
     run        its directory, "" where only the command is kept
     exit_code  4 where it could not be carried out: then `problems` says why
     """
@@ -82,6 +89,9 @@ class Result:
     digest: str = ""
     run: str = ""
     scenario: str = ""
+    purpose: str = ""
+    duplicates: int = 0
+    grants: int = 0
 
     @property
     def cell(self) -> str:
@@ -145,6 +155,7 @@ def of_verdicts(
     given = manifest["plan"]["options"]
     options = {k: v for k, v in manifest["options"]["system"].items() if k in given}
     system = manifest.get("identity", verdicts["system"])
+    exclusion = [row for row in verdicts["verdicts"] if row["property"] == EXCLUSION]
     return Result(
         key=key or verdicts["run"],
         system=variant(system, options, verdicts["resource"]),
@@ -161,6 +172,9 @@ def of_verdicts(
         problems=tuple(verdicts["problems"]),
         run=run,
         scenario=manifest["plan"].get("scenario", ""),
+        purpose=str(manifest.get("promises", {}).get("purpose", "")),
+        duplicates=sum(len(row["findings"]) for row in exclusion),
+        grants=sum(int(row.get("exercised", {}).get("grants", 0)) for row in exclusion),
     )
 
 

@@ -191,6 +191,11 @@ class Context:
         said = await self._query(Op.PLACE, lock, attempt_id(self.process, self._attempts))
         return said.place if said.outcome is Status.OK else None
 
+    async def length(self, lock: str) -> int | None:
+        """How many wait for a lock, None: no answer."""
+        said = await self._query(Op.LENGTH, lock, 0)
+        return said.length if said.outcome is Status.OK and said.length >= 0 else None
+
     async def check(self, grant: Grant) -> bool | None:
         """Whether a hold, past or present, is in force; None: no answer."""
         edges = {"attempt": grant.attempt, "token": grant.token}
@@ -207,11 +212,15 @@ class Context:
         key = self._recorder.intern(lock)
         row = self._recorder.invoke(op, self.process, key, attempt=attempt)
         said: Queried = await self._able.query(lock, attempt=attempt)
+        outcome = said.outcome
         err, more = said.error, dict[str, Any](res=said.place)
+        if op is Op.LENGTH:
+            more = {"res": said.length}
+            outcome = Status.INFO if said.length < 0 else outcome
         if op is Op.HOLDER:
             err, told = err or said.metadata, spent(said.held_ns, said.left_ns)
             more = {"res": said.renewals, "token": said.token, "spent": told}
-        self._recorder.complete(row, said.outcome, err=self._recorder.intern(err), **more)
+        self._recorder.complete(row, outcome, err=self._recorder.intern(err), **more)
         return said
 
     async def renew(self, grant: Grant, *, ttl_ns: int | None = None) -> bool:
@@ -227,6 +236,16 @@ class Context:
 
     async def release(self, grant: Grant) -> bool:
         """Give the lock back. From its sending on this client no longer claims to hold."""
+        return (await self._release(grant)).outcome is Status.OK
+
+    async def release_reentrant(self, grant: Grant) -> bool | None:
+        """Give one entry back. Whether the lock is now fully released; None: not known, or the
+        service does not say."""
+        answer = await self._release(grant)
+        said = answer.outcome is Status.OK and answer.left >= 0
+        return answer.left == 0 if said else None
+
+    async def _release(self, grant: Grant) -> Answer:
         answer = await self._call(
             Op.RELEASE,
             grant.lock,
@@ -234,9 +253,9 @@ class Context:
             lambda: self._parts.lock_client.release(grant),
         )
         if answer.error == CANCELLED:
-            return await self.release(grant)
+            return await self._release(grant)
         self.claims.over(grant.attempt)
-        return answer.outcome is Status.OK
+        return answer
 
     async def read(self, grant: Grant, *, key: str = "") -> int:
         """The version of a key of the resource, the lock's own usually; -1: refused, no answer."""
@@ -388,7 +407,8 @@ class Context:
     def _complete(self, row: int, answer: Answer, stamped: Stamped | None = None) -> None:
         err = self._recorder.intern(answer.error)
         token = answer.token if answer.token != NO_TOKEN else None
-        said = {"res": answer.ttl_ns, "err": err, "spent": answer.spent}
+        res = answer.ttl_ns if answer.left < 0 else answer.left + 1
+        said = {"res": res, "err": err, "spent": answer.spent}
         self._recorder.complete(row, answer.outcome, token=token, **said, stamped=stamped)
 
     async def _run(self, call: Callable[[], Awaitable[None] | None]) -> None:

@@ -41,6 +41,8 @@ class Op(IntEnum):
     HOLDER = 15
     PLACE = 16
     CHECK = 17
+    LENGTH = 18
+    ARRIVED = 19
 
 
 COLUMNS: dict[Op, dict[str, str]] = {
@@ -67,10 +69,18 @@ COLUMNS: dict[Op, dict[str, str]] = {
         "token": "fencing token (-1: none)",
     },
     Op.RENEW: {"arg": "lease asked for, ns", "res": "lease granted, ns", "token": "as held"},
-    Op.RELEASE: {"token": "as held"},
+    Op.RELEASE: {
+        "token": "as held",
+        "res": "1 + how many entries its owner still has in the lock, as answered ok: 1 is fully"
+        " released; 0 where the service does not say",
+    },
     Op.WAITING: {
         "res": "place in the queue (0: next; -1: unknown); an answer that the attempt still waits,"
         " or, for a polling client, one refused poll"
+    },
+    Op.ARRIVED: {
+        "res": "when the service read the request of this acquire that it answered first, by the"
+        " run's clock as its host has it, ns; a service that measures itself says so with the grant"
     },
     Op.LOST: {
         "res": "reason, index into the writer's strings; t_inv = t_ret = when the client was told"
@@ -86,6 +96,7 @@ COLUMNS: dict[Op, dict[str, str]] = {
         "err": "of an ok: the text that it was said to carry, index into the writer's strings",
     },
     Op.PLACE: {"res": "how many wait before this attempt, as answered (-1: it does not wait)"},
+    Op.LENGTH: {"res": "how many wait for the lock, as answered"},
     Op.CHECK: {"token": "of the hold that was asked about; ok: it is in force, fail: it is not"},
     Op.READ: {"res": "version read", "token": "sent with it"},
     Op.WRITE: {
@@ -234,6 +245,7 @@ class Answer:
     ttl_ns   lease granted, 0 where the hold does not end by itself
     error    one line from the service or library; empty where there was none
     spent    what the service says that it spent on the request, as `spent` packs it; 0: not said
+    left     of an ok release how many entries its owner still has in the lock; -1: not said
     """
 
     outcome: Status
@@ -241,6 +253,7 @@ class Answer:
     ttl_ns: int = 0
     error: str = ""
     spent: int = 0
+    left: int = -1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

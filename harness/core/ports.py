@@ -304,7 +304,7 @@ class TermsLockClient(Protocol):
 
 
 class QueryLockClient(Protocol):
-    """The ability to ask who holds, and where an attempt stands in the queue."""
+    """The ability to ask who holds, how many wait, and where an attempt stands in the queue."""
 
     async def query(self, lock: str, *, attempt: int) -> Queried: ...
 
@@ -327,6 +327,7 @@ class Queried:
 
     token, renewals   of the hold in force; NO_TOKEN: nobody holds
     place             how many wait before the attempt; -1: it does not wait
+    length            how many wait for the lock; -1 where the service does not say
     owner, metadata   whose hold it is, and the text that it carries; "" for none
     held_ns, left_ns  how long it has lasted and how much of its lease is left, by the service's
                       own clock at some moment of the call; None where the service cannot tell
@@ -336,6 +337,7 @@ class Queried:
     token: int = NO_TOKEN
     renewals: int = 0
     place: int = -1
+    length: int = -1
     owner: str = ""
     metadata: str = ""
     held_ns: int | None = None
@@ -348,7 +350,7 @@ ABILITIES: dict[str, str] = {
     "permits": "semaphores: so many may hold at once",
     "reentry": "an owner is let in again",
     "condition": "granted only if nobody held since",
-    "queries": "who holds, and who waits before whom",
+    "queries": "who holds, how many wait, and who waits before whom",
     "priorities": "the more urgent goes first",
     "force-unlock": "an operator ends whatever hold it names",
     "sequencers": "whether a hold, shown as one word, is in force",

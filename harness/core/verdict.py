@@ -40,6 +40,10 @@ PROPERTIES: dict[str, tuple[Severity, str]] = {
     "token-order": (Severity.CRITICAL, "a later grant always carries a larger fencing token"),
     "ownership": (Severity.CRITICAL, "only the holder can release or renew"),
     "loss-notice": (Severity.HIGH, "a holder that loses its lock is told, in time"),
+    "grant-notice": (
+        Severity.MEDIUM,
+        "a client that waited for a lock is notified of its grant, in time",
+    ),
     "deadlock-freedom": (
         Severity.HIGH,
         "a lock that its holder gave back or lost is granted again",
@@ -110,6 +114,7 @@ class Finding:
     t_ns       when it came about, ns of the run's clock
     spans      [from_ns, to_ns, label, row] of the holds to draw, where holds prove it
     proof      from which its certificate is made; None where there is no rule for its kind
+    cause      the kind of what came first and brought it about, where the rows show that; else ""
     """
 
     kind: str
@@ -119,6 +124,7 @@ class Finding:
     t_ns: int
     spans: tuple[tuple[int, int, str, int], ...] = ()
     proof: Proof | None = None
+    cause: str = ""
 
 
 CALM = "none"
@@ -175,7 +181,8 @@ class Promises:
     tokens           "none", "ordered" (a later grant has a larger one), "unordered"
     tokens_unique    no two grants share a token
     order            "fifo", "racing", "priority"
-    notice_ns        the holder is told of a loss at most so long after it can be reached (0: never)
+    notice_ns        the holder is told of a loss, and a waiter of its grant, at most so long after
+                     it can be reached (0: never)
     recovery_ns      after the last heal the service answers again within this time
     minority_ns      with fewer than half of its servers stopped, and no other fault, it answers
                      again within this time; -1: not promised
@@ -187,8 +194,9 @@ class Promises:
                      by an operator, "released"; another word where that is not known
     keeps            property id -> fault kinds under which it is promised; "any" for all of them;
                      a property that is absent is not promised
-    sheet            the design sheet in words: owner identity, acquisition, lease, renewal,
-                     token enforcement, timeout, retry, consequence, clock assumptions, evidence
+    sheet            the design sheet in words: protected resource (which a run adds), owner
+                     identity, acquisition, lease, renewal, token enforcement, timeout, retry,
+                     consequence, clock assumptions, evidence
     """
 
     purpose: str

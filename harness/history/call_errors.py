@@ -15,7 +15,7 @@ from holdfast.harness.core.operations import Op, Status
 
 ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE)
 CALLS = (*ASKS, Op.RENEW, Op.RELEASE, Op.FORCE_UNLOCK, Op.HEARTBEAT, Op.READ, Op.WRITE,
-         Op.HOLDER, Op.PLACE, Op.CHECK)  # fmt: skip
+         Op.HOLDER, Op.PLACE, Op.LENGTH, Op.CHECK)  # fmt: skip
 MOST = 10
 """Errors listed; a service that puts a time or an address into each has as many as calls."""
 TEXT = 300

@@ -15,8 +15,10 @@ from holdfast.harness.verification.rules import (
     RULES,
     assumed,
     count,
+    entries,
     facts_of,
     permits,
+    waits,
 )
 
 
@@ -54,10 +56,13 @@ def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
         "roles": roles,
         "permits": permits,
         "count": count,
+        "waits": waits,
+        "entries": entries,
         "slack": 2 * case.error_ns,
         "error": case.error_ns,
         "slip_ns": promises.slip_ns,
         "delay_ns": promises.delay_ns,
+        "limit": promises.notice_ns,
         "shortest": lambda ttl: ttl + -ttl * promises.drift_ppm // 1_000_000,
     }
     return {

@@ -261,6 +261,7 @@ def _finding_row(finding: Finding, case: Case) -> dict[str, Any]:
         "t_ns": finding.t_ns,
         "witnesses": [event(case.history, witness, case.nodes) for witness in finding.witnesses],
         "spans": spans,
+        "cause": finding.cause,
         "certificate": certificate(case, finding),
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.harness.verification.derived import EXCLUSIVE, INF, OK, SHARED, Run
 from holdfast.harness.verification.recorded import ASKS, Rows
-from holdfast.harness.verification.rules import OPS, count, permits
+from holdfast.harness.verification.rules import OPS, count, entries, permits, waits
 
 JOB = re.compile(r"(.*)#([0-9]+)( done)?", re.S)
 READ, WRITE, SERVED_READ, SERVED_WRITE = (
@@ -50,6 +50,15 @@ class Conditions:
             "resource": run.resource,
             "permits": permits,
             "count": count,
+            "waits": waits,
+            "entries": entries,
+            "limit": int(promises["notice_ns"]),
+            "alone_with_token": self._alone_with_token,
+            "undisturbed": self._undisturbed,
+            "entries_at_most": self._entries_at_most,
+            "waiting_at_most": self._waiting_at_most,
+            "apart_waits": lambda roles: self._apart_waits(roles),
+            "on_paths": lambda row: bool(run.promises.get("subtrees")) and row.text[:1] == "/",
             "promised": run.promised,
             "job": job,
             "base": lambda row: row.arg if 0 <= row.arg < row.res else row.res - 1,
@@ -255,6 +264,67 @@ class Conditions:
         mine = [at for at in asks if rows.process[at] == a.process and at != a.at]
         mine = [at for at in mine if self._met(Row(rows, at), a) and rows.t_inv[at] <= t_ns]
         return all(t_ns > self.run.possible_end(at) + self.run.error_ns for at in mine)
+
+    # Of questions.
+
+    def _waiting_at_most(self, asked: Row) -> int:
+        """How many acquires of a lock can have waited at some instant of a question."""
+        rows, slack = self.rows, self.run.slack_ns
+        found = 0
+        for at, f in enumerate(rows.f):
+            if f not in ASKS or rows.key[at] != asked.key or f == OPS["try"] or not rows.aux[at]:
+                continue
+            if rows.status[at] and rows.t_inv[at] <= asked.t_ret + slack:
+                back = rows.t_ret[at] if rows.status[at] not in (1, 4) else INF
+                found += back >= asked.t_inv - slack
+        return found
+
+    def _apart_waits(self, roles: Mapping[str, Row]) -> bool:
+        """Whether the waits that a certificate counts are of so many attempts."""
+        mine = [row.attempt for name, row in roles.items() if name.startswith("before")]
+        return 0 not in mine and len(set(mine)) == len(mine)
+
+    def _entries_at_most(self, release: Row) -> int:
+        """How many other entries of its owner a lock can have had when a release was answered: all
+        that were asked for by then, but those which the service had said before are over."""
+        rows, found = self.rows, 0
+        for at, f in enumerate(rows.f):
+            mine = rows.process[at] == release.process and rows.key[at] == release.key
+            if f in ASKS and rows.status[at] and mine and rows.attempt[at] != release.attempt:
+                asked = rows.t_inv[at] <= release.t_ret + self.run.slack_ns
+                found += asked and not self._said_over(at, release.t_inv - self.run.slack_ns)
+        return found
+
+    def _alone_with_token(self, a: Row) -> bool:
+        """Whether no other acquire of a lock was answered with the token of this one."""
+        rows = self.rows
+        asks = [at for at, f in enumerate(rows.f) if f in ASKS and rows.status[at]]
+        return [at for at in asks if (rows.key[at], rows.token[at]) == (a.key, a.token)] == [a.at]
+
+    def _undisturbed(self, a: Row, from_ns: int, span_ns: int) -> bool:
+        """Whether for so long from a moment on no fault kept its client from being reached."""
+        run, node = self.run, self.rows.nodes.get(a.process, "")
+        clients = set(self.rows.nodes.values())
+        for window in run.windows:
+            nodes = set(window.nodes)
+            paused = window.do == "pause" and nodes and nodes <= clients
+            over = window.to_ns + (0 if paused else int(run.promises["recovery_ns"]))
+            touches = not nodes or node in nodes or not nodes <= clients
+            if touches and window.from_ns <= from_ns + span_ns + run.slack_ns and over >= from_ns:
+                return False
+        return True
+
+    def _said_over(self, a: int, by_ns: int) -> bool:
+        """Whether the service had said before a moment that an attempt does not hold."""
+        rows = self.rows
+        ends = [rows.t_ret[a]] * (rows.status[a] in (3, 5))
+        for r in self.run.following(a):
+            f, status = rows.f[r], rows.status[r]
+            said = f in (OPS["renew"], OPS["release"]) and status == 5
+            told = f == OPS["lost"] and rows.t_inv[r] == self.run.end(a)
+            if said or told or (f == OPS["release"] and status == OK):
+                ends.append(rows.t_ret[r])
+        return min(ends, default=INF) < by_ns
 
     # Of the resource's log.
 

@@ -28,6 +28,7 @@ OPS = {
     "acquire": 1, "try": 2, "renew": 3, "release": 4, "waiting": 5, "lost": 6, "closed": 7,
     "force-unlock": 8, "heartbeat": 9, "read": 10, "write": 11, "served-read": 12,
     "served-write": 13, "probe": 14, "holder": 15, "place": 16, "check": 17,
+    "length": 18, "arrived": 19,
 }  # fmt: skip
 FACT = re.compile(r"(.+?) (<=|<|==) (.+)")
 GRANT = re.compile(r"newest|other\d+")
@@ -457,6 +458,79 @@ RULES["write-after-notice"] = Rule(
         "first.t_inv - first.tx <= second.t_inv - second.tx",
     ),
 )
+RULES["false-length/more"] = Rule(
+    kinds=("false-length",),
+    lock="asked",
+    roles={"asked": ("length", OK)},
+    where=("not on_paths(asked)",),
+    values={"most": "waiting_at_most(asked)"},
+    facts=("most < asked.res",),
+)
+RULES["false-length/fewer"] = Rule(
+    kinds=("false-length",),
+    lock="asked",
+    roles={"asked": ("length", OK), "before*": ("waiting|place", OK), "after*": ("place", OK)},
+    where=(
+        "before*.key == asked.key",
+        "after*.key == asked.key",
+        "before*.attempt == after*.attempt",
+        "before*.f == 5 or -1 < before*.res",
+        "apart_waits(roles)",
+        "not on_paths(asked)",
+    ),
+    facts=(
+        "asked.res < waits(roles)",
+        "-1 < after*.res",
+        "before*.t_ret + slack < asked.t_inv",
+        "asked.t_ret + slack < after*.t_inv",
+    ),
+)
+_ENTRY = {"release": ("release", OK)}
+RULES["false-entries/more"] = Rule(
+    kinds=("false-entries",),
+    lock="release",
+    roles=_ENTRY,
+    where=("renewals_prove(release)",),
+    values={"most": "entries_at_most(release)"},
+    facts=("most + 1 < release.res",),
+)
+RULES["false-entries/fewer"] = Rule(
+    kinds=("false-entries",),
+    lock="release",
+    roles={**_ENTRY, **_known("other*")},
+    where=(
+        "knows(other*, other*_known)",
+        "other*.process == release.process",
+        "other*.key == release.key",
+        "other*.attempt != release.attempt",
+        "distinct(roles)",
+    ),
+    values={"other*_reach": "reach(other*)"},
+    facts=(
+        "0 < release.res",
+        "release.res < entries(roles) + 1",
+        "other*_known.t_ret < release.t_inv",
+        "release.t_ret + slack < other*_reach",
+    ),
+    assumes=("bound",),
+)
+RULES["late-grant-notice"] = Rule(
+    kinds=("late-grant-notice",),
+    lock="a",
+    roles={"a": (ASK, "ok|info"), "waiting": ("waiting", OK), "named": ("holder", OK)},
+    where=(
+        "waiting.attempt == a.attempt",
+        "named.key == a.key",
+        "alone_with_token(a)",
+        "undisturbed(a, named.t_ret, limit)",
+    ),
+    facts=(
+        "0 < limit",
+        "-1 < a.token",
+        "named.token == a.token",
+        "named.t_ret + slack + limit < a.t_ret",
+    ),
+)
 
 ROW_FIELDS = ("f", "status", "attempt", "token", "t_inv", "t_ret", "arg", "res")
 """Of each witness what the certificate repeats, besides its writer and its number there."""
@@ -488,6 +562,16 @@ def permits(roles: Mapping[str, Any]) -> int:
 def count(roles: Mapping[str, Any]) -> int:
     """How many overtook."""
     return sum(name.startswith("by") for name in roles)
+
+
+def entries(roles: Mapping[str, Any]) -> int:
+    """How many other entries of an owner lasted beyond its release."""
+    return sum(re.fullmatch(r"other\d+", name) is not None for name in roles)
+
+
+def waits(roles: Mapping[str, Any]) -> int:
+    """How many waited, as rows before and after a question show."""
+    return sum(name.startswith("before") for name in roles)
 
 
 def facts_of(rule: Rule, roles: Mapping[str, Any], names: Mapping[str, Any]) -> list[list[Any]]:

@@ -14,6 +14,8 @@ from rich.text import Text
 
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.statistics import none_in
+from holdfast.reports.many import textbook
+from holdfast.reports.many.cell_claims import cell_claim
 from holdfast.reports.many.claims import claim_of
 from holdfast.reports.many.matrix import HELD, NOT_EXERCISED, VIOLATED, Matrix, Square
 from holdfast.reports.many.page_frame import render
@@ -104,7 +106,7 @@ def _legend(found: Matrix) -> str:
 
 def markdown(found: Matrix) -> str:
     """A Markdown table per system, with the commands that are its evidence below."""
-    lines = ["# System x property x fault", "", _legend(found)]
+    lines = ["# System x property x fault", "", _legend(found), *_textbook(found)]
     for system in found.systems:
         lines += ["", f"## {_escaped(system)}", ""]
         claim = claim_of(system)
@@ -121,7 +123,7 @@ def markdown(found: Matrix) -> str:
             cells = []
             for fault in columns:
                 square = found.squares.get((system, prop, fault))
-                cells.append("" if square is None else _marked(square))
+                cells.append("" if square is None else _marked(square, system, prop, fault))
                 if square is not None and square.state == VIOLATED:
                     proofs.append(_proof(prop, fault, square.evidence[0]))
             lines.append(f"| {prop} | {' | '.join(cells)} |")
@@ -136,11 +138,27 @@ def markdown(found: Matrix) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _marked(square: Square) -> str:
+def _textbook(found: Matrix) -> list[str]:
+    """The textbooks' own table, as Markdown."""
+    if not found.systems:
+        return []
+    columns = textbook.columns(found)
+    lines = ["", "## The textbook table", "", textbook.SAYS, ""]
+    lines += [f"| lock | {' | '.join(columns)} |", "| --- |" + " --- |" * len(columns)]
+    for system in found.systems:
+        cells = [textbook.entry(found, system, prop) for prop in columns]
+        told = [_escaped("; ".join(filter(None, (c.measured(), c.claimed())))) for c in cells]
+        lines.append(f"| {_escaped(system)} | {' | '.join(told)} |")
+    return lines
+
+
+def _marked(square: Square, system: str, prop: str, fault: str) -> str:
     word = square.state
     if word == VIOLATED:
         word = f"**{word}**" if square.promised else f"{word} (never promised)"
-    return f"{word}, {square.says()}"
+    claim = cell_claim(system, prop)
+    told = claim.under(fault) if claim is not None else ""
+    return f"{word}, {square.says()}{told and f'; {told}'}"
 
 
 def _proof(prop: str, fault: str, result: Result) -> str:
@@ -178,6 +196,8 @@ def page(found: Matrix, beside: Path) -> str:
             "found": found,
             "legend": _legend(found),
             "claim_of": claim_of,
+            "cell_claim": cell_claim,
+            "textbook": textbook,
             "speed_of": SPEED_OF,
             "speed_columns": COLUMNS,
             "speed_says": SPEED_SAYS,

@@ -123,6 +123,13 @@ KINDS: dict[str, Kind] = {
         remedy="Tell the holder when a lease ends, and let its own timer assume the loss when no"
         " answer comes.",
     ),
+    "late-grant-notice": Kind(
+        name="Late grant notice",
+        means="a client that waited was granted the lock and heard of it later than the system"
+        " promises, while its lease ran and others waited",
+        remedy="Tell the waiter in the step that grants, and let it ask again where it heard"
+        " nothing for a while.",
+    ),
     "wrong-reason": Kind(
         name="Wrong reason",
         means="a client was told of a loss with a reason that cannot have been the cause",
@@ -187,6 +194,17 @@ KINDS: dict[str, Kind] = {
         means="what the service said about a lock contradicts what it had granted and ended",
         remedy="Answer questions from the same agreed state that grants, not from a copy of it.",
     ),
+    "false-length": Kind(
+        name="False queue length",
+        means="the service said that more clients wait for a lock than can, or fewer than do",
+        remedy="Count the queue in the same agreed state that grants, the holder left out.",
+    ),
+    "false-entries": Kind(
+        name="False release answer",
+        means="a release said that its owner has more entries left in the lock than it can have, or"
+        " that the lock is fully released, or nearer to that, than it was",
+        remedy="Count the entries of an owner in the step that ends one, and answer that count.",
+    ),
     "false-condition": Kind(
         name="False condition",
         means="a grant that was to be given only if nobody held since was given, or refused,"
@@ -223,9 +241,30 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def kind(name: str) -> Kind:
-    """The words for a kind of finding; a plain stand-in for one that has no row here."""
+CAUSES: dict[str, tuple[str, str]] = {
+    "foreign-release": (
+        "foreign-release",
+        "a release by a client that did not hold freed another client's hold, so the next grant met"
+        " that hold:",
+    ),
+    "late-release": (
+        "foreign-release",
+        "a release was answered ok after its lease may have run out; either it freed another"
+        " client's hold, or",
+    ),
+}
+"""What brings a finding about: the kind of finding that it is by itself, and what comes first."""
+
+
+def kind(name: str, cause: str = "") -> Kind:
+    """The words for a kind of finding; a plain stand-in for one that has no row here.
+
+    cause   what brought it about, of CAUSES: it is named first, and its remedy is the one
+    """
     known = KINDS.get(name)
+    if known and cause in CAUSES:
+        own, first = CAUSES[cause]
+        return Kind(name=known.name, means=f"{first} {known.means}", remedy=KINDS[own].remedy)
     if known:
         return known
     title = name.replace("-", " ").strip() or "finding"

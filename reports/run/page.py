@@ -132,7 +132,7 @@ def _group(
             finding=finding,
             judgement=one,
             tone=name,
-            words=kind(finding.kind),
+            words=kind(finding.kind, finding.cause),
             drawing=draw(finding, number, run, name),
             cycle=cycle(whole, number) if (whole := circle(finding, run)) else None,
             around=tuple(around(finding)) if around else (),

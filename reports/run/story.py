@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.harness.core.verdict import PROPERTIES, Verdict
-from holdfast.reports.run.finding_kinds import kind
+from holdfast.reports.run.finding_kinds import CAUSES, kind
 from holdfast.reports.text.formatting import count, listed, plain, seconds, stopped
 from holdfast.reports.verdict_file import Judged, Judgement, Outcome, Shown, read
 
@@ -88,14 +88,17 @@ class Mechanism:
 
 
 def mechanisms(run: Judged, judged: Iterable[Judgement]) -> list[Mechanism]:
-    """One entry per kind of finding, in the order of the properties; at most KINDS_TOLD."""
-    by_kind: dict[str, list[Shown]] = {}
+    """One entry per kind of finding and cause, at most KINDS_TOLD: in the order of the
+    properties, but what brought others about before them."""
+    by_kind: dict[tuple[str, str], list[Shown]] = {}
     for one in judged:
         for finding in one.findings:
-            by_kind.setdefault(finding.kind, []).append(finding)
+            by_kind.setdefault((finding.kind, finding.cause), []).append(finding)
+    causes = {CAUSES[cause][0] for _, cause in by_kind if cause in CAUSES}
+    in_order = sorted(by_kind.items(), key=lambda entry: entry[0][0] not in causes)
     told = []
-    for name, found in list(by_kind.items())[:KINDS_TOLD]:
-        words = kind(name)
+    for (name, cause), found in in_order[:KINDS_TOLD]:
+        words = kind(name, cause)
         first = min(found, key=lambda finding: finding.t_ns)
         times = "once" if len(found) == 1 else f"{len(found):,} times"
         when = "at" if len(found) == 1 else "first at"

@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from holdfast import catalogue
+from holdfast.catalogue import design_sheet
 from holdfast.commands import COMMANDS, cli
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import PROPERTIES
@@ -75,7 +76,9 @@ def systems() -> str:
     """What is tested."""
     parts = []
     for name, row in catalogue.SYSTEMS.items():
-        promises = load(row.entry).promises({})
+        system = load(row.entry)
+        promises = system.promises({})
+        promises = design_sheet.with_resource(promises, design_sheet.suited_to(system, promises))
         sheet = "\n".join(f"| {key} | {text} |" for key, text in promises.sheet.items())
         kept = "\n".join(
             f"| `{prop}` | {', '.join(kinds) or 'calm only'} |"

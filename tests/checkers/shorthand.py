@@ -6,14 +6,17 @@ Words stand for moments, one second apart unless `@4.5` says when (seconds). A w
     0a+7     + ok (with token 7), - fail, ~ unknown, ! not the owner
     1.2r?    the attempt is process 1's second; else it is its latest
     0a?:x    the lock is x, or a path like /x/y; else it is db
+    0r+=1    the release leaves its owner one entry; without "=" nothing is said of that
     0n+/3    a lease of 3 s is asked for or granted; else the history's
     2w?=4    a write that builds on version 4; `2w+=5`: answered with version 5
     2S+=5    the resource accepts 2's last write and makes version 5; `2S-` refuses it; D: a read
 
     calls    a acquire  t try  p probe  n renew  r release  h heartbeat  f force-unlock
              w write  d read  q who holds (`0q+7=2`: token 7, renewed twice; `0q+`: nobody)
-             k how many wait before me (`0k+=1`)  c is my hold in force (`0c-`: it is not)
+             k how many wait before me (`0k+=1`)  l how many wait (`0l+=1`)
+             c is my hold in force (`0c-`: it is not)
     moments  L lost  C closed (all that the process holds)  Q still in the queue  S D served
+             V the request was read
 
 A call without an answer never returned. The resource numbers versions and keeps the highest token
 by itself.
@@ -36,10 +39,11 @@ from holdfast.harness.core.verdict import Promises
 CALLS = {
     "a": Op.ACQUIRE, "t": Op.TRY, "p": Op.PROBE, "n": Op.RENEW, "r": Op.RELEASE,
     "h": Op.HEARTBEAT, "f": Op.FORCE_UNLOCK, "w": Op.WRITE, "d": Op.READ,
-    "q": Op.HOLDER, "k": Op.PLACE, "c": Op.CHECK,
+    "q": Op.HOLDER, "k": Op.PLACE, "c": Op.CHECK, "l": Op.LENGTH,
 }  # fmt: skip
 MOMENTS = {
     "L": Op.LOST, "C": Op.CLOSED, "Q": Op.WAITING, "S": Op.SERVED_WRITE, "D": Op.SERVED_READ,
+    "V": Op.ARRIVED,
 }  # fmt: skip
 EDGES = {"+": Status.OK, "-": Status.FAIL, "~": Status.INFO, "!": Status.NOT_OWNER}
 ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE)
@@ -170,8 +174,10 @@ class _Reader:
             row["res"] = self._lease(found, row.get("arg", 0) / SECOND or self.lease)
         if op is Op.HOLDER and not found["token"]:
             row["token"] = NO_TOKEN
-        if op in (Op.WRITE, Op.READ, Op.HOLDER, Op.PLACE):
+        if op in (Op.WRITE, Op.READ, Op.HOLDER, Op.PLACE, Op.LENGTH):
             row["res"] = int(found["version"] or -1)
+        if op is Op.RELEASE and found["version"]:
+            row["res"] = int(found["version"]) + 1
 
     def _moment(self, op: Op, found: re.Match[str]) -> None:
         if op not in (Op.SERVED_WRITE, Op.SERVED_READ):

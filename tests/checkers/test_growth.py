@@ -108,6 +108,21 @@ def renewed(n: int) -> Case:
     return case(" ".join(words))
 
 
+def lengths_asked(n: int) -> Case:
+    """All wait, and each asks how long the queue is: half are told one too few, half too many."""
+    words = ["0a? 0a+1/99999", *(f"{p}a? {p}Q" for p in range(1, n))]
+    words += [f"{p}l? {p}l+={n - 2 if p % 2 else n}" for p in range(1, n)]
+    words += [f"{p}k? {p}k+={p - 1}" for p in range(1, n)]
+    return case(" ".join(words))
+
+
+def reentered(n: int) -> Case:
+    """One owner goes in so often, and each release says that it was the last."""
+    words = ["0a? 0a+1/99999"] * n
+    words += [f"0.{k}r? 0.{k}r+=0" for k in range(1, n + 1)]
+    return case(" ".join(words))
+
+
 SHAPES: dict[str, Shape] = {
     shape.__name__: shape
     for shape in (
@@ -122,6 +137,8 @@ SHAPES: dict[str, Shape] = {
         lost,
         refused,
         renewed,
+        lengths_asked,
+        reentered,
     )
 }
 

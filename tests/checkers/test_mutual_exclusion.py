@@ -216,3 +216,45 @@ def etcd() -> Any:
             row["t_ret"] = int(time)
     told = History(rows=table(rows), strings=("", "lock"), writers=("jepsen",))
     return case(told, promises={"tokens": "none", "release_once": False})
+
+
+UNCONDITIONAL = {"tokens": "none", "order": "racing"}
+"""A lock whose releases are answered ok, whoever has it: 0's lease of 2 s is over when 1 is
+granted, 0's late release frees 1's hold, and 2 is granted it."""
+LATE_RELEASE = "0a? 0a+/2@1 1a?@4 1a+@5 0r?@6 0r+@7 2a?@8 2a+@8.5 1r?@9 1r+@10 2r? 2r+"
+
+
+def test_a_release_that_freed_another_hold_is_named_before_the_grant_that_took_it() -> None:
+    first, second = judged(LATE_RELEASE, promises=UNCONDITIONAL).findings
+    assert (first.kind, first.cause) == ("double-grant", "late-release")
+    assert first.sentence.startswith(
+        "c0's release of 'db', sent at 6.000 s and answered ok, may have freed a hold that was not"
+        " its own: c0's lease of 2.000 s, asked for at 0.000 s, may have run out before the next"
+        " grant. If not, c1 was granted 'db' at 5.000 s while c0 still held it:"
+    )
+    assert (second.kind, second.cause) == ("double-grant", "foreign-release")
+    assert second.sentence.startswith(
+        "c0's release of 'db', sent at 6.000 s and answered ok, freed a hold that was not its own:"
+        " c1 had been granted the lock by 5.000 s. So c2 was granted 'db' at 8.500 s while c1"
+    )
+    assert second.witnesses == (0, 2, 1, 4, 3)
+
+
+def test_a_lease_broken_by_a_foreign_release_names_it_too() -> None:
+    deaf = {**UNCONDITIONAL, **dict.fromkeys(("release_proves", "release_once"), False)}
+    (finding,) = judged(LATE_RELEASE, promises=deaf).findings
+    assert (finding.kind, finding.cause) == ("broken-lease", "foreign-release")
+
+
+def test_the_owner_of_a_lease_that_runs_on_is_not_blamed_for_its_release() -> None:
+    """0's lease of 30 s cannot be over: 1's grant is the mistake, whatever 0 released."""
+    own = LATE_RELEASE.replace("0a+/2", "0a+/30")
+    found = judged(own, promises=UNCONDITIONAL).findings
+    assert [(f.kind, f.cause) for f in found] == [("double-grant", "")] * 2
+    renewed = "0a? 0a+/2@1 1a?@4 1a+@5 0n?@5.5 0n+/9@5.8 0r?@6 0r+@7"
+    assert [f.cause for f in judged(renewed, promises=UNCONDITIONAL).findings] == [""]
+
+
+def test_a_release_before_the_grant_that_was_met_frees_nothing_of_it() -> None:
+    early = "0a? 0a+/2@1 0r?@3 0r+@3.5 1a?@4 1a+@5 2a?@8 2a+@8.5 1r?@9 1r+@10"
+    assert [f.cause for f in judged(early, promises=UNCONDITIONAL).findings] == [""]

@@ -198,6 +198,24 @@ ROWS: dict[str, dict[str, Row]] = {
             "declares no order",
         ),
     },
+    "grant-notice": {
+        "nobody waited": ("0a? 0a+1 1q? 1q+1=0 0r? 0r+", {}, "no answer named a holder that had"),
+        "nobody asked who holds": (
+            "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2",
+            {},
+            "no answer named a holder that had waited: 0 of 1 grants to who waited",
+        ),
+        "another was named": (
+            "0a? 0a+1 1a? 1Q 2q? 2q+1=0 0r? 0r+ 1a+2",
+            {},
+            "no answer named a holder that had waited",
+        ),
+        "no time": (
+            "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 2q? 2q+2=0",
+            {"promises": {"notice_ns": 0}},
+            "no time for a notice is promised",
+        ),
+    },
     "truthful-queries": {
         "nothing asked": (CONTENDED, {}, "no answer named a holder: 0 of 0"),
         "nobody holds": ("0q? 0q+ " + CONTENDED, {}, "no answer named a holder: 0 of 1"),
@@ -273,6 +291,7 @@ HOLDS: dict[str, Row] = {
         "",
     ),
     "bounded-wait": ("0a? 0a+1 1a? 1Q 2a? 2Q 0r? 0r+ 1a+2 1r? 1r+ 2a+3", {}, ""),
+    "grant-notice": ("0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 2q? 2q+2=0", {}, ""),
     "bounded-bypass": ("0a? 0a+1 1a? 1Q 2a? 2Q 0r? 0r+ 1a+2 1r? 1r+ 2a+3", {}, ""),
     "no-hung-request": (CONTENDED.replace("1a?", "2t? 2t- 1a?"), {}, ""),
 }

@@ -67,6 +67,16 @@ FOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
         "0a? 0a+ 1a?@20 1a+ 0r? 0r!",
         {"promises": {"bound": "none", "tokens": "none"}},
     ),
+    "a double grant by a release of another's hold": (
+        "mutual-exclusion",
+        "0a? 0a+/2@1 1a?@4 1a+@5 0r?@6 0r+@7 2a?@8 2a+@8.5 1r?@9 1r+@10 2r? 2r+",
+        {"promises": {"tokens": "none", "order": "racing"}},
+    ),
+    "a broken lease by a release of another's hold": (
+        "mutual-exclusion",
+        "0a? 0a+/2@1 1a?@4 1a+@5 0r?@6 0r+@7 2a?@8 2a+@8.5 1r?@9 1r+@10 2r? 2r+",
+        {"promises": TWO | {"release_once": False, "order": "racing"}},
+    ),
     "a dead grant": ("mutual-exclusion", "0a? 0L 1a?@5 1a+7 1r? 1r+ 0a+8", {}),
     "an early grant": (
         "mutual-exclusion",
@@ -120,6 +130,11 @@ FOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
         "0a? 0a+7 1a?@19 1a+8@20 0w?@28 0w~@28.5",
         {},
     ),
+    "a late notice of a grant": (
+        "grant-notice",
+        "0a? 0a+7 1a? 1Q 0r? 0r+ 2q? 2q+8=0@7 1a+8@11",
+        {},
+    ),
     "a write after the notice": (
         "loss-notice",
         "0a? 0a+7 1a?@19 1a+8@20 0L@22 0w?@23 0w~ 0w?@25 0w~",
@@ -141,6 +156,18 @@ FOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
         "0a? 0a+1 0w? 0S- 0w- 0r? 0r+",
         {},
     ),
+    "a queue said to be shorter": (
+        "truthful-queries",
+        "0a? 0a+7 1a? 1Q 2a? 2Q 0l? 0l+=1 1k? 1k+=0 2k? 2k+=1",
+        {},
+    ),
+    "a queue said to be longer": ("truthful-queries", "0a? 0a+7 1a? 1Q 0l? 0l+=2", {}),
+    "a release said to leave nothing": (
+        "truthful-queries",
+        "0a? 0a+7 0a? 0a+7 0r? 0r+=0 0.1n? 0.1n+",
+        {},
+    ),
+    "a release said to leave an entry": ("truthful-queries", "0a? 0a+7 0r? 0r+=1", {}),
     "a spurious refusal": ("no-false-rejection", "0t?@5 0t-@6", {}),
 }
 

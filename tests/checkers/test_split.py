@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,20 @@ def test_a_wait_behind_others_is_neither_coordination_nor_commit() -> None:
     assert found["whole_ns"]["max"] == 7 * SECOND
 
 
+def test_the_way_there_ends_when_the_service_had_read_the_request() -> None:
+    text = "0a?@1 0V@1.9 0a+1@2 0r?@3 0r+@3.5"
+    told = case(text)
+    rows = told.history.rows
+    rows["spent"][rows["f"] == Op.ACQUIRE] = spent(200 * MILLISECOND, 300 * MILLISECOND)
+    rows["res"][rows["f"] == Op.ARRIVED] = 1 * SECOND + 100 * MILLISECOND
+    found: dict[str, Any] | None = acquire_split(told)
+    assert found is not None and found["apart"] == 1
+    assert found["request_ns"]["max"] == 100 * MILLISECOND
+    assert found["reply_ns"]["max"] == pytest.approx(400 * MILLISECOND, rel=1e-3)
+    apart: dict[str, Any] | None = acquire_split(replace(told, error_ns=1, memo={}))
+    assert apart is not None and apart["apart"] == 0 and apart["request_ns"]["n"] == 0
+
+
 def test_nothing_is_said_of_a_service_that_says_nothing() -> None:
     assert split("0a?@1 0a+1@2") is None
     assert split("0a?@1 0a~@2", (1, 1)) is None
@@ -82,5 +97,7 @@ def test_the_reference_service_says_what_it_spent_and_others_do_not(system: str)
     assert found["said"] == granted > 20
     # A request and its answer cross a link each, and a commit wants one there and one back.
     assert found["way_ns"]["min"] > 0
+    assert found["apart"] == granted
+    assert found["request_ns"]["min"] > 0 and found["reply_ns"]["min"] > 0
     assert found["commit_ns"]["min"] > 0
     assert found["queued"] > 0 and found["wait_ns"]["min"] > found["commit_ns"]["min"]

@@ -11,6 +11,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from holdfast import catalogue
+from holdfast.catalogue import design_sheet
 from holdfast.commands import COMMANDS, cli
 from holdfast.commands.listing import KINDS
 from holdfast.commands.options import Command
@@ -40,6 +41,16 @@ def test_every_entry_of_the_catalogue_loads() -> None:
     for workload in catalogue.WORKLOADS.values():
         assert set(load(f"{workload.entry}:ASKS")) <= set(catalogue.CHECKERS)
         assert callable(load(f"{workload.entry}:client"))
+
+
+def test_the_protected_resource_is_a_field_of_every_design_sheet() -> None:
+    for name, row in catalogue.SYSTEMS.items():
+        system = load(row.entry)
+        promises = system.promises({})
+        mode = design_sheet.suited_to(system, promises)
+        sheet = design_sheet.with_resource(promises, mode).sheet
+        assert sheet[design_sheet.RESOURCE].startswith(f"{mode}: "), name
+        assert set(sheet) >= set(promises.sheet)
 
 
 def test_every_property_has_its_checker_and_every_checker_its_property() -> None:

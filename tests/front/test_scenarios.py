@@ -187,6 +187,21 @@ def test_a_short_lease_ends_too_soon_and_without_one_nobody_recovers(capsys: Cap
     assert 0.9 < found["section_p99_ns"] / 1e9 < 4
 
 
+def test_without_a_lease_the_death_of_a_holder_deadlocks_its_lock(capsys: Capture) -> None:
+    words = ("ttl-sweep", "--values", "2s,none", "--time", "90s")
+    found = json.loads(holdfast(capsys, "scenario", *words, "--json").out)
+    timed, none = found["steps"]
+    assert not any("deadlock" in name for name in timed["findings"])
+    assert none["findings"]["deadlock-freedom: deadlock"] == 1
+    assert none["measured"][0]["never"] > 0 == none["measured"][0]["recovery_ns"]["n"]
+    assert none["measured"][0]["false_expiries"] == 0
+    said = holdfast(capsys, "scenario", *words)
+    assert said.code == 0, "a lock without leases does not promise to be free again"
+    assert "without a lease a holder that dies deadlocks its lock" in said.out
+    wrong = holdfast(capsys, "scenario", *words, "--system", "reference")
+    assert wrong.code == 2 and "has no option 'leases'" in wrong.err
+
+
 def test_a_queue_asks_for_no_more_requests_the_more_clients_there_are(capsys: Capture) -> None:
     words = ("sweep-clients", "--values", "2,12", "--time", "2s")
     found = json.loads(holdfast(capsys, "scenario", *words, "--json").out)

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from holdfast.checkers.facts import foreign_release
 from holdfast.harness.core.errors import UsageError
-from holdfast.reports.run.finding_kinds import KINDS, kind
-from holdfast.reports.run.story import story
+from holdfast.reports.run.finding_kinds import CAUSES, KINDS, kind
+from holdfast.reports.run.story import mechanisms, story, violated
 from holdfast.reports.verdict_file import Outcome, read
 from tests.reports import specimens
 from tests.reports.pieces import judged
@@ -102,3 +103,22 @@ def test_what_is_not_a_verdict_is_refused_with_the_place_that_does_not_fit() -> 
 def test_keys_of_a_later_version_are_ignored_and_missing_evidence_is_no_evidence() -> None:
     run = specimens.clean() | {"new": {"key": 1}, "evidence": {"of": "the future"}}
     assert "0 grants" in story(run)[-1]
+
+
+def test_what_brought_a_finding_about_is_told_first_with_its_remedy() -> None:
+    run = specimens.broken()
+    grants = next(one for one in run["verdicts"] if one["property"] == "mutual-exclusion")
+    grant = grants["findings"][0]
+    release = {**grant, "kind": "foreign-release", "sentence": "c1's release freed it"}
+    grants["findings"] = [
+        grant | {"cause": "foreign-release"},
+        grant | {"cause": "late-release"},
+        release,
+    ]
+    told = [one.means for one in mechanisms(read(run), violated(read(run)))]
+    assert told[0].startswith("Foreign release, once")
+    assert "a release by a client that did not hold freed another client's hold, so" in told[1]
+    assert "a release was answered ok after its lease may have run out; either" in told[2]
+    remedies = {one.remedy for one in mechanisms(read(run), violated(read(run)))[:3]}
+    assert remedies == {KINDS["foreign-release"].remedy}
+    assert set(CAUSES) == {foreign_release.FOREIGN, foreign_release.LATE}

@@ -1,11 +1,12 @@
-"""Questions: who holds, how many wait before me, and may I have it if nobody held since?
+"""Questions: who holds, how many wait, how many before me, may I have it if nobody held since?
 
 `--set metadata=1`: each hold carries a text that names its attempt, and a holder is named with it.
 
-Asks: that the answers are true, besides exclusion, tokens and liveness
-Catches: a holder that is none any more, another's text, places from the wrong end, conditions that
-    nobody checks
-Checkers: truthful-queries and those of exclusion and liveness
+Asks: that the answers are true, that who waits is notified of its grant, besides exclusion, tokens
+    and liveness
+Catches: a holder that is none any more, another's text, places from the wrong end, a queue of
+    another length, conditions that nobody checks
+Checkers: truthful-queries, grant-notice and those of exclusion and liveness
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from holdfast.workloads.shape import Shape
 
 ASKS = (
     "truthful-queries",
+    "grant-notice",
     "mutual-exclusion",
     "token-order",
     "deadlock-freedom",
@@ -46,6 +48,7 @@ async def client(ctx: Context) -> None:
                 await ctx.sleep(shape.gap_ns)
                 await ctx.renew(grant)
                 await ctx.holder(lock)
+            await ctx.length(lock)
             await ctx.release(grant)
         seen = await ctx.holder(lock)
         if seen is not None and seen >= 0:

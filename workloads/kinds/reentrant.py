@@ -1,7 +1,8 @@
 """A reentrant lock: its owner is let in again, and the lock is free when the last entry is over.
 
-Asks: exclusion, stale and expired writes, token order, ownership, loss notice, liveness
-Catches: an inner release that frees the lock, an owner that waits for itself
+Asks: exclusion, stale and expired writes, token order, ownership, loss notice, liveness, and that
+    a release says truly whether the lock is now fully released
+Catches: an inner release that frees the lock or says so, an owner that waits for itself
 Checkers: every one but lost updates
 """
 
@@ -12,7 +13,7 @@ from holdfast.harness.core.operations import Grant, Terms
 from holdfast.workloads.kinds.critical_section import ASKS as CRITICAL_SECTION_ASKS
 from holdfast.workloads.shape import Shape
 
-ASKS = CRITICAL_SECTION_ASKS
+ASKS = (*CRITICAL_SECTION_ASKS, "truthful-queries")
 AGAIN = Terms(reenter=True)
 DEEPEST = 3
 
@@ -35,7 +36,7 @@ async def _enter(ctx: Context, shape: Shape, lock: str, deeper: int) -> None:
     if deeper > 1 and ctx.running:
         await _enter(ctx, shape, lock, deeper - 1)
         await _write(ctx, shape, grant)
-    await ctx.release(grant)
+    await ctx.release_reentrant(grant)
 
 
 async def _write(ctx: Context, shape: Shape, grant: Grant) -> None:

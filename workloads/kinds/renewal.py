@@ -3,7 +3,7 @@ so many percent of it sooner or later (`--set renew_spread_pct=0`): near its end
 
 `--set extend=1`: renewals are extensions, for twice the first lease and for half of it in turn.
 
-Asks: exclusion under renewal, loss notice, ownership, stale and expired writes, liveness
+Asks: exclusion under renewal, loss notice, ownership, stale and expired writes, liveness, fairness
 Catches: renewals that revive an expired lease, losses that nobody is told of
 Checkers: every one but lost updates
 """
@@ -14,7 +14,7 @@ from holdfast.harness.client.context import Context
 from holdfast.workloads.kinds.critical_section import ASKS as CRITICAL_SECTION_ASKS
 from holdfast.workloads.shape import Shape
 
-ASKS = CRITICAL_SECTION_ASKS
+ASKS = (*CRITICAL_SECTION_ASKS, "starvation-freedom", "bounded-wait")
 
 
 async def client(ctx: Context) -> None:

@@ -77,6 +77,10 @@ class Host:
         """The node's wall clock."""
         return self.clock.wall_ns(self.engine.now_ns)
 
+    def run_ns(self) -> int:
+        """The clock that all processes of a run share: true time."""
+        return self.engine.now_ns
+
     def say(self, text: str) -> None:
         """One line of the process's log; the last one is kept."""
         self.last_words = text

@@ -52,7 +52,7 @@ class ProgramSystem:
         said: Mapping[str, Any] = self._table.get("promises", usual)
         proves = bool(self._table.get("proves", True))
         return Promises(
-            purpose="correctness",
+            purpose=chosen["purpose"],
             bound=chosen["bound"],
             renew_proves=proves,
             release_proves=proves,

@@ -125,6 +125,7 @@ KEYS: Mapping[str, Callable[[Any], str]] = {
     "tokens": _one_of("tokens"),
     "bound": _one_of("bound"),
     "order": _one_of("order"),
+    "purpose": _one_of("purpose"),
     "proves": _flag,
 }
 """Key -> what is wrong with a value, "" if nothing is."""

@@ -32,6 +32,7 @@ KEPT = (
     "token-order",
     "ownership",
     "loss-notice",
+    "grant-notice",
     "deadlock-freedom",
     "orphan-freedom",
     "no-hung-request",

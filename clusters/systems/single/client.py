@@ -71,7 +71,7 @@ class SingleClient:
         answer = await self._persist("renew", grant, ttl_ns=ttl_ns)
         if answer["is"] == "not-holder":
             self._lost(grant.attempt, str(answer["reason"]))
-        return _meant(answer, grant.token, ttl_ns)
+        return _meant(answer, grant.token, self._lease_ns(ttl_ns))
 
     async def release(self, grant: Grant) -> Answer:
         """As `LockClient`. From here on the client no longer thinks that it holds."""
@@ -128,7 +128,11 @@ class SingleClient:
                 error = f"granted as {token}, then {renewed['is']} before it was known"
                 return Answer(outcome=Status.INFO, token=token, error=error)
         self._holds[attempt] = (lock, token)
-        return Answer(outcome=Status.OK, token=token, ttl_ns=ttl_ns)
+        return Answer(outcome=Status.OK, token=token, ttl_ns=self._lease_ns(ttl_ns))
+
+    def _lease_ns(self, ttl_ns: int) -> int:
+        """What is granted of a lease that was asked for."""
+        return 0 if self._setup.options.get("leases") == "none" else ttl_ns
 
     async def _give_up_for(self, lock: str, attempt: int) -> Frame:
         """What an acquire with a question unanswered came to, once it is taken back."""

@@ -1,7 +1,7 @@
 """One lease server as a process: `table.Table` behind a TCP port, nothing on disk.
 
 Run as `python -S -m holdfast.clusters.systems.single.server --config JSON`, where JSON is
-{"name", "address", "port"}. Log lines go to stderr; it stops with code 0 on SIGTERM.
+{"name", "address", "port", "leases"}. Log lines go to stderr; it stops with code 0 on SIGTERM.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def serve(config: Mapping[str, Any]) -> None:
         loop.add_signal_handler(number, stop.set)
     name, address = str(config["name"]), str(config["address"])
     port = int(config.get("port", DEFAULT_PORT))
-    table = Table(name)
+    table = Table(name, leases=bool(config.get("leases", True)))
 
     def connection() -> Framed:
         return Framed(

@@ -14,7 +14,7 @@ from holdfast.clusters.systems.single.table import Table
 
 async def serve(config: Mapping[str, Any], host: Host) -> None:
     """One lease server, until its process ends."""
-    table = Table(str(config["name"]))
+    table = Table(str(config["name"]), leases=bool(config.get("leases", True)))
 
     def connection() -> Framed:
         return Framed(

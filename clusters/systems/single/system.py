@@ -3,8 +3,12 @@
 However many nodes a run has, clients use the first only. The others run the same server, idle, so
 that a fault can be aimed at a bystander; `leader` is always the first.
 
+With `--set leases=none` a hold ends by its release only: what a lock without leases comes to when
+its holder dies.
+
 Promises: what the reference service does, as long as its one process lives.
-Does not promise: exclusion or ordered tokens across a restart, which forgets every hold.
+Does not promise: exclusion or ordered tokens across a restart, which forgets every hold; without
+leases, that a lock is ever granted again.
 Tested with: partitions, stops, deaths and wall clocks off.
 """
 
@@ -35,6 +39,13 @@ KEEPS: dict[str, tuple[str, ...]] = {
     "no-hung-request": ("any",),
 }
 
+BY_LEASE = ("deadlock-freedom", "orphan-freedom", "loss-notice")
+"""What it keeps by its leases: without them a dead holder's lock is held for ever."""
+WITHOUT_LEASES = {
+    "lease": "none: a hold ends by its release",
+    "consequence": "a single point of failure; a holder that dies locks everybody out for ever",
+}
+
 SHEET = {
     "owner identity": "one attempt: a number that no two acquires share",
     "acquisition": "an entry in a table in the memory of one process",
@@ -52,9 +63,20 @@ SHEET = {
 }
 
 
-def lease_server(node: Node, place: Place) -> Command:
+LEASES = ("timed", "none")
+
+
+def leases(options: Mapping[str, str]) -> bool:
+    """Whether holds end by time. Raises UsageError for options or values that are not known."""
+    said = options.get("leases", LEASES[0])
+    wrong = [] if said in LEASES else [f"single: leases={said} is not one of {', '.join(LEASES)}"]
+    known_options("single", options, {"leases": ", ".join(LEASES)}, wrong)
+    return said == LEASES[0]
+
+
+def lease_server(node: Node, place: Place, *, timed: bool = True) -> Command:
     """How to start one lease server on a node."""
-    config = {"name": node.name, "address": node.address, "port": DEFAULT_PORT}
+    config = {"name": node.name, "address": node.address, "port": DEFAULT_PORT, "leases": timed}
     return server_command("holdfast.clusters.systems.single.server", node, place, config)
 
 
@@ -66,11 +88,12 @@ class SingleSystem:
     ports: Sequence[int] = (DEFAULT_PORT,)
 
     def promises(self, options: Mapping[str, str]) -> Promises:
-        """Exclusion as long as the server lives. Raises UsageError: it has no options."""
-        known_options("single", options, {})
+        """Exclusion as long as the server lives. Raises UsageError."""
+        timed = leases(options)
+        kept = {prop: kinds for prop, kinds in KEEPS.items() if timed or prop not in BY_LEASE}
         return Promises(
             purpose="efficiency",
-            bound="lease",
+            bound="lease" if timed else "none",
             renew_proves=True,
             release_proves=True,
             release_once=True,
@@ -81,16 +104,15 @@ class SingleSystem:
             order="racing",
             notice_ns=2 * SECOND,
             recovery_ns=2 * SECOND,
-            keeps=KEEPS,
-            sheet=SHEET,
+            keeps=kept,
+            sheet=SHEET if timed else {**SHEET, **WITHOUT_LEASES},
         )
 
     def command(
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
         """The same on every node; only the first one's clients come."""
-        known_options("single", options, {})
-        return lease_server(node, place)
+        return lease_server(node, place, timed=leases(options))
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the node answers."""

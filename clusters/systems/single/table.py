@@ -50,10 +50,14 @@ class Lease:
 
 
 class Table:
-    """All leases of one server, and the counter that its tokens come from."""
+    """All leases of one server, and the counter that its tokens come from.
 
-    def __init__(self, name: str) -> None:
+    leases   whether holds end by time; else by their release alone, whoever has died
+    """
+
+    def __init__(self, name: str, *, leases: bool = True) -> None:
         self.name = name
+        self.leases = leases
         self.token = 0
         self._leases: dict[str, Lease] = {}
         self._ended: dict[tuple[str, int], tuple[str, int]] = {}
@@ -87,7 +91,7 @@ class Table:
                 attempt=attempt,
                 owner=asked["owner"],
                 token=self.token,
-                ends_ns=now_ns + asked["ttl_ns"],
+                ends_ns=self._ends_ns(now_ns, asked["ttl_ns"]),
             )
             self._leases[lock] = lease
         if lease.attempt != attempt:
@@ -98,8 +102,11 @@ class Table:
         lease = self._live(now_ns, asked["lock"])
         if lease is None or lease.attempt != asked["attempt"]:
             return self._not_holder(now_ns, asked)
-        self._leases[lease.lock] = replace(lease, ends_ns=now_ns + asked["ttl_ns"])
+        self._leases[lease.lock] = replace(lease, ends_ns=self._ends_ns(now_ns, asked["ttl_ns"]))
         return {"is": "renewed", "token": lease.token}
+
+    def _ends_ns(self, now_ns: int, ttl_ns: int) -> int:
+        return now_ns + ttl_ns if self.leases else _BIG
 
     def _release(self, now_ns: int, asked: Mapping[str, Any]) -> dict[str, Any]:
         lock, attempt = asked["lock"], asked["attempt"]

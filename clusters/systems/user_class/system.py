@@ -27,6 +27,7 @@ CHOICES = {
     "tokens": ("none", "ordered", "unordered"),
     "bound": ("lease", "session", "connection", "none"),
     "order": ("racing", "fifo"),
+    "purpose": ("correctness", "efficiency"),
 }
 """What a class may say of itself; the first is meant where it says nothing."""
 
@@ -73,7 +74,7 @@ class OwnSystem:
         said: Mapping[str, Any] = getattr(made, "promises", dict.fromkeys(usual, "any"))
         proves = bool(getattr(made, "proves", True))
         return Promises(
-            purpose="correctness",
+            purpose=getattr(made, "purpose", "correctness"),
             bound=getattr(made, "bound", "lease"),
             renew_proves=proves,
             release_proves=proves,

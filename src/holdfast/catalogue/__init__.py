@@ -359,6 +359,7 @@ CHECKERS: dict[str, str] = {
     "token-order": f"{_C}.properties.token_order:check",
     "ownership": f"{_C}.properties.ownership:check",
     "loss-notice": f"{_C}.properties.loss_notice:check",
+    "grant-notice": f"{_C}.properties.grant_notice:check",
     "deadlock-freedom": f"{_C}.properties.deadlock_freedom:check",
     "orphan-freedom": f"{_C}.properties.orphan_freedom:check",
     "no-hung-request": f"{_C}.properties.no_hung_request:check",

@@ -102,6 +102,13 @@ MUTANTS: dict[str, Mutant] = {
         breaks="mutual-exclusion",
         seeds=200,
     ),
+    "fully-released": Mutant(
+        part="reference",
+        area="terms",
+        says="every release is answered as if it fully released the lock, an inner one too",
+        breaks="truthful-queries",
+        seeds=200,
+    ),
     "reentry-by-name": Mutant(
         part="reference",
         area="terms",
@@ -129,6 +136,20 @@ MUTANTS: dict[str, Mutant] = {
         says="asked for the place in the queue, it counts those behind",
         breaks="truthful-queries",
         seeds=500,
+    ),
+    "length-with-holder": Mutant(
+        part="reference",
+        area="terms",
+        says="asked for the length of a queue, it counts the holder too",
+        breaks="truthful-queries",
+        seeds=200,
+    ),
+    "length-without-first": Mutant(
+        part="reference",
+        area="terms",
+        says="asked for the length of a queue, it leaves out the first of it",
+        breaks="truthful-queries",
+        seeds=200,
     ),
     "age-since-renewal": Mutant(
         part="reference",
@@ -352,6 +373,13 @@ MUTANTS: dict[str, Mutant] = {
         area="client",
         says="a client forgets a hold that it lost, and never notifies the holder",
         breaks="loss-notice",
+        seeds=1500,
+    ),
+    "late-word": Mutant(
+        part="reference",
+        area="client",
+        says="a client takes in the word of its grant three seconds after it came",
+        breaks="grant-notice",
         seeds=1500,
     ),
     "courteous-tries": Mutant(

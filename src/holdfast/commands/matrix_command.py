@@ -36,7 +36,7 @@ def command(
     Each cell: held, violated or not exercised, the number of runs, and the upper bound of the
     violation rate at 95 % confidence.
     """
-    from holdfast.reports.many import matrix_pages
+    from holdfast.reports.many import matrix_pages, textbook
     from holdfast.reports.many.matrix import matrix, table
     from holdfast.reports.many.page_frame import write
 
@@ -49,7 +49,7 @@ def command(
     except OSError as error:
         raise UsageError(f"{error.filename}: cannot be written: {error.strerror}") from error
     if as_json:
-        click.echo(json.dumps(table(found)))
+        click.echo(json.dumps({**table(found), "textbook": textbook.table(found)}))
         return 0
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size((120, 24)).columns

@@ -32,6 +32,9 @@ MEASURES: dict[str, Callable[[Case], Mapping[str, Any]] | None] = {
 }
 KEYS = ("key", "values", "seeds", "measure")
 IN_LISTS = ("fault", "nemesis")
+NO_LEASE = "none"
+"""As a value of the key `lease`: holds end by their release only. The plan's own lease still says
+how often clients renew. For systems with the option `leases`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,7 +101,9 @@ def at(table: Mapping[str, Any], key: str, value: str) -> dict[str, Any]:
     """The plan's table with one value of the key. UsageError where the plan has no such place."""
     changed = copy.deepcopy(dict(table))
     place, dot, name = key.partition(".")
-    if not dot:
+    if key == "lease" and value == NO_LEASE:
+        changed.setdefault("options", {})["leases"] = NO_LEASE
+    elif not dot:
         changed[key] = int(value) if value.isdigit() else value
     elif place == "options":
         changed.setdefault("options", {})[name] = value

@@ -122,12 +122,20 @@ def advice(done: Sequence[Step]) -> list[str]:
     p99_ns = section_p99_ns(done)
     if not enough or p99_ns is None:
         return ["every lease ended too soon under some owner: try longer ones"]
+    never = [
+        f"without a lease a holder that dies deadlocks its lock: {deaths} of {deaths} deaths"
+        for step in done
+        if step.value == sweeping.NO_LEASE
+        and (deaths := sum(one["never"] for one in step.measured))
+        and not sum(one["recovery_ns"]["n"] for one in step.measured)
+    ]
     low, high = (times * p99_ns / SECOND for times in SECTIONS)
     return [
         f"the shortest lease that ended under nobody: {enough[0].value}",
         f"99 of 100 critical sections took at most {p99_ns / SECOND:.2f} s; {SECTIONS[0]} to"
         f" {SECTIONS[1]} times that is a lease of {low:.1f} to {high:.1f} s",
         "a longer pause than any here can still outlast it: only fencing tokens stop what is late",
+        *never,
     ]
 
 

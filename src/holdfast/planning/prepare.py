@@ -19,7 +19,7 @@ import click
 
 import holdfast
 from holdfast import __version__, catalogue
-from holdfast.catalogue import user_system
+from holdfast.catalogue import design_sheet, user_system
 from holdfast.catalogue.mutants import MUTANTS
 from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.rows import LIBRARIES
@@ -66,8 +66,7 @@ def complete(plan: Plan) -> Plan:
     except UsageError as error:
         raise UsageError(*problems, *error.problems) from error
     fenced = promises.tokens != "none"
-    suits = getattr(system_of(plan), "resource", "fenced" if fenced else "unfenced")
-    resource = plan.resource or suits
+    resource = plan.resource or design_sheet.suited_to(system_of(plan), promises)
     if resource in catalogue.RESOURCES_WITH_TOKENS and not fenced:
         hint = "; redis takes one from a counter with --set tokens=counter"
         problems.append(
@@ -329,7 +328,7 @@ def _libraries(plan: Plan) -> list[str]:
 
 def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> dict[str, Any]:
     """Everything that is decided about a complete plan before it runs."""
-    promises = promises_of(plan)
+    promises = design_sheet.with_resource(promises_of(plan), plan.resource)
     shape = Shape.of(workload_options(plan))
     # A hold that ends with a session lasts as long as its section does.
     longest_ns = max(plan.lease_ns, shape.hold_leases * plan.lease_ns, shape.writes * shape.gap_ns)

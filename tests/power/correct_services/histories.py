@@ -123,8 +123,8 @@ def _curious(client: Client, attempt: int, lock: int) -> Program:
     """Asks who holds, and where it stands itself, while it waits."""
     for _ in range(client.world.rng.randrange(3)):
         yield client.world.rng.randrange(10 * MS, SECOND)
-        op = client.world.rng.choice((Op.HOLDER, Op.PLACE, Op.CHECK))
-        own = {} if op is Op.HOLDER else {"attempt": attempt}
+        op = client.world.rng.choice((Op.HOLDER, Op.PLACE, Op.CHECK, Op.LENGTH))
+        own = {} if op in (Op.HOLDER, Op.LENGTH) else {"attempt": attempt}
         yield client.call(op, key=lock, **own), ANSWER_NS
 
 

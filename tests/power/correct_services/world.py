@@ -297,6 +297,8 @@ class Server:
             before = [h.attempt for h in self.queue if h.lock == key]
             there = row["attempt"] in before
             return Status.OK, {"res": before.index(row["attempt"]) if there else -1}
+        if op is Op.LENGTH:
+            return Status.OK, {"res": sum(h.lock == key for h in self.queue)}
         if op is Op.CHECK:
             return (Status.OK if mine else Status.FAIL), {}
         if op is Op.RENEW and mine is None and self.revived(request):

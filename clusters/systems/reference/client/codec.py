@@ -37,6 +37,7 @@ def meant(answer: Frame) -> Answer:
         outcome=outcome,
         token=answer.get("token", NO_TOKEN) if outcome is Status.OK else NO_TOKEN,
         ttl_ns=answer.get("ttl_ns", 0) if outcome is Status.OK else 0,
+        left=answer.get("left", -1),
         error="" if outcome is Status.OK else f"{word}: {detail}" if detail else word,
     )
 
@@ -50,6 +51,7 @@ def described(answer: Frame, *, leases: bool) -> Queried:
         token=answer.get("token", NO_TOKEN),
         renewals=answer.get("renewals", 0),
         place=answer["place"],
+        length=answer["length"],
         owner=answer.get("owner", ""),
         metadata=answer.get("metadata", ""),
         held_ns=answer.get("held_ns"),

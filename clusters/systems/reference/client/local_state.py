@@ -14,6 +14,8 @@ class Wait:
 
     asked_s   when the client last asked about it and was told that it still waits
     heard_s   when the service last said how it stands
+    read_ns   when the service read the request that it answered first, by the run's clock; -1: not
+              known
     spent     what the first answer said that the service spent on it, as `events.spent` packs it
     """
 
@@ -26,6 +28,7 @@ class Wait:
     asked_s: float
     heard_s: float
     spent: int = 0
+    read_ns: int = -1
 
 
 @dataclass(kw_only=True, slots=True)

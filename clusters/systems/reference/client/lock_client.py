@@ -185,6 +185,10 @@ class ReferenceClient:
             passed_ns = 0
         self._holds[wait.attempt] = Held(lock=wait.lock, token=token, heard_s=self._talk.time())
         self._look_later(ASK_S)
+        if wait.read_ns >= 0:
+            self._setup.tell(
+                Op.ARRIVED, attempt=wait.attempt, lock=wait.lock, res=wait.read_ns, token=token
+            )
         left_ns = ttl_ns if self._session_ns else ttl_ns - passed_ns
         return Answer(outcome=Status.OK, token=token, ttl_ns=left_ns, spent=wait.spent)
 
@@ -204,6 +208,7 @@ class ReferenceClient:
         )
         if "commit_ns" in answer and not wait.spent:
             wait.spent = spent(answer["coord_ns"], answer["commit_ns"])
+            wait.read_ns = answer.get("read_ns", -1)
         if answer["is"] == "queued":
             wait.asked_s, wait.heard_s = asked_s, self._talk.time()
             self._look_later(ASK_S)

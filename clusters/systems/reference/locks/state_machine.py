@@ -179,8 +179,13 @@ class Locks:
         hold = self.held(command)
         if hold is None:
             return self._not_holder(command)
+        left = self.entries(hold) - 1
         self.end(index, hold, "released")
-        return {"is": "released", "token": hold.token}
+        return {"is": "released", "token": hold.token, "left": left}
+
+    def entries(self, hold: Hold) -> int:
+        """How often the owner of a hold is in its lock."""
+        return sum(other.session == hold.session for other in self.locks[hold.lock].holds)
 
     def _cancel(self, index: int, command: Mapping[str, Any]) -> Answer:
         """Ends the request `target` of this session, even one that has not arrived yet.

@@ -5,6 +5,7 @@ The front door's table says of each what it breaks. None of this is loaded unles
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 from holdfast.clusters.systems.reference.client.lock_client import ReferenceClient
@@ -38,6 +39,16 @@ class DeafWaiter(ReferenceClient):
 
     def _on_wait_state(self, seq: int, state: Frame, asked_s: float) -> None:
         """Does not ask, so it learns nothing."""
+
+
+class LateWord(ReferenceClient):
+    """Takes in the word of a grant three seconds after it came."""
+
+    def _decide(self, seq: int, answer: Frame) -> None:
+        if answer["is"] == "granted":
+            asyncio.get_running_loop().call_later(3.0, super()._decide, seq, answer)
+        else:
+            super()._decide(seq, answer)
 
 
 class UnheardLoss(ReferenceClient):
@@ -86,6 +97,7 @@ CLIENTS: dict[str, type[ReferenceClient]] = {
     "silent-renewal": SilentRenewal,
     "deaf-waiter": DeafWaiter,
     "unread-answer": UnreadAnswer,
+    "late-word": LateWord,
     "unheard-loss": UnheardLoss,
     "counted-from-answer": CountedFromAnswer,
 }

@@ -68,6 +68,14 @@ class OuterRelease(Locks):
         super().end(index, hold, reason)
 
 
+class FullyReleased(Locks):
+    """Says of every release that it was the last, and ends one entry."""
+
+    def _release(self, index: int, command: Mapping[str, Any]) -> Answer:
+        answer = super()._release(index, command)
+        return {**answer, "left": 0} if answer["is"] == "released" else answer
+
+
 class ReentryByName(Locks):
     """Lets in again whoever bears the holder's name."""
 
@@ -102,6 +110,22 @@ class PlaceFromTheEnd(Locks):
         answer = super()._holder(index, command)
         place = answer["place"]
         return {**answer, "place": answer["length"] - 1 - place if place >= 0 else -1}
+
+
+class LengthWithHolder(Locks):
+    """Counts who holds among those who wait."""
+
+    def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
+        answer = super()._holder(index, command)
+        return {**answer, "length": answer["length"] + (answer["is"] == "held-by")}
+
+
+class LengthWithoutFirst(Locks):
+    """Takes the first of a queue for one who has left it."""
+
+    def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
+        answer = super()._holder(index, command)
+        return {**answer, "length": max(0, answer["length"] - 1)}
 
 
 class FormerHolder(Locks):
@@ -209,10 +233,13 @@ LOCKS: dict[str, type[Locks]] = {
     "greedy-readers": GreedyReaders,
     "one-permit-more": OnePermitMore,
     "outer-release": OuterRelease,
+    "fully-released": FullyReleased,
     "reentry-by-name": ReentryByName,
     "short-extension": ShortExtension,
     "unchecked-condition": UncheckedCondition,
     "place-from-the-end": PlaceFromTheEnd,
+    "length-with-holder": LengthWithHolder,
+    "length-without-first": LengthWithoutFirst,
     "former-holder": FormerHolder,
     "last-come-first": LastComeFirst,
     "no-aging": NoAging,

@@ -54,11 +54,13 @@ class Asked:
     """A request of a client on its connection; `frame["id"]` comes back with the answer.
 
     came_ns   when it was read, on the clock of `step`; -1: not known
+    read_ns   and on the run's clock, which all processes of a host share
     """
 
     connection: int
     frame: Mapping[str, Any]
     came_ns: int = -1
+    read_ns: int = -1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,7 +122,7 @@ class LockNode:
         self.serving = False
         self._every = options.snapshot_every
         self._delay_ns = options.delay_ns
-        self._pending: dict[int, tuple[int, int, Any, int, int]] = {}
+        self._pending: dict[int, tuple[int, int, Any, tuple[int, int], int]] = {}
         self._timed: list[tuple[dict[str, Any], int]] = []
         self._connections: dict[int, int] = {}
         self._timers = Timers()
@@ -214,7 +216,7 @@ class LockNode:
         assert place is not None, "a leader can propose"
         index, term = place
         came_ns = item.came_ns if asked["op"] == "acquire" else -1
-        self._pending[index] = (term, connection, number, came_ns, now_ns)
+        self._pending[index] = (term, connection, number, (came_ns, item.read_ns), now_ns)
 
     def _on_left(self, now_ns: int, connection: int) -> None:
         for session in [s for s, c in self._connections.items() if c == connection]:
@@ -284,7 +286,7 @@ class LockNode:
             for event in events:
                 self._on_event(now_ns, event)
         if index in self._pending:
-            term, connection, number, came_ns, proposed_ns = self._pending.pop(index)
+            term, connection, number, (came_ns, read_ns), proposed_ns = self._pending.pop(index)
             if term != entry.term:
                 self._reply(connection, number, {"is": "deposed"})
             elif came_ns < 0:
@@ -292,7 +294,8 @@ class LockNode:
                 said = self._ages.told(answer, now_ns) if asks else answer
                 self._reply(connection, number, said)
             else:
-                frame = {"id": number, **answer, "coord_ns": proposed_ns - came_ns}
+                frame = {"id": number, **answer, "read_ns": read_ns}
+                frame["coord_ns"] = proposed_ns - came_ns
                 self._replies.append((connection, frame))
                 self._timed.append((frame, proposed_ns))
 

@@ -35,16 +35,21 @@ CONNECT_S = 0.5
 RETRY_S = 0.2
 
 
+def boot_ns() -> int:
+    """The clock that all processes of a host share and that nobody sets."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
 def say(text: str) -> None:
     """One line of the node's log, at once."""
-    stamp = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    sys.stderr.write(f"{stamp} {text}\n")
+    sys.stderr.write(f"{boot_ns()} {text}\n")
     sys.stderr.flush()
 
 
 CLOCKS: Mapping[str, Callable[[], int]] = {
     "monotonic": time.monotonic_ns,
     "wall": time.time_ns,
+    "run": boot_ns,
 }
 
 
@@ -137,7 +142,7 @@ class PeerLink:
 class Server:
     """One node at work. What arrives in one turn of the loop is one step and one sync.
 
-    disk, clocks ("monotonic" and "wall", ns) and say are those of the host unless given.
+    disk, clocks ("monotonic", "wall" and "run", ns) and say are those of the host unless given.
     """
 
     def __init__(
@@ -160,7 +165,7 @@ class Server:
         durable = self._storage.load()
         if self._storage.cut_bytes:
             self.say(f"log: cut off {self._storage.cut_bytes} bytes of an unfinished write")
-        self.now_ns = clocks["monotonic"]
+        self.now_ns, self.run_ns = clocks["monotonic"], clocks["run"]
         self._node = node_type(options.mutant)(
             name=self._name,
             peers=list(peers),
@@ -317,8 +322,8 @@ class Connection:
             self._peer = str(frame["peer"])
         else:
             self._number = self._number or self._server.enter(wire)
-            came_ns = self._server.now_ns()
-            self._put(Asked(connection=self._number, frame=frame, came_ns=came_ns))
+            came_ns, read_ns = self._server.now_ns(), self._server.run_ns()
+            self._put(Asked(connection=self._number, frame=frame, came_ns=came_ns, read_ns=read_ns))
 
     def _on_close(self, wire: Framed, reason: str) -> None:
         if self._number:

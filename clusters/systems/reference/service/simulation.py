@@ -33,6 +33,8 @@ class Host(Protocol):
 
     def wall_ns(self) -> int: ...
 
+    def run_ns(self) -> int: ...
+
     def say(self, text: str) -> None: ...
 
     def sync(self, keep: Callable[[], None], tear: Callable[[float], None]) -> None: ...
@@ -108,6 +110,6 @@ class MemoryDisk:
 
 async def serve(config: Mapping[str, Any], host: Host) -> None:
     """One node, until its process ends. Raises what made it impossible to go on."""
-    clocks = {"monotonic": host.mono_ns, "wall": host.wall_ns}
+    clocks = {"monotonic": host.mono_ns, "wall": host.wall_ns, "run": host.run_ns}
     server = Server(config, disk=MemoryDisk(host), clocks=clocks, say=host.say)
     await server.run(asyncio.Event())

@@ -1,0 +1,125 @@
+"""A release that freed another client's hold: why a lock was granted while it was held.
+
+A release that deletes the lock whoever has it does its harm in two steps: a client whose lease ran
+out releases late, which frees the hold of its successor, and the next grant meets that hold. So
+the two holds at once are the effect, and the release is the cause.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
+
+from holdfast.checkers.facts.wording import name, seconds, span
+from holdfast.checkers.holds.derive import Attempt, by_id, conflict
+from holdfast.checkers.holds.history_index import column, rows_of
+from holdfast.checkers.holds.overlaps import Overlap, slack
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op, Status
+
+FOREIGN, LATE = "foreign-release", "late-release"
+"""Causes: it freed a hold that was not its own; it may have, for its lease may have run out."""
+MOST_LOOKED_AT = 64
+"""releases between two grants, the latest first: more are not searched for the cause"""
+
+Cause = tuple[str, str, tuple[int, ...]]
+"""FOREIGN or LATE; what came first, as the beginning of a sentence; the rows that show it."""
+
+
+def causes(case: Case, overlaps: Iterable[Overlap]) -> dict[int, Cause]:
+    """What a release did to let grants in, by the attempt granted; none where nothing points to a
+    release.
+
+    A grant let in so makes two owners, each of whom frees the other's hold by its own release, and
+    so lets the next one in: such a chain goes on with releases inside their lease.
+    """
+    found, let_in = dict[int, Cause](), set[int]()
+    for overlap in sorted(overlaps, key=lambda one: one.newer.known_ns):
+        release = _freeing(case, overlap.older, overlap.newer, let_in)
+        if release >= 0:
+            cause: Cause | None = _freed(case, overlap.older, release)
+            let_in.add(overlap.newer.id)
+        else:
+            cause = _only_its_release(case, overlap)
+        if cause is not None:
+            found[overlap.newer.id] = cause
+    return found
+
+
+def _freeing(case: Case, older: Attempt, newer: Attempt, let_in: Collection[int]) -> int:
+    """The last release that was answered ok, sent while `older` held, by neither of the two; -1.
+
+    Sent after that grant was known and before the next one was, when its own lease may have been
+    over, or one of both had been let in by such a release.
+    """
+    rows = _ok_releases(case).get(older.key, ())
+    sent, known = column(case, "t_inv"), by_id(case)
+    at = bisect_left(rows, newer.known_ns, key=sent.__getitem__)
+    for row in reversed(rows[max(0, at - MOST_LOOKED_AT) : at]):
+        if sent[row] <= older.known_ns + slack(case):
+            break
+        a = known.get(int(case.history.rows["attempt"][row]))
+        if a is None or a.id == newer.id or not conflict(a, older):
+            continue
+        if _may_be_over(case, a, older) or a.id in let_in or older.id in let_in:
+            return row
+    return -1
+
+
+def _may_be_over(case: Case, a: Attempt, other: Attempt) -> bool:
+    """Whether the lease or session of a hold may have run out before another one was granted.
+
+    Where it cannot have, the other grant was the mistake and the release was its owner's right.
+    """
+    late = other.known_ns + slack(case)
+    sent, statuses = column(case, "t_inv"), column(case, "status")
+    renewed = any(statuses[r] == Status.OK and sent[r] > late for r in a.renewals)
+    return 0 <= a.bound_ns <= late and not renewed
+
+
+def _ok_releases(case: Case) -> dict[int, Sequence[int]]:
+    """Per lock the releases that were answered ok, in the order in which they were sent."""
+    if "ok_releases" not in case.memo:
+        rows = rows_of(case, Op.RELEASE)
+        rows = rows[column(case, "status")[rows] == Status.OK]
+        rows = rows[column(case, "t_inv")[rows].argsort(kind="stable")]
+        found: dict[int, list[int]] = {}
+        for row, key in zip(rows.tolist(), column(case, "key")[rows].tolist(), strict=True):
+            found.setdefault(key, []).append(row)
+        case.memo["ok_releases"] = found
+    known: dict[int, Sequence[int]] = case.memo["ok_releases"]
+    return known
+
+
+def _freed(case: Case, older: Attempt, release: int) -> Cause:
+    row = case.history.rows[release]
+    lock, by = case.history.strings[int(row["key"])], name(case, int(row["process"]))
+    own = by_id(case)[int(row["attempt"])]
+    text = (
+        f"{by}'s release of '{lock}', sent at {seconds(case, int(row['t_inv']))} and answered ok,"
+        f" freed a hold that was not its own: {name(case, older.process)} had been granted the"
+        f" lock by {seconds(case, older.known_ns)}. So "
+    )
+    return FOREIGN, text, (own.row, release)
+
+
+def _only_its_release(case: Case, overlap: Overlap) -> Cause | None:
+    """Where the lease of the older hold may have been over, and only its release's ok says more."""
+    older, newer = overlap.older, overlap.newer
+    row = case.history.rows[older.proof_row] if older.proof_row >= 0 else None
+    if not overlap.proved or row is None or row["f"] != Op.RELEASE:
+        return None
+    if not _may_be_over(case, older, newer):
+        return None
+    begun_ns, ttl_ns = older.inv_ns, older.ttl_ns
+    if older.lease_row >= 0:
+        lease = case.history.rows[older.lease_row]
+        begun_ns, ttl_ns = int(lease["t_inv"]), int(lease["res"])
+    owner, since = name(case, older.process), "renewed" if older.lease_row >= 0 else "asked for"
+    text = (
+        f"{owner}'s release of '{case.history.strings[older.key]}', sent at"
+        f" {seconds(case, int(row['t_inv']))} and answered ok, may have freed a hold that was"
+        f" not its own: {owner}'s lease of {span(ttl_ns)}, {since} at {seconds(case, begun_ns)},"
+        " may have run out before the next grant. If not, "
+    )
+    return LATE, text, tuple(r for r in (older.row, older.lease_row, older.proof_row) if r >= 0)

@@ -1,0 +1,100 @@
+"""Grant notice: a client that waited for a lock is notified of its grant, in time.
+
+Claims: a client that had been told to wait had its grant confirmed later than the promised time
+after the service had named it as the holder to somebody who asked, though nothing kept it from
+being reached meanwhile
+Assumes: that a client can be reached while no fault touches its node or a server and neither it nor
+its host is starved of processors; that a fault on a server, or a cut connection, is over one
+recovery time after it was healed
+Blind to: a grant that no answer about the holder named before its own; tokens that several holds
+share, as those of readers and of entries of one owner; times in which a fault was at work
+Cost: n log n in the number of attempts
+
+A grant that is late is not the waiter's alone: its lease runs, and whoever waits behind it waits
+on. Where it comes later than the wait was to last, it is a hung request.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts.reachable import out_of_reach
+from holdfast.checkers.facts.wording import lock_name, name, seconds, span
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.derive import Attempt
+from holdfast.checkers.holds.history_index import column, rows_of
+from holdfast.checkers.holds.overlaps import slack
+from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import NO_TOKEN, Op, Status
+from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
+
+PROPERTY = "grant-notice"
+NEEDS = ("named-waits", "faults")
+
+
+def check(case: Case) -> PropertyVerdict:
+    """The verdict, with a finding per grant whose waiter was told late."""
+    met, limit_ns = exercise(case, needs=NEEDS), case.promises.notice_ns
+    if limit_ns <= 0:
+        met = replace(met, missing=("no time for a notice is promised", *met.missing))
+        return conclude(case, PROPERTY, (), (), met)
+    findings, slowest_ns = list[Finding](), 0
+    for a, row in _named_before(case):
+        named_ns = int(column(case, "t_ret")[row]) + slack(case)
+        slowest_ns = max(slowest_ns, a.ret_ns - named_ns)
+        calm = not _disturbed(case, a.node, named_ns - slack(case), limit_ns + 2 * slack(case))
+        if a.ret_ns - named_ns > limit_ns and calm:
+            findings.append(_finding(case, a, row, limit_ns))
+    counts = {**met.counts, "slowest grant notice ms": slowest_ns // 1_000_000}
+    findings.sort(key=lambda finding: finding.t_ns)
+    return conclude(case, PROPERTY, findings, (), replace(met, counts=counts))
+
+
+def _named_before(case: Case) -> list[tuple[Attempt, int]]:
+    """Attempts that had waited, with the answer that named each as the holder before its own.
+
+    One of unknown outcome counts where its answer carried the token that it was granted.
+    """
+    found = table(case)
+    token, keys, ret = (column(case, each) for each in ("token", "key", "t_ret"))
+    carried = Counter(
+        (int(keys[row]), int(token[row])) for row in found.row.tolist() if token[row] != NO_TOKEN
+    )
+    first: dict[tuple[int, int], int] = {}
+    asked = rows_of(case, Op.HOLDER)
+    asked = asked[column(case, "status")[asked] == Status.OK]
+    for row in asked[ret[asked].argsort(kind="stable")].tolist():
+        first.setdefault((int(keys[row]), int(token[row])), row)
+    waited = (found.queued >= 0).nonzero()[0]
+    pairs = []
+    for a in found.pick(waited):
+        grant = a.key, int(token[a.row])
+        known = a.status in (Status.OK, Status.INFO) and carried[grant] == 1
+        if known and grant in first and ret[first[grant]] + slack(case) < a.ret_ns:
+            pairs.append((a, first[grant]))
+    return pairs
+
+
+def _disturbed(case: Case, node: str, from_ns: int, span_ns: int) -> bool:
+    """Whether anything kept a client from being reached within so long from a moment on."""
+    spans = out_of_reach(case, node)
+    return any(start <= from_ns + span_ns and end >= from_ns for start, end in spans)
+
+
+def _finding(case: Case, a: Attempt, row: int, limit_ns: int) -> Finding:
+    named_ns, asker = int(column(case, "t_ret")[row]), int(column(case, "process")[row])
+    waiting = min(a.waitings, key=column(case, "t_inv").__getitem__)
+    return Finding(
+        kind="late-grant-notice",
+        sentence=(
+            f"{name(case, a.process)}, which waited for '{lock_name(case, a)}', was notified of its"
+            f" grant only at {seconds(case, a.ret_ns)}: {name(case, asker)} had been told by"
+            f" {seconds(case, named_ns)} that it holds, and the limit is {span(limit_ns)}"
+        ),
+        witnesses=(a.row, waiting, row),
+        lock=lock_name(case, a),
+        t_ns=a.ret_ns,
+        proof=Proof(rule="late-grant-notice", roles={"a": a.row, "waiting": waiting, "named": row}),
+    )

@@ -1,0 +1,28 @@
+"""The design sheet of a system beside the protected resource that a run puts behind its lock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from holdfast import catalogue
+from holdfast.harness.core.verdict import Promises
+
+RESOURCE = "protected resource"
+
+
+def suited_to(system: object, promises: Promises) -> str:
+    """The resource that a system is put before where nothing is said: fenced, if it has tokens."""
+    usual = "fenced" if promises.tokens != "none" else "unfenced"
+    return str(getattr(system, "resource", usual))
+
+
+def with_resource(promises: Promises, mode: str) -> Promises:
+    """The promises, their design sheet with the protected resource as a field of it.
+
+    What a stale owner can do depends on it as much as on the lock. A system that has a resource of
+    its own says so in its sheet.
+    """
+    says = (
+        f"{mode}: a store of versioned values with its own log, which {catalogue.RESOURCES[mode]}"
+    )
+    return replace(promises, sheet={RESOURCE: says, **promises.sheet})

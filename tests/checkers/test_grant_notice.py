@@ -1,0 +1,84 @@
+"""When a client that waited has to have heard of its grant, and what excuses a late notice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.checkers.properties import grant_notice
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
+from holdfast.harness.core.verdict import Finding, Verdict
+from tests.checkers.certified import told, verified
+from tests.checkers.faults import window
+from tests.checkers.shorthand import case
+
+LATE = "0a? 0a+7 1a? 1Q 0r? 0r+ 2q? 2q+8=0@7 1a+8@{}"
+"""The limit is 3 s: 1 holds by 7 s, as 2 is told."""
+
+
+def starved(node: str, kind: str) -> Starved:
+    return Starved(node=node, kind=kind, from_ns=8 * SECOND, to_ns=9 * SECOND)
+
+
+def findings(text: str, **changes: Any) -> tuple[Finding, ...]:
+    """The findings, each of which the verifier has to accept."""
+    given = case(text, **changes)
+    verdict = grant_notice.check(given)
+    outcome = verified(given, told(given, verdict))
+    assert not outcome.refused and outcome.accepted == len(verdict.findings)
+    return verdict.findings
+
+
+def test_a_grant_that_others_were_told_of_long_before_is_late() -> None:
+    (finding,) = findings(LATE.format(10.5))
+    assert finding.sentence == (
+        "c1, which waited for 'db', was notified of its grant only at 10.500 s: c2 had been told by"
+        " 7.000 s that it holds, and the limit is 3.000 s"
+    )
+    assert finding.witnesses == (1, 2, 4)
+    assert findings(LATE.format(10)) == ()
+    unknown = LATE.format(10.5).replace("1a+8", "1a~8")
+    assert [one.kind for one in findings(unknown)] == ["late-grant-notice"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LATE.format(20).replace("1Q ", ""),
+        LATE.format(20).replace("2q+8=0@7", "2q+9=0@7"),
+        LATE.format(20).replace("2q+8=0@7", "2q~@7"),
+        LATE.format(20).replace("1a+8", "1a-"),
+        LATE.format(20).replace("1a+8", "1a~"),
+        LATE.format(20) + " 1a? 1a+8",
+    ],
+)
+def test_who_did_not_wait_or_was_not_named_alone_is_not_judged(text: str) -> None:
+    assert findings(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "judged"),
+    [
+        ({"windows": (window("pause", "c1", 8, 9),)}, False),
+        ({"windows": (window("pause", "c2", 8, 9),)}, True),
+        ({"windows": (window("partition", "n1", 1, 3),)}, False),
+        ({"windows": (window("partition", "n1", 0.5, 1),)}, True),
+        ({"windows": (window("pause", "c1", 1, 3),)}, True),
+        ({"starved": (starved("c1", DELAY),)}, False),
+        ({"starved": (starved("host", PRESSURE),)}, False),
+        ({"error_ns": SECOND}, False),
+    ],
+)
+def test_what_kept_a_client_from_being_reached_excuses(
+    changes: dict[str, Any], judged: bool
+) -> None:
+    assert bool(findings(LATE.format(10.5), **changes)) is judged
+
+
+def test_a_notice_in_time_holds_and_the_slowest_is_counted() -> None:
+    verdict = grant_notice.check(case(LATE.format(9)))
+    assert verdict.verdict is Verdict.HOLDS
+    assert verdict.exercised["slowest grant notice ms"] == 2000
+    assert verdict.exercised["of them named by an answer"] == 1
