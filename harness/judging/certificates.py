@@ -10,14 +10,16 @@ from typing import Any
 from holdfast.harness.core.case import Case, History
 from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
-from holdfast.harness.verification.rules import (
+from holdfast.harness.verification.rule import (
+    LIMITS,
     ROW_FIELDS,
-    RULES,
     assumed,
     count,
     facts_of,
     permits,
+    stated,
 )
+from holdfast.harness.verification.rules import RULES
 
 
 class _Row:
@@ -45,10 +47,11 @@ def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
     proof = finding.proof
     if proof is None:
         return None
-    rule = RULES[proof.rule]
     roles = {name: _Row(case.history, row) for name, row in proof.roles.items()}
     promises = case.promises
+    rule = RULES[proof.rule]
     names: Mapping[str, Any] = {
+        **LIMITS,
         **roles,
         **proof.values,
         "roles": roles,
@@ -65,6 +68,7 @@ def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
         "rows": {name: row.shown() for name, row in roles.items()},
         "assumes": list(assumed(rule, roles)),
         "facts": facts_of(rule, roles, names),
+        **({"states": stated(rule, proof.values)} if rule.states else {}),
     }
 
 

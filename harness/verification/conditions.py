@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.harness.verification.derived import EXCLUSIVE, INF, OK, SHARED, Run
+from holdfast.harness.verification.derived import (
+    EXCLUSIVE,
+    INF,
+    INFO,
+    INVOKED,
+    LATE_NS,
+    NOT_OWNER,
+    OK,
+    SHARED,
+    Run,
+)
 from holdfast.harness.verification.recorded import ASKS, Rows
-from holdfast.harness.verification.rules import OPS, count, permits
+from holdfast.harness.verification.rule import OPS, count, permits
 
 JOB = re.compile(r"(.*)#([0-9]+)( done)?", re.S)
 READ, WRITE, SERVED_READ, SERVED_WRITE = (
@@ -38,6 +48,10 @@ class Conditions:
         self.run, self.rows = run, run.rows
         self._grants: dict[int, list[int]] | None = None
         self._chains: dict[int, set[int]] = {}
+        self._disordered: dict[int, bool] = {}
+        self._lasts: dict[int, bool] = {}
+        self._revived: set[int] | None = None
+        self._logged_rows: dict[int, list[Row]] | None = None
 
     def names(self) -> dict[str, Any]:
         """All names that an expression of a rule may use, besides its roles and values."""
@@ -58,7 +72,7 @@ class Conditions:
             "until": lambda a: run.until(a.at),
             "lapsed": lambda a: run.possible_end(a.at) + 3_000_000_000,
             "knows": lambda a, row: row.at == run.known(a.at),
-            "in_token_order": lambda a: not self._disorder(a.key),
+            "in_token_order": lambda a: not self.disorder(a.key),
             "disjoint": lambda a: self._disjoint(a.key),
             "unforced": lambda: OPS["force-unlock"] not in self.rows.f,
             "kept": lambda a: not run.releases(a.at),
@@ -90,12 +104,13 @@ class Conditions:
 
     def _met(self, a: Row, b: Row) -> bool:
         """Whether two rows are about one lock, or about two on one line of a hierarchy."""
-        return a.key == b.key or self._on_line(a.text, b.text)
+        return a.key == b.key or self.on_line(a.text, b.text)
 
     def _conflict(self, a: Row, b: Row) -> bool:
         return self._met(a, b) and a.process != b.process and not a.mode == b.mode != EXCLUSIVE
 
-    def _on_line(self, a: str, b: str) -> bool:
+    def on_line(self, a: str, b: str) -> bool:
+        """Whether one of two locks stands for a subtree that the other lies in."""
         paths = self.run.promises.get("subtrees") and a[:1] == b[:1] == "/"
         return bool(paths) and (a.startswith(b + "/") or b.startswith(a + "/"))
 
@@ -115,7 +130,7 @@ class Conditions:
     def grants(self, key: int) -> list[int]:
         """The acquires of a lock, or of those on a line with it, that were granted for sure."""
         every, text = self.all_grants(), self.rows.strings[key]
-        near = [k for k in every if k == key or self._on_line(self.rows.strings[k], text)]
+        near = [k for k in every if k == key or self.on_line(self.rows.strings[k], text)]
         return [at for k in near for at in every[k]]
 
     def all_grants(self) -> Mapping[int, list[int]]:
@@ -128,8 +143,13 @@ class Conditions:
                     self._grants.setdefault(key[at], []).append(at)
         return self._grants
 
-    def _disorder(self, key: int) -> bool:
+    def disorder(self, key: int) -> bool:
         """Whether the tokens of a lock contradict its own grants: their order, or their holds."""
+        if key not in self._disordered:
+            self._disordered[key] = self._tokens_contradict(key)
+        return self._disordered[key]
+
+    def _tokens_contradict(self, key: int) -> bool:
         rows, run, slack = self.rows, self.run, self.run.slack_ns
         found = [(rows.token[run.known(a)], rows.t_ret[run.known(a)], a) for a in self.grants(key)]
         found = sorted(one for one in found if one[0] != -1)
@@ -164,6 +184,7 @@ class Conditions:
         return self._conflict(a, b) and self._disjoint(a.key)
 
     def _disjoint(self, key: int) -> bool:
+        """Whether no two holds of a lock overlap."""
         run, open_now = self.run, list[tuple[int, int]]()
         ret = self.rows.t_ret
         for known, b in sorted((ret[run.known(a)], a) for a in self.grants(key)):
@@ -174,6 +195,106 @@ class Conditions:
                     return False
             open_now.append((run.reach(b), b))
         return True
+
+    # Of leases that last, and end.
+
+    def held_until(self, a: Row) -> int:
+        """How far a hold reached: by its lease too where nothing shows that leases break off."""
+        return self.run.reach(a.at) if self._lasting(a.key) else self.run.proof_reach(a.at)
+
+    def _lasting(self, key: int) -> bool:
+        """Whether no grant of a lock fell into a lease, none but those that proofs show as well,
+        and no lease was called over before its time."""
+        if self.run.bound not in ("lease", "session"):
+            return True
+        if key not in self._lasts:
+            cut = any(self._cut_off(at) for at in self.grants(key))
+            self._lasts[key] = not cut and all(self._amid_leases(key).values())
+        return self._lasts[key]
+
+    def _amid_leases(self, key: int) -> Mapping[int, bool]:
+        """The grants of a lock that fell into the hold of one known before; whether proofs alone
+        show it. Of two the one with the larger token came later, where tokens tell."""
+        run, rows, slack, found = self.run, self.rows, self.run.slack_ns, dict[int, bool]()
+        tell = run.promises["tokens"] == "ordered" and run.promised("token-order")
+        tell = tell and not self.disorder(key)
+        known = {at: rows.t_ret[run.known(at)] for at in self.grants(key)}
+        token = {at: rows.token[run.known(at)] for at in known}
+        open_now: list[int] = []
+        for b in sorted(known, key=known.__getitem__):
+            open_now = [a for a in open_now if run.reach(a) > known[b] + slack]
+            for reach in (run.proof_reach, run.reach):
+                met = [
+                    a
+                    for a in open_now
+                    if reach(a) > known[b] + slack and known[a] < reach(b) - slack
+                    if self._conflict(Row(rows, a), Row(rows, b))
+                ]
+                if met:
+                    a = max(met, key=reach)
+                    newer = a if tell and -1 < token[b] < token[a] else b
+                    found[newer] = found.get(newer, False) or reach == run.proof_reach
+                    break
+            open_now.append(b)
+        return found
+
+    def _cut_off(self, at: int) -> bool:
+        """Whether the service said of a lease that it was over while it could not be."""
+        run, rows = self.run, self.rows
+        if run.bound != "lease" or rows.status[at] != OK or rows.key[at] in self._forced_keys():
+            return False
+        mine, end = run.following(at), run.end(at)
+        releases = [r for r in mine if rows.f[r] == OPS["release"]]
+        for r in mine:
+            if rows.f[r] not in (OPS["renew"], OPS["release"]) or rows.status[r] != NOT_OWNER:
+                continue
+            back = rows.t_ret[r]
+            if any(rows.t_inv[other] < back for other in releases if other != r):
+                continue
+            own = {rows.t_inv[r] if r in releases else back, *(rows.t_inv[o] for o in releases)}
+            if (end in own or end >= back) and run.leased(
+                at, True, without=r
+            ) > back + run.slack_ns:
+                return True
+        return False
+
+    def _forced_keys(self) -> set[int]:
+        return set(self.run.of(OPS["force-unlock"], "key"))
+
+    def ending(self, key: int) -> bool:
+        """Whether no lease of a lock was renewed long after it must have run out."""
+        if self._revived is None:
+            self._revived = self._renewed_late()
+        texts = [self.rows.strings[other] for other in self._revived]
+        near = any(self.on_line(text, self.rows.strings[key]) for text in texts)
+        return key not in self._revived and not near
+
+    def _renewed_late(self) -> set[int]:
+        """The locks of which a lease was renewed, without a break, long after its end."""
+        run, rows, found = self.run, self.rows, set[int]()
+        if run.bound != "lease" or not run.promises["renew_proves"]:
+            return found
+        of: dict[int, list[int]] = {}
+        for asks in run.asks().values():
+            for at in asks:
+                said = [r for r in run.following(at) if rows.f[r] == OPS["renew"]]
+                mine = [r for r in said if rows.status[r] in (OK, INFO, INVOKED)]
+                of |= {at: mine} if mine else {}
+        granted = {at: (rows.res if rows.status[at] == OK else rows.arg)[at] for at in of}
+        renewed = [rows.res[r] for mine in of.values() for r in mine if rows.status[r] == OK]
+        own = run.longest(most := max(granted.values(), default=0)) - most
+        more = run.longest(most := max(renewed, default=0)) - most
+        for at, mine in of.items():
+            back = rows.t_ret[at] or INF
+            over = back + granted[at] + own if granted[at] > 0 else INF
+            for r in mine:
+                late = rows.t_inv[r] - over > LATE_NS + run.slack_ns
+                sure = rows.status[r] == OK and rows.status[at] == OK
+                if late and sure and run.believed(at)["renew_proves"]:
+                    found.add(rows.key[at])
+                told = rows.status[r] == OK and rows.res[r] > 0
+                over = max(over, rows.t_ret[r] + rows.res[r] + more if told else INF)
+        return found
 
     # Of grants.
 
@@ -239,11 +360,15 @@ class Conditions:
         """Whether no fault met the servers during a lease: a new leader may count it anew."""
         over, run = self.run.possible_end(a.at), self.run
         clients = {*self.rows.nodes.values(), "resource"}
-        return over < INF and not any(
-            window.from_ns <= over
-            and window.to_ns + run.promises["recovery_ns"] >= a.t_inv
-            and not clients.issuperset(window.nodes)
-            for window in run.windows
+        return (
+            over < INF
+            and self.ending(a.key)
+            and not any(
+                window.from_ns <= over
+                and window.to_ns + run.promises["recovery_ns"] >= a.t_inv
+                and not clients.issuperset(window.nodes)
+                for window in run.windows
+            )
         )
 
     def _outside(self, a: Row, request: Row) -> bool:
@@ -258,17 +383,26 @@ class Conditions:
 
     # Of the resource's log.
 
-    def log(self, key: int, f: int = SERVED_WRITE) -> list[Row]:
-        """The accepted requests of one kind about a key, in the order of the log."""
-        rows = self.rows
-        served = [at for at, kind in enumerate(rows.f) if kind in (SERVED_READ, SERVED_WRITE)]
-        firsts: dict[str, int] = {}
-        for at in served:
-            writer = rows.named(at)[0]
-            firsts[writer] = min(firsts.get(writer, INF), rows.t_inv[at])
-        mine = [at for at in served if rows.key[at] == key and rows.f[at] == f]
-        mine.sort(key=lambda at: (firsts[rows.named(at)[0]], at))
-        return [Row(rows, at) for at in mine if rows.status[at] == OK]
+    def log(self, key: int) -> list[Row]:
+        """The accepted writes about a key, in the order of the log."""
+        return [row for row in self.logs().get(key, ()) if row.f == SERVED_WRITE]
+
+    def logs(self) -> Mapping[int, Sequence[Row]]:
+        """Per key all accepted requests, in the order of the log: its writers lived one after the
+        other, each wrote in order."""
+        if self._logged_rows is None:
+            rows, parts = self.rows, []
+            for writer in rows.writers:
+                base = rows.base[writer.name]
+                mine = range(base, base + len(writer.rows) // 96)
+                served = [at for at in mine if rows.f[at] in (SERVED_READ, SERVED_WRITE)]
+                if served:
+                    parts.append((min(rows.t_inv[at] for at in served), served))
+            self._logged_rows = {}
+            for at in (at for _, served in sorted(parts) for at in served):
+                if rows.status[at] == OK:
+                    self._logged_rows.setdefault(rows.key[at], []).append(Row(rows, at))
+        return self._logged_rows
 
     def _chain(self, key: int) -> set[int]:
         """The accepted writes of a key that the last one was built upon, by their identity."""

@@ -26,6 +26,7 @@ FIELDS: dict[str, tuple[str, int]] = {
 }
 """Column -> type of its numbers and the place of the first one, counted in such numbers."""
 LOST, CLOSED, WAITING, ASKS = 6, 7, 5, (1, 2, 14)
+SERVED = (12, 13)
 SAYS_WHY = (LOST, CLOSED)
 """Kinds of row whose `res` is a string's number."""
 
@@ -118,6 +119,12 @@ class Rows:
             self._lists[writer.name] = known = [*inv, *ret]
         half = len(known) // 2
         return known[:half], known[half:]
+
+    @property
+    def first_ns(self) -> int:
+        """The earliest call."""
+        edges = zip(self.t_inv, self.status, strict=True)
+        return min((called for called, status in edges if status), default=0)
 
     def place(self, writer: str, row: int) -> int:
         """Where a row stands in the lists; KeyError if there is no such writer or row."""

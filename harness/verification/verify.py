@@ -14,22 +14,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.harness.runs import files
+from holdfast.harness.verification.answers import Answers
 from holdfast.harness.verification.clocks import Clocks
 from holdfast.harness.verification.conditions import Conditions, Row, job
-from holdfast.harness.verification.derived import Run, Window
+from holdfast.harness.verification.derived import Run, Starved, Window
 from holdfast.harness.verification.orders import FILE, Orders
 from holdfast.harness.verification.recorded import SAYS_WHY, Damaged, Rows, of_directory
-from holdfast.harness.verification.rules import (
+from holdfast.harness.verification.rule import (
     OPS,
     ROW_FIELDS,
-    RULES,
     STATUSES,
     Rule,
     assumed,
     each_of,
     facts_of,
+    stated,
     valued,
 )
+from holdfast.harness.verification.rules import RULES
+from holdfast.harness.verification.waiting import Waits
 
 NUMBER = re.compile(r"[1-9][0-9]*")
 HOLDS = {"<": int.__lt__, "<=": int.__le__, "==": int.__eq__}
@@ -60,7 +63,8 @@ class Verifier:
     def __init__(self, run: Run) -> None:
         self.run, self.rows = run, run.rows
         self.conditions = Conditions(run)
-        self.names = self.conditions.names()
+        parts = (self.conditions, Waits(self.conditions), Answers(self.conditions))
+        self.names = {name: of for part in parts for name, of in part.names().items()}
 
     # One finding.
 
@@ -77,7 +81,8 @@ class Verifier:
         own = job(about)[0] if str(finding.get("kind")).startswith("job-") else about.text
         if finding.get("lock") != own:
             raise Refused("it names another lock than its rows do")
-        names = {**self.names, **roles, "roles": roles}
+        states = stated(rule, certificate.get("states", {}))
+        names = {**self.names, **states, **roles, "roles": roles}
         for text in rule.where:
             for each in each_of(text, roles):
                 if not valued(each, names):
@@ -95,6 +100,7 @@ class Verifier:
             "rows": {name: self._shown(row) for name, row in roles.items()},
             "assumes": list(assumed(rule, roles)),
             "facts": facts,
+            **({"states": states} if rule.states else {}),
         }
         if _text(whole) != _text(certificate):
             wrong = [n for n in whole if _text(whole[n]) != _text(certificate.get(n))]
@@ -147,6 +153,7 @@ def run_of(
     faults: Iterable[Mapping[str, Any]],
     times: Iterable[Mapping[str, Any]],
     error_ns: int = 0,
+    starved: Iterable[Starved] = (),
 ) -> Run:
     """A run with what is declared of it. faults, times: rows of faults.jsonl, times.jsonl."""
     marks = {row["mark"]: int(row["t_ns"]) for row in times if "t_ns" in row}
@@ -159,6 +166,10 @@ def run_of(
         stop_ns=marks.get("stop", last_ns),
         lease_ns=int(manifest["plan"]["lease_ns"]),
         resource=str(manifest["plan"]["resource"]),
+        start_ns=marks.get("start", rows.first_ns),
+        end_ns=max(last_ns, marks.get("end", 0)),
+        servers=int(manifest["plan"].get("nodes", 0)),
+        starved=starved,
     )
 
 
@@ -231,7 +242,8 @@ def verify_run(
         if widened and not widened.whole:
             return Outcome(0, (), why="not everything was fetched from every host")
         files_of = (_lines(path, "faults.jsonl"), _lines(path, "times.jsonl"))
-        return verify(run_of(rows, manifest, *files_of, error_ns), verdicts, orders)
+        starved = _starved(path, widened)
+        return verify(run_of(rows, manifest, *files_of, error_ns, starved), verdicts, orders)
     except FileNotFoundError as error:
         raise Damaged(f"{path}: {error.filename} is not there") from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -243,6 +255,22 @@ def _lines(path: Path, name: str) -> list[dict[str, Any]]:
         return [files.row(line) for line in files.read(path, name).split(b"\n")[:-1]]
     except FileNotFoundError:
         return []
+
+
+def _starved(run: Path, clocks: Clocks | None) -> list[Starved]:
+    """When a process or its host had no processor, as wide as that can have been."""
+    found = []
+    for row in (row for node in files.listed(run, "logs") for row in _noted(run, node)):
+        span = int(row["from_ns"]), int(row["to_ns"])
+        if clocks is not None and row["node"] != "driver":
+            span = clocks.span(str(row["node"]), *span)
+        found.append(Starved(str(row["node"]), str(row["kind"]), *span))
+    return found
+
+
+def _noted(run: Path, node: str) -> list[dict[str, Any]]:
+    name = f"logs/{node}/starved.log"
+    return _lines(run, name) if files.is_file(run, name) else []
 
 
 def _windows(rows: Iterable[Mapping[str, Any]], end_ns: int) -> list[Window]:

@@ -12,7 +12,7 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import ROW_FIELDS, Op
 from holdfast.harness.core.verdict import PropertyVerdict
 from holdfast.harness.judging.certificates import certificate, order_certificate
-from holdfast.harness.verification.derived import Run
+from holdfast.harness.verification.derived import Run, Starved
 from holdfast.harness.verification.recorded import Rows, Writer
 from holdfast.harness.verification.verify import Outcome, run_of, verify
 
@@ -65,13 +65,22 @@ def told(case: Case, verdict: PropertyVerdict) -> dict[str, Any]:
 
 def recorded(case: Case) -> Run:
     """A case as the verifier reads it."""
-    plan = {"lease_ns": case.lease_ns, "resource": case.options.get("resource", "")}
+    plan = {
+        "lease_ns": case.lease_ns,
+        "resource": case.options.get("resource", ""),
+        "nodes": int(case.options.get("servers", "0")),
+    }
     return run_of(
         Rows(writers(case)),
         {"promises": asdict(case.promises), "plan": plan},
         faults(case),
-        [{"mark": "stop", "t_ns": case.stop_ns}, {"mark": "end", "t_ns": case.end_ns}],
+        [
+            {"mark": "start", "t_ns": case.start_ns},
+            {"mark": "stop", "t_ns": case.stop_ns},
+            {"mark": "end", "t_ns": case.end_ns},
+        ],
         case.error_ns,
+        [Starved(one.node, one.kind, one.from_ns, one.to_ns) for one in case.starved],
     )
 
 

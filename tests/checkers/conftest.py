@@ -38,6 +38,7 @@ def _checked(case: Any, verdict: Any) -> Any:
         return verdict  # rows of a foreign history have no names to verify them by
     outcome = verified(case, told(case, verdict))
     assert not outcome.refused, outcome.refused
+    assert not outcome.bare, [finding.kind for finding in verdict.findings]
     return verdict
 
 

@@ -21,7 +21,7 @@ from holdfast.harness.core import operations
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verification import recorded as rows_of
-from holdfast.harness.verification import rules
+from holdfast.harness.verification import rule, rules
 from holdfast.harness.verification.verify import (
     Outcome,
     Verifier,
@@ -77,7 +77,7 @@ def test_the_layout_of_a_row_is_written_down_twice_and_is_the_same() -> None:
         assert places.pop(name) == at, name
         at += int(kind[-1])
     assert not places
-    assert {op.name.lower().replace("_", "-"): int(op) for op in operations.Op} == rules.OPS
+    assert {op.name.lower().replace("_", "-"): int(op) for op in operations.Op} == rule.OPS
 
 
 @pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda one: f"{one[0]}: {one[1]}")
