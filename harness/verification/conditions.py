@@ -80,16 +80,17 @@ class Conditions:
             "settled": lambda a: not run.revivable(a.at, run.promises),
             "renewals_prove": lambda a: run.believed(a.at)["renew_proves"],
             "says_owned": self._says_owned,
+            "conflict": self.conflict,
+            "freed": self.freed,
+            "calm": self.calm,
+            "outside": self.outside,
             "distinct": lambda roles: self._distinct(roles),
             "allowed": self._allowed,
             **{
                 name: getattr(self, f"_{name}")
-                for name in ("proves", "conflict", "met", "apart", "logged", "in_turn", "opens")
+                for name in ("proves", "met", "apart", "logged", "in_turn", "opens")
             },
-            **{
-                name: getattr(self, f"_{name}")
-                for name in ("confirms", "one_limit", "freed", "calm", "outside", "unrenewed")
-            },
+            **{name: getattr(self, f"_{name}") for name in ("confirms", "one_limit", "unrenewed")},
             "missing": lambda row: row.at not in self._chain(row.key),
             "undone": self._undone,
         }
@@ -106,8 +107,14 @@ class Conditions:
         """Whether two rows are about one lock, or about two on one line of a hierarchy."""
         return a.key == b.key or self.on_line(a.text, b.text)
 
-    def _conflict(self, a: Row, b: Row) -> bool:
+    def conflict(self, a: Row, b: Row) -> bool:
+        """Whether two grants may never be held at once: two owners, not both sharing the lock."""
         return self._met(a, b) and a.process != b.process and not a.mode == b.mode != EXCLUSIVE
+
+    def family(self, text: str) -> str:
+        """The name of the locks that are looked at together: one lock, or a whole hierarchy."""
+        paths = self.run.promises.get("subtrees") and text.startswith("/")
+        return "/" + text.split("/")[1] if paths else text
 
     def on_line(self, a: str, b: str) -> bool:
         """Whether one of two locks stands for a subtree that the other lies in."""
@@ -167,9 +174,9 @@ class Conditions:
                 held = far > known + slack and run.reach(b) <= before + slack
                 if own == token:
                     in_order = row.t_inv > before + slack or other.t_inv > known + slack
-                    if in_order and self._apart(row, other) and self._conflict(row, other):
+                    if in_order and self._apart(row, other) and self.conflict(row, other):
                         return True
-                elif late or (held and self._conflict(other, row)):
+                elif late or (held and self.conflict(other, row)):
                     return True
             open_now.append((run.reach(b), known, b))
         return False
@@ -181,7 +188,7 @@ class Conditions:
         """
         if proof.at == b.at:
             return self._met(a, b) and (a.mode == EXCLUSIVE or b.mode == EXCLUSIVE)
-        return self._conflict(a, b) and self._disjoint(a.key)
+        return self.conflict(a, b) and self._disjoint(a.key)
 
     def _disjoint(self, key: int) -> bool:
         """Whether no two holds of a lock overlap."""
@@ -191,7 +198,7 @@ class Conditions:
             open_now = [(far, a) for far, a in open_now if far > known + run.slack_ns]
             for _, a in open_now:
                 met = run.reach(b) > ret[run.known(a)] + run.slack_ns
-                if met and self._conflict(Row(self.rows, a), Row(self.rows, b)):
+                if met and self.conflict(Row(self.rows, a), Row(self.rows, b)):
                     return False
             open_now.append((run.reach(b), b))
         return True
@@ -228,7 +235,7 @@ class Conditions:
                     a
                     for a in open_now
                     if reach(a) > known[b] + slack and known[a] < reach(b) - slack
-                    if self._conflict(Row(rows, a), Row(rows, b))
+                    if self.conflict(Row(rows, a), Row(rows, b))
                 ]
                 if met:
                     a = max(met, key=reach)
@@ -346,7 +353,7 @@ class Conditions:
         mine = [r for r in self.run.following(a.at) if f[r] == OPS["renew"] and status[r] == OK]
         return all(ret[r] <= t_ns for r in mine)
 
-    def _freed(self, a: Row, forced: Row) -> bool:
+    def freed(self, a: Row, forced: Row) -> bool:
         """Whether an operator's unlock left nothing of this very hold."""
         if a.status != OK or forced.key != a.key:
             return False
@@ -356,7 +363,7 @@ class Conditions:
             return forced.token == a.token and len(same) == 1
         return a.mode == EXCLUSIVE and forced.t_inv > a.t_ret + self.run.error_ns
 
-    def _calm(self, a: Row) -> bool:
+    def calm(self, a: Row) -> bool:
         """Whether no fault met the servers during a lease: a new leader may count it anew."""
         over, run = self.run.possible_end(a.at), self.run
         clients = {*self.rows.nodes.values(), "resource"}
@@ -371,7 +378,7 @@ class Conditions:
             )
         )
 
-    def _outside(self, a: Row, request: Row) -> bool:
+    def outside(self, a: Row, request: Row) -> bool:
         """Whether its owner cannot have held then by another attempt that re-entered the lock."""
         rows, t_ns = self.rows, request.t_inv
         asks = [at for at, f in enumerate(rows.f) if f in ASKS and rows.status[at]]

@@ -1,8 +1,9 @@
 """The orders that show that an exact property holds: each is walked once, against the rows.
 
 Of exclusion and of tokens an order has every grant of a lock once, each at some instant between its
-call and its answer, and after the holds of all before it that it conflicts with. Of writes it is
-the resource's own log.
+call and its answer, and after the holds of all before it that it conflicts with: of a semaphore,
+when enough permits are free. Of exclusion a hierarchy is one lock. Of writes it is the resource's
+own log.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any
 
 from holdfast.harness.verification.conditions import SERVED_WRITE, Conditions
 from holdfast.harness.verification.derived import EXCLUSIVE, OK, Run
 from holdfast.harness.verification.recorded import ASKS
+from holdfast.harness.verification.writes import Writes
 
+Walk = Callable[[Sequence[int], Sequence[int]], str]
 FILE = "orders.bin"
 """Per order two columns of u32: the place of the writer among all writers, and its row."""
 PERMITS, RELEASE, BOTH = 2, 4, (True, False)
@@ -30,11 +34,14 @@ class Orders:
         self._run, self._conditions, self._data = run, conditions, data
         self._counted: dict[str, int] = {}
         self._released: dict[int, int] | None = None
+        self._writes = Writes(run, conditions)
         self._rules: dict[str, Callable[[Sequence[int]], str]] = {
             "mutual-exclusion": self._exclusion,
             "token-order": self._tokens,
             "no-lost-update": self._chain,
             "applied-once": self._once,
+            "no-stale-write": self._writes.stale,
+            "no-expired-write": self._writes.expired,
         }
 
     def wrong(self, prop: str, told: Mapping[str, Any]) -> str:
@@ -93,16 +100,26 @@ class Orders:
             for key, grants in self._conditions.all_grants().items():
                 if prop == "token-order":
                     grants = [at for at in grants if rows.token[self._run.known(at)] != -1]
+                name = rows.strings[key]
+                if prop == "mutual-exclusion":
+                    name = self._conditions.family(name)
                 if grants:
-                    found[rows.strings[key]] = grants
+                    found.setdefault(name, []).extend(grants)
             return found
+        if prop == "no-stale-write":
+            logs = self._conditions.logs().items()
+            return {rows.strings[key]: [row.at for row in log] for key, log in logs}
         for at, f in enumerate(rows.f):
             if f == SERVED_WRITE and rows.status[at] == OK:
                 found.setdefault(rows.strings[rows.key[at]], []).append(at)
         return found
 
     def _exclusion(self, order: Sequence[int]) -> str:
-        return self._walked(order, self._run.reach)
+        rows, modes = self._run.rows, {self._run.rows.mode[at] for at in order}
+        if modes == {PERMITS}:
+            return self._walked(order, self._run.reach, self._admit)
+        several = len({rows.key[at] for at in order}) > 1
+        return self._walked(order, self._run.reach, self._walk_tree if several else self._walk)
 
     def _tokens(self, order: Sequence[int]) -> str:
         rows, last, owner, shared = self._run.rows, -1, -1, False
@@ -112,9 +129,9 @@ class Orders:
             if token < last or (token == last and process != owner and not (reader and shared)):
                 return f"token {token} comes after {last}"
             last, owner, shared = token, process, reader
-        return self._walked(order, self._run.proof_reach)
+        return self._walked(order, self._run.proof_reach, self._walk)
 
-    def _walked(self, order: Sequence[int], reach: Callable[[int], int]) -> str:
+    def _walked(self, order: Sequence[int], reach: Callable[[int], int], walk: Walk) -> str:
         """Each grant as early as it can be: "" if that is not later than its answer.
 
         No hold reaches beyond the last call of its releases: few need to be looked at closer.
@@ -122,9 +139,9 @@ class Orders:
         attempt, released = self._run.rows.attempt, self._released_by()
         most = [released.get(attempt[at], -1) for at in order]
         rough = [far if far >= 0 else reach(at) for far, at in zip(most, order, strict=True)]
-        if not self._walk(order, rough):
+        if not walk(order, rough):
             return ""
-        return self._walk(order, [reach(at) for at in order])
+        return walk(order, [reach(at) for at in order])
 
     def _released_by(self) -> Mapping[int, int]:
         """Per attempt when the last of its releases was called."""
@@ -145,7 +162,7 @@ class Orders:
         for at, until in zip(order, far, strict=True):
             mode, owner, begin = modes[at], owners[at], t_inv[at]
             if mode == PERMITS:
-                return "a semaphore has no order"
+                return "a lock is both a semaphore and none"
             for alone in BOTH if mode == EXCLUSIVE else (True,):
                 end, who, other = latest[alone]
                 if who == owner:
@@ -164,6 +181,45 @@ class Orders:
                 latest[alone] = (until, owner, end)
             else:
                 latest[alone] = (end, who, max(other, until))
+        return ""
+
+    def _walk_tree(self, order: Sequence[int], far: Sequence[int]) -> str:
+        """The same of a hierarchy: a path excludes those above it and below it."""
+        rows, slack = self._run.rows, self._run.slack_ns
+        # Per lock, owner and mode the latest end.
+        ends: dict[str, dict[tuple[int, bool], int]] = {}
+        for at, until in zip(order, far, strict=True):
+            if rows.mode[at] == PERMITS:
+                return "a semaphore is no part of a hierarchy"
+            text, owner, alone = rows.strings[rows.key[at]], rows.process[at], not rows.mode[at]
+            begin = rows.t_inv[at]
+            for other, of in ends.items():
+                if other == text or self._conditions.on_line(other, text):
+                    before = (e for (who, a), e in of.items() if who != owner and (a or alone))
+                    begin = max(begin, *before, 0)
+            known = rows.t_ret[self._run.known(at)]
+            if begin > known:
+                return f"a hold lasts {begin - known} ns beyond the next grant"
+            mine = ends.setdefault(text, {})
+            mine[owner, alone] = max(mine.get((owner, alone), 0), begin, until - slack)
+        return ""
+
+    def _admit(self, order: Sequence[int], far: Sequence[int]) -> str:
+        """Each grant of permits as early as enough of them are free, and no earlier than the ones
+        before it: so what is held can only become less after it, but for those that follow."""
+        rows, slack, now, held = self._run.rows, self._run.slack_ns, 0, list[tuple[int, int]]()
+        limit = min(rows.op[at] >> 8 & 65535 for at in order)
+        free = limit
+        for at, until in zip(order, far, strict=True):
+            now, permits = max(now, rows.t_inv[at]), rows.op[at] >> 24
+            while held and (held[0][0] <= now or free < permits):
+                over, given = heappop(held)
+                now, free = max(now, over), free + given
+            known = rows.t_ret[self._run.known(at)]
+            if now > known or free < permits:
+                return f"{permits} of {limit} permits are not free by the answer"
+            heappush(held, (max(now, until - slack), permits))
+            free -= permits
         return ""
 
     def _chain(self, order: Sequence[int]) -> str:

@@ -73,19 +73,14 @@ class Waits:
 
     # Who keeps others out.
 
-    def family(self, text: str) -> str:
-        """The name of the locks that are looked at together: one lock, or a whole hierarchy."""
-        paths = self.run.promises.get("subtrees") and text.startswith("/")
-        return "/" + text.split("/")[1] if paths else text
-
     def members(self, text: str) -> Sequence[int]:
         """The acquires of a family, in order of their calls lock by lock."""
         if self._families is None:
             self._families = {}
             for key, asks in self.run.asks().items():
-                name = self.family(self.rows.strings[key])
+                name = self.of.family(self.rows.strings[key])
                 self._families.setdefault(name, []).extend(asks)
-        return self._families.get(self.family(text), ())
+        return self._families.get(self.of.family(text), ())
 
     def longest_ns(self) -> int:
         """The longest lease of the run, as the slowest clock may count it."""
@@ -153,7 +148,7 @@ class Waits:
         return 2 * len(struck & servers) < self.run.servers
 
     def _blocks_of(self, text: str, dead_let_go: bool) -> Sequence[Span]:
-        name, error = (self.family(text), dead_let_go), self.run.error_ns
+        name, error = (self.of.family(text), dead_let_go), self.run.error_ns
         if name not in self._blocks:
             found = [self._block(at, dead_let_go) for at in self.members(text)]
             spans = [*(span for span in found if span is not None), *self.disturbed()]
@@ -214,7 +209,7 @@ class Waits:
     def _between(self, first: Row, last: Row, kind: str) -> list[tuple[int, int, int]]:
         """(from, until, row) of all that asked in vain from the call of one acquire to the last
         answer to another, in order."""
-        name = self.family(first.text), kind
+        name = self.of.family(first.text), kind
         if name not in self._asked:
             spans = (
                 (self.rows.t_inv[at], self.refused_until(at, kind), at)
