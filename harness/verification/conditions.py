@@ -74,6 +74,7 @@ class Conditions:
             "knows": lambda a, row: row.at == run.known(a.at),
             "in_token_order": lambda a: not self.disorder(a.key),
             "disjoint": lambda a: self._disjoint(a.key),
+            "lasting": lambda a: self._lasting(a.key),
             "unforced": lambda: OPS["force-unlock"] not in self.rows.f,
             "kept": lambda a: not run.releases(a.at),
             "revived": lambda a: run.revivable(a.at),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from holdfast.harness.verification.recorded import ASKS, CLOSED, LOST, WAITING, Rows
+from holdfast.harness.verification.recorded import ASKS, CLOSED, LOST, WAITING, Rows, Starved
 from holdfast.harness.verification.rule import OPS
 
 INF = 1 << 62
@@ -29,15 +29,6 @@ class Window(NamedTuple):
     to_ns: int
     do: str
     nodes: tuple[str, ...]
-
-
-class Starved(NamedTuple):
-    """A span in which a process ("delay") or all of its host ("pressure") had no processor."""
-
-    node: str
-    kind: str
-    from_ns: int
-    to_ns: int
 
 
 class Run:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any
@@ -43,6 +43,11 @@ class Orders:
             "no-stale-write": self._writes.stale,
             "no-expired-write": self._writes.expired,
         }
+
+    @property
+    def properties(self) -> Iterable[str]:
+        """Those whose holding an order shows."""
+        return self._rules
 
     def wrong(self, prop: str, told: Mapping[str, Any]) -> str:
         """Why an order does not show that a property holds, "" if it does."""

@@ -35,6 +35,15 @@ class Damaged(UsageError):
     """The files of a run are not what a run leaves."""
 
 
+class Starved(NamedTuple):
+    """A span in which a process ("delay") or all of its host ("pressure") had no processor."""
+
+    node: str
+    kind: str
+    from_ns: int
+    to_ns: int
+
+
 class Writer(NamedTuple):
     """One writer: rows as recorded, without gaps, and its strings, of which the first is empty."""
 
@@ -202,3 +211,29 @@ def _writer(
         ["", *texts],
         stamps,
     )
+
+
+def lines(run: Path, name: str) -> list[dict[str, Any]]:
+    """The whole lines of a file of a run, each an object; none where there is no such file."""
+    try:
+        return [files.row(line) for line in files.read(run, name).split(b"\n")[:-1]]
+    except FileNotFoundError:
+        return []
+
+
+def starved_spans(
+    run: Path, widen: Callable[[str, int, int], tuple[int, int]] | None = None
+) -> list[Starved]:
+    """When a process or its host had no processor, as wide as that can have been.
+
+    widen   of a run on several hosts: a node's span on the driver's clock
+    """
+    found = []
+    for node in files.listed(run, "logs"):
+        name = f"logs/{node}/starved.log"
+        for row in lines(run, name) if files.is_file(run, name) else ():
+            span = int(row["from_ns"]), int(row["to_ns"])
+            if widen is not None and row["node"] != "driver":
+                span = widen(str(row["node"]), *span)
+            found.append(Starved(str(row["node"]), str(row["kind"]), *span))
+    return found

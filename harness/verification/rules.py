@@ -229,7 +229,12 @@ RULES["foreign/given-back"] = Rule(
 )
 for _how, _more, _values, _where in (
     ("after", (), {}, ("renewals_prove(attempt)",)),
-    ("held", ("row.t_ret + slack < other_reach",), {"other_reach": "reach(other)"}, ()),
+    (
+        "held",
+        ("row.t_ret + slack < other_reach",),
+        {"other_reach": "reach(other)"},
+        ("lasting(other)",),
+    ),
     ("proved", ("row.t_ret + slack < other_proof.t_inv",), {}, proves("other")),
 ):
     RULES |= in_order(
@@ -360,6 +365,7 @@ for _kind, _alike in (("overtaken", ("by*.mode == a.mode",)), ("starved", ())):
             "by*.process != a.process",
             "distinct(roles)",
             "in_token_order(a)",
+            "anew(by*)",
             *_alike,
         ),
         values={"allowed": f"allowed('{_kind}')"},

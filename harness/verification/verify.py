@@ -17,9 +17,17 @@ from holdfast.harness.runs import files
 from holdfast.harness.verification.answers import Answers
 from holdfast.harness.verification.clocks import Clocks
 from holdfast.harness.verification.conditions import Conditions, Row, job
-from holdfast.harness.verification.derived import Run, Starved, Window
+from holdfast.harness.verification.derived import Run, Window
 from holdfast.harness.verification.orders import FILE, Orders
-from holdfast.harness.verification.recorded import SAYS_WHY, Damaged, Rows, of_directory
+from holdfast.harness.verification.recorded import (
+    SAYS_WHY,
+    Damaged,
+    Rows,
+    Starved,
+    lines,
+    of_directory,
+    starved_spans,
+)
 from holdfast.harness.verification.rule import (
     OPS,
     ROW_FIELDS,
@@ -48,6 +56,7 @@ class Outcome(NamedTuple):
     bare   findings without a certificate: there is no rule for their kind
     why    why nothing was verified, "" where it was
     whole  properties of which all that is said was accepted: every finding, or the order
+    unordered   properties that hold and would have an order, and have none that can be walked
     """
 
     accepted: int
@@ -55,6 +64,7 @@ class Outcome(NamedTuple):
     bare: int = 0
     why: str = ""
     whole: Sequence[str] = ()
+    unordered: Sequence[str] = ()
 
 
 class Verifier:
@@ -194,7 +204,13 @@ def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcom
             refused += [f"{about}: {why}"] * bool(why)
         if accepted > before[0] and bare == before[1]:
             whole.append(str(verdict["property"]))
-    return Outcome(accepted, refused, bare, whole=whole)
+    unordered = [
+        str(verdict["property"])
+        for verdict in verdicts["verdicts"]
+        if verdict["verdict"] == "HOLDS" and verdict["property"] in walked.properties
+        if verdict.get("certificate") is None
+    ]
+    return Outcome(accepted, refused, bare, whole=whole, unordered=unordered)
 
 
 def verdict_on(finding: Mapping[str, Any], verifier: Verifier) -> str:
@@ -235,42 +251,19 @@ def verify_run(
             verdicts = files.table(files.read(path, "verdicts.json"))
         if orders is None:
             orders = files.read(path, FILE) if files.is_file(path, FILE) else b""
-        clocks = _lines(path, "clocks.jsonl")
+        clocks = lines(path, "clocks.jsonl")
         widened = Clocks(clocks) if clocks else None
         rows = Rows(of_directory(path), widened.widen if widened else None)
         error_ns = widened.error_ns if widened and rows.t_inv is not None else 0
         if widened and not widened.whole:
             return Outcome(0, (), why="not everything was fetched from every host")
-        files_of = (_lines(path, "faults.jsonl"), _lines(path, "times.jsonl"))
-        starved = _starved(path, widened)
+        files_of = (lines(path, "faults.jsonl"), lines(path, "times.jsonl"))
+        starved = starved_spans(path, widened.span if widened else None)
         return verify(run_of(rows, manifest, *files_of, error_ns, starved), verdicts, orders)
     except FileNotFoundError as error:
         raise Damaged(f"{path}: {error.filename} is not there") from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise Damaged(f"{path}: damaged: {error!r:.200}") from error
-
-
-def _lines(path: Path, name: str) -> list[dict[str, Any]]:
-    try:
-        return [files.row(line) for line in files.read(path, name).split(b"\n")[:-1]]
-    except FileNotFoundError:
-        return []
-
-
-def _starved(run: Path, clocks: Clocks | None) -> list[Starved]:
-    """When a process or its host had no processor, as wide as that can have been."""
-    found = []
-    for row in (row for node in files.listed(run, "logs") for row in _noted(run, node)):
-        span = int(row["from_ns"]), int(row["to_ns"])
-        if clocks is not None and row["node"] != "driver":
-            span = clocks.span(str(row["node"]), *span)
-        found.append(Starved(str(row["node"]), str(row["kind"]), *span))
-    return found
-
-
-def _noted(run: Path, node: str) -> list[dict[str, Any]]:
-    name = f"logs/{node}/starved.log"
-    return _lines(run, name) if files.is_file(run, name) else []
 
 
 def _windows(rows: Iterable[Mapping[str, Any]], end_ns: int) -> list[Window]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,20 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import ROW_FIELDS, Op
 from holdfast.harness.core.verdict import PropertyVerdict
 from holdfast.harness.judging.certificates import certificate, order_certificate
-from holdfast.harness.verification.derived import Run, Starved
-from holdfast.harness.verification.recorded import Rows, Writer
+from holdfast.harness.verification.derived import Run
+from holdfast.harness.verification.recorded import Rows, Starved, Writer
 from holdfast.harness.verification.verify import Outcome, run_of, verify
 
 ROW_DTYPE = np.dtype([*ROW_FIELDS])
+
+
+def named(case: Case) -> Case:
+    """The same case; writers that share a name have one of their own each."""
+    names = case.history.writers
+    if len(set(names)) == len(names):
+        return case
+    numbered = tuple(f"w{n:03}" for n in range(len(names)))
+    return replace(case, history=replace(case.history, writers=numbered))
 
 
 def writers(case: Case) -> list[Writer]:
