@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.derive import INF
 from holdfast.checkers.holds.hierarchy import on_line, paths, root
 from holdfast.checkers.holds.history_index import Indices, Ints, column
-from holdfast.checkers.holds.overlaps import by_token, granted, proof_reaches, reaches, slack
+from holdfast.checkers.holds.overlaps import by_token, proof_reaches, reaches, slack
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Mode, Op, Status
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
@@ -137,20 +138,24 @@ def _admits(case: Case, order: Indices, far: Ints) -> bool:
 
 
 def of_tokens(case: Case) -> Order:
-    """Grants by their tokens, with what is proved of their holds."""
-    found = table(case)
-    if paths(case) or (found.mode == Mode.PERMITS).any():
-        return None
-    every = {}
-    for key, entries in granted(case).items():
-        mine = by_token(case, entries)
-        every[key] = mine[np.lexsort((found.known[mine], found.token[mine]))]
-        token, process = found.token[every[key]], found.process[every[key]]
-        mode = found.mode[every[key]]
-        again = (token[1:] == token[:-1]) & (process[1:] != process[:-1])
-        if (again & ((mode[1:] == Mode.EXCLUSIVE) | (mode[:-1] == Mode.EXCLUSIVE))).any():
+    """Grants by their tokens, with what is proved of their holds. A hierarchy has one order."""
+    found, trees, named = table(case), paths(case), []
+    for key, entries in found.by_family().items():
+        mine = by_token(case, entries[found.known[entries] < INF])
+        order = mine[np.lexsort((found.known[mine], found.token[mine]))]
+        if len({int(mode) for mode in found.mode[order]} - {Mode.EXCLUSIVE}) > 1:
             return None
-    named = [(case.history.strings[key], entries) for key, entries in every.items()]
+        first = 0
+        for last in [*np.flatnonzero(np.diff(found.token[order])).tolist(), len(order) - 1]:
+            # One of each owner, mode and lock stands for the others like it.
+            same = {
+                (int(found.process[n]), int(found.mode[n]), int(found.key[n])): n
+                for n in order[first : last + 1].tolist()
+            }
+            first = last + 1
+            if any(_excludes(found, trees, a, b) for a, b in combinations(same.values(), 2)):
+                return None
+        named.append((case.history.strings[key] if key not in trees else root(trees[key]), order))
     return _rows(case, named, proof_reaches(case) - slack(case))
 
 

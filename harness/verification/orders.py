@@ -2,7 +2,7 @@
 
 Of exclusion and of tokens an order has every grant of a lock once, each at some instant between its
 call and its answer, and after the holds of all before it that it conflicts with: of a semaphore,
-when enough permits are free. Of exclusion a hierarchy is one lock. Of writes it is the resource's
+when enough permits are free. A hierarchy has one order. Of writes it is the resource's
 own log.
 """
 
@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any
 
-from holdfast.harness.verification.conditions import SERVED_WRITE, Conditions
+from holdfast.harness.verification.conditions import SERVED_WRITE, Conditions, Row
 from holdfast.harness.verification.derived import EXCLUSIVE, OK, Run
 from holdfast.harness.verification.recorded import ASKS
 from holdfast.harness.verification.writes import Writes
@@ -65,9 +65,9 @@ class Orders:
         numbers = memoryview(block).cast("I").tolist()
         places = [base[w] + row for w, row in zip(numbers[:count], numbers[count:], strict=True)]
         whole = self._whole(prop)
-        shown = []
+        shown, begun = [], 0
         for name, length in locks:
-            mine, places = places[:length], places[length:]
+            mine, begun = places[begun : begun + length], begun + length
             expected = whole.pop(name, [])
             if len(mine) != len(expected) or set(mine) != set(expected):
                 return f"its order of '{name}' has not every row once"
@@ -105,9 +105,7 @@ class Orders:
             for key, grants in self._conditions.all_grants().items():
                 if prop == "token-order":
                     grants = [at for at in grants if rows.token[self._run.known(at)] != -1]
-                name = rows.strings[key]
-                if prop == "mutual-exclusion":
-                    name = self._conditions.family(name)
+                name = self._conditions.family(rows.strings[key])
                 if grants:
                     found.setdefault(name, []).extend(grants)
             return found
@@ -120,21 +118,36 @@ class Orders:
         return found
 
     def _exclusion(self, order: Sequence[int]) -> str:
-        rows, modes = self._run.rows, {self._run.rows.mode[at] for at in order}
-        if modes == {PERMITS}:
-            return self._walked(order, self._run.reach, self._admit)
-        several = len({rows.key[at] for at in order}) > 1
-        return self._walked(order, self._run.reach, self._walk_tree if several else self._walk)
+        modes = {self._run.rows.mode[at] for at in order}
+        if PERMITS not in modes:
+            return self._walked(order, self._run.reach, self._one_by_one(order))
+        if modes != {PERMITS}:
+            return "a lock is both a semaphore and none"
+        return self._walked(order, self._run.reach, self._admit)
+
+    def _one_by_one(self, order: Sequence[int]) -> Walk:
+        several = len({self._run.rows.key[at] for at in order}) > 1
+        return self._walk_tree if several else self._walk
 
     def _tokens(self, order: Sequence[int]) -> str:
-        rows, last, owner, shared = self._run.rows, -1, -1, False
+        """Tokens never fall, and two that exclude each other never have the same."""
+        rows, last = self._run.rows, -1
+        same: dict[tuple[int, int, int], int] = {}
+        if {1, PERMITS} <= {rows.mode[at] for at in order}:
+            return "a lock is both a semaphore and none"
         for at in order:
-            token, process = rows.token[self._run.known(at)], rows.process[at]
-            reader = rows.mode[at] != EXCLUSIVE
-            if token < last or (token == last and process != owner and not (reader and shared)):
+            token = rows.token[self._run.known(at)]
+            if token < last:
                 return f"token {token} comes after {last}"
-            last, owner, shared = token, process, reader
-        return self._walked(order, self._run.proof_reach, self._walk)
+            same = same if token == last else {}
+            if any(self._exclude(at, other) for other in same.values()):
+                return f"token {token} was granted to two owners"
+            same[rows.process[at], rows.mode[at], rows.key[at]], last = at, token
+        return self._walked(order, self._run.proof_reach, self._one_by_one(order))
+
+    def _exclude(self, at: int, other: int) -> bool:
+        rows = self._run.rows
+        return self._conditions.conflict(Row(rows, at), Row(rows, other))
 
     def _walked(self, order: Sequence[int], reach: Callable[[int], int], walk: Walk) -> str:
         """Each grant as early as it can be: "" if that is not later than its answer.
@@ -166,8 +179,6 @@ class Orders:
         latest = {True: (0, -1, 0), False: (0, -1, 0)}
         for at, until in zip(order, far, strict=True):
             mode, owner, begin = modes[at], owners[at], t_inv[at]
-            if mode == PERMITS:
-                return "a lock is both a semaphore and none"
             for alone in BOTH if mode == EXCLUSIVE else (True,):
                 end, who, other = latest[alone]
                 if who == owner:
@@ -194,8 +205,6 @@ class Orders:
         # Per lock, owner and mode the latest end.
         ends: dict[str, dict[tuple[int, bool], int]] = {}
         for at, until in zip(order, far, strict=True):
-            if rows.mode[at] == PERMITS:
-                return "a semaphore is no part of a hierarchy"
             text, owner, alone = rows.strings[rows.key[at]], rows.process[at], not rows.mode[at]
             begin = rows.t_inv[at]
             for other, of in ends.items():

@@ -204,12 +204,12 @@ def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcom
             refused += [f"{about}: {why}"] * bool(why)
         if accepted > before[0] and bare == before[1]:
             whole.append(str(verdict["property"]))
-    unordered = [
+    unordered = tuple(
         str(verdict["property"])
         for verdict in verdicts["verdicts"]
         if verdict["verdict"] == "HOLDS" and verdict["property"] in walked.properties
         if verdict.get("certificate") is None
-    ]
+    )
     return Outcome(accepted, refused, bare, whole=whole, unordered=unordered)
 
 
