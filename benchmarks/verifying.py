@@ -61,7 +61,9 @@ def measure(operations: int) -> float:
     writers, columns, told = recorded(operations)
     plan = {"lease_ns": SECOND, "resource": "fenced"}
     begun = time.process_time()
-    run = run_of(Rows(writers), {"promises": PROMISES, "plan": plan}, (), ())
+    end = {"mark": "end", "t_ns": 1 + operations * 40}
+    marks = ({"mark": "start", "t_ns": 0}, {**end, "mark": "stop"}, end)
+    run = run_of(Rows(writers), {"promises": PROMISES, "plan": plan}, (), marks)
     outcome = verify(run, told, columns)
     assert outcome.accepted == 2, outcome
     return time.process_time() - begun

@@ -104,7 +104,9 @@ class Orders:
         if prop in ("mutual-exclusion", "token-order"):
             for key, grants in self._conditions.all_grants().items():
                 if prop == "token-order":
-                    grants = [at for at in grants if rows.token[self._run.known(at)] != -1]
+                    grants = [
+                        at for at, n in zip(grants, self._token_of(grants), strict=True) if n != -1
+                    ]
                 name = self._conditions.family(rows.strings[key])
                 if grants:
                     found.setdefault(name, []).extend(grants)
@@ -132,18 +134,26 @@ class Orders:
     def _tokens(self, order: Sequence[int]) -> str:
         """Tokens never fall, and two that exclude each other never have the same."""
         rows, last = self._run.rows, -1
+        owners, modes, keys = rows.process, rows.mode, rows.key
         same: dict[tuple[int, int, int], int] = {}
         if {1, PERMITS} <= {rows.mode[at] for at in order}:
             return "a lock is both a semaphore and none"
-        for at in order:
-            token = rows.token[self._run.known(at)]
+        for at, token in zip(order, self._token_of(order), strict=True):
             if token < last:
                 return f"token {token} comes after {last}"
-            same = same if token == last else {}
-            if any(self._exclude(at, other) for other in same.values()):
+            mine = (owners[at], modes[at], keys[at])
+            if token > last:
+                same = {mine: at}
+            elif any(self._exclude(at, other) for other in same.values()):
                 return f"token {token} was granted to two owners"
-            same[rows.process[at], rows.mode[at], rows.key[at]], last = at, token
+            same[mine], last = at, token
         return self._walked(order, self._run.proof_reach, self._one_by_one(order))
+
+    def _token_of(self, grants: Sequence[int]) -> list[int]:
+        """The token of each, as its first proof carried it where its own answer is not known."""
+        rows, known = self._run.rows, self._run.known
+        token, status = rows.token, rows.status
+        return [token[at] if status[at] == OK else token[known(at)] for at in grants]
 
     def _exclude(self, at: int, other: int) -> bool:
         rows = self._run.rows

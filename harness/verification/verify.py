@@ -176,7 +176,7 @@ def run_of(
         stop_ns=marks.get("stop", last_ns),
         lease_ns=int(manifest["plan"]["lease_ns"]),
         resource=str(manifest["plan"]["resource"]),
-        start_ns=marks.get("start", rows.first_ns),
+        start_ns=marks["start"] if "start" in marks else rows.first_ns,
         end_ns=max(last_ns, marks.get("end", 0)),
         servers=int(manifest["plan"].get("nodes", 0)),
         starved=starved,
