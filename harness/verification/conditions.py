@@ -146,8 +146,8 @@ class Conditions:
         if self._grants is None:
             self._grants = {}
             status, key = self.rows.status, self.rows.key
-            for at, f in enumerate(self.rows.f):
-                if f in ASKS and (status[at] == OK or self.run.known(at) >= 0):
+            for at in self.rows.of_kinds(*ASKS):
+                if status[at] == OK or self.run.known(at) >= 0:
                     self._grants.setdefault(key[at], []).append(at)
         return self._grants
 

@@ -176,8 +176,10 @@ class Orders:
         if self._released is None:
             rows = self._run.rows
             self._released = {}
-            for f, attempt, inv in zip(rows.f, rows.attempt, rows.t_inv, strict=True):
-                if f == RELEASE and inv > self._released.get(attempt, -1):
+            attempts, t_inv = rows.attempt, rows.t_inv
+            for at in rows.of_kinds(RELEASE):
+                attempt, inv = attempts[at], t_inv[at]
+                if inv > self._released.get(attempt, -1):
                     self._released[attempt] = inv
         return self._released
 

@@ -7,6 +7,7 @@ named by its writer and its number in that writer's segments. Standard library o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -134,6 +135,11 @@ class Rows:
         """The earliest call."""
         edges = zip(self.t_inv, self.status, strict=True)
         return min((called for called, status in edges if status), default=0)
+
+    def of_kinds(self, *kinds: int) -> Iterable[int]:
+        """The places of all rows of some kinds; of a million rows as quickly as it goes."""
+        table = bytes(f in kinds for f in range(256))
+        return compress(range(self.count), bytes(self.f).translate(table))
 
     def place(self, writer: str, row: int) -> int:
         """Where a row stands in the lists; KeyError if there is no such writer or row."""

@@ -167,6 +167,8 @@ def run_of(
 ) -> Run:
     """A run with what is declared of it. faults, times: rows of faults.jsonl, times.jsonl."""
     marks = {row["mark"]: int(row["t_ns"]) for row in times if "t_ns" in row}
+    if "start" not in marks:
+        marks["start"] = rows.first_ns
     last_ns = max((max(edges) for edges in (rows.t_inv, rows.t_ret) if edges), default=0)
     return Run(
         rows,
@@ -176,7 +178,7 @@ def run_of(
         stop_ns=marks.get("stop", last_ns),
         lease_ns=int(manifest["plan"]["lease_ns"]),
         resource=str(manifest["plan"]["resource"]),
-        start_ns=marks["start"] if "start" in marks else rows.first_ns,
+        start_ns=marks["start"],
         end_ns=max(last_ns, marks.get("end", 0)),
         servers=int(manifest["plan"].get("nodes", 0)),
         starved=starved,
