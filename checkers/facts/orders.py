@@ -49,7 +49,7 @@ def of_grants(case: Case) -> Order:
         tree = paths(case).get(key)
         name = case.history.strings[key] if tree is None else root(tree)
         permits = found.mode[known] == Mode.PERMITS
-        if permits.any() and not permits.all():
+        if permits.any() and (found.mode[known] == Mode.SHARED).any():
             return None
         until = far[known]
         held = known[until > found.known[known]]
@@ -102,8 +102,7 @@ def _amid_permits(case: Case, known: Indices, held: Indices, far: Ints) -> Ints:
     """The same of a semaphore: before the last hold that leaves too few permits."""
     found = table(case)
     when = found.known[known].copy()
-    permits = column(case, "op")[found.row] >> 24
-    limit = int((column(case, "op")[found.row[known]] >> 8 & LOW_16).min())
+    limit, permits = _permits(case, known)
     begun, over, taken = found.known[held], far[held], permits[held]
     least = np.maximum(found.inv, far)[known]
     for n in np.flatnonzero(far[known] <= when).tolist():
@@ -117,14 +116,23 @@ def _amid_permits(case: Case, known: Indices, held: Indices, far: Ints) -> Ints:
     return when
 
 
+def _permits(case: Case, entries: Indices) -> tuple[int, Ints]:
+    """The least number of permits that a semaphore is said to have, and how many of them each entry
+    of the table takes. A probe takes all."""
+    found, terms = table(case), column(case, "op")[table(case).row]
+    several = found.mode[entries] == Mode.PERMITS
+    limit = int((terms[entries[several]] >> 8 & LOW_16).min())
+    return limit, np.where(found.mode == Mode.PERMITS, terms >> 24, limit)
+
+
 def _admits(case: Case, order: Indices, far: Ints) -> bool:
     """Whether the permits are free for each in turn, at some moment up to its answer."""
-    found, op = table(case), column(case, "op")
-    limit = int((op[found.row[order]] >> 8 & LOW_16).min())
+    found = table(case)
+    limit, taken = _permits(case, order)
     held: list[tuple[int, int]] = []
     now_ns, free = 0, limit
     for n in order.tolist():
-        permits = int(op[found.row[n]]) >> 24
+        permits = int(taken[n])
         now_ns = max(now_ns, int(found.inv[n]))
         held.sort(reverse=True)
         while held and (held[-1][0] <= now_ns or free < permits):

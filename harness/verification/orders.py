@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 from holdfast.harness.verification.conditions import SERVED_WRITE, Conditions, Row
-from holdfast.harness.verification.derived import EXCLUSIVE, OK, Run
+from holdfast.harness.verification.derived import EXCLUSIVE, OK, SHARED, Run
 from holdfast.harness.verification.recorded import ASKS
 from holdfast.harness.verification.writes import Writes
 
@@ -123,8 +123,8 @@ class Orders:
         modes = {self._run.rows.mode[at] for at in order}
         if PERMITS not in modes:
             return self._walked(order, self._run.reach, self._one_by_one(order))
-        if modes != {PERMITS}:
-            return "a lock is both a semaphore and none"
+        if SHARED in modes:
+            return "a lock is both a semaphore and shared"
         return self._walked(order, self._run.reach, self._admit)
 
     def _one_by_one(self, order: Sequence[int]) -> Walk:
@@ -136,8 +136,8 @@ class Orders:
         rows, last = self._run.rows, -1
         owners, modes, keys = rows.process, rows.mode, rows.key
         same: dict[tuple[int, int, int], int] = {}
-        if {1, PERMITS} <= {rows.mode[at] for at in order}:
-            return "a lock is both a semaphore and none"
+        if {SHARED, PERMITS} <= {rows.mode[at] for at in order}:
+            return "a lock is both a semaphore and shared"
         for at, token in zip(order, self._token_of(order), strict=True):
             if token < last:
                 return f"token {token} comes after {last}"
@@ -232,12 +232,14 @@ class Orders:
 
     def _admit(self, order: Sequence[int], far: Sequence[int]) -> str:
         """Each grant of permits as early as enough of them are free, and no earlier than the ones
-        before it: so what is held can only become less after it, but for those that follow."""
+        before it: so what is held can only become less after it, but for those that follow. A probe
+        asks for all of them."""
         rows, slack, now, held = self._run.rows, self._run.slack_ns, 0, list[tuple[int, int]]()
-        limit = min(rows.op[at] >> 8 & 65535 for at in order)
+        limit = min(rows.op[at] >> 8 & 65535 for at in order if rows.mode[at] == PERMITS)
         free = limit
         for at, until in zip(order, far, strict=True):
-            now, permits = max(now, rows.t_inv[at]), rows.op[at] >> 24
+            permits = rows.op[at] >> 24 if rows.mode[at] == PERMITS else limit
+            now = max(now, rows.t_inv[at])
             while held and (held[0][0] <= now or free < permits):
                 over, given = heappop(held)
                 now, free = max(now, over), free + given

@@ -140,6 +140,8 @@ def test_an_order_of_permits_is_accepted_only_where_they_suffice(seed: int) -> N
         made, limit = drawn(rng, ["db"]), rng.randint(1, 3)
         taken = [rng.randint(1, limit) for _ in range(3)]
         terms = [Terms(mode=Mode.PERMITS, permits=p, limit=limit) for p in taken]
+        if n % 3 == 0:
+            terms[2], taken[2] = Terms(), limit  # as a probe asks
         given = judged(made, *terms)
         possible = fits(made, [taken[one[0]] for one in made], limit)
         what = compare(given, possible)
@@ -167,9 +169,10 @@ def test_an_order_of_a_hierarchy_is_accepted_only_where_no_two_on_a_line_meet(se
     assert seen.get("possible", 0) <= 2, seen
 
 
-def test_one_lock_is_no_semaphore_and_a_lock_at_once() -> None:
+def test_one_lock_is_not_shared_and_a_semaphore_at_once() -> None:
     made: list[Grant] = [(0, "db", 0, 1, 0), (1, "db", 2, 3, 0)]
-    given = judged(made, Terms(mode=Mode.PERMITS, permits=1, limit=2), Terms())
+    terms = Terms(mode=Mode.PERMITS, permits=1, limit=2), Terms(mode=Mode.SHARED)
+    given = judged(made, *terms)
     assert orders.of_grants(given) is None
     assert not any(accepted(given, order) for order in every_order(given, ["db"]))
 
