@@ -320,7 +320,7 @@ RULES["job-done-twice"] = Rule(
     roles=_TWICE,
     where=("logged(before, again)", "before.key == again.key", "job(before)[2] == 0"),
     values={"before_job": "job(before)[1]", "again_job": "job(again)[1]"},
-    facts=("before_job == again_job",),
+    facts=("-1 < before_job", "before_job == again_job"),
 )
 RULES["job-never-done/told"] = Rule(
     kinds=("job-never-done",),
