@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from heapq import heappop, heappush
 from itertools import combinations
 
 import numpy as np
@@ -25,6 +26,10 @@ from holdfast.harness.core.operations import Mode, Op, Status
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 
 LOW_16 = (1 << 16) - 1
+MOST_STEPS = 1_000_000
+"""Holds that are looked at to place those without one of their own; with more there is no order."""
+MOST_AT_ONCE = 1_000
+"""Holds that cost no more than one step where they are looked at as columns."""
 Order = tuple[tuple[str, tuple[int, ...]], ...] | None
 """Per lock its rows in order; None where none is known."""
 
@@ -55,6 +60,8 @@ def of_grants(case: Case) -> Order:
         held = known[until > found.known[known]]
         amid = _amid_permits if permits.any() else _amid_holds
         when = amid(case, known, held, far)
+        if when is None:
+            return None
         order = known[np.lexsort((until > found.known[known], when))]
         if permits.any() and not _admits(case, order, far):
             return None
@@ -65,10 +72,11 @@ def of_grants(case: Case) -> Order:
     return _rows(case, [(name, order) for name, order, _ in every], None)
 
 
-def _amid_holds(case: Case, known: Indices, held: Indices, far: Ints) -> Ints:
+def _amid_holds(case: Case, known: Indices, held: Indices, far: Ints) -> Ints | None:
     """For each grant when it was given, at the latest: what has no hold of its own to show goes
     before those holds that it would meet. Readers at [0, 9] and [5, 15], a writer that was answered
-    at 7: it goes to 0, where the first of them begins."""
+    at 7: it goes to 0, where the first of them begins. None beyond MOST_STEPS."""
+    steps = 0
     found, trees = table(case), paths(case)
     when = found.known[known].copy()
     begun, over = found.known[held], far[held]
@@ -85,7 +93,9 @@ def _amid_holds(case: Case, known: Indices, held: Indices, far: Ints) -> Ints:
             while at >= 0 and reached[at] > before_ns:
                 if over[at] > before_ns and _excludes(found, trees, mine, int(held[at])):
                     met, t_ns = True, min(t_ns, int(begun[at]))
-                at -= 1
+                at, steps = at - 1, steps + 1
+            if steps > MOST_STEPS:
+                return None
         when[n] = t_ns
     return when
 
@@ -98,8 +108,9 @@ def _excludes(found: Table, trees: Mapping[int, str], a: int, b: int) -> bool:
     return bool(met and not shared and found.process[a] != found.process[b])
 
 
-def _amid_permits(case: Case, known: Indices, held: Indices, far: Ints) -> Ints:
+def _amid_permits(case: Case, known: Indices, held: Indices, far: Ints) -> Ints | None:
     """The same of a semaphore: before the last hold that leaves too few permits."""
+    steps = 0
     found = table(case)
     when = found.known[known].copy()
     limit, permits = _permits(case, known)
@@ -109,6 +120,9 @@ def _amid_permits(case: Case, known: Indices, held: Indices, far: Ints) -> Ints:
         low, high = np.searchsorted(begun, (least[n], when[n]))
         for t_ns in (int(when[n]), *begun[low:high][::-1].tolist()):
             before = int(np.searchsorted(begun, t_ns))
+            steps += 1 + before // MOST_AT_ONCE
+            if steps > MOST_STEPS:
+                return None
             load = int(taken[:before][over[:before] > t_ns].sum())
             if load + int(permits[known[n]]) <= limit:
                 when[n] = t_ns
@@ -134,13 +148,12 @@ def _admits(case: Case, order: Indices, far: Ints) -> bool:
     for n in order.tolist():
         permits = int(taken[n])
         now_ns = max(now_ns, int(found.inv[n]))
-        held.sort(reverse=True)
-        while held and (held[-1][0] <= now_ns or free < permits):
-            over_ns, given = held.pop()
+        while held and (held[0][0] <= now_ns or free < permits):
+            over_ns, given = heappop(held)
             now_ns, free = max(now_ns, over_ns), free + given
         if now_ns > found.known[n] or free < permits:
             return False
-        held.append((max(now_ns, int(far[n])), permits))
+        heappush(held, (max(now_ns, int(far[n])), permits))
         free -= permits
     return True
 

@@ -244,3 +244,14 @@ def test_a_certificate_of_no_known_property_is_refused() -> None:
     run = recorded(guarded_case(3, ""))
     walked = Orders(run, Conditions(run), b"")
     assert "there is no rule" in walked.wrong("ownership", {"rule": "order/ownership"})
+
+
+@pytest.mark.parametrize("reader", [Terms(mode=Mode.SHARED), Terms(mode=Mode.PERMITS, limit=3)])
+def test_beyond_a_bound_of_steps_there_is_no_order(
+    reader: Terms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Grant] = [(0, "db", 0, 1, 20), (1, "db", 2, 3, 0), (2, "db", 4, 5, 0)]
+    given = judged(made, reader, reader, reader)
+    assert orders.of_grants(given) is not None
+    monkeypatch.setattr(orders, "MOST_STEPS", 0)
+    assert orders.of_grants(judged(made, reader, reader, reader)) is None
