@@ -51,7 +51,7 @@ class Conditions:
         self._disordered: dict[int, bool] = {}
         self._lasts: dict[int, bool] = {}
         self._revived: set[int] | None = None
-        self._logged_rows: dict[int, list[Row]] | None = None
+        self._logged_rows: dict[int, list[int]] | None = None
 
     def names(self) -> dict[str, Any]:
         """All names that an expression of a rule may use, besides its roles and values."""
@@ -393,9 +393,10 @@ class Conditions:
 
     def log(self, key: int) -> list[Row]:
         """The accepted writes about a key, in the order of the log."""
-        return [row for row in self.logs().get(key, ()) if row.f == SERVED_WRITE]
+        rows = self.rows
+        return [Row(rows, at) for at in self.logs().get(key, ()) if rows.f[at] == SERVED_WRITE]
 
-    def logs(self) -> Mapping[int, Sequence[Row]]:
+    def logs(self) -> Mapping[int, Sequence[int]]:
         """Per key all accepted requests, in the order of the log: its writers lived one after the
         other, each wrote in order."""
         if self._logged_rows is None:
@@ -409,7 +410,7 @@ class Conditions:
             self._logged_rows = {}
             for at in (at for _, served in sorted(parts) for at in served):
                 if rows.status[at] == OK:
-                    self._logged_rows.setdefault(rows.key[at], []).append(Row(rows, at))
+                    self._logged_rows.setdefault(rows.key[at], []).append(at)
         return self._logged_rows
 
     def _chain(self, key: int) -> set[int]:

@@ -113,7 +113,7 @@ class Orders:
             return found
         if prop == "no-stale-write":
             logs = self._conditions.logs().items()
-            return {rows.strings[key]: [row.at for row in log] for key, log in logs}
+            return {rows.strings[key]: list(log) for key, log in logs}
         for at, f in enumerate(rows.f):
             if f == SERVED_WRITE and rows.status[at] == OK:
                 found.setdefault(rows.strings[rows.key[at]], []).append(at)

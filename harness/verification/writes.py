@@ -27,27 +27,28 @@ class Writes:
         self._asked: dict[int, int] | None = None
         self._ends: dict[int, int] = {}
         self._granted: dict[int, list[int]] = {}
+        self._called: dict[int, list[int]] = {}
 
     def stale(self, order: Sequence[int]) -> str:
         """No write is accepted after a conflicting attempt was admitted that is newer."""
-        log = self._conditions.logs().get(self._rows.key[order[0]], ()) if order else ()
-        if [row.at for row in log] != list(order):
+        rows, error, acquires = self._rows, self._run.error_ns, self._acquires()
+        log = self._conditions.logs().get(rows.key[order[0]], ()) if order else ()
+        if list(log) != list(order):
             return "it is not the order of the log"
-        admitted: dict[int, Row] = {}
+        f, attempt, status, token = rows.f, rows.attempt, rows.status, rows.token
+        admitted: dict[int, None] = {}
         latest = largest = -1
-        error = self._run.error_ns
         for request in log:
-            at = self._acquires().get(request.attempt, -1)
-            if at < 0:
+            a = acquires.get(attempt[request], -1)
+            if a < 0 or status[a] != OK:
                 continue
-            a = Row(self._rows, at)
-            if request.f == SERVED_WRITE and a.status == OK:
-                suspect = latest >= a.t_ret + error or largest > a.token
-                if suspect and any(self._newer(b, a) for b in admitted.values()):
-                    return f"row {request.at} was accepted after a newer owner had been admitted"
-            if a.status == OK and at not in admitted:
-                admitted[at] = a
-                latest, largest = max(latest, a.t_inv), max(largest, a.token)
+            suspect = latest >= rows.t_ret[a] + error or largest > token[a]
+            if f[request] == SERVED_WRITE and suspect:
+                own = Row(rows, a)
+                if any(self._newer(Row(rows, b), own) for b in admitted):
+                    return f"row {request} was accepted after a newer owner had been admitted"
+            admitted[a] = None
+            latest, largest = max(latest, rows.t_inv[a]), max(largest, token[a])
         return ""
 
     def _newer(self, b: Row, a: Row) -> bool:
@@ -63,17 +64,39 @@ class Writes:
 
     def expired(self, order: Sequence[int]) -> str:
         """No write is accepted after its owner's hold was over for certain."""
-        log = self._conditions.log(self._rows.key[order[0]]) if order else []
-        if [row.at for row in log] != list(order):
+        rows, error, acquires = self._rows, self._run.error_ns, self._acquires()
+        log = self._conditions.logs().get(rows.key[order[0]], ()) if order else ()
+        if [at for at in log if rows.f[at] == SERVED_WRITE] != list(order):
             return "it is not the order of the log"
-        for request in log:
-            at = self._acquires().get(request.attempt, -1)
-            if at < 0:
+        for request in order:
+            at, t_ns = acquires.get(rows.attempt[request], -1), rows.t_inv[request]
+            if at < 0 or t_ns <= self._soonest(at) + error or t_ns <= self._over(at) + error:
                 continue
-            late = request.t_inv > self._over(at) + self._run.error_ns
-            if late and self._conditions.outside(Row(self._rows, at), request):
-                return f"row {request.at} was accepted after its owner's hold was over"
+            if self._conditions.outside(Row(rows, at), Row(rows, request)):
+                return f"row {request} was accepted after its owner's hold was over"
         return ""
+
+    def _soonest(self, at: int) -> int:
+        """A moment up to which a hold cannot have been over: so few have to be looked at closer."""
+        run, rows = self._run, self._rows
+        if rows.status[at] != OK or run.of(8, "key"):
+            return -1
+        soonest = rows.t_ret[at] + LATE_NS
+        for r in run.following(at):
+            if rows.f[r] in (RELEASE, LOST, RENEW) and rows.t_inv[r] < soonest:
+                renewed = rows.f[r] == RENEW and rows.status[r] != NOT_OWNER
+                soonest = soonest if renewed else rows.t_inv[r]
+        calls = self._calls(rows.key[at])
+        place = bisect_left(calls, rows.t_ret[at] + run.error_ns)
+        return min(soonest, calls[place]) if place < len(calls) else soonest
+
+    def _calls(self, key: int) -> Sequence[int]:
+        """When each ok acquire of a lock, or of one on a line with it, was called, in order."""
+        if key not in self._called:
+            near = (at for at in self._conditions.grants(key) if self._rows.status[at] == OK)
+            self._granted[key] = sorted(near, key=self._rows.t_inv.__getitem__)
+            self._called[key] = [self._rows.t_inv[at] for at in self._granted[key]]
+        return self._called[key]
 
     def _acquires(self) -> Mapping[int, int]:
         """Attempt -> its acquire."""
@@ -115,12 +138,10 @@ class Writes:
         proved or promised of its own hold did not reach so far."""
         if a.status != OK:
             return []
-        if a.key not in self._granted:
-            near = (at for at in self._conditions.grants(a.key) if self._rows.status[at] == OK)
-            self._granted[a.key] = sorted(near, key=self._rows.t_inv.__getitem__)
-        group, first = self._granted[a.key], INF
-        low = bisect_left(group, a.t_ret + self._run.error_ns, key=self._rows.t_inv.__getitem__)
-        for at in group[low:]:
+        low, first = bisect_left(self._calls(a.key), a.t_ret + self._run.error_ns), INF
+        group = self._granted[a.key]
+        for place in range(low, len(group)):
+            at = group[place]
             if self._rows.t_inv[at] >= first:
                 break
             if self._rows.t_ret[at] < first and self._conditions.conflict(a, Row(self._rows, at)):
