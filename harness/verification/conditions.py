@@ -17,13 +17,11 @@ from holdfast.harness.verification.derived import (
     SHARED,
     Run,
 )
-from holdfast.harness.verification.recorded import ASKS, Rows
+from holdfast.harness.verification.recorded import ASKS, SERVED, Rows
 from holdfast.harness.verification.rule import OPS, count, permits
 
 JOB = re.compile(r"(.*)#([0-9]+)( done)?", re.S)
-READ, WRITE, SERVED_READ, SERVED_WRITE = (
-    OPS[name] for name in ("read", "write", "served-read", "served-write")
-)
+WRITE, SERVED_WRITE = OPS["write"], OPS["served-write"]
 
 
 class Row:
@@ -131,7 +129,7 @@ class Conditions:
         for writer in writers:
             base = self.rows.base[writer]
             size = next(len(w.rows) // 96 for w in self.rows.writers if w.name == writer)
-            served = [at for at in range(base, base + size) if self.rows.f[at] in (12, 13)]
+            served = [at for at in range(base, base + size) if self.rows.f[at] in SERVED]
             firsts.append(min(self.rows.t_inv[at] for at in served))
         return firsts[0] < firsts[1]
 
@@ -403,8 +401,8 @@ class Conditions:
             rows, parts = self.rows, []
             for writer in rows.writers:
                 base = rows.base[writer.name]
-                mine = range(base, base + len(writer.rows) // 96)
-                served = [at for at in mine if rows.f[at] in (SERVED_READ, SERVED_WRITE)]
+                part = rows.f[base : base + len(writer.rows) // 96]
+                served = [at for at, f in enumerate(part, base) if f in SERVED]
                 if served:
                     parts.append((min(rows.t_inv[at] for at in served), served))
             self._logged_rows = {}

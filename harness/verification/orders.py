@@ -114,9 +114,9 @@ class Orders:
         if prop == "no-stale-write":
             logs = self._conditions.logs().items()
             return {rows.strings[key]: list(log) for key, log in logs}
-        for at, f in enumerate(rows.f):
-            if f == SERVED_WRITE and rows.status[at] == OK:
-                found.setdefault(rows.strings[rows.key[at]], []).append(at)
+        for key, log in self._conditions.logs().items():
+            if written := [at for at in log if rows.f[at] == SERVED_WRITE]:
+                found[rows.strings[key]] = written
         return found
 
     def _exclusion(self, order: Sequence[int]) -> str:
@@ -253,7 +253,8 @@ class Orders:
     def _chain(self, order: Sequence[int]) -> str:
         """Each write builds on the one before it in the log."""
         rows = self._run.rows
-        log = [row.at for row in self._conditions.log(rows.key[order[0]])] if order else []
+        every = self._conditions.logs().get(rows.key[order[0]], ()) if order else ()
+        log = [at for at in every if rows.f[at] == SERVED_WRITE]
         if log != list(order):
             return "it is not the order of the log"
         for before, at in pairwise(order):
