@@ -398,6 +398,7 @@ class Verified:
 
     bare         findings without a certificate
     properties   those of which every finding, or the order that shows them, was accepted
+    unordered    those that hold, and have no order that can be walked
     why          why nothing was verified
     """
 
@@ -405,6 +406,7 @@ class Verified:
     bare: int = 0
     why: str = ""
     properties: tuple[str, ...] = ()
+    unordered: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

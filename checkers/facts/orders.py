@@ -2,25 +2,34 @@
 
 A grant that has no hold of its own to show (its answer is the last that is known of it) may have
 been given at any moment since its call. Where its answer fell into another's hold it goes before
-that one; all others go in the order in which they were known.
+that one; all others go in the order in which they were known. Of a semaphore the same is true of
+holds that leave too few permits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from heapq import heappop, heappush
+from itertools import combinations
 
 import numpy as np
 
 from holdfast.checkers.facts import resource_log
-from holdfast.checkers.holds.attempt_table import table
-from holdfast.checkers.holds.hierarchy import paths
+from holdfast.checkers.holds.attempt_table import Table, table
+from holdfast.checkers.holds.derive import INF
+from holdfast.checkers.holds.hierarchy import on_line, paths, root
 from holdfast.checkers.holds.history_index import Indices, Ints, column
-from holdfast.checkers.holds.overlaps import by_token, granted, proof_reaches, reaches, slack
+from holdfast.checkers.holds.overlaps import by_token, proof_reaches, reaches, slack
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Mode, Op, Status
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 
+LOW_16 = (1 << 16) - 1
+MOST_STEPS = 1_000_000
+"""Holds that are looked at to place those without one of their own; with more there is no order."""
+MOST_AT_ONCE = 1_000
+"""Holds that cost no more than one step where they are looked at as columns."""
 Order = tuple[tuple[str, tuple[int, ...]], ...] | None
 """Per lock its rows in order; None where none is known."""
 
@@ -35,49 +44,163 @@ def ordered(
 
 
 def of_grants(case: Case) -> Order:
-    """Holds that do not meet; none of semaphores and hierarchies."""
-    found, far = table(case), reaches(case) - slack(case)
-    if paths(case) or (found.mode == Mode.PERMITS).any():
+    """Holds that do not meet, and permits that are never too many. A hierarchy has one order."""
+    found, far, every = table(case), reaches(case) - slack(case), []
+    for key, entries in found.by_family().items():
+        known = entries[found.known[entries] < INF]
+        known = known[np.argsort(found.known[known], kind="stable")]
+        if not len(known):
+            continue
+        tree = paths(case).get(key)
+        name = case.history.strings[key] if tree is None else root(tree)
+        permits = found.mode[known] == Mode.PERMITS
+        if permits.any() and (found.mode[known] == Mode.SHARED).any():
+            return None
+        until = far[known]
+        held = known[until > found.known[known]]
+        amid = _amid_permits if permits.any() else _amid_holds
+        when = amid(case, known, held, far)
+        if when is None:
+            return None
+        order = known[np.lexsort((until > found.known[known], when))]
+        if permits.any() and not _admits(case, order, far):
+            return None
+        every.append((name, order, bool(permits.any())))
+    exclusive = [(name, order) for name, order, permits in every if not permits]
+    if _rows(case, exclusive, far) is None:
         return None
-    every = {}
-    for key, entries in granted(case).items():
-        known, until = found.known[entries], far[entries]
-        held = entries[until > known]
-        begun, over = found.known[held], np.maximum.accumulate(far[held])
-        inside = np.searchsorted(begun, known) - 1
-        within = (inside >= 0) & (until <= known)
-        within[within] = over[inside[within]] > known[within]
-        when = np.where(within, np.append(begun, 0)[inside], known)
-        every[key] = entries[np.lexsort((until > known, when))]
-    return _rows(case, every.items(), far)
+    return _rows(case, [(name, order) for name, order, _ in every], None)
+
+
+def _amid_holds(case: Case, known: Indices, held: Indices, far: Ints) -> Ints | None:
+    """For each grant when it was given, at the latest: what has no hold of its own to show goes
+    before those holds that it would meet. Readers at [0, 9] and [5, 15], a writer that was answered
+    at 7: it goes to 0, where the first of them begins. None beyond MOST_STEPS."""
+    steps = 0
+    found, trees = table(case), paths(case)
+    when = found.known[known].copy()
+    begun, over = found.known[held], far[held]
+    reached = np.maximum.accumulate(over) if len(over) else over
+    last = np.searchsorted(begun, when) - 1
+    inside = (last >= 0) & (far[known] <= when)
+    inside[inside] = reached[last[inside]] > when[inside]
+    for n in np.flatnonzero(inside).tolist():
+        mine, t_ns = int(known[n]), int(when[n])
+        met = True
+        while met:
+            met, before_ns = False, t_ns
+            at = int(np.searchsorted(begun, t_ns)) - 1
+            while at >= 0 and reached[at] > before_ns:
+                if over[at] > before_ns and _excludes(found, trees, mine, int(held[at])):
+                    met, t_ns = True, min(t_ns, int(begun[at]))
+                at, steps = at - 1, steps + 1
+            if steps > MOST_STEPS:
+                return None
+        when[n] = t_ns
+    return when
+
+
+def _excludes(found: Table, trees: Mapping[int, str], a: int, b: int) -> bool:
+    """Whether two grants of one family may never be held at once."""
+    shared = found.mode[a] == found.mode[b] != Mode.EXCLUSIVE
+    keys = int(found.key[a]), int(found.key[b])
+    met = keys[0] == keys[1] or on_line(trees[keys[0]], trees[keys[1]])
+    return bool(met and not shared and found.process[a] != found.process[b])
+
+
+def _amid_permits(case: Case, known: Indices, held: Indices, far: Ints) -> Ints | None:
+    """The same of a semaphore: before the last hold that leaves too few permits."""
+    steps = 0
+    found = table(case)
+    when = found.known[known].copy()
+    limit, permits = _permits(case, known)
+    begun, over, taken = found.known[held], far[held], permits[held]
+    least = np.maximum(found.inv, far)[known]
+    for n in np.flatnonzero(far[known] <= when).tolist():
+        low, high = np.searchsorted(begun, (least[n], when[n]))
+        for t_ns in (int(when[n]), *begun[low:high][::-1].tolist()):
+            before = int(np.searchsorted(begun, t_ns))
+            steps += 1 + before // MOST_AT_ONCE
+            if steps > MOST_STEPS:
+                return None
+            load = int(taken[:before][over[:before] > t_ns].sum())
+            if load + int(permits[known[n]]) <= limit:
+                when[n] = t_ns
+                break
+    return when
+
+
+def _permits(case: Case, entries: Indices) -> tuple[int, Ints]:
+    """The least number of permits that a semaphore is said to have, and how many of them each entry
+    of the table takes. A probe takes all."""
+    found, terms = table(case), column(case, "op")[table(case).row]
+    several = found.mode[entries] == Mode.PERMITS
+    limit = int((terms[entries[several]] >> 8 & LOW_16).min())
+    return limit, np.where(found.mode == Mode.PERMITS, terms >> 24, limit)
+
+
+def _admits(case: Case, order: Indices, far: Ints) -> bool:
+    """Whether the permits are free for each in turn, at some moment up to its answer."""
+    found = table(case)
+    limit, taken = _permits(case, order)
+    held: list[tuple[int, int]] = []
+    now_ns, free = 0, limit
+    for n in order.tolist():
+        permits = int(taken[n])
+        now_ns = max(now_ns, int(found.inv[n]))
+        while held and (held[0][0] <= now_ns or free < permits):
+            over_ns, given = heappop(held)
+            now_ns, free = max(now_ns, over_ns), free + given
+        if now_ns > found.known[n] or free < permits:
+            return False
+        heappush(held, (max(now_ns, int(far[n])), permits))
+        free -= permits
+    return True
 
 
 def of_tokens(case: Case) -> Order:
-    """Grants by their tokens, with what is proved of their holds."""
-    found = table(case)
-    if paths(case) or (found.mode == Mode.PERMITS).any():
-        return None
-    every = {}
-    for key, entries in granted(case).items():
-        mine = by_token(case, entries)
-        every[key] = mine[np.lexsort((found.known[mine], found.token[mine]))]
-        token, process = found.token[every[key]], found.process[every[key]]
-        mode = found.mode[every[key]]
-        again = (token[1:] == token[:-1]) & (process[1:] != process[:-1])
-        if (again & ((mode[1:] == Mode.EXCLUSIVE) | (mode[:-1] == Mode.EXCLUSIVE))).any():
+    """Grants by their tokens, with what is proved of their holds. A hierarchy has one order."""
+    found, trees, named = table(case), paths(case), []
+    for key, entries in found.by_family().items():
+        mine = by_token(case, entries[found.known[entries] < INF])
+        order = mine[np.lexsort((found.known[mine], found.token[mine]))]
+        if len({int(mode) for mode in found.mode[order]} - {Mode.EXCLUSIVE}) > 1:
             return None
-    return _rows(case, every.items(), proof_reaches(case) - slack(case))
+        first = 0
+        for last in [*np.flatnonzero(np.diff(found.token[order])).tolist(), len(order) - 1]:
+            # One of each owner, mode and lock stands for the others like it.
+            same = {
+                (int(found.process[n]), int(found.mode[n]), int(found.key[n])): n
+                for n in order[first : last + 1].tolist()
+            }
+            first = last + 1
+            if any(_excludes(found, trees, a, b) for a, b in combinations(same.values(), 2)):
+                return None
+        named.append((case.history.strings[key] if key not in trees else root(trees[key]), order))
+    return _rows(case, named, proof_reaches(case) - slack(case))
+
+
+def of_requests(case: Case) -> Order:
+    """The accepted requests about each key, as the resource's log has them."""
+    rows = resource_log.log(case).rows
+    return _by_key(case, rows[column(case, "status")[rows] == Status.OK])
 
 
 def of_writes(case: Case) -> Order:
-    """The accepted writes of each key, as the resource's log has them."""
+    """Of those the writes."""
     rows = resource_log.log(case).rows
     written = column(case, "f")[rows] == Op.SERVED_WRITE
-    rows = rows[written & (column(case, "status")[rows] == Status.OK)]
+    return _by_key(case, rows[written & (column(case, "status")[rows] == Status.OK)])
+
+
+def _by_key(case: Case, rows: Indices) -> Order:
     keys = column(case, "key")[rows]
+    order = np.argsort(keys, kind="stable")
+    names, first = np.unique(keys[order], return_index=True)
+    parts = np.split(rows[order], first[1:]) if len(names) else []
     return tuple(
-        (case.history.strings[key], tuple(rows[keys == key].tolist()))
-        for key in np.unique(keys).tolist()
+        (case.history.strings[key], tuple(mine.tolist()))
+        for key, mine in zip(names.tolist(), parts, strict=True)
     )
 
 
@@ -93,30 +216,35 @@ def of_updates(case: Case) -> Order:
     return order
 
 
-def _rows(case: Case, every: Iterable[tuple[int, Indices]], far: Ints) -> Order:
-    """The rows of these orders, None where one of them cannot be walked."""
+def _rows(case: Case, every: Iterable[tuple[str, Indices]], far: Ints | None) -> Order:
+    """The rows of these orders, None where one of them cannot be walked; far: None if all can."""
     found, order = table(case), []
-    for key, entries in every:
-        begin = np.maximum.accumulate(np.maximum(found.inv, far)[entries])
-        late = begin[:-1] > found.known[entries][1:]
-        if late.any() and not _walks(case, entries, far):
-            return None
+    for name, entries in every:
+        if far is not None:
+            begin = np.maximum.accumulate(np.maximum(found.inv, far)[entries])
+            late = begin[:-1] > found.known[entries][1:]
+            if late.any() and not _walks(case, entries, far):
+                return None
         if len(entries):
-            order.append((case.history.strings[key], tuple(found.row[entries].tolist())))
+            order.append((name, tuple(found.row[entries].tolist())))
     return tuple(order)
 
 
 def _walks(case: Case, entries: Indices, far: Ints) -> bool:
-    """The same one by one: readers share, and an owner may be let in again."""
-    found, latest = table(case), dict[tuple[bool, int], int]()
+    """The same one by one: readers share, an owner may be let in again, and of a hierarchy only
+    those on one line exclude each other."""
+    found, trees = table(case), paths(case)
+    latest: dict[int, dict[tuple[bool, int], int]] = {}
     for n in entries.tolist():
         alone, owner = bool(found.mode[n] == Mode.EXCLUSIVE), int(found.process[n])
-        begin = int(found.inv[n])
-        for (exclusive, who), end in latest.items():
-            if who != owner and (alone or exclusive):
-                begin = max(begin, end)
+        key, begin = int(found.key[n]), int(found.inv[n])
+        for other, ends in latest.items():
+            if other == key or on_line(trees[other], trees[key]):
+                for (exclusive, who), end in ends.items():
+                    if who != owner and (alone or exclusive):
+                        begin = max(begin, end)
         if begin > found.known[n]:
             return False
-        key = (alone, owner)
-        latest[key] = max(latest.get(key, 0), begin, int(far[n]))
+        mine = latest.setdefault(key, {})
+        mine[alone, owner] = max(mine.get((alone, owner), 0), begin, int(far[n]))
     return True

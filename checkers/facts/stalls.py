@@ -30,6 +30,8 @@ NO_ANSWER = ("never-sent", "unreachable", "unavailable", "ConnectionError", "Con
 DEATHS = ("killed", "closed")
 """Ends of a claim after which nobody renews, waits or releases any more."""
 
+Asking = Callable[[Case, Attempt], Span | None]
+"""The span in which an attempt counts as asking without success, None if it does not."""
 Asked = tuple[int, int, Attempt]
 """[from_ns, to_ns] in which an attempt asked and was surely not granted"""
 
@@ -38,8 +40,12 @@ Asked = tuple[int, int, Attempt]
 class Stall:
     """A lock that nobody could hold from from_ns on and nobody was granted until to_ns.
 
-    asked  who asked for it in that span, in order
-    last   who could hold it last, None where nobody had it before
+    asked        who asked for it in that span, in order
+    last         who could hold it last, None where nobody had it before
+    latest       of those who asked the one that was answered last
+    whole        the span lasts from the call of the first to that answer; else it is only a part of
+                 the time in which a single one asked
+    excused_ns   for how long the lock may seem closed although nobody holds it
     """
 
     key: int
@@ -47,11 +53,12 @@ class Stall:
     to_ns: int
     asked: tuple[Attempt, ...]
     last: Attempt | None
+    latest: Attempt
+    whole: bool
+    excused_ns: int
 
 
-def stalls(
-    case: Case, asking: Callable[[Case, Attempt], Span | None], *, dead_let_go: bool
-) -> Iterator[Stall]:
+def stalls(case: Case, asking: Asking, *, dead_let_go: bool) -> Iterator[Stall]:
     """Every stall of every lock, longer than the slack and what unknown acquires may burn.
 
     asking       the span in which an attempt counts as asking without success, None if it does
@@ -59,7 +66,7 @@ def stalls(
     dead_let_go  whether a dead owner's hold that nothing else would end counts as ended
     """
     found, faults = table(case), _disturbed(case)
-    for key, entries in found.by_family().items():
+    for entries in found.by_family().values():
         free = _free(case, entries, faults, dead_let_go)
         if not free:
             continue
@@ -74,7 +81,7 @@ def stalls(
             key=lambda one: one[:2],
         )
         if asked:
-            yield from _of_lock(case, key, entries, asked, free)
+            yield from _of_lock(case, entries, asked, free, asking)
 
 
 def _touching(found: Table, entries: Indices, free: Sequence[Span]) -> Bools:
@@ -110,13 +117,15 @@ def longest_ns(case: Case) -> int:
 
 
 def _of_lock(
-    case: Case, key: int, entries: Indices, asked: Sequence[Asked], free: Sequence[Span]
+    case: Case, entries: Indices, asked: Sequence[Asked], free: Sequence[Span], asking: Asking
 ) -> Iterator[Stall]:
     found = table(case)
     unknown = found.inv[_burning(case, entries)]
     for from_ns, to_ns, within in _overlapping(free, asked):
         for run in _runs(from_ns, to_ns, within):
             first_ns, last_ns = run[0][0], max(e for _, e, _ in run)
+            latest = max(run, key=lambda one: one[1])[2]
+            span = asking(case, latest) or (0, 0)
             burning = int(np.searchsorted(unknown, last_ns))
             delay_ns = case.promises.delay_ns
             excused_ns = (
@@ -129,11 +138,14 @@ def _of_lock(
             before = entries[found.ok[entries] & (found.ret[entries] <= first_ns)]
             last = before[np.argmax(found.ret[before])][None] if len(before) else before
             yield Stall(
-                key=key,
+                key=run[0][2].key,
                 from_ns=first_ns,
                 to_ns=last_ns,
                 asked=tuple(a for _, _, a in run),
                 last=next(iter(found.pick(last)), None),
+                latest=latest,
+                whole=(first_ns, last_ns) == (run[0][2].inv_ns, span[1]),
+                excused_ns=excused_ns,
             )
 
 

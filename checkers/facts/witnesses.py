@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.checkers.facts.overtakes import Passed
+from holdfast.checkers.facts.stalls import Stall
 from holdfast.checkers.facts.wording import known_row
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.overlaps import proof_reach, slack
@@ -31,6 +32,16 @@ def sides(case: Case, **attempts: Attempt) -> dict[str, int]:
     for name, a in attempts.items():
         found[f"{name}_proof"] = a.proof_row if proof_reach(a) > a.inv_ns else a.row
     return found
+
+
+def stalled(kind: str, stall: Stall, **counted: int) -> Proof:
+    """That a lock which nobody could hold was asked for in vain for too long."""
+    excused = {"excused": stall.excused_ns}
+    if stall.whole:
+        roles = {"first": stall.asked[0].row, "last": stall.latest.row}
+        return Proof(rule=kind, roles=roles, values={**excused, "until": stall.to_ns, **counted})
+    part = {"from_ns": stall.from_ns, "to_ns": stall.to_ns}
+    return Proof(rule=f"{kind}/part", roles={"asked": stall.latest.row}, values=excused | part)
 
 
 def overtaken(kind: str, case: Case, one: Passed, by: Sequence[int], bound: int) -> Proof:

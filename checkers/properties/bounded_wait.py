@@ -31,7 +31,7 @@ from holdfast.checkers.holds.overlaps import slack
 from holdfast.checkers.properties.bounded_bypass import allowed
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN
-from holdfast.harness.core.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "bounded-wait"
 NEEDS = ("contention", "tokens", "rivals", "faults")
@@ -134,4 +134,21 @@ def _finding(case: Case, waited: Waited, bound: int) -> Finding:
         lock=lock_name(case, a),
         t_ns=one.queued_ns,
         spans=tuple(drawn(case, b, b.end_ns) for b in (a, *by[:3])),
+        proof=_proof(case, waited, bound),
     )
+
+
+def _proof(case: Case, waited: Waited, bound: int) -> Proof:
+    """So many of those that went first as are too many; or one, and all tokens from its own on."""
+    one, by = waited.passed, _alike(waited.passed)
+    stamps = case.history.rows["t_inv"]
+    waiting = min(one.attempt.waitings, key=lambda row: int(stamps[row]))
+    roles, values = {"a": one.attempt.row, "waiting": waiting}, {"allowed": bound}
+    values["ahead"] = waited.ahead
+    several = list({g.token: g for g in reversed(by)}.values())
+    if len(several) > waited.ahead + bound:
+        named = {f"by{n}": g.row for n, g in enumerate(several[: waited.ahead + bound + 1], 1)}
+        return Proof(rule="beyond-queue/counted", roles=roles | named, values=values)
+    first = min(by, key=lambda g: g.token)
+    values["passed"] = waited.granted
+    return Proof(rule="beyond-queue/tokens", roles={**roles, "first": first.row}, values=values)

@@ -22,6 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.fault_windows import stopped_servers
 from holdfast.checkers.facts.stalls import Stall, answered_span, stalls
 from holdfast.checkers.facts.wording import drawn, seconds, who
@@ -87,4 +88,5 @@ def _finding(case: Case, stall: Stall) -> Finding:
         lock=lock,
         t_ns=stall.from_ns,
         spans=() if stall.last is None else (drawn(case, stall.last, stall.last.end_ns),),
+        proof=witnesses.stalled("deadlock", stall),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.stalls import Stall, answered_span, stalls
 from holdfast.checkers.facts.wording import name, seconds
 from holdfast.checkers.holds.derive import Attempt, Span
@@ -24,10 +25,13 @@ def livelocks(case: Case) -> Iterator[Finding]:
 
 def storms(stall: Stall) -> bool:
     """Whether two or more tried at least LEAST times, at least half of them in the second half."""
-    middle_ns = (stall.from_ns + stall.to_ns) // 2
-    later = sum(a.inv_ns >= middle_ns for a in stall.asked)
     several = len({a.process for a in stall.asked}) > 1
-    return several and len(stall.asked) >= LEAST and 2 * later >= len(stall.asked)
+    return several and len(stall.asked) >= LEAST and 2 * _later(stall) >= len(stall.asked)
+
+
+def _later(stall: Stall) -> int:
+    middle_ns = (stall.from_ns + stall.to_ns) // 2
+    return sum(a.inv_ns >= middle_ns for a in stall.asked)
 
 
 def _tried(case: Case, a: Attempt) -> Span | None:
@@ -51,4 +55,11 @@ def _finding(case: Case, stall: Stall) -> Finding:
         witnesses=tuple(a.row for a in (*stall.asked[:2], *stall.asked[-2:])),
         lock=lock,
         t_ns=stall.from_ns,
+        proof=witnesses.stalled(
+            "livelock",
+            stall,
+            tries=len(stall.asked),
+            clients=len(clients),
+            later=_later(stall),
+        ),
     )

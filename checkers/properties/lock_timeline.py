@@ -141,8 +141,19 @@ class LockStory:
         """Whether somebody whose token is not known may hold."""
         return self._unknown_ns <= by_ns + self.slack_ns
 
+    def held_until(self, holder: Attempt, beside: Attempt | None = None) -> int:
+        """How far the hold of one that `holder_over` gave reached."""
+        key = holder.key if beside is None else beside.key
+        return (
+            reach(self.case)(holder) if stands_for(self.case, key, LASTING) else proof_reach(holder)
+        )
+
     def over(self, a: Attempt, by_ns: int) -> bool:
         """Whether the service had said before a moment that the attempt holds no more."""
+        return self.over_ns(a) + self.slack_ns < by_ns
+
+    def over_ns(self, a: Attempt) -> int:
+        """When the service, or a notice, had said so; INF: never."""
         if a.id not in self._ended:
             rows = self.case.history.rows
             ended_ns = INF
@@ -154,7 +165,7 @@ class LockStory:
             if a.end_row >= 0 and rows["f"][a.end_row] == Op.LOST:
                 ended_ns = min(ended_ns, a.end_ns)
             self._ended[a.id] = ended_ns
-        return self._ended[a.id] + self.slack_ns < by_ns
+        return self._ended[a.id]
 
     def waited_since(self, a: Attempt, by_ns: int) -> bool:
         """Whether the attempt had been told that it waits before a moment."""

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import NOBODY_NOTIFIED, Exercise, conclude, exercise
+from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.reachable import out_of_reach
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span
 from holdfast.checkers.holds.attempt_table import table
@@ -169,6 +170,16 @@ def _finding(case: Case, loss: Loss, calm_ns: int, limit_ns: int) -> Finding:
         lock=lock,
         t_ns=calm_ns + limit_ns,
         spans=(drawn(case, attempt, loss.claimed_ns), drawn(case, other, reach(case)(other))),
+        proof=Proof(
+            rule=f"lost-without-notice/{witnesses.how(case, attempt, other)}",
+            roles=witnesses.known(case, a=attempt, other=other),
+            values={
+                "lost": loss.lost_ns,
+                "claimed": loss.claimed_ns,
+                "limit": limit_ns,
+                "calm": calm_ns,
+            },
+        ),
     )
 
 

@@ -7,9 +7,11 @@ the told one out; of several possible ends any may be told.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
+from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.wording import lock_name, name, seconds
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
@@ -17,14 +19,14 @@ from holdfast.checkers.holds.history_index import column, rows_of
 from holdfast.checkers.holds.overlaps import slack
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
-from holdfast.harness.core.verdict import Finding
+from holdfast.harness.core.verdict import Finding, Proof
 
 EXPIRED, REVOKED, RELEASED = "expired", "revoked", "released"
 OF_SESSIONS = ("session", "closed")
 KNOWN = (EXPIRED, REVOKED, RELEASED, *OF_SESSIONS)
 """Reasons that can be judged; any other word, "unknown" too, says nothing."""
-Wrong = tuple[str, tuple[int, ...]]
-"""What rules a reason out, and the rows that show it."""
+Wrong = tuple[str, tuple[int, ...], Proof]
+"""What rules a reason out, the rows that show it, and by which rule."""
 
 
 def told(case: Case) -> list[tuple[int, str, Attempt]]:
@@ -48,16 +50,18 @@ def wrong_reasons(case: Case) -> Iterator[Finding]:
         t_ns = int(case.history.rows["t_inv"][row])
         wrong = _ruled_out(case, a, reason, row, t_ns)
         if wrong is not None:
-            why, witnesses = wrong
+            why, shown, proof = wrong
+            roles = {"notice": row, **witnesses.known(case, a=a), **proof.roles}
             yield Finding(
                 kind="wrong-reason",
                 sentence=(
                     f"{name(case, a.process)} was told at {seconds(case, t_ns)} that its hold of"
                     f" '{lock_name(case, a)}' (token {a.token}) had ended as {reason!r}; but {why}"
                 ),
-                witnesses=(a.row, *witnesses, row),
+                witnesses=(a.row, *shown, row),
                 lock=lock_name(case, a),
                 t_ns=t_ns,
+                proof=replace(proof, roles=roles),
             )
 
 
@@ -66,22 +70,27 @@ def _ruled_out(case: Case, a: Attempt, reason: str, row: int, t_ns: int) -> Wron
     if reason == REVOKED:
         if any(_may_have_revoked(case, a, f, by_ns) for f in _forced(case, a)):
             return None
-        return "no operator had asked for the end of that hold", ()
+        proof = Proof(rule="wrong-reason/revoked", roles={}, values={"unlocks": 0})
+        return "no operator had asked for the end of that hold", (), proof
     revoked = next((f for f in _forced(case, a) if _revoked(case, a, f, t_ns)), -1)
     if revoked >= 0:
-        return "an operator had ended it", (revoked,)
+        proof = Proof(rule="wrong-reason/unlocked", roles={"unlock": revoked})
+        return "an operator had ended it", (revoked,), proof
     if reason == RELEASED:
         if any(int(rows["t_inv"][release]) <= by_ns for release in a.releases):
             return None
-        return "it had asked for no release", ()
+        proof = Proof(rule="wrong-reason/released", roles={}, values={"releases": 0})
+        return "it had asked for no release", (), proof
     if (reason in OF_SESSIONS) != (case.promises.bound == "session"):
-        return f"the service ends holds by their {case.promises.bound}", ()
+        proof = Proof(rule="wrong-reason/kind", roles={})
+        return f"the service ends holds by their {case.promises.bound}", (), proof
     # A claim that ends by this notice, and not by its lease, ends within the lease.
     early = a.end_row == row and a.bound_ns == a.end_ns and not slack(case)
     if reason == EXPIRED and early:
         from_ns = int(rows["t_inv"][a.lease_row]) if a.lease_row >= 0 else a.inv_ns
         why = f"its lease, begun at {seconds(case, from_ns)} or later, had not run out"
-        return why, (a.lease_row,) if a.lease_row >= 0 else ()
+        proof = Proof(rule="wrong-reason/early", roles={}, values={"leased": a.bound_ns})
+        return why, (a.lease_row,) if a.lease_row >= 0 else (), proof
     return None
 
 

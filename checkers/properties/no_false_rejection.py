@@ -122,8 +122,10 @@ def _tries(case: Case, tries: Indices) -> Iterator[Finding]:
         mine = tries[found.key[tries] == key]
         if not len(mine):
             continue
-        free = mine[~_excused(case, entries, mine)]
-        for a in found.pick(free):
+        spans = _spans(case, entries)
+        free = mine[~_amid(case, mine, spans)]
+        shut = _shut_until(case, free, spans).tolist()
+        for a, shut_ns in zip(found.pick(free), shut, strict=True):
             yield Finding(
                 kind="spurious-refusal",
                 sentence=(
@@ -134,24 +136,29 @@ def _tries(case: Case, tries: Indices) -> Iterator[Finding]:
                 witnesses=(a.row,),
                 lock=case.history.strings[key],
                 t_ns=a.inv_ns,
+                proof=Proof(
+                    rule="spurious-refusal",
+                    roles={"refused": a.row},
+                    values={"shut_until": shut_ns},
+                ),
             )
-
-
-def _excused(case: Case, entries: Indices, mine: Indices) -> Bools:
-    """Which of these tries met a span in which somebody could hold or wait, or a fault."""
-    return _amid(case, mine, _spans(case, entries))
 
 
 def _amid(case: Case, mine: Indices, spans: tuple[Ints, Ints]) -> Bools:
     """Which entries were under way in one of the spans, given as their begins and ends."""
+    met = _shut_until(case, mine, spans)
+    return np.asarray(met + case.error_ns >= table(case).inv[mine])
+
+
+def _shut_until(case: Case, mine: Indices, spans: tuple[Ints, Ints]) -> Ints:
+    """When the last of these spans that began before an entry was answered is over; -1: none."""
     found = table(case)
     begun, over = spans
     order = np.argsort(begun, kind="stable")
     begun = begun[order] - case.error_ns
     reached = np.maximum.accumulate(over[order])
     last = np.searchsorted(begun, found.ret[mine], "right") - 1
-    met = np.concatenate((reached, [-1]))[last]
-    return np.asarray(met + case.error_ns >= found.inv[mine])
+    return np.asarray(np.concatenate((reached, [-1]))[last])
 
 
 def _troubled(case: Case) -> tuple[Ints, Ints]:

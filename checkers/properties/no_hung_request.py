@@ -30,7 +30,7 @@ from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.starved import DELAY
-from holdfast.harness.core.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "no-hung-request"
 NEEDS = ("contention", "bounded-waits", "faults")
@@ -44,7 +44,7 @@ ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
 def check(case: Case) -> PropertyVerdict:
     """The verdict on no-hung-request."""
     late = list(_late(case))
-    findings = [_finding(case, one.row, one.late_ns) for one in late if one.net_ns > SLACK_NS]
+    findings = [_finding(case, one) for one in late if one.net_ns > SLACK_NS]
     starved = [one for one in late if one.net_ns <= SLACK_NS]
     met = exercise(case, needs=NEEDS)
     counts = {**met.counts, "requests judged": len(case.history.of(*ASKS))}
@@ -157,7 +157,8 @@ class _Cover:
         return self._before[n] - (max(0, self._ends[n - 1] - t_ns) if n else 0)
 
 
-def _finding(case: Case, index: int, late_ns: int) -> Finding:
+def _finding(case: Case, late: Late) -> Finding:
+    index, late_ns = late.row, late.late_ns
     row = case.history.rows[index]
     process, op = int(row["process"]), Op(int(row["f"]))
     lock = case.history.strings[int(row["key"])]
@@ -174,4 +175,16 @@ def _finding(case: Case, index: int, late_ns: int) -> Finding:
         witnesses=(index,),
         lock=lock,
         t_ns=int(row["t_inv"]),
+        proof=_proof(case, late, int(row["aux"]) if acquire else 0),
     )
+
+
+def _proof(case: Case, late: Late, bound_ns: int) -> Proof:
+    """`starved`: of all the time that it took, what is the service's fault least."""
+    row = case.history.rows[late.row]
+    unanswered = row["status"] == Status.INVOKED
+    back_ns = case.end_ns if unanswered else int(row["t_ret"])
+    took_ns = back_ns - int(row["t_inv"]) - bound_ns
+    values = {"bound_ns": bound_ns, "starved": took_ns - late.net_ns, "over": case.end_ns}
+    rule = f"hung-request/{'unanswered' if unanswered else 'answered'}"
+    return Proof(rule=rule, roles={"row": late.row}, values=values)

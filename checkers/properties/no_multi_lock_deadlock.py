@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.overtakes import first_told
 from holdfast.checkers.facts.stalls import longest_ns
 from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, span
@@ -28,11 +29,11 @@ from holdfast.checkers.holds.assumptions import LASTING, stands_for
 from holdfast.checkers.holds.attempt_table import Bools, table
 from holdfast.checkers.holds.derive import Attempt, Span, conflict
 from holdfast.checkers.holds.history_index import Indices, Ints
-from holdfast.checkers.holds.overlaps import proof_reaches, reach, reaches, slack
+from holdfast.checkers.holds.overlaps import proof_reach, proof_reaches, reach, reaches, slack
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Mode
-from holdfast.harness.core.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "no-multi-lock-deadlock"
 NEEDS = ("contention", "second-locks", "faults")
@@ -202,4 +203,20 @@ def _finding(case: Case, circle: Sequence[Edge], during: Span) -> Finding:
         lock=lock_name(case, circle[0].waiter),
         t_ns=during[0],
         spans=tuple(drawn(case, edge.holder, reach(case)(edge.holder)) for edge in circle),
+        proof=_proof(case, circle, during),
     )
+
+
+def _proof(case: Case, circle: Sequence[Edge], during: Span) -> Proof:
+    stamps = case.history.rows["t_inv"]
+    roles: dict[str, int] = {}
+    values = {"from_ns": during[0], "to_ns": during[1]}
+    for n, edge in enumerate(circle, 1):
+        a, b = edge.waiter, edge.holder
+        waiting = min(a.waitings, key=lambda row: int(stamps[row]))
+        roles |= {f"waiter{n}": a.row, f"waiting{n}": waiting}
+        roles |= witnesses.known(case, **{f"holder{n}": b})
+        lasts = stands_for(case, b.key, LASTING)
+        values[f"holder{n}_held"] = reach(case)(b) if lasts else proof_reach(b)
+        values[f"waiter{n}_waited"] = min(a.ret_ns, case.end_ns)
+    return Proof(rule="multi-lock-deadlock", roles=roles, values=values)

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
-from holdfast.checkers.facts import resource_log
+from holdfast.checkers.facts import orders, resource_log
 from holdfast.checkers.facts.admissions import accepted, walked
 from holdfast.checkers.facts.wording import drawn, seconds, who
 from holdfast.checkers.holds.derive import Attempt
@@ -36,7 +36,8 @@ Stale = tuple[resource_log.Request, Attempt, Attempt, int]
 def check(case: Case) -> PropertyVerdict:
     """The verdict on no-stale-write."""
     findings = [_finding(case, *stale) for stale in stale_writes(case)]
-    return conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
+    verdict = conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
+    return orders.ordered(case, verdict, orders.of_requests)
 
 
 def stale_writes(case: Case) -> Iterator[Stale]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.stalls import Stall, answered_span, stalls
 from holdfast.checkers.facts.wording import drawn, seconds, who
 from holdfast.checkers.holds.derive import Attempt, Span
@@ -60,4 +61,5 @@ def _finding(case: Case, stall: Stall) -> Finding:
         lock=lock,
         t_ns=stall.from_ns,
         spans=() if stall.last is None else (drawn(case, stall.last, stall.last.end_ns),),
+        proof=witnesses.stalled("orphan", stall),
     )

@@ -25,13 +25,14 @@ Cost
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.wording import lock_name, name, seconds
 from holdfast.checkers.holds.assumptions import first_come
-from holdfast.checkers.holds.derive import Attempt, by_id
+from holdfast.checkers.holds.derive import Attempt, by_id, conflict
 from holdfast.checkers.holds.hierarchy import paths
 from holdfast.checkers.holds.overlaps import slack
 from holdfast.checkers.properties import lock_timeline
@@ -41,7 +42,7 @@ from holdfast.checkers.properties.queue_length import false_lengths
 from holdfast.checkers.properties.release_entries import false_entries
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status, carried
-from holdfast.harness.core.verdict import Finding, PropertyVerdict
+from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 
 PROPERTY = "truthful-queries"
 NEEDS = ("contention", "queries", "faults")
@@ -78,8 +79,8 @@ def check(case: Case) -> PropertyVerdict:
     return conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
 
 
-Wrong = tuple[str, tuple[int, ...]]
-"""Why an answer cannot be right, and the rows that show it."""
+Wrong = tuple[str, tuple[int, ...], Proof]
+"""Why an answer cannot be right, the rows that show it, and by which rule."""
 Judge = Callable[[Case, Query, LockStory], Wrong | None]
 
 
@@ -115,25 +116,36 @@ def _about_holder(case: Case, query: Query, story: LockStory) -> Wrong | None:
         holder = story.holder_over(query.inv_ns, query.ret_ns)
         if holder is None:
             return None
-        return f"{name(case, holder.process)} held it all the while", (holder.row,)
+        roles, held = witnesses.known(case, holder=holder), story.held_until(holder)
+        why = f"{name(case, holder.process)} held it all the while"
+        return why, (holder.row,), _proof("nobody", roles, held=held)
     named = story.named(query.token)
     if len(named) > lock_timeline.MOST_NAMED:
         return None
     newer = story.newer_before(query.token, query.inv_ns, named)
     if newer is not None:
-        return f"token {newer.token} had been granted before", (newer.row,)
+        rule, beside = "passed", {"newer": newer}
+        if newer.mode != Mode.EXCLUSIVE:
+            rule = "passed-beside"
+            beside["named"] = next(a for a in named if conflict(a, newer))
+        why = f"token {newer.token} had been granted before"
+        return why, (newer.row,), _proof(rule, witnesses.known(case, **beside))
     older = story.older_beyond(named[0], query.ret_ns) if named else None
     if older is not None:
-        return f"{name(case, older.process)} still held it, with token {older.token}", (older.row,)
+        why = f"{name(case, older.process)} still held it, with token {older.token}"
+        roles = witnesses.sides(case, older=older) | witnesses.known(case, named=named[0])
+        return why, (older.row,), _proof("not-yet", roles)
     if query.text and not _may_carry(query, story, named):
-        return f"{query.text!r} is not what that hold carried", tuple(a.row for a in named[:1])
+        why = f"{query.text!r} is not what that hold carried"
+        return why, tuple(a.row for a in named[:1]), _proof("text", {}, carriers=0)
     if any(a.inv_ns <= query.ret_ns and not story.over(a, query.inv_ns) for a in named):
         return _about_the_hold(case, query, named)
     if story.unknown_before(query.ret_ns):
         return None
     if not named:
-        return "no attempt had that token", ()
-    return "that hold was over or had not begun", (named[0].row,)
+        return "no attempt had that token", (), _proof("no-hold", {}, possible=0)
+    why = "that hold was over or had not begun"
+    return why, (named[0].row,), _proof("no-hold", {}, possible=0)
 
 
 def _may_carry(query: Query, story: LockStory, named: Sequence[Attempt]) -> bool:
@@ -151,10 +163,16 @@ def _about_the_hold(case: Case, query: Query, named: Sequence[Attempt]) -> Wrong
     if len(named) > 1 or holder.mode != Mode.EXCLUSIVE or holder.status is not Status.OK:
         return None
     least, most = lock_timeline.renewals(case, holder, query.inv_ns, query.ret_ns)
+    roles = {"holder": holder.row}
     if not least <= query.res <= most + 1:
-        return f"it had been renewed {least} to {most} times, not {query.res}", (holder.row,)
+        why = f"it had been renewed {least} to {most} times, not {query.res}"
+        rule = "renewed-more" if query.res < least else "renewed-less"
+        return why, (holder.row,), _proof(rule, roles, least=least, most=most)
     wrong = wrong_age(case, holder, query.spent, query.inv_ns, query.ret_ns)
-    return None if wrong is None else (wrong, (holder.row,))
+    if wrong is None:
+        return None
+    why, rule, numbers = wrong
+    return why, (holder.row,), _proof(rule, roles, **numbers)
 
 
 def _about_place(case: Case, query: Query, story: LockStory) -> Wrong | None:
@@ -168,14 +186,28 @@ def _about_place(case: Case, query: Query, story: LockStory) -> Wrong | None:
         if a.ret_ns <= query.ret_ns + story.slack_ns or not story.granted_after(a, holder):
             return None
         why = f"it had been told to wait, {name(case, holder.process)} held all the while"
-        return why, (a.row, a.waitings[0], holder.row)
+        return why, (a.row, a.waitings[0], holder.row), _waits(case, a, holder, story)
     decided = a.status in (Status.OK, Status.FAIL) and a.ret_ns + story.slack_ns < query.inv_ns
     if decided:
-        return "its acquire had been answered before", (a.row,)
+        proof = _proof("answered", {"a": a.row})
+        return "its acquire had been answered before", (a.row,), proof
     most = story.ahead_at_most(a, query.inv_ns, query.ret_ns)
     if query.res <= most:
         return None
-    return f"at most {most} can have stood before it, not {query.res}", (a.row,)
+    why = f"at most {most} can have stood before it, not {query.res}"
+    return why, (a.row,), _proof("place", {"a": a.row}, most=most)
+
+
+def _waits(case: Case, a: Attempt, holder: Attempt, story: LockStory) -> Proof:
+    roles = {"a": a.row, "waiting": a.waitings[0], **witnesses.known(case, holder=holder)}
+    how = "tokens" if story.ordered and NO_TOKEN < holder.token < a.token else "proved"
+    if how == "proved":
+        roles["a_proof"] = a.proof_row
+    return _proof(f"waits/{how}", roles, held=story.held_until(holder, beside=a))
+
+
+def _proof(rule: str, roles: Mapping[str, int], **values: int) -> Proof:
+    return Proof(rule=f"false-answer/{rule}", roles=roles, values=values)
 
 
 def _checks(case: Case) -> Iterator[Finding]:
@@ -186,30 +218,34 @@ def _checks(case: Case) -> Iterator[Finding]:
         a = known.get(int(case.history.rows["attempt"][row]))
         wrong = None if a is None else _wrong_check(case, a, row)
         if a is not None and wrong is not None:
+            why, proof = wrong
             asked_ns = int(case.history.rows["t_inv"][row])
             yield Finding(
                 kind="false-answer",
                 sentence=(
                     f"{name(case, a.process)} asked at {seconds(case, asked_ns)} about its hold of"
-                    f" '{lock_name(case, a)}' (token {a.token}) and was told that it is {wrong}"
+                    f" '{lock_name(case, a)}' (token {a.token}) and was told that it is {why}"
                 ),
                 witnesses=tuple(r for r in (a.row, a.end_row, a.proof_row, row) if r >= 0),
                 lock=lock_name(case, a),
                 t_ns=asked_ns,
+                proof=replace(proof, roles={"query": row, **proof.roles}),
             )
 
 
-def _wrong_check(case: Case, a: Attempt, row: int) -> str | None:
+def _wrong_check(case: Case, a: Attempt, row: int) -> tuple[str, Proof] | None:
     """Why an answer about a hold cannot be right; several entries may share a token."""
     one, slack_ns = case.history.rows[row], slack(case)
     inv_ns, ret_ns = int(one["t_inv"]), int(one["t_ret"])
     story = lock_timeline.story(case, a.key)
     over = len(story.named(a.token)) == 1 and story.over(a, inv_ns)
     if one["status"] == Status.OK and over:
-        return "in force, but that hold was over"
+        proof = _proof("in-force", {"a": a.row}, over=story.over_ns(a))
+        return "in force, but that hold was over", proof
     from_ns, to_ns = a.proved or (inv_ns, inv_ns)
     if one["status"] == Status.FAIL and from_ns + slack_ns < inv_ns <= ret_ns + slack_ns < to_ns:
-        return f"not in force, but it held without a break since {seconds(case, a.known_ns)}"
+        why = f"not in force, but it held without a break since {seconds(case, a.known_ns)}"
+        return why, _proof("not-in-force", witnesses.sides(case, a=a))
     return None
 
 
@@ -223,7 +259,8 @@ def _growing(case: Case) -> Iterator[Finding]:
         if query.res >= 0 and query.attempt:
             if before and before.ret_ns < query.inv_ns and query.res > before.res:
                 why = f"the answer before, at {seconds(case, before.ret_ns)}, was {before.res}"
-                yield _finding(case, query, Op.PLACE, why, (before.row,))
+                proof = _proof("growing", {"before": before.row})
+                yield _finding(case, query, Op.PLACE, why, (before.row,), proof)
             last[query.attempt] = query
 
 
@@ -239,14 +276,25 @@ def _conditions(case: Case) -> Iterator[Finding]:
                     newest,
                     f"although token {between.token} had been granted since",
                     (between.row, a.row),
+                    Proof(
+                        rule="false-condition/granted",
+                        roles={"a": a.row, **witnesses.known(case, between=between)},
+                        values={"newest": newest},
+                    ),
                 )
         elif lock_timeline.refused_as_changed(case, a) and not story.may_follow(newest, a):
-            yield _condition(
-                case, a, newest, "was refused, although nobody can have held since", (a.row,)
+            proof = Proof(
+                rule="false-condition/refused",
+                roles={"a": a.row},
+                values={"newest": newest, "followers": 0},
             )
+            why = "was refused, although nobody can have held since"
+            yield _condition(case, a, newest, why, (a.row,), proof)
 
 
-def _condition(case: Case, a: Attempt, newest: int, why: str, rows: tuple[int, ...]) -> Finding:
+def _condition(
+    case: Case, a: Attempt, newest: int, why: str, rows: tuple[int, ...], proof: Proof
+) -> Finding:
     verb = f"was granted with token {a.token}, " if a.status is Status.OK else ""
     return Finding(
         kind="false-condition",
@@ -258,10 +306,13 @@ def _condition(case: Case, a: Attempt, newest: int, why: str, rows: tuple[int, .
         witnesses=rows,
         lock=case.history.strings[a.key],
         t_ns=a.inv_ns,
+        proof=proof,
     )
 
 
-def _finding(case: Case, query: Query, op: Op, why: str, witnesses: tuple[int, ...]) -> Finding:
+def _finding(
+    case: Case, query: Query, op: Op, why: str, rows: tuple[int, ...], proof: Proof
+) -> Finding:
     lock = case.history.strings[query.key]
     if op is Op.PLACE:
         said = f"that {query.res} wait before it" if query.res >= 0 else "that it does not wait"
@@ -275,7 +326,8 @@ def _finding(case: Case, query: Query, op: Op, why: str, witnesses: tuple[int, .
             f"{name(case, query.process)} asked about '{lock}' at {seconds(case, query.inv_ns)} and"
             f" was told by {seconds(case, query.ret_ns)} {said}; but {why}"
         ),
-        witnesses=(*witnesses, query.row),
+        witnesses=(*rows, query.row),
         lock=lock,
         t_ns=query.inv_ns,
+        proof=replace(proof, roles={"query": query.row, **proof.roles}),
     )

@@ -10,16 +10,18 @@ from typing import Any
 from holdfast.harness.core.case import Case, History
 from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
-from holdfast.harness.verification.rules import (
+from holdfast.harness.verification.rule import (
+    LIMITS,
     ROW_FIELDS,
-    RULES,
     assumed,
     count,
     entries,
     facts_of,
     permits,
+    stated,
     waits,
 )
+from holdfast.harness.verification.rules import RULES
 
 
 class _Row:
@@ -47,10 +49,13 @@ def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
     proof = finding.proof
     if proof is None:
         return None
-    rule = RULES[proof.rule]
     roles = {name: _Row(case.history, row) for name, row in proof.roles.items()}
     promises = case.promises
+    rule = RULES[proof.rule]
     names: Mapping[str, Any] = {
+        **LIMITS,
+        # A rule may derive a limit of its own from the same promise.
+        "limit": promises.notice_ns,
         **roles,
         **proof.values,
         "roles": roles,
@@ -62,7 +67,6 @@ def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
         "error": case.error_ns,
         "slip_ns": promises.slip_ns,
         "delay_ns": promises.delay_ns,
-        "limit": promises.notice_ns,
         "shortest": lambda ttl: ttl + -ttl * promises.drift_ppm // 1_000_000,
     }
     return {
@@ -70,6 +74,7 @@ def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
         "rows": {name: row.shown() for name, row in roles.items()},
         "assumes": list(assumed(rule, roles)),
         "facts": facts_of(rule, roles, names),
+        **({"states": stated(rule, proof.values)} if rule.states else {}),
     }
 
 

@@ -88,6 +88,11 @@ class Clocks:
                 inv[at] = clock.interval(called)[0]
                 ret[at] = clock.interval(returned)[1] if returned else 0
 
+    def span(self, node: str, from_ns: int, to_ns: int) -> tuple[int, int]:
+        """A span on a host's clock, as wide as it can have been on the driver's."""
+        clock = self._hosts[self._of_node[node]]
+        return clock.interval(from_ns)[0], clock.interval(to_ns)[1]
+
     @property
     def error_ns(self) -> int:
         """The worst error of a stamp, once all have been widened."""

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.harness.verification.derived import EXCLUSIVE, INF, OK, SHARED, Run
-from holdfast.harness.verification.recorded import ASKS, Rows
-from holdfast.harness.verification.rules import OPS, count, entries, permits, waits
+from holdfast.harness.verification.derived import (
+    EXCLUSIVE,
+    INF,
+    INFO,
+    INVOKED,
+    LATE_NS,
+    NOT_OWNER,
+    OK,
+    SHARED,
+    Run,
+)
+from holdfast.harness.verification.recorded import ASKS, SERVED, Rows
+from holdfast.harness.verification.rule import OPS, count, permits
 
 JOB = re.compile(r"(.*)#([0-9]+)( done)?", re.S)
-READ, WRITE, SERVED_READ, SERVED_WRITE = (
-    OPS[name] for name in ("read", "write", "served-read", "served-write")
-)
+WRITE, SERVED_WRITE = OPS["write"], OPS["served-write"]
 
 
 class Row:
@@ -38,6 +46,10 @@ class Conditions:
         self.run, self.rows = run, run.rows
         self._grants: dict[int, list[int]] | None = None
         self._chains: dict[int, set[int]] = {}
+        self._disordered: dict[int, bool] = {}
+        self._lasts: dict[int, bool] = {}
+        self._revived: set[int] | None = None
+        self._logged_rows: dict[int, list[int]] | None = None
 
     def names(self) -> dict[str, Any]:
         """All names that an expression of a rule may use, besides its roles and values."""
@@ -50,15 +62,6 @@ class Conditions:
             "resource": run.resource,
             "permits": permits,
             "count": count,
-            "waits": waits,
-            "entries": entries,
-            "limit": int(promises["notice_ns"]),
-            "alone_with_token": self._alone_with_token,
-            "undisturbed": self._undisturbed,
-            "entries_at_most": self._entries_at_most,
-            "waiting_at_most": self._waiting_at_most,
-            "apart_waits": lambda roles: self._apart_waits(roles),
-            "on_paths": lambda row: bool(run.promises.get("subtrees")) and row.text[:1] == "/",
             "promised": run.promised,
             "job": job,
             "base": lambda row: row.arg if 0 <= row.arg < row.res else row.res - 1,
@@ -67,24 +70,26 @@ class Conditions:
             "until": lambda a: run.until(a.at),
             "lapsed": lambda a: run.possible_end(a.at) + 3_000_000_000,
             "knows": lambda a, row: row.at == run.known(a.at),
-            "in_token_order": lambda a: not self._disorder(a.key),
+            "in_token_order": lambda a: not self.disorder(a.key),
             "disjoint": lambda a: self._disjoint(a.key),
+            "lasting": lambda a: self._lasting(a.key),
             "unforced": lambda: OPS["force-unlock"] not in self.rows.f,
             "kept": lambda a: not run.releases(a.at),
             "revived": lambda a: run.revivable(a.at),
             "settled": lambda a: not run.revivable(a.at, run.promises),
             "renewals_prove": lambda a: run.believed(a.at)["renew_proves"],
             "says_owned": self._says_owned,
+            "conflict": self.conflict,
+            "freed": self.freed,
+            "calm": self.calm,
+            "outside": self.outside,
             "distinct": lambda roles: self._distinct(roles),
             "allowed": self._allowed,
             **{
                 name: getattr(self, f"_{name}")
-                for name in ("proves", "conflict", "met", "apart", "logged", "in_turn", "opens")
+                for name in ("proves", "met", "apart", "logged", "in_turn", "opens")
             },
-            **{
-                name: getattr(self, f"_{name}")
-                for name in ("confirms", "one_limit", "freed", "calm", "outside", "unrenewed")
-            },
+            **{name: getattr(self, f"_{name}") for name in ("confirms", "one_limit", "unrenewed")},
             "missing": lambda row: row.at not in self._chain(row.key),
             "undone": self._undone,
         }
@@ -99,12 +104,19 @@ class Conditions:
 
     def _met(self, a: Row, b: Row) -> bool:
         """Whether two rows are about one lock, or about two on one line of a hierarchy."""
-        return a.key == b.key or self._on_line(a.text, b.text)
+        return a.key == b.key or self.on_line(a.text, b.text)
 
-    def _conflict(self, a: Row, b: Row) -> bool:
+    def conflict(self, a: Row, b: Row) -> bool:
+        """Whether two grants may never be held at once: two owners, not both sharing the lock."""
         return self._met(a, b) and a.process != b.process and not a.mode == b.mode != EXCLUSIVE
 
-    def _on_line(self, a: str, b: str) -> bool:
+    def family(self, text: str) -> str:
+        """The name of the locks that are looked at together: one lock, or a whole hierarchy."""
+        paths = self.run.promises.get("subtrees") and text.startswith("/")
+        return "/" + text.split("/")[1] if paths else text
+
+    def on_line(self, a: str, b: str) -> bool:
+        """Whether one of two locks stands for a subtree that the other lies in."""
         paths = self.run.promises.get("subtrees") and a[:1] == b[:1] == "/"
         return bool(paths) and (a.startswith(b + "/") or b.startswith(a + "/"))
 
@@ -117,14 +129,14 @@ class Conditions:
         for writer in writers:
             base = self.rows.base[writer]
             size = next(len(w.rows) // 96 for w in self.rows.writers if w.name == writer)
-            served = [at for at in range(base, base + size) if self.rows.f[at] in (12, 13)]
+            served = [at for at in range(base, base + size) if self.rows.f[at] in SERVED]
             firsts.append(min(self.rows.t_inv[at] for at in served))
         return firsts[0] < firsts[1]
 
     def grants(self, key: int) -> list[int]:
         """The acquires of a lock, or of those on a line with it, that were granted for sure."""
         every, text = self.all_grants(), self.rows.strings[key]
-        near = [k for k in every if k == key or self._on_line(self.rows.strings[k], text)]
+        near = [k for k in every if k == key or self.on_line(self.rows.strings[k], text)]
         return [at for k in near for at in every[k]]
 
     def all_grants(self) -> Mapping[int, list[int]]:
@@ -132,13 +144,18 @@ class Conditions:
         if self._grants is None:
             self._grants = {}
             status, key = self.rows.status, self.rows.key
-            for at, f in enumerate(self.rows.f):
-                if f in ASKS and (status[at] == OK or self.run.known(at) >= 0):
+            for at in self.rows.of_kinds(*ASKS):
+                if status[at] == OK or self.run.known(at) >= 0:
                     self._grants.setdefault(key[at], []).append(at)
         return self._grants
 
-    def _disorder(self, key: int) -> bool:
+    def disorder(self, key: int) -> bool:
         """Whether the tokens of a lock contradict its own grants: their order, or their holds."""
+        if key not in self._disordered:
+            self._disordered[key] = self._tokens_contradict(key)
+        return self._disordered[key]
+
+    def _tokens_contradict(self, key: int) -> bool:
         rows, run, slack = self.rows, self.run, self.run.slack_ns
         found = [(rows.token[run.known(a)], rows.t_ret[run.known(a)], a) for a in self.grants(key)]
         found = sorted(one for one in found if one[0] != -1)
@@ -156,9 +173,9 @@ class Conditions:
                 held = far > known + slack and run.reach(b) <= before + slack
                 if own == token:
                     in_order = row.t_inv > before + slack or other.t_inv > known + slack
-                    if in_order and self._apart(row, other) and self._conflict(row, other):
+                    if in_order and self._apart(row, other) and self.conflict(row, other):
                         return True
-                elif late or (held and self._conflict(other, row)):
+                elif late or (held and self.conflict(other, row)):
                     return True
             open_now.append((run.reach(b), known, b))
         return False
@@ -170,19 +187,120 @@ class Conditions:
         """
         if proof.at == b.at:
             return self._met(a, b) and (a.mode == EXCLUSIVE or b.mode == EXCLUSIVE)
-        return self._conflict(a, b) and self._disjoint(a.key)
+        return self.conflict(a, b) and self._disjoint(a.key)
 
     def _disjoint(self, key: int) -> bool:
+        """Whether no two holds of a lock overlap."""
         run, open_now = self.run, list[tuple[int, int]]()
         ret = self.rows.t_ret
         for known, b in sorted((ret[run.known(a)], a) for a in self.grants(key)):
             open_now = [(far, a) for far, a in open_now if far > known + run.slack_ns]
             for _, a in open_now:
                 met = run.reach(b) > ret[run.known(a)] + run.slack_ns
-                if met and self._conflict(Row(self.rows, a), Row(self.rows, b)):
+                if met and self.conflict(Row(self.rows, a), Row(self.rows, b)):
                     return False
             open_now.append((run.reach(b), b))
         return True
+
+    # Of leases that last, and end.
+
+    def held_until(self, a: Row) -> int:
+        """How far a hold reached: by its lease too where nothing shows that leases break off."""
+        return self.run.reach(a.at) if self._lasting(a.key) else self.run.proof_reach(a.at)
+
+    def _lasting(self, key: int) -> bool:
+        """Whether no grant of a lock fell into a lease, none but those that proofs show as well,
+        and no lease was called over before its time."""
+        if self.run.bound not in ("lease", "session"):
+            return True
+        if key not in self._lasts:
+            cut = any(self._cut_off(at) for at in self.grants(key))
+            self._lasts[key] = not cut and all(self._amid_leases(key).values())
+        return self._lasts[key]
+
+    def _amid_leases(self, key: int) -> Mapping[int, bool]:
+        """The grants of a lock that fell into the hold of one known before; whether proofs alone
+        show it. Of two the one with the larger token came later, where tokens tell."""
+        run, rows, slack, found = self.run, self.rows, self.run.slack_ns, dict[int, bool]()
+        tell = run.promises["tokens"] == "ordered" and run.promised("token-order")
+        tell = tell and not self.disorder(key)
+        known = {at: rows.t_ret[run.known(at)] for at in self.grants(key)}
+        token = {at: rows.token[run.known(at)] for at in known}
+        open_now: list[int] = []
+        for b in sorted(known, key=known.__getitem__):
+            open_now = [a for a in open_now if run.reach(a) > known[b] + slack]
+            for reach in (run.proof_reach, run.reach):
+                met = [
+                    a
+                    for a in open_now
+                    if reach(a) > known[b] + slack and known[a] < reach(b) - slack
+                    if self.conflict(Row(rows, a), Row(rows, b))
+                ]
+                if met:
+                    a = max(met, key=reach)
+                    newer = a if tell and -1 < token[b] < token[a] else b
+                    found[newer] = found.get(newer, False) or reach == run.proof_reach
+                    break
+            open_now.append(b)
+        return found
+
+    def _cut_off(self, at: int) -> bool:
+        """Whether the service said of a lease that it was over while it could not be."""
+        run, rows = self.run, self.rows
+        if run.bound != "lease" or rows.status[at] != OK or rows.key[at] in self._forced_keys():
+            return False
+        mine, end = run.following(at), run.end(at)
+        releases = [r for r in mine if rows.f[r] == OPS["release"]]
+        for r in mine:
+            if rows.f[r] not in (OPS["renew"], OPS["release"]) or rows.status[r] != NOT_OWNER:
+                continue
+            back = rows.t_ret[r]
+            if any(rows.t_inv[other] < back for other in releases if other != r):
+                continue
+            own = {rows.t_inv[r] if r in releases else back, *(rows.t_inv[o] for o in releases)}
+            if (end in own or end >= back) and run.leased(
+                at, True, without=r
+            ) > back + run.slack_ns:
+                return True
+        return False
+
+    def _forced_keys(self) -> set[int]:
+        return set(self.run.of(OPS["force-unlock"], "key"))
+
+    def ending(self, key: int) -> bool:
+        """Whether no lease of a lock was renewed long after it must have run out."""
+        if self._revived is None:
+            self._revived = self._renewed_late()
+        texts = [self.rows.strings[other] for other in self._revived]
+        near = any(self.on_line(text, self.rows.strings[key]) for text in texts)
+        return key not in self._revived and not near
+
+    def _renewed_late(self) -> set[int]:
+        """The locks of which a lease was renewed, without a break, long after its end."""
+        run, rows, found = self.run, self.rows, set[int]()
+        if run.bound != "lease" or not run.promises["renew_proves"]:
+            return found
+        of: dict[int, list[int]] = {}
+        for asks in run.asks().values():
+            for at in asks:
+                said = [r for r in run.following(at) if rows.f[r] == OPS["renew"]]
+                mine = [r for r in said if rows.status[r] in (OK, INFO, INVOKED)]
+                of |= {at: mine} if mine else {}
+        granted = {at: (rows.res if rows.status[at] == OK else rows.arg)[at] for at in of}
+        renewed = [rows.res[r] for mine in of.values() for r in mine if rows.status[r] == OK]
+        own = run.longest(most := max(granted.values(), default=0)) - most
+        more = run.longest(most := max(renewed, default=0)) - most
+        for at, mine in of.items():
+            back = rows.t_ret[at] or INF
+            over = back + granted[at] + own if granted[at] > 0 else INF
+            for r in mine:
+                late = rows.t_inv[r] - over > LATE_NS + run.slack_ns
+                sure = rows.status[r] == OK and rows.status[at] == OK
+                if late and sure and run.believed(at)["renew_proves"]:
+                    found.add(rows.key[at])
+                told = rows.status[r] == OK and rows.res[r] > 0
+                over = max(over, rows.t_ret[r] + rows.res[r] + more if told else INF)
+        return found
 
     # Of grants.
 
@@ -234,7 +352,7 @@ class Conditions:
         mine = [r for r in self.run.following(a.at) if f[r] == OPS["renew"] and status[r] == OK]
         return all(ret[r] <= t_ns for r in mine)
 
-    def _freed(self, a: Row, forced: Row) -> bool:
+    def freed(self, a: Row, forced: Row) -> bool:
         """Whether an operator's unlock left nothing of this very hold."""
         if a.status != OK or forced.key != a.key:
             return False
@@ -244,18 +362,22 @@ class Conditions:
             return forced.token == a.token and len(same) == 1
         return a.mode == EXCLUSIVE and forced.t_inv > a.t_ret + self.run.error_ns
 
-    def _calm(self, a: Row) -> bool:
+    def calm(self, a: Row) -> bool:
         """Whether no fault met the servers during a lease: a new leader may count it anew."""
         over, run = self.run.possible_end(a.at), self.run
         clients = {*self.rows.nodes.values(), "resource"}
-        return over < INF and not any(
-            window.from_ns <= over
-            and window.to_ns + run.promises["recovery_ns"] >= a.t_inv
-            and not clients.issuperset(window.nodes)
-            for window in run.windows
+        return (
+            over < INF
+            and self.ending(a.key)
+            and not any(
+                window.from_ns <= over
+                and window.to_ns + run.promises["recovery_ns"] >= a.t_inv
+                and not clients.issuperset(window.nodes)
+                for window in run.windows
+            )
         )
 
-    def _outside(self, a: Row, request: Row) -> bool:
+    def outside(self, a: Row, request: Row) -> bool:
         """Whether its owner cannot have held then by another attempt that re-entered the lock."""
         rows, t_ns = self.rows, request.t_inv
         asks = [at for at, f in enumerate(rows.f) if f in ASKS and rows.status[at]]
@@ -265,80 +387,29 @@ class Conditions:
         mine = [at for at in mine if self._met(Row(rows, at), a) and rows.t_inv[at] <= t_ns]
         return all(t_ns > self.run.possible_end(at) + self.run.error_ns for at in mine)
 
-    # Of questions.
-
-    def _waiting_at_most(self, asked: Row) -> int:
-        """How many acquires of a lock can have waited at some instant of a question."""
-        rows, slack = self.rows, self.run.slack_ns
-        found = 0
-        for at, f in enumerate(rows.f):
-            if f not in ASKS or rows.key[at] != asked.key or f == OPS["try"] or not rows.aux[at]:
-                continue
-            if rows.status[at] and rows.t_inv[at] <= asked.t_ret + slack:
-                back = rows.t_ret[at] if rows.status[at] not in (1, 4) else INF
-                found += back >= asked.t_inv - slack
-        return found
-
-    def _apart_waits(self, roles: Mapping[str, Row]) -> bool:
-        """Whether the waits that a certificate counts are of so many attempts."""
-        mine = [row.attempt for name, row in roles.items() if name.startswith("before")]
-        return 0 not in mine and len(set(mine)) == len(mine)
-
-    def _entries_at_most(self, release: Row) -> int:
-        """How many other entries of its owner a lock can have had when a release was answered: all
-        that were asked for by then, but those which the service had said before are over."""
-        rows, found = self.rows, 0
-        for at, f in enumerate(rows.f):
-            mine = rows.process[at] == release.process and rows.key[at] == release.key
-            if f in ASKS and rows.status[at] and mine and rows.attempt[at] != release.attempt:
-                asked = rows.t_inv[at] <= release.t_ret + self.run.slack_ns
-                found += asked and not self._said_over(at, release.t_inv - self.run.slack_ns)
-        return found
-
-    def _alone_with_token(self, a: Row) -> bool:
-        """Whether no other acquire of a lock was answered with the token of this one."""
-        rows = self.rows
-        asks = [at for at, f in enumerate(rows.f) if f in ASKS and rows.status[at]]
-        return [at for at in asks if (rows.key[at], rows.token[at]) == (a.key, a.token)] == [a.at]
-
-    def _undisturbed(self, a: Row, from_ns: int, span_ns: int) -> bool:
-        """Whether for so long from a moment on no fault kept its client from being reached."""
-        run, node = self.run, self.rows.nodes.get(a.process, "")
-        clients = set(self.rows.nodes.values())
-        for window in run.windows:
-            nodes = set(window.nodes)
-            paused = window.do == "pause" and nodes and nodes <= clients
-            over = window.to_ns + (0 if paused else int(run.promises["recovery_ns"]))
-            touches = not nodes or node in nodes or not nodes <= clients
-            if touches and window.from_ns <= from_ns + span_ns + run.slack_ns and over >= from_ns:
-                return False
-        return True
-
-    def _said_over(self, a: int, by_ns: int) -> bool:
-        """Whether the service had said before a moment that an attempt does not hold."""
-        rows = self.rows
-        ends = [rows.t_ret[a]] * (rows.status[a] in (3, 5))
-        for r in self.run.following(a):
-            f, status = rows.f[r], rows.status[r]
-            said = f in (OPS["renew"], OPS["release"]) and status == 5
-            told = f == OPS["lost"] and rows.t_inv[r] == self.run.end(a)
-            if said or told or (f == OPS["release"] and status == OK):
-                ends.append(rows.t_ret[r])
-        return min(ends, default=INF) < by_ns
-
     # Of the resource's log.
 
-    def log(self, key: int, f: int = SERVED_WRITE) -> list[Row]:
-        """The accepted requests of one kind about a key, in the order of the log."""
+    def log(self, key: int) -> list[Row]:
+        """The accepted writes about a key, in the order of the log."""
         rows = self.rows
-        served = [at for at, kind in enumerate(rows.f) if kind in (SERVED_READ, SERVED_WRITE)]
-        firsts: dict[str, int] = {}
-        for at in served:
-            writer = rows.named(at)[0]
-            firsts[writer] = min(firsts.get(writer, INF), rows.t_inv[at])
-        mine = [at for at in served if rows.key[at] == key and rows.f[at] == f]
-        mine.sort(key=lambda at: (firsts[rows.named(at)[0]], at))
-        return [Row(rows, at) for at in mine if rows.status[at] == OK]
+        return [Row(rows, at) for at in self.logs().get(key, ()) if rows.f[at] == SERVED_WRITE]
+
+    def logs(self) -> Mapping[int, Sequence[int]]:
+        """Per key all accepted requests, in the order of the log: its writers lived one after the
+        other, each wrote in order."""
+        if self._logged_rows is None:
+            rows, parts = self.rows, []
+            for writer in rows.writers:
+                base = rows.base[writer.name]
+                part = rows.f[base : base + len(writer.rows) // 96]
+                served = [at for at, f in enumerate(part, base) if f in SERVED]
+                if served:
+                    parts.append((min(rows.t_inv[at] for at in served), served))
+            self._logged_rows = {}
+            for at in (at for _, served in sorted(parts) for at in served):
+                if rows.status[at] == OK:
+                    self._logged_rows.setdefault(rows.key[at], []).append(at)
+        return self._logged_rows
 
     def _chain(self, key: int) -> set[int]:
         """The accepted writes of a key that the last one was built upon, by their identity."""

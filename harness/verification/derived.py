@@ -11,12 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from holdfast.harness.verification.recorded import ASKS, CLOSED, LOST, WAITING, Rows
-from holdfast.harness.verification.rules import OPS
+from holdfast.harness.verification.recorded import ASKS, CLOSED, LOST, WAITING, Rows, Starved
+from holdfast.harness.verification.rule import OPS
 
 INF = 1 << 62
 EXCLUSIVE, SHARED = 0, 1
 RENEW, RELEASE, FORCED, BEAT = OPS["renew"], OPS["release"], OPS["force-unlock"], OPS["heartbeat"]
+LATE_NS = 3_000_000_000
+"""How late it may be noticed that a lock is free."""
 INVOKED, OK, FAIL, INFO, NOT_OWNER = range(1, 6)
 
 
@@ -34,6 +36,7 @@ class Run:
 
     slack_ns   how far stamps of two hosts may be apart
     stop_ns    the last heal; lease_ns: what acquires ask for; resource: its mode
+    start_ns, end_ns   of the workload; servers: how many there are
     """
 
     def __init__(
@@ -46,10 +49,16 @@ class Run:
         stop_ns: int = 0,
         lease_ns: int = 0,
         resource: str = "",
+        start_ns: int = 0,
+        end_ns: int = 0,
+        servers: int = 0,
+        starved: Iterable[Starved] = (),
     ) -> None:
         self.rows, self.promises, self.windows = rows, promises, sorted(windows)
         self.error_ns, self.slack_ns = error_ns, 2 * error_ns
         self.stop_ns, self.lease_ns, self.resource = stop_ns, lease_ns, resource
+        self.start_ns, self.end_ns = start_ns, end_ns
+        self.servers, self.starved = servers, sorted(starved)
         self.kinds = frozenset(window.do for window in self.windows)
         self.bound = str(promises["bound"])
         self.reach = cache(self._reach)
@@ -57,6 +66,7 @@ class Run:
         self._withdrawn: dict[int, set[int]] | None = None
         self._grouped: dict[int, list[int]] | None = None
         self._kinds: dict[int, dict[int, list[int]]] = {}
+        self._asks: dict[int, list[int]] | None = None
 
     # What belongs together.
 
@@ -85,6 +95,16 @@ class Run:
                 group.sort(key=self.rows.t_inv.__getitem__)
             self._kinds[f] = found
         return self._kinds[f]
+
+    def asks(self) -> Mapping[int, Sequence[int]]:
+        """Per lock all acquires, granted or not, in order of their calls."""
+        if self._asks is None:
+            self._asks = {}
+            status, key = self.rows.status, self.rows.key
+            asked = [at for at, f in enumerate(self.rows.f) if f in ASKS and status[at]]
+            for at in sorted(asked, key=self.rows.t_inv.__getitem__):
+                self._asks.setdefault(key[at], []).append(at)
+        return self._asks
 
     def promised(self, prop: str) -> bool:
         """Whether a property is promised under all kinds of fault of the run."""
@@ -163,6 +183,13 @@ class Run:
                 ends.append(max(inv[a], inv[r]))
         return min(ends, default=INF)
 
+    def gone(self, a: int) -> bool:
+        """Whether a claim ended because its client, or its session, came to an end."""
+        rows, end = self.rows, self.end(a)
+        deaths = [rows.t_inv[r] for r in self.closed(rows.process[a])]
+        deaths += [rows.t_inv[r] for r in self.following(a) if rows.f[r] == CLOSED]
+        return end in deaths or end in self.kills(rows.nodes.get(rows.process[a], ""))
+
     def proving(self, a: int) -> list[int]:
         """Its rows that were answered ok and are declared to prove that it was owned all along."""
         f, status, said = self.rows.f, self.rows.status, self.believed(a)
@@ -198,11 +225,12 @@ class Run:
         """A lease as the fastest clock of the service may count it."""
         return int(ttl_ns + -ttl_ns * self.promises["drift_ppm"] // 1_000_000)
 
-    def leased(self, a: int, every_unknown: bool = False) -> int:
+    def leased(self, a: int, every_unknown: bool = False, without: int = -1) -> int:
         """Until when the service had bound itself to a grant; -1: not at all.
 
         An ok renewal counts from its call; one of unknown outcome may take effect later than it,
         where `every_unknown` also one that was sent after the end of the claim.
+        without: a renewal that is left out.
         """
         rows, slip = self.rows, self.promises["slip_ns"]
         if self.bound == "session":
@@ -211,7 +239,7 @@ class Run:
         if self.bound != "lease":
             return -1
         until, worth, back, before = rows.t_inv[a] + self.shortest(rows.res[a]), INF, -INF, 0
-        sent = [r for r in self.following(a) if rows.f[r] == RENEW]
+        sent = [r for r in self.following(a) if rows.f[r] == RENEW and r != without]
         late = (INVOKED, INFO) if every_unknown else ()
         sent = [r for r in sent if rows.t_inv[r] <= self.end(a) or rows.status[r] in late]
         for n, r in enumerate(sent):
@@ -254,17 +282,14 @@ class Run:
         if self.bound == "lease":
             lapse = self._lapse(a, renewals)
             ends = [INF] if lapse == INF and self.revivable(a) else [*ends, lapse]
-        elif self.bound in ("session", "connection"):
-            gone = [rows.t_inv[r] for r in self.closed(rows.process[a])]
-            gone += [rows.t_inv[r] for r in self.following(a) if rows.f[r] == CLOSED]
-            gone += self.kills(rows.nodes.get(rows.process[a], ""))
-            if self.end(a) in gone:
-                late = max(self.end(a), self.stop_ns) + int(self.promises["recovery_ns"])
-                session = self.end(a) + self._longest(self.lease_ns)
-                ends.append(session if self.bound == "session" else late)
+        elif self.bound in ("session", "connection") and self.gone(a):
+            late = max(self.end(a), self.stop_ns) + int(self.promises["recovery_ns"])
+            session = self.end(a) + self.longest(self.lease_ns)
+            ends.append(session if self.bound == "session" else late)
         return max(rows.t_ret[a], min(ends))
 
-    def _longest(self, ttl_ns: int) -> int:
+    def longest(self, ttl_ns: int) -> int:
+        """A lease as the slowest clock of the service may count it."""
         drift = -ttl_ns * self.promises["drift_ppm"] // 1_000_000
         return int(ttl_ns - drift + self.promises["slip_ns"])
 
@@ -273,7 +298,7 @@ class Run:
         rows = self.rows
         if rows.res[a] <= 0:
             return INF
-        end = rows.t_ret[a] + self._longest(rows.res[a])
+        end = rows.t_ret[a] + self.longest(rows.res[a])
         for r in renewals:
             unknown = rows.status[r] in (INVOKED, INFO)
             ttl = rows.arg[r] if unknown else rows.res[r]
@@ -282,9 +307,9 @@ class Run:
             if ttl <= 0 or (unknown and not self.believed(a)["renew_proves"]):
                 return INF
             if not unknown:
-                end = max(end, rows.t_ret[r] + self._longest(ttl))
+                end = max(end, rows.t_ret[r] + self.longest(ttl))
             elif rows.t_inv[r] <= end:
-                end += self._longest(ttl)
+                end += self.longest(ttl)
         return end
 
     def _last_beat(self, a: int) -> int:

@@ -1,8 +1,9 @@
 """The orders that show that an exact property holds: each is walked once, against the rows.
 
 Of exclusion and of tokens an order has every grant of a lock once, each at some instant between its
-call and its answer, and after the holds of all before it that it conflicts with. Of writes it is
-the resource's own log.
+call and its answer, and after the holds of all before it that it conflicts with: of a semaphore,
+when enough permits are free. A hierarchy has one order. Of writes it is the resource's
+own log.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any
 
-from holdfast.harness.verification.conditions import SERVED_WRITE, Conditions
-from holdfast.harness.verification.derived import EXCLUSIVE, OK, Run
+from holdfast.harness.verification.conditions import SERVED_WRITE, Conditions, Row
+from holdfast.harness.verification.derived import EXCLUSIVE, OK, SHARED, Run
 from holdfast.harness.verification.recorded import ASKS
+from holdfast.harness.verification.writes import Writes
 
+Walk = Callable[[Sequence[int], Sequence[int]], str]
 FILE = "orders.bin"
 """Per order two columns of u32: the place of the writer among all writers, and its row."""
 PERMITS, RELEASE, BOTH = 2, 4, (True, False)
@@ -30,12 +34,20 @@ class Orders:
         self._run, self._conditions, self._data = run, conditions, data
         self._counted: dict[str, int] = {}
         self._released: dict[int, int] | None = None
+        self._writes = Writes(run, conditions)
         self._rules: dict[str, Callable[[Sequence[int]], str]] = {
             "mutual-exclusion": self._exclusion,
             "token-order": self._tokens,
             "no-lost-update": self._chain,
             "applied-once": self._once,
+            "no-stale-write": self._writes.stale,
+            "no-expired-write": self._writes.expired,
         }
+
+    @property
+    def properties(self) -> Iterable[str]:
+        """Those whose holding an order shows."""
+        return self._rules
 
     def wrong(self, prop: str, told: Mapping[str, Any]) -> str:
         """Why an order does not show that a property holds, "" if it does."""
@@ -53,9 +65,9 @@ class Orders:
         numbers = memoryview(block).cast("I").tolist()
         places = [base[w] + row for w, row in zip(numbers[:count], numbers[count:], strict=True)]
         whole = self._whole(prop)
-        shown = []
+        shown, begun = [], 0
         for name, length in locks:
-            mine, places = places[:length], places[length:]
+            mine, begun = places[begun : begun + length], begun + length
             expected = whole.pop(name, [])
             if len(mine) != len(expected) or set(mine) != set(expected):
                 return f"its order of '{name}' has not every row once"
@@ -92,29 +104,62 @@ class Orders:
         if prop in ("mutual-exclusion", "token-order"):
             for key, grants in self._conditions.all_grants().items():
                 if prop == "token-order":
-                    grants = [at for at in grants if rows.token[self._run.known(at)] != -1]
+                    grants = [
+                        at for at, n in zip(grants, self._token_of(grants), strict=True) if n != -1
+                    ]
+                name = self._conditions.family(rows.strings[key])
                 if grants:
-                    found[rows.strings[key]] = grants
+                    found.setdefault(name, []).extend(grants)
             return found
-        for at, f in enumerate(rows.f):
-            if f == SERVED_WRITE and rows.status[at] == OK:
-                found.setdefault(rows.strings[rows.key[at]], []).append(at)
+        if prop == "no-stale-write":
+            logs = self._conditions.logs().items()
+            return {rows.strings[key]: list(log) for key, log in logs}
+        for key, log in self._conditions.logs().items():
+            if written := [at for at in log if rows.f[at] == SERVED_WRITE]:
+                found[rows.strings[key]] = written
         return found
 
     def _exclusion(self, order: Sequence[int]) -> str:
-        return self._walked(order, self._run.reach)
+        modes = {self._run.rows.mode[at] for at in order}
+        if PERMITS not in modes:
+            return self._walked(order, self._run.reach, self._one_by_one(order))
+        if SHARED in modes:
+            return "a lock is both a semaphore and shared"
+        return self._walked(order, self._run.reach, self._admit)
+
+    def _one_by_one(self, order: Sequence[int]) -> Walk:
+        several = len({self._run.rows.key[at] for at in order}) > 1
+        return self._walk_tree if several else self._walk
 
     def _tokens(self, order: Sequence[int]) -> str:
-        rows, last, owner, shared = self._run.rows, -1, -1, False
-        for at in order:
-            token, process = rows.token[self._run.known(at)], rows.process[at]
-            reader = rows.mode[at] != EXCLUSIVE
-            if token < last or (token == last and process != owner and not (reader and shared)):
+        """Tokens never fall, and two that exclude each other never have the same."""
+        rows, last = self._run.rows, -1
+        owners, modes, keys = rows.process, rows.mode, rows.key
+        same: dict[tuple[int, int, int], int] = {}
+        if {SHARED, PERMITS} <= {rows.mode[at] for at in order}:
+            return "a lock is both a semaphore and shared"
+        for at, token in zip(order, self._token_of(order), strict=True):
+            if token < last:
                 return f"token {token} comes after {last}"
-            last, owner, shared = token, process, reader
-        return self._walked(order, self._run.proof_reach)
+            mine = (owners[at], modes[at], keys[at])
+            if token > last:
+                same = {mine: at}
+            elif any(self._exclude(at, other) for other in same.values()):
+                return f"token {token} was granted to two owners"
+            same[mine], last = at, token
+        return self._walked(order, self._run.proof_reach, self._one_by_one(order))
 
-    def _walked(self, order: Sequence[int], reach: Callable[[int], int]) -> str:
+    def _token_of(self, grants: Sequence[int]) -> list[int]:
+        """The token of each, as its first proof carried it where its own answer is not known."""
+        rows, known = self._run.rows, self._run.known
+        token, status = rows.token, rows.status
+        return [token[at] if status[at] == OK else token[known(at)] for at in grants]
+
+    def _exclude(self, at: int, other: int) -> bool:
+        rows = self._run.rows
+        return self._conditions.conflict(Row(rows, at), Row(rows, other))
+
+    def _walked(self, order: Sequence[int], reach: Callable[[int], int], walk: Walk) -> str:
         """Each grant as early as it can be: "" if that is not later than its answer.
 
         No hold reaches beyond the last call of its releases: few need to be looked at closer.
@@ -122,17 +167,19 @@ class Orders:
         attempt, released = self._run.rows.attempt, self._released_by()
         most = [released.get(attempt[at], -1) for at in order]
         rough = [far if far >= 0 else reach(at) for far, at in zip(most, order, strict=True)]
-        if not self._walk(order, rough):
+        if not walk(order, rough):
             return ""
-        return self._walk(order, [reach(at) for at in order])
+        return walk(order, [reach(at) for at in order])
 
     def _released_by(self) -> Mapping[int, int]:
         """Per attempt when the last of its releases was called."""
         if self._released is None:
             rows = self._run.rows
             self._released = {}
-            for f, attempt, inv in zip(rows.f, rows.attempt, rows.t_inv, strict=True):
-                if f == RELEASE and inv > self._released.get(attempt, -1):
+            attempts, t_inv = rows.attempt, rows.t_inv
+            for at in rows.of_kinds(RELEASE):
+                attempt, inv = attempts[at], t_inv[at]
+                if inv > self._released.get(attempt, -1):
                     self._released[attempt] = inv
         return self._released
 
@@ -144,8 +191,6 @@ class Orders:
         latest = {True: (0, -1, 0), False: (0, -1, 0)}
         for at, until in zip(order, far, strict=True):
             mode, owner, begin = modes[at], owners[at], t_inv[at]
-            if mode == PERMITS:
-                return "a semaphore has no order"
             for alone in BOTH if mode == EXCLUSIVE else (True,):
                 end, who, other = latest[alone]
                 if who == owner:
@@ -166,10 +211,50 @@ class Orders:
                 latest[alone] = (end, who, max(other, until))
         return ""
 
+    def _walk_tree(self, order: Sequence[int], far: Sequence[int]) -> str:
+        """The same of a hierarchy: a path excludes those above it and below it."""
+        rows, slack = self._run.rows, self._run.slack_ns
+        # Per lock, owner and mode the latest end.
+        ends: dict[str, dict[tuple[int, bool], int]] = {}
+        for at, until in zip(order, far, strict=True):
+            text, owner, alone = rows.strings[rows.key[at]], rows.process[at], not rows.mode[at]
+            begin = rows.t_inv[at]
+            for other, of in ends.items():
+                if other == text or self._conditions.on_line(other, text):
+                    before = (e for (who, a), e in of.items() if who != owner and (a or alone))
+                    begin = max(begin, *before, 0)
+            known = rows.t_ret[self._run.known(at)]
+            if begin > known:
+                return f"a hold lasts {begin - known} ns beyond the next grant"
+            mine = ends.setdefault(text, {})
+            mine[owner, alone] = max(mine.get((owner, alone), 0), begin, until - slack)
+        return ""
+
+    def _admit(self, order: Sequence[int], far: Sequence[int]) -> str:
+        """Each grant of permits as early as enough of them are free, and no earlier than the ones
+        before it: so what is held can only become less after it, but for those that follow. A probe
+        asks for all of them."""
+        rows, slack, now, held = self._run.rows, self._run.slack_ns, 0, list[tuple[int, int]]()
+        limit = min(rows.op[at] >> 8 & 65535 for at in order if rows.mode[at] == PERMITS)
+        free = limit
+        for at, until in zip(order, far, strict=True):
+            permits = rows.op[at] >> 24 if rows.mode[at] == PERMITS else limit
+            now = max(now, rows.t_inv[at])
+            while held and (held[0][0] <= now or free < permits):
+                over, given = heappop(held)
+                now, free = max(now, over), free + given
+            known = rows.t_ret[self._run.known(at)]
+            if now > known or free < permits:
+                return f"{permits} of {limit} permits are not free by the answer"
+            heappush(held, (max(now, until - slack), permits))
+            free -= permits
+        return ""
+
     def _chain(self, order: Sequence[int]) -> str:
         """Each write builds on the one before it in the log."""
         rows = self._run.rows
-        log = [row.at for row in self._conditions.log(rows.key[order[0]])] if order else []
+        every = self._conditions.logs().get(rows.key[order[0]], ()) if order else ()
+        log = [at for at in every if rows.f[at] == SERVED_WRITE]
         if log != list(order):
             return "it is not the order of the log"
         for before, at in pairwise(order):

@@ -7,6 +7,7 @@ named by its writer and its number in that writer's segments. Standard library o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,12 +27,22 @@ FIELDS: dict[str, tuple[str, int]] = {
 }
 """Column -> type of its numbers and the place of the first one, counted in such numbers."""
 LOST, CLOSED, WAITING, ASKS = 6, 7, 5, (1, 2, 14)
+SERVED = (12, 13)
 SAYS_WHY = (LOST, CLOSED)
 """Kinds of row whose `res` is a string's number."""
 
 
 class Damaged(UsageError):
     """The files of a run are not what a run leaves."""
+
+
+class Starved(NamedTuple):
+    """A span in which a process ("delay") or all of its host ("pressure") had no processor."""
+
+    node: str
+    kind: str
+    from_ns: int
+    to_ns: int
 
 
 class Writer(NamedTuple):
@@ -119,6 +130,17 @@ class Rows:
         half = len(known) // 2
         return known[:half], known[half:]
 
+    @property
+    def first_ns(self) -> int:
+        """The earliest call."""
+        edges = zip(self.t_inv, self.status, strict=True)
+        return min((called for called, status in edges if status), default=0)
+
+    def of_kinds(self, *kinds: int) -> Iterable[int]:
+        """The places of all rows of some kinds; of a million rows as quickly as it goes."""
+        table = bytes(f in kinds for f in range(256))
+        return compress(range(self.count), bytes(self.f).translate(table))
+
     def place(self, writer: str, row: int) -> int:
         """Where a row stands in the lists; KeyError if there is no such writer or row."""
         at = self.base[writer] + row
@@ -195,3 +217,29 @@ def _writer(
         ["", *texts],
         stamps,
     )
+
+
+def lines(run: Path, name: str) -> list[dict[str, Any]]:
+    """The whole lines of a file of a run, each an object; none where there is no such file."""
+    try:
+        return [files.row(line) for line in files.read(run, name).split(b"\n")[:-1]]
+    except FileNotFoundError:
+        return []
+
+
+def starved_spans(
+    run: Path, widen: Callable[[str, int, int], tuple[int, int]] | None = None
+) -> list[Starved]:
+    """When a process or its host had no processor, as wide as that can have been.
+
+    widen   of a run on several hosts: a node's span on the driver's clock
+    """
+    found = []
+    for node in files.listed(run, "logs"):
+        name = f"logs/{node}/starved.log"
+        for row in lines(run, name) if files.is_file(run, name) else ():
+            span = int(row["from_ns"]), int(row["to_ns"])
+            if widen is not None and row["node"] != "driver":
+                span = widen(str(row["node"]), *span)
+            found.append(Starved(str(row["node"]), str(row["kind"]), *span))
+    return found

@@ -4,82 +4,37 @@ A rule names its witnesses (roles), what kind of row each has to be, the conditi
 that the verifier looks up in the recorded rows (`where`), and the inequalities (`facts`) whose two
 sides stand in the certificate as numbers. `values` are numbers that one row alone does not show:
 the checker states them, the verifier derives them anew. A role that ends in "*" stands for
-several, numbered from 1; each fact or condition about it is meant of every one of them.
-
-X_known is the row by which X was surely granted: its acquire, or what proves it. X_proof is the row
-whose call shows that X still held then: a renewal or release that was answered ok and is declared
-to prove it, or its own acquire, which was not granted before it was called.
+several, numbered from 1; each fact or condition about it is meant of every one of them. Those of
+waits and of answers to queries are in `liveness_rules` and `query_rules`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from types import CodeType
-from typing import Any
-
-ASK, OK, ANY = "acquire|try|probe", "ok", "ok|fail|info|not-owner|invoked"
-SURE = f"{ASK}|renew|release"
-SERVED = "served-write|served-read"
-
-OPS = {
-    "acquire": 1, "try": 2, "renew": 3, "release": 4, "waiting": 5, "lost": 6, "closed": 7,
-    "force-unlock": 8, "heartbeat": 9, "read": 10, "write": 11, "served-read": 12,
-    "served-write": 13, "probe": 14, "holder": 15, "place": 16, "check": 17,
-    "length": 18, "arrived": 19,
-}  # fmt: skip
-FACT = re.compile(r"(.+?) (<=|<|==) (.+)")
-GRANT = re.compile(r"newest|other\d+")
-STATUSES = {"invoked": 1, "ok": 2, "fail": 3, "info": 4, "not-owner": 5}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rule:
-    """One way to prove findings of some kinds. `lock` is the role whose key the finding names."""
-
-    kinds: tuple[str, ...]
-    lock: str
-    roles: Mapping[str, tuple[str, str]]
-    facts: tuple[str, ...]
-    where: tuple[str, ...] = ()
-    values: Mapping[str, str] = field(default_factory=dict)
-    assumes: tuple[str, ...] = ()
-
-
-def _sides(*names: str) -> dict[str, tuple[str, str]]:
-    """The roles of grants: each with the row by which it is known, and the row that proves it."""
-    found = {}
-    for name in names:
-        found[name] = (ASK, "ok|info|invoked")
-        found[name + "_known"] = (SURE, OK)
-        found[name + "_proof"] = (SURE, ANY)
-    return found
-
-
-def _known(*names: str) -> dict[str, tuple[str, str]]:
-    return {role: of for role, of in _sides(*names).items() if not role.endswith("_proof")}
-
-
-def _knows(*names: str) -> tuple[str, ...]:
-    return tuple(f"knows({name}, {name}_known)" for name in names)
-
-
-def _proves(*names: str) -> tuple[str, ...]:
-    return tuple(f"proves({name}, {name}_proof)" for name in names)
-
+from holdfast.harness.verification.liveness_rules import LIVENESS
+from holdfast.harness.verification.query_rules import QUERIES
+from holdfast.harness.verification.rule import (
+    ANY,
+    ASK,
+    OK,
+    SERVED,
+    Rule,
+    in_order,
+    known,
+    knows,
+    proves,
+    sides,
+)
 
 _IN_TIME = ("newer_known.t_ret + slack < older_reach", "older_known.t_ret + slack < newer_reach")
 _REACHES = {"older_reach": "reach(older)", "newer_reach": "reach(newer)"}
-_PAIR = ("conflict(older, newer)", *_knows("older", "newer"))
+_PAIR = ("conflict(older, newer)", *knows("older", "newer"))
 
 RULES: dict[str, Rule] = {
     "double-grant": Rule(
         kinds=("double-grant",),
         lock="older",
-        roles=_sides("older", "newer"),
-        where=(*_PAIR, *_proves("older", "newer")),
+        roles=sides("older", "newer"),
+        where=(*_PAIR, *proves("older", "newer")),
         facts=(
             "newer_known.t_ret + slack < older_proof.t_inv",
             "older_known.t_ret + slack < newer_proof.t_inv",
@@ -88,7 +43,7 @@ RULES: dict[str, Rule] = {
     "broken-lease": Rule(
         kinds=("broken-lease",),
         lock="older",
-        roles=_known("older", "newer"),
+        roles=known("older", "newer"),
         where=(*_PAIR, "bound != 'none'"),
         values=_REACHES,
         facts=_IN_TIME,
@@ -97,7 +52,7 @@ RULES: dict[str, Rule] = {
     "double-holder": Rule(
         kinds=("double-holder",),
         lock="older",
-        roles=_known("older", "newer"),
+        roles=known("older", "newer"),
         where=(*_PAIR, "bound == 'none'"),
         values=_REACHES,
         facts=_IN_TIME,
@@ -106,10 +61,10 @@ RULES: dict[str, Rule] = {
     "token-inversion": Rule(
         kinds=("token-inversion",),
         lock="second",
-        roles={**_known("first"), **_sides("second")},
+        roles={**known("first"), **sides("second")},
         where=(
-            *_knows("first", "second"),
-            *_proves("second"),
+            *knows("first", "second"),
+            *proves("second"),
             "in_turn(first, second, second_proof)",
         ),
         facts=(
@@ -121,9 +76,9 @@ RULES: dict[str, Rule] = {
     "token-inversion/lease": Rule(
         kinds=("token-inversion",),
         lock="second",
-        roles=_known("first", "second"),
+        roles=known("first", "second"),
         where=(
-            *_knows("first", "second"),
+            *knows("first", "second"),
             "conflict(first, second)",
             "disjoint(second)",
             "promised('mutual-exclusion')",
@@ -139,8 +94,8 @@ RULES: dict[str, Rule] = {
     "token-repeated/unique": Rule(
         kinds=("token-repeated",),
         lock="second",
-        roles=_known("first", "second"),
-        where=(*_knows("first", "second"), "apart(first, second)"),
+        roles=known("first", "second"),
+        where=(*knows("first", "second"), "apart(first, second)"),
         facts=(
             "-1 < first_known.token",
             "first_known.token == second_known.token",
@@ -150,8 +105,8 @@ RULES: dict[str, Rule] = {
     "token-repeated/order": Rule(
         kinds=("token-repeated",),
         lock="second",
-        roles=_known("first", "second"),
-        where=(*_knows("first", "second"), "conflict(first, second)"),
+        roles=known("first", "second"),
+        where=(*knows("first", "second"), "conflict(first, second)"),
         facts=(
             "-1 < first_known.token",
             "first_known.token == second_known.token",
@@ -186,40 +141,13 @@ RULES["stale-accepted-write/tokens"] = Rule(
     assumes=("ordered tokens",),
 )
 
-_TOKENS = {
-    "time": (("{a}_known.t_ret + slack < {b}.t_inv",), (), ()),
-    "tokens": (
-        ("-1 < {a}_known.token", "{a}_known.token < {b}_known.token"),
-        ("in_token_order({a})",),
-        ("ordered tokens",),
-    ),
-}
-"""How it shows that b was granted after a: (facts, where, assumes)."""
-
-
-def _in_order(prefix: str, a: str, b: str, **parts: Any) -> dict[str, Rule]:
-    """A rule by times and one by tokens, with these parts in common."""
-    found = {}
-    for how, (facts, where, assumes) in _TOKENS.items():
-        found[f"{prefix}/{how}"] = Rule(
-            kinds=parts["kinds"],
-            lock=parts["lock"],
-            roles=parts["roles"],
-            facts=(*(fact.format(a=a, b=b) for fact in facts), *parts["facts"]),
-            where=(*parts["where"], *(each.format(a=a) for each in where)),
-            values=parts.get("values", {}),
-            assumes=(*parts.get("assumes", ()), *assumes),
-        )
-    return found
-
-
 RULES["dead-grant"] = Rule(
     kinds=("dead-grant",),
     lock="dead",
-    roles={"notice": ("lost", OK), **_known("dead"), **_sides("smaller")},
+    roles={"notice": ("lost", OK), **known("dead"), **sides("smaller")},
     where=(
-        *_knows("dead", "smaller"),
-        *_proves("smaller"),
+        *knows("dead", "smaller"),
+        *proves("smaller"),
         "notice.attempt == dead.attempt",
         "met(smaller, dead)",
         "smaller_proof.at == smaller.at or conflict(smaller, dead)",
@@ -233,14 +161,14 @@ RULES["dead-grant"] = Rule(
     ),
     assumes=("ordered tokens", "first come, first served"),
 )
-RULES |= _in_order(
+RULES |= in_order(
     "early-grant",
     "a",
     "b",
     kinds=("early-grant",),
     lock="b",
-    roles={**_known("a", "b"), "lease": ("renew|heartbeat", OK)},
-    where=(*_knows("a", "b"), "conflict(a, b)", "kept(a)", "unforced()", "confirms(lease, a)"),
+    roles={**known("a", "b"), "lease": ("renew|heartbeat", OK)},
+    where=(*knows("a", "b"), "conflict(a, b)", "kept(a)", "unforced()", "confirms(lease, a)"),
     values={"open": "opens(a, lease)"},
     facts=("b_known.t_ret + slack < open",),
     assumes=("bound",),
@@ -251,14 +179,14 @@ _CROWD = (
     "other*.key == newest.key",
     "distinct(roles)",
     "one_limit(newest)",
-    *_knows("newest", "other*"),
+    *knows("newest", "other*"),
 )
 _PERMITS = "(newest.op >> 8) % 65536 < permits(roles)"
 RULES["over-admission"] = Rule(
     kinds=("over-admission",),
     lock="newest",
-    roles=_sides("newest", "other*"),
-    where=(*_CROWD, *_proves("newest", "other*")),
+    roles=sides("newest", "other*"),
+    where=(*_CROWD, *proves("newest", "other*")),
     facts=(
         _PERMITS,
         "newest_known.t_ret + slack < other*_proof.t_inv",
@@ -268,7 +196,7 @@ RULES["over-admission"] = Rule(
 RULES["broken-lease/permits"] = Rule(
     kinds=("broken-lease",),
     lock="newest",
-    roles=_known("newest", "other*"),
+    roles=known("newest", "other*"),
     where=_CROWD,
     values={"newest_reach": "reach(newest)", "other*_reach": "reach(other*)"},
     facts=(
@@ -301,22 +229,27 @@ RULES["foreign/given-back"] = Rule(
 )
 for _how, _more, _values, _where in (
     ("after", (), {}, ("renewals_prove(attempt)",)),
-    ("held", ("row.t_ret + slack < other_reach",), {"other_reach": "reach(other)"}, ()),
-    ("proved", ("row.t_ret + slack < other_proof.t_inv",), {}, _proves("other")),
+    (
+        "held",
+        ("row.t_ret + slack < other_reach",),
+        {"other_reach": "reach(other)"},
+        ("lasting(other)",),
+    ),
+    ("proved", ("row.t_ret + slack < other_proof.t_inv",), {}, proves("other")),
 ):
-    RULES |= _in_order(
+    RULES |= in_order(
         f"foreign/{_how}",
         "attempt",
         "other",
         kinds=_FOREIGN,
         lock="attempt",
         roles={
-            **_known("attempt"),
-            **(_sides("other") if _how == "proved" else _known("other")),
+            **known("attempt"),
+            **(sides("other") if _how == "proved" else known("other")),
             **_SAID,
         },
         where=(
-            *_knows("attempt", "other"),
+            *knows("attempt", "other"),
             "row.attempt == attempt.attempt",
             "conflict(attempt, other)",
             "row.f == 3 or says_owned(row)",
@@ -387,7 +320,7 @@ RULES["job-done-twice"] = Rule(
     roles=_TWICE,
     where=("logged(before, again)", "before.key == again.key", "job(before)[2] == 0"),
     values={"before_job": "job(before)[1]", "again_job": "job(again)[1]"},
-    facts=("before_job == again_job",),
+    facts=("-1 < before_job", "before_job == again_job"),
 )
 RULES["job-never-done/told"] = Rule(
     kinds=("job-never-done",),
@@ -432,6 +365,7 @@ for _kind, _alike in (("overtaken", ("by*.mode == a.mode",)), ("starved", ())):
             "by*.process != a.process",
             "distinct(roles)",
             "in_token_order(a)",
+            "anew(by*)",
             *_alike,
         ),
         values={"allowed": f"allowed('{_kind}')"},
@@ -458,138 +392,4 @@ RULES["write-after-notice"] = Rule(
         "first.t_inv - first.tx <= second.t_inv - second.tx",
     ),
 )
-RULES["false-length/more"] = Rule(
-    kinds=("false-length",),
-    lock="asked",
-    roles={"asked": ("length", OK)},
-    where=("not on_paths(asked)",),
-    values={"most": "waiting_at_most(asked)"},
-    facts=("most < asked.res",),
-)
-RULES["false-length/fewer"] = Rule(
-    kinds=("false-length",),
-    lock="asked",
-    roles={"asked": ("length", OK), "before*": ("waiting|place", OK), "after*": ("place", OK)},
-    where=(
-        "before*.key == asked.key",
-        "after*.key == asked.key",
-        "before*.attempt == after*.attempt",
-        "before*.f == 5 or -1 < before*.res",
-        "apart_waits(roles)",
-        "not on_paths(asked)",
-    ),
-    facts=(
-        "asked.res < waits(roles)",
-        "-1 < after*.res",
-        "before*.t_ret + slack < asked.t_inv",
-        "asked.t_ret + slack < after*.t_inv",
-    ),
-)
-_ENTRY = {"release": ("release", OK)}
-RULES["false-entries/more"] = Rule(
-    kinds=("false-entries",),
-    lock="release",
-    roles=_ENTRY,
-    where=("renewals_prove(release)",),
-    values={"most": "entries_at_most(release)"},
-    facts=("most + 1 < release.res",),
-)
-RULES["false-entries/fewer"] = Rule(
-    kinds=("false-entries",),
-    lock="release",
-    roles={**_ENTRY, **_known("other*")},
-    where=(
-        "knows(other*, other*_known)",
-        "other*.process == release.process",
-        "other*.key == release.key",
-        "other*.attempt != release.attempt",
-        "distinct(roles)",
-    ),
-    values={"other*_reach": "reach(other*)"},
-    facts=(
-        "0 < release.res",
-        "release.res < entries(roles) + 1",
-        "other*_known.t_ret < release.t_inv",
-        "release.t_ret + slack < other*_reach",
-    ),
-    assumes=("bound",),
-)
-RULES["late-grant-notice"] = Rule(
-    kinds=("late-grant-notice",),
-    lock="a",
-    roles={"a": (ASK, "ok|info"), "waiting": ("waiting", OK), "named": ("holder", OK)},
-    where=(
-        "waiting.attempt == a.attempt",
-        "named.key == a.key",
-        "alone_with_token(a)",
-        "undisturbed(a, named.t_ret, limit)",
-    ),
-    facts=(
-        "0 < limit",
-        "-1 < a.token",
-        "named.token == a.token",
-        "named.t_ret + slack + limit < a.t_ret",
-    ),
-)
-
-ROW_FIELDS = ("f", "status", "attempt", "token", "t_inv", "t_ret", "arg", "res")
-"""Of each witness what the certificate repeats, besides its writer and its number there."""
-
-
-def assumed(rule: Rule, roles: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a certificate leans on: what its rule says, and what the rows that prove it have to."""
-    found = list(rule.assumes)
-    for name, row in roles.items():
-        if name.endswith(("_known", "_proof")) and row.f in (OPS["renew"], OPS["release"]):
-            found.append("renew_proves" if row.f == OPS["renew"] else "release_proves")
-    return tuple(dict.fromkeys(found))
-
-
-def each_of(text: str, roles: Mapping[str, Any]) -> Sequence[str]:
-    """A condition for each of the numbered roles that it is about; else by itself."""
-    names = re.findall(r"(\w+)\*", text)
-    if not names:
-        return (text,)
-    count = sum(re.fullmatch(names[0] + r"\d+", role) is not None for role in roles)
-    return [text.replace("*", str(n + 1)) for n in range(count)]
-
-
-def permits(roles: Mapping[str, Any]) -> int:
-    """How many permits the grants among the rows of a certificate take together."""
-    return sum(row.op >> 24 for name, row in roles.items() if GRANT.fullmatch(name))
-
-
-def count(roles: Mapping[str, Any]) -> int:
-    """How many overtook."""
-    return sum(name.startswith("by") for name in roles)
-
-
-def entries(roles: Mapping[str, Any]) -> int:
-    """How many other entries of an owner lasted beyond its release."""
-    return sum(re.fullmatch(r"other\d+", name) is not None for name in roles)
-
-
-def waits(roles: Mapping[str, Any]) -> int:
-    """How many waited, as rows before and after a question show."""
-    return sum(name.startswith("before") for name in roles)
-
-
-def facts_of(rule: Rule, roles: Mapping[str, Any], names: Mapping[str, Any]) -> list[list[Any]]:
-    """Each inequality of a rule with its two numbers: [left, sign, right, number, number]."""
-    facts = []
-    for text in (each for fact in rule.facts for each in each_of(fact, roles)):
-        found = FACT.fullmatch(text)
-        assert found, f"{text} is no fact"
-        left, sign, right = found.groups()
-        facts.append([left, sign, right, int(valued(left, names)), int(valued(right, names))])
-    return facts
-
-
-def valued(text: str, names: Mapping[str, Any]) -> Any:
-    """What an expression of a rule comes to; certificates have none of their own."""
-    return eval(_compiled(text), {"__builtins__": {}}, dict(names))  # the table above, no input
-
-
-@cache
-def _compiled(text: str) -> CodeType:
-    return compile(text, "rule", "eval")
+RULES |= LIVENESS | QUERIES

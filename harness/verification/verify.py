@@ -14,22 +14,34 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.harness.runs import files
+from holdfast.harness.verification.answers import Answers
 from holdfast.harness.verification.clocks import Clocks
 from holdfast.harness.verification.conditions import Conditions, Row, job
 from holdfast.harness.verification.derived import Run, Window
+from holdfast.harness.verification.lengths import Lengths
 from holdfast.harness.verification.orders import FILE, Orders
-from holdfast.harness.verification.recorded import SAYS_WHY, Damaged, Rows, of_directory
-from holdfast.harness.verification.rules import (
+from holdfast.harness.verification.recorded import (
+    SAYS_WHY,
+    Damaged,
+    Rows,
+    Starved,
+    lines,
+    of_directory,
+    starved_spans,
+)
+from holdfast.harness.verification.rule import (
     OPS,
     ROW_FIELDS,
-    RULES,
     STATUSES,
     Rule,
     assumed,
     each_of,
     facts_of,
+    stated,
     valued,
 )
+from holdfast.harness.verification.rules import RULES
+from holdfast.harness.verification.waiting import Waits
 
 NUMBER = re.compile(r"[1-9][0-9]*")
 HOLDS = {"<": int.__lt__, "<=": int.__le__, "==": int.__eq__}
@@ -45,6 +57,7 @@ class Outcome(NamedTuple):
     bare   findings without a certificate: there is no rule for their kind
     why    why nothing was verified, "" where it was
     whole  properties of which all that is said was accepted: every finding, or the order
+    unordered   properties that hold and would have an order, and have none that can be walked
     """
 
     accepted: int
@@ -52,6 +65,7 @@ class Outcome(NamedTuple):
     bare: int = 0
     why: str = ""
     whole: Sequence[str] = ()
+    unordered: Sequence[str] = ()
 
 
 class Verifier:
@@ -60,7 +74,9 @@ class Verifier:
     def __init__(self, run: Run) -> None:
         self.run, self.rows = run, run.rows
         self.conditions = Conditions(run)
-        self.names = self.conditions.names()
+        more = (of(self.conditions) for of in (Waits, Answers, Lengths))
+        parts = (self.conditions, *more)
+        self.names = {name: of for part in parts for name, of in part.names().items()}
 
     # One finding.
 
@@ -77,7 +93,8 @@ class Verifier:
         own = job(about)[0] if str(finding.get("kind")).startswith("job-") else about.text
         if finding.get("lock") != own:
             raise Refused("it names another lock than its rows do")
-        names = {**self.names, **roles, "roles": roles}
+        states = stated(rule, certificate.get("states", {}))
+        names = {**self.names, **states, **roles, "roles": roles}
         for text in rule.where:
             for each in each_of(text, roles):
                 if not valued(each, names):
@@ -95,6 +112,7 @@ class Verifier:
             "rows": {name: self._shown(row) for name, row in roles.items()},
             "assumes": list(assumed(rule, roles)),
             "facts": facts,
+            **({"states": states} if rule.states else {}),
         }
         if _text(whole) != _text(certificate):
             wrong = [n for n in whole if _text(whole[n]) != _text(certificate.get(n))]
@@ -147,9 +165,12 @@ def run_of(
     faults: Iterable[Mapping[str, Any]],
     times: Iterable[Mapping[str, Any]],
     error_ns: int = 0,
+    starved: Iterable[Starved] = (),
 ) -> Run:
     """A run with what is declared of it. faults, times: rows of faults.jsonl, times.jsonl."""
     marks = {row["mark"]: int(row["t_ns"]) for row in times if "t_ns" in row}
+    if "start" not in marks:
+        marks["start"] = rows.first_ns
     last_ns = max((max(edges) for edges in (rows.t_inv, rows.t_ret) if edges), default=0)
     return Run(
         rows,
@@ -159,6 +180,10 @@ def run_of(
         stop_ns=marks.get("stop", last_ns),
         lease_ns=int(manifest["plan"]["lease_ns"]),
         resource=str(manifest["plan"]["resource"]),
+        start_ns=marks["start"],
+        end_ns=max(last_ns, marks.get("end", 0)),
+        servers=int(manifest["plan"].get("nodes", 0)),
+        starved=starved,
     )
 
 
@@ -183,7 +208,13 @@ def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcom
             refused += [f"{about}: {why}"] * bool(why)
         if accepted > before[0] and bare == before[1]:
             whole.append(str(verdict["property"]))
-    return Outcome(accepted, refused, bare, whole=whole)
+    unordered = tuple(
+        str(verdict["property"])
+        for verdict in verdicts["verdicts"]
+        if verdict["verdict"] == "HOLDS" and verdict["property"] in walked.properties
+        if verdict.get("certificate") is None
+    )
+    return Outcome(accepted, refused, bare, whole=whole, unordered=unordered)
 
 
 def verdict_on(finding: Mapping[str, Any], verifier: Verifier) -> str:
@@ -224,25 +255,19 @@ def verify_run(
             verdicts = files.table(files.read(path, "verdicts.json"))
         if orders is None:
             orders = files.read(path, FILE) if files.is_file(path, FILE) else b""
-        clocks = _lines(path, "clocks.jsonl")
+        clocks = lines(path, "clocks.jsonl")
         widened = Clocks(clocks) if clocks else None
         rows = Rows(of_directory(path), widened.widen if widened else None)
         error_ns = widened.error_ns if widened and rows.t_inv is not None else 0
         if widened and not widened.whole:
             return Outcome(0, (), why="not everything was fetched from every host")
-        files_of = (_lines(path, "faults.jsonl"), _lines(path, "times.jsonl"))
-        return verify(run_of(rows, manifest, *files_of, error_ns), verdicts, orders)
+        files_of = (lines(path, "faults.jsonl"), lines(path, "times.jsonl"))
+        starved = starved_spans(path, widened.span if widened else None)
+        return verify(run_of(rows, manifest, *files_of, error_ns, starved), verdicts, orders)
     except FileNotFoundError as error:
         raise Damaged(f"{path}: {error.filename} is not there") from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise Damaged(f"{path}: damaged: {error!r:.200}") from error
-
-
-def _lines(path: Path, name: str) -> list[dict[str, Any]]:
-    try:
-        return [files.row(line) for line in files.read(path, name).split(b"\n")[:-1]]
-    except FileNotFoundError:
-        return []
 
 
 def _windows(rows: Iterable[Mapping[str, Any]], end_ns: int) -> list[Window]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,19 @@ from holdfast.harness.core.operations import ROW_FIELDS, Op
 from holdfast.harness.core.verdict import PropertyVerdict
 from holdfast.harness.judging.certificates import certificate, order_certificate
 from holdfast.harness.verification.derived import Run
-from holdfast.harness.verification.recorded import Rows, Writer
+from holdfast.harness.verification.recorded import Rows, Starved, Writer
 from holdfast.harness.verification.verify import Outcome, run_of, verify
 
 ROW_DTYPE = np.dtype([*ROW_FIELDS])
+
+
+def named(case: Case) -> Case:
+    """The same case; writers that share a name have one of their own each."""
+    names = case.history.writers
+    if len(set(names)) == len(names):
+        return case
+    numbered = tuple(f"w{n:03}" for n in range(len(names)))
+    return replace(case, history=replace(case.history, writers=numbered))
 
 
 def writers(case: Case) -> list[Writer]:
@@ -65,13 +74,22 @@ def told(case: Case, verdict: PropertyVerdict) -> dict[str, Any]:
 
 def recorded(case: Case) -> Run:
     """A case as the verifier reads it."""
-    plan = {"lease_ns": case.lease_ns, "resource": case.options.get("resource", "")}
+    plan = {
+        "lease_ns": case.lease_ns,
+        "resource": case.options.get("resource", ""),
+        "nodes": int(case.options.get("servers", "0")),
+    }
     return run_of(
         Rows(writers(case)),
         {"promises": asdict(case.promises), "plan": plan},
         faults(case),
-        [{"mark": "stop", "t_ns": case.stop_ns}, {"mark": "end", "t_ns": case.end_ns}],
+        [
+            {"mark": "start", "t_ns": case.start_ns},
+            {"mark": "stop", "t_ns": case.stop_ns},
+            {"mark": "end", "t_ns": case.end_ns},
+        ],
         case.error_ns,
+        [Starved(one.node, one.kind, one.from_ns, one.to_ns) for one in case.starved],
     )
 
 

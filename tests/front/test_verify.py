@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from holdfast.commands import cli
+from holdfast.harness.verification import verify
+from holdfast.harness.verification.orders import Orders
+from holdfast.harness.verification.rules import RULES
+from tests.front.said import holdfast
 
 RUN = ("run", "--backend", "sim", "--system", "majority", "--time", "8s", "--seed", "1")
 
@@ -58,3 +63,74 @@ def test_what_cannot_be_read_is_told_as_that(violated: Path, tmp_path: Path, nam
     (run / name).write_text("{")
     told = call("verify", str(run))
     assert getattr(told.exception, "exit_code", None) == 2, told
+
+
+# A certificate that the verifier refuses is a mistake of ours: exit code 4, and no verdict.
+
+
+@pytest.fixture
+def stubborn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verifier has a rule that no rows meet, where the checkers go by the true one."""
+    name = "token-inversion"
+    damaged = replace(RULES[name], where=(*RULES[name].where, "order == 'never'"))
+    monkeypatch.setattr(verify, "RULES", {**RULES, name: damaged})
+
+
+def test_a_run_whose_certificate_is_refused_ends_in_4_and_is_kept(
+    stubborn: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = holdfast(capsys, *RUN, "--nemesis", "kill", "--out", str(tmp_path))
+    assert told.code == 4
+    run = (tmp_path / "latest").resolve()
+    assert f"{run}: internal error: the verifier refuses" in told.err
+    assert "it does not hold that order == 'never'" in told.err
+    assert "VIOLATED" not in told.out + told.err
+    assert (run / "history").is_dir() and not (run / "verdicts.json").exists()
+
+
+def test_check_of_it_ends_in_4_and_leaves_the_verdict_that_was_there(
+    violated: Path, stubborn: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(shutil.copytree(violated, tmp_path / "run"))
+    before = (run / "verdicts.json").read_bytes()
+    told = holdfast(capsys, "check", str(run))
+    assert told.code == 4
+    (line,) = [line for line in told.err.splitlines() if line]
+    assert (
+        "internal error: the verifier refuses" in line
+        and "(token-inversion): it does not hold" in line
+    )
+    assert (run / "verdicts.json").read_bytes() == before
+
+
+def test_sim_of_a_seed_whose_certificate_is_refused_ends_in_4(
+    stubborn: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = holdfast(
+        capsys, "sim", "--system", "majority", "--seeds", "1", "-j", "1", "--twice-every", "0"
+    )
+    assert (told.code, "the verifier refuses a certificate" in told.err) == (4, True)
+
+
+def test_an_order_that_is_refused_ends_in_4_too(
+    violated: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = Path(shutil.copytree(violated, tmp_path / "run"))
+    monkeypatch.setattr(Orders, "wrong", lambda *_: "a stand-in")
+    told = holdfast(capsys, "check", str(run))
+    assert told.code == 4 and "its order: a stand-in" in told.err
+
+
+def test_a_property_that_holds_without_an_order_is_counted(violated: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(violated, tmp_path / "run"))
+    verdicts = json.loads((run / "verdicts.json").read_text())
+    held = [row for row in verdicts["verdicts"] if row["certificate"] is not None]
+    for row in held:
+        row["certificate"] = None
+    (run / "verdicts.json").write_text(json.dumps(verdicts))
+    told = call("verify", str(run))
+    assert told.return_value == 0
+    assert f"{len(held)} properties hold without an order to verify" in told.output

@@ -33,4 +33,7 @@ def command(path: Path, as_json: bool) -> int:
         click.echo(f"nothing was verified: {outcome.why}")
     told = f"{outcome.accepted} certificates accepted, {len(outcome.refused)} refused"
     click.echo(f"{told}; {outcome.bare} findings have none" if outcome.bare else told)
+    if outcome.unordered:
+        names = ", ".join(name.replace("-", " ") for name in outcome.unordered)
+        click.echo(f"{len(outcome.unordered)} properties hold without an order to verify: {names}")
     return 4 if outcome.refused else 0

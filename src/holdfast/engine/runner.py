@@ -71,7 +71,7 @@ def _verified(run: RunDir, verdicts: Mapping[str, Any], orders: bytes) -> dict[s
             " please report it with this run directory"
         )
     told = {"accepted": outcome.accepted, "bare": outcome.bare, "why": outcome.why}
-    return {**told, "properties": list(outcome.whole)}
+    return {**told, "properties": list(outcome.whole), "unordered": list(outcome.unordered)}
 
 
 def _not_stored(path: Path, error: OSError) -> None:

@@ -21,7 +21,7 @@ from holdfast.harness.core import operations
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verification import recorded as rows_of
-from holdfast.harness.verification import rules
+from holdfast.harness.verification import rule, rules
 from holdfast.harness.verification.verify import (
     Outcome,
     Verifier,
@@ -31,36 +31,8 @@ from holdfast.harness.verification.verify import (
 )
 from tests.checkers.certified import recorded, told, verified, writers
 from tests.checkers.shorthand import case
+from tests.harness.verification.specimens import SPECIMENS, Specimen
 from tests.house.test_house import ROOT, imports
-
-NOBODY = {"renew_proves": False, "release_proves": False, "release_once": False}
-SPECIMENS: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("mutual-exclusion", "0a? 0a+7 1a? 1a+8 0n? 0n+", {}),
-    ("mutual-exclusion", "0a? 0a+7 1a? 1a+8", {}),
-    ("mutual-exclusion", "0a? 0a+7 1a? 1a+8 0r? 0r+", {"bound": "none", **NOBODY}),
-    ("mutual-exclusion", "0a? 1a? 1a+8 0n? 0n+7 1n? 1n+ 0n? 0n+7", {}),
-    ("token-order", "0a? 0a+7 0r? 0r+ 1a? 1a+5", {}),
-    ("token-order", "0a? 0a+7 0r? 0r+ 1a? 1a+7", {}),
-    ("token-order", "0a? 0a+7 0r? 0r+ 1a? 1a+7", {"tokens_unique": False}),
-    ("token-order", "0a? 1a? 1a+8 1r? 1r+ 0a+7 0n? 0n+", {}),
-    ("no-stale-write", "0a? 0a+1 0w? 1a? 1a+2 1w? 1S+ 1w+ 0S+ 0w+", {}),
-    ("ownership", "0a? 0a+1 0r? 0r+ 0n? 0n+", {}),
-    ("ownership", "0a? 0a- 0r? 0r+", {}),
-    ("ownership", "0a? 0a+1 1a? 1a+2 0r? 0r+", {}),
-    ("no-expired-write", "0a? 0a+1 0r? 0r+ 0w? 0S+ 0w+", {}),
-    ("no-expired-write", "0a? 0a+1 0w? 0r? 0r! 0S+ 0w+", {}),
-    ("no-expired-write", "0a? 0a+1 0w? 0L 0S+ 0w+", {}),
-    ("no-lost-update", "0a? 0a+1 0w?=0 0S+=1 0w+=1 1a? 1a+2 1w?=0 1S+=2 1w+=2", {}),
-    ("applied-once", "0a? 0a+1 0w? 0S+=1 0S+=2 0w+", {}),
-    ("no-false-rejection", "0a? 0a+1 0w? 0S-1 0w- 0n? 0n+", {}),
-    ("no-stale-write", "0a? 1a? 0a+1 1a+2 0w? 1w? 1S+ 1w+ 0S+ 0w+", {}),
-)
-"""property, history, what the promises differ in"""
-
-
-def judged(prop: str, text: str, promises: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    given = case(text, promises=promises, asked=(prop,))
-    return given, told(given, load(catalogue.CHECKERS[prop])(given))
 
 
 def findings(verdicts: dict[str, Any]) -> list[dict[str, Any]]:
@@ -77,14 +49,19 @@ def test_the_layout_of_a_row_is_written_down_twice_and_is_the_same() -> None:
         assert places.pop(name) == at, name
         at += int(kind[-1])
     assert not places
-    assert {op.name.lower().replace("_", "-"): int(op) for op in operations.Op} == rules.OPS
+    assert {op.name.lower().replace("_", "-"): int(op) for op in operations.Op} == rule.OPS
 
 
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda one: f"{one[0]}: {one[1]}")
-def test_what_the_rows_bear_out_is_accepted(specimen: tuple[str, str, dict[str, Any]]) -> None:
-    given, verdicts = judged(*specimen)
-    assert findings(verdicts)
-    assert verified(given, verdicts) == Outcome(len(findings(verdicts)), [], whole=[specimen[0]])
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda one: f"{one.rule}: {one.text:.60}")
+def test_what_the_rows_bear_out_is_accepted(specimen: Specimen) -> None:
+    given, verdicts = specimen.judged()
+    used = [finding["certificate"]["rule"] for finding in findings(verdicts)]
+    assert specimen.rule in used
+    assert verified(given, verdicts) == Outcome(len(used), [], whole=[specimen.prop])
+
+
+def test_every_rule_has_a_history_that_it_proves_something_of() -> None:
+    assert {specimen.rule for specimen in SPECIMENS} == set(rules.RULES)
 
 
 def changed(value: Any, chance: random.Random) -> Any:
@@ -133,12 +110,12 @@ def refuses(count: int, seed: int) -> int:
     """How many certificates that differ from a true one were refused; all have to be."""
     chance, refused = random.Random(seed), 0
     specimens = []
-    for given, verdicts in (judged(*specimen) for specimen in SPECIMENS):
+    for given, verdicts in (specimen.judged() for specimen in SPECIMENS):
         for finding in findings(verdicts):
             before = json.dumps(finding["certificate"], sort_keys=True)
             specimens.append((Verifier(recorded(given)), finding, before))
     while refused < count:
-        verifier, finding, before = chance.choice(specimens)
+        verifier, finding, before = specimens[refused % len(specimens)]
         changed = mutated(finding["certificate"], chance)
         if json.dumps(changed, sort_keys=True) == before:
             continue
@@ -216,25 +193,17 @@ def test_what_a_verdict_leans_on_is_counted_again() -> None:
         assert "were recorded" in verified(given, changed).refused[0]
 
 
-WITHOUT_A_RULE = {
-    "beyond-queue", "deadlock", "false-answer", "false-condition", "hung-request",
-    "livelock", "lost-without-notice", "multi-lock-deadlock", "orphan", "spurious-refusal",
-    "wrong-reason",
-}  # fmt: skip
-"""Kinds of finding that are shown without a certificate, and counted as such."""
-
-
-def test_every_kind_of_finding_has_a_rule_or_is_known_to_have_none() -> None:
+def test_every_kind_of_finding_has_a_rule() -> None:
     kinds = set()
     for path in (ROOT / "checkers" / "properties").glob("*.py"):
         kinds |= set(re.findall(r'\bkind="([a-z-]+)",\n', path.read_text()))
     kinds |= {"double-grant", "broken-lease", "double-holder", "over-admission"}
     kinds |= {"foreign-release", "foreign-renewal"}
-    assert kinds == {kind for rule in rules.RULES.values() for kind in rule.kinds} | WITHOUT_A_RULE
+    assert kinds == {kind for rule in rules.RULES.values() for kind in rule.kinds}
 
 
 def test_a_finding_without_a_certificate_is_counted_and_no_whole_property_is_claimed() -> None:
-    given, verdicts = judged(*SPECIMENS[0])
+    given, verdicts = SPECIMENS[0].judged()
     for finding in findings(verdicts):
         finding["certificate"] = None
     assert verified(given, verdicts) == Outcome(0, [], bare=1, whole=[])
@@ -251,7 +220,7 @@ def test_the_verifier_imports_nothing_that_the_checkers_derive_by() -> None:
 
 
 def test_a_row_that_was_never_whole_says_nothing() -> None:
-    given, verdicts = judged(*SPECIMENS[0])
+    given, verdicts = SPECIMENS[0].judged()
     junk = bytes((255,)) * 91 + b"\0" + bytes((255,)) * 4
     torn = [w._replace(rows=memoryview(bytes(w.rows) + junk)) for w in writers(given)]
     rows = rows_of.Rows(torn)
@@ -262,7 +231,7 @@ def test_a_row_that_was_never_whole_says_nothing() -> None:
 
 
 def test_a_writer_without_rows_takes_no_row_of_another() -> None:
-    given, verdicts = judged(*SPECIMENS[0])
+    given, verdicts = SPECIMENS[0].judged()
     every = [
         one for w in writers(given) for one in (w, w._replace(name=f"{w.name}.1", rows=NOTHING))
     ]

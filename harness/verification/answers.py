@@ -1,0 +1,338 @@
+"""What can be true of a lock when a query about it is answered, of a wait, and of a notice."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.harness.verification.conditions import Conditions, Row
+from holdfast.harness.verification.derived import (
+    FAIL,
+    INF,
+    INFO,
+    INVOKED,
+    NOT_OWNER,
+    OK,
+    RELEASE,
+    RENEW,
+)
+from holdfast.harness.verification.recorded import LOST, SERVED, WAITING
+
+UNKNOWN = (INVOKED, INFO)
+MOST_NAMED = 64
+"""An answer about a token that more attempts share is not judged."""
+ENDS = ("expired", "released", "session", "closed")
+"""Reasons of a notice, besides that of an operator, that can be judged."""
+
+
+class Answers:
+    """What rules may ask about queries, queues and notices."""
+
+    def __init__(self, conditions: Conditions) -> None:
+        self.of = conditions
+        self.run, self.rows = conditions.run, conditions.rows
+        self._seen: dict[int, int] | None = None
+        self._turns: dict[int, bool] = {}
+
+    def names(self) -> dict[str, Any]:
+        """The names that rules use, as `Conditions.names`."""
+        return {
+            name.removeprefix("_"): getattr(self, name)
+            for name in (
+                "_in_tree", "_text", "_carriers", "_possible", "_alone", "_renewed_least",
+                "_renewed_most", "_oldest", "_youngest", "_longest_lease", "_lasted", "_left",
+                "_most_ahead", "_told_over", "_newest", "_called_changed", "_followers",
+                "_anew", "_several_tokens", "_passed", "_ahead", "_lost_by", "_claimed_until",
+                "_notice_within", "_reachable_from", "_truthful_reasons", "_reason", "_unlocks",
+                "_lone_token", "_releases", "_ends_by", "_leased",
+            )
+        } | {
+            "held_until": self.of.held_until,
+            "in_turn_of_asking": lambda row: self._in_turn(row.key),
+            "not_revoked": ENDS,
+            "other_ends": ENDS[2:] if self.run.bound != "session" else ENDS[:1],
+        }  # fmt: skip
+
+    def _of_lock(self, key: int) -> Sequence[int]:
+        return self.run.asks().get(key, ())
+
+    def _token(self, at: int) -> int:
+        """The token of an acquire, as granted or as what first proves it carried it; else -1."""
+        known = self.run.known(at)
+        return -1 if known < 0 else self.rows.token[known]
+
+    # Who holds.
+
+    def _in_tree(self, row: Row) -> bool:
+        """Whether a lock stands for a subtree."""
+        return bool(self.run.promises.get("subtrees")) and row.text.startswith("/")
+
+    def _text(self, query: Row) -> str:
+        return self.rows.strings[query.err]
+
+    def _named(self, query: Row) -> list[int]:
+        return [at for at in self._of_lock(query.key) if self._token(at) == query.token]
+
+    def _carriers(self, query: Row) -> int:
+        """How many attempts may carry the text that an answer gives: of its token, or of none."""
+        named = self._named(query)
+        if len(named) > MOST_NAMED:
+            return len(named)
+        every = [at for at in self._of_lock(query.key) if self.rows.status[at] in UNKNOWN]
+        blank = [at for at in every if self._token(at) == -1]
+        texts = (_carried(self.rows.attempt[at]) for at in (*named, *blank))
+        return sum(text == self._text(query) for text in texts)
+
+    def _possible(self, query: Row) -> int:
+        """How many attempts may be the one that an answer names."""
+        rows, named, slack = self.rows, self._named(query), self.run.slack_ns
+        if len(named) > MOST_NAMED:
+            return len(named)
+        count = sum(
+            rows.t_inv[at] <= query.t_ret and self._over(at) + slack >= query.t_inv for at in named
+        )
+        return count + sum(
+            rows.status[at] in UNKNOWN and rows.t_inv[at] <= query.t_ret + slack
+            for at in self._of_lock(query.key)
+        )
+
+    def _alone(self, a: Row) -> bool:
+        """Whether no other attempt for its lock has its token."""
+        token = self._token(a.at)
+        return sum(self._token(at) == token for at in self._of_lock(a.key)) == 1
+
+    def _over(self, at: int) -> int:
+        """When the service, or a notice, had said that an attempt holds no more."""
+        rows, ended = self.rows, [INF]
+        for r in self.run.following(at):
+            said = (rows.f[r], rows.status[r])
+            if said in ((RELEASE, OK), (RELEASE, NOT_OWNER), (RENEW, NOT_OWNER)):
+                ended.append(rows.t_ret[r])
+            elif rows.f[r] == LOST and self._ends_by(Row(rows, at), Row(rows, r)):
+                ended.append(rows.t_inv[r])
+        return min(ended)
+
+    def _told_over(self, a: Row) -> int:
+        return self._over(a.at)
+
+    def _renewals(self, a: Row) -> list[Row]:
+        return [Row(self.rows, r) for r in self.run.following(a.at) if self.rows.f[r] == RENEW]
+
+    def _renewed_least(self, a: Row, query: Row) -> int:
+        by_ns = query.t_inv - self.run.slack_ns
+        return sum(r.status == OK and r.t_ret <= by_ns for r in self._renewals(a))
+
+    def _renewed_most(self, a: Row, query: Row) -> int:
+        by_ns, refused = query.t_ret + self.run.slack_ns, (FAIL, NOT_OWNER)
+        return sum(r.status not in refused and r.t_inv <= by_ns for r in self._renewals(a))
+
+    def _oldest(self, a: Row, query: Row) -> int:
+        """For how long a hold can have lasted at most, by the service's clock."""
+        return self.run.longest(query.t_ret - a.t_inv + self.run.slack_ns)
+
+    def _youngest(self, a: Row, query: Row) -> int:
+        since = max(0, query.t_inv - a.t_ret - self.run.slack_ns)
+        return int(self.run.shortest(since) - self.run.promises["slip_ns"])
+
+    def _longest_lease(self, a: Row, query: Row) -> int:
+        """The longest lease that was asked for, or granted, by then."""
+        by_ns = query.t_ret + self.run.slack_ns
+        sent = [r for r in self._renewals(a) if r.status != FAIL and r.t_inv <= by_ns]
+        return max(max(r.arg, r.res) for r in (a, *sent))
+
+    def _lasted(self, query: Row) -> tuple[int, int]:
+        """Between what a hold was said to have lasted, ns; of an answer that says nothing 0 and
+        never, which contradicts no hold."""
+        return _said(query.spent & 0xFFFF)
+
+    def _left(self, query: Row) -> int:
+        """How much was said to be left of its lease at least."""
+        return _said(query.spent >> 16)[0]
+
+    # Queues.
+
+    def _most_ahead(self, a: Row, query: Row) -> int:
+        """How many others can have waited before an attempt at some instant of a query."""
+        rows, slack = self.rows, self.run.slack_ns
+        until, least = query.t_ret + slack, query.t_inv - slack
+        waiting = self._first_told(a.at)
+        if waiting < INF and self._in_turn(a.key):
+            until = min(until, waiting + slack)
+        return sum(
+            at != a.at
+            and rows.t_inv[at] <= until
+            and (rows.status[at] in UNKNOWN or (rows.t_ret[at] or INF) >= least)
+            for at in self._of_lock(a.key)
+        )
+
+    def _first_told(self, at: int) -> int:
+        """When an attempt was first told that it waits."""
+        told = (self.rows.t_inv[r] for r in self.run.following(at) if self.rows.f[r] == WAITING)
+        return min(told, default=INF)
+
+    def _in_turn(self, key: int) -> bool:
+        """Whether first come, first served is declared, and no grant of a lock contradicts it."""
+        if key not in self._turns:
+            self._turns[key] = self.run.promises["order"] == "fifo" and not self._overtakes(key)
+        return self._turns[key]
+
+    def _overtakes(self, key: int) -> bool:
+        run, rows, slack = self.run, self.rows, self.run.slack_ns
+        promised = run.promises["tokens"] == "ordered" and run.promised("token-order")
+        if not promised or self.of.disorder(key):
+            return False
+        granted = [
+            at for at in self._of_lock(key) if rows.status[at] == OK and rows.token[at] != -1
+        ]
+        for at in granted:
+            since, a = self._first_told(at) + slack, Row(rows, at)
+            low = bisect_right(granted, since, key=rows.t_inv.__getitem__)
+            for other in granted[low : bisect_right(granted, a.t_ret, key=rows.t_inv.__getitem__)]:
+                by = Row(rows, other)
+                passed = by.token < a.token and by.mode == a.mode and by.process != a.process
+                if passed and self._anew(by):
+                    return True
+        return False
+
+    def _anew(self, by: Row) -> bool:
+        """Whether a grant let its owner in, and not again where it was in already."""
+        rows = self.rows
+        same = [
+            at
+            for at in self.of.grants(by.key)
+            if rows.status[at] == OK and rows.process[at] == by.process
+            if rows.token[at] == by.token and at != by.at
+            if (rows.t_inv[at], at) < (by.t_inv, by.at)
+        ]
+        return all(self.run.possible_end(at) < by.t_inv for at in same)
+
+    def _several_tokens(self, roles: Mapping[str, Row]) -> bool:
+        tokens = [row.token for name, row in roles.items() if name.startswith("by")]
+        return len(set(tokens)) == len(tokens)
+
+    def _passed(self, a: Row, first: Row) -> int:
+        """How many tokens of others, from that of one who went first up to one's own."""
+        rows, of_others, own = self.rows, set[int](), set[int]()
+        for at in self._of_lock(a.key):
+            alike = rows.status[at] == OK and rows.mode[at] == a.mode
+            if alike and first.token <= rows.token[at] < a.token:
+                mine = rows.process[at] == a.process
+                (own if mine else of_others).add(rows.token[at])
+        return 0 if self.run.promises.get("subtrees") else len(of_others - own)
+
+    def _ahead(self, a: Row, waiting: Row) -> int:
+        """How many can have been before an attempt when it was told that it waits."""
+        rows, slack, tree = self.rows, self.run.slack_ns, self.run.promises.get("subtrees")
+        every = [at for asks in self.run.asks().values() for at in asks] if tree else ()
+        count = -1
+        for at in every or self._of_lock(a.key):
+            asked = rows.t_inv[at] <= waiting.t_inv + slack
+            gone = (rows.t_ret[at] or INF) < a.t_inv - slack
+            count += int(asked) - int(gone)
+        return count
+
+    # Conditional grants.
+
+    def _newest(self, a: Row) -> int:
+        return (a.op >> 8) - 1
+
+    def _called_changed(self, a: Row) -> bool:
+        return self.rows.strings[a.err].startswith("changed")
+
+    def _followers(self, a: Row) -> int:
+        """How many may have been granted a lock after the token that an acquire names."""
+        newest, by_ns = self._newest(a), a.t_ret + self.run.slack_ns
+        asked = [at for at in self._of_lock(a.key) if self.rows.t_inv[at] <= by_ns]
+        return sum(
+            self._token(at) > newest or (self._token(at) == -1 and self.rows.status[at] in UNKNOWN)
+            for at in asked
+        )
+
+    # Notices.
+
+    def _lost_by(self, a: Row, other: Row) -> int:
+        """When a hold was lost to another for sure, and by the service's own bound."""
+        known = self.rows.t_ret[self.run.known(other.at)]
+        return max(known, self.run.reach(a.at)) + self.run.slack_ns
+
+    def _claimed_until(self, a: Row) -> int:
+        """Until when its client acted as owner: no longer than it did anything at all."""
+        if self._seen is None:
+            self._seen, rows = {}, self.rows
+            columns = zip(rows.f, rows.process, rows.t_inv, rows.t_ret, strict=True)
+            for f, process, inv, ret in columns:
+                if f and f not in SERVED:
+                    self._seen[process] = max(self._seen.get(process, 0), inv, ret)
+        return min(self.run.end(a.at), self._seen[a.process])
+
+    def _notice_within(self) -> int:
+        return int(self.run.promises["notice_ns"] or self.run.lease_ns)
+
+    def _reachable_from(self, a: Row, lost: int, limit: int) -> int:
+        """The first moment from which a client could be told for as long as a notice may take."""
+        node, clients = self.rows.nodes.get(a.process, ""), set(self.rows.nodes.values())
+        spans = [(s.from_ns, s.to_ns) for s in self.run.starved if s.node == node]
+        spans += [(s.from_ns, s.to_ns) for s in self.run.starved if s.kind == "pressure"]
+        for window in self.run.windows:
+            own = bool(window.nodes) and clients.issuperset(window.nodes)
+            if not own or node in window.nodes:
+                paused = window.do == "pause" and own
+                recovery = 0 if paused else int(self.run.promises["recovery_ns"])
+                spans.append((window.from_ns, window.to_ns + recovery))
+        moments = sorted({lost, *(over for _, over in spans if over > lost)})
+        return next(
+            at
+            for at in moments
+            if not any(begun <= at + limit and over > at for begun, over in spans)
+        )
+
+    def _truthful_reasons(self) -> bool:
+        return bool(self.run.promises.get("reasons"))
+
+    def _reason(self, notice: Row) -> str:
+        return self.rows.strings[notice.res]
+
+    def _unlocks(self, a: Row, notice: Row) -> int:
+        """How many unlocks by an operator may have ended a hold by the time of a notice."""
+        by_ns, token = notice.t_inv + self.run.slack_ns, self._token(a.at)
+        found = [Row(self.rows, at) for at in self.run.of(8, "key").get(a.key, ())]
+        aimed = [row for row in found if row.token == -1 or row.token >= token]
+        return sum(row.status != FAIL and row.t_inv <= by_ns for row in aimed)
+
+    def _lone_token(self, a: Row) -> bool:
+        """Whether it alone, of all on its line, has its token."""
+        token, on_line = self._token(a.at), self.of.on_line
+        same = sum(
+            self._token(at) == token
+            for key, asks in self.run.asks().items()
+            if key == a.key or on_line(self.rows.strings[key], a.text)
+            for at in asks
+        )
+        return token != -1 and same == 1
+
+    def _releases(self, a: Row, notice: Row) -> int:
+        by_ns = notice.t_inv + self.run.slack_ns
+        return sum(self.rows.t_inv[r] <= by_ns for r in self.run.releases(a.at))
+
+    def _ends_by(self, a: Row, notice: Row) -> bool:
+        """Whether a claim ends by a notice of its own."""
+        own = notice.attempt == a.attempt and a.status in (OK, *UNKNOWN)
+        return own and notice.t_inv == self.run.end(a.at)
+
+    def _leased(self, a: Row) -> int:
+        return min(self.run.leased(a.at), self.run.end(a.at))
+
+
+def _carried(attempt: int) -> str:
+    """The text that the hold of an attempt carries."""
+    return f"process {attempt >> 32}, acquire {attempt & 0xFFFFFFFF}"
+
+
+def _said(code: int) -> tuple[int, int]:
+    """Between what ns a duration lies of which half a word of `spent` says the microseconds."""
+    if not code:
+        return -1, INF
+    exponent, fraction = (code - 1) >> 11, (code - 1) & 2047
+    low = (fraction << exponent) * 1000
+    return low, low + (low >> 10) + 1000

@@ -1,0 +1,172 @@
+"""What a rule is, and how its expressions come to numbers; the rules themselves are in `rules`.
+
+X_known is the row by which X was surely granted: its acquire, or what proves it. X_proof is the row
+whose call shows that X still held then: a renewal or release that was answered ok and is declared
+to prove it, or its own acquire, which was not granted before it was called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from types import CodeType
+from typing import Any
+
+ASK, OK, ANY = "acquire|try|probe", "ok", "ok|fail|info|not-owner|invoked"
+SURE = f"{ASK}|renew|release"
+SERVED = "served-write|served-read"
+
+OPS = {
+    "acquire": 1, "try": 2, "renew": 3, "release": 4, "waiting": 5, "lost": 6, "closed": 7,
+    "force-unlock": 8, "heartbeat": 9, "read": 10, "write": 11, "served-read": 12,
+    "served-write": 13, "probe": 14, "holder": 15, "place": 16, "check": 17,
+    "length": 18, "arrived": 19,
+}  # fmt: skip
+FACT = re.compile(r"(.+?) (<=|<|==) (.+)")
+GRANT = re.compile(r"newest|other\d+")
+LIMITS = {"hang": 9_000_000_000, "storm": 10, "broken_within": 2_000_000_000}
+"""Numbers that rules name: how late a request may be answered, how many refused tries make a storm,
+how long a circle of waits may last."""
+STATUSES = {"invoked": 1, "ok": 2, "fail": 3, "info": 4, "not-owner": 5}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rule:
+    """One way to prove findings of some kinds. `lock` is the role whose key the finding names.
+
+    states   moments that no row shows: the certificate states them, `where` pins them down
+    """
+
+    kinds: tuple[str, ...]
+    lock: str
+    roles: Mapping[str, tuple[str, str]]
+    facts: tuple[str, ...]
+    where: tuple[str, ...] = ()
+    values: Mapping[str, str] = field(default_factory=dict)
+    assumes: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+
+
+def sides(*names: str) -> dict[str, tuple[str, str]]:
+    """The roles of grants: each with the row by which it is known, and the row that proves it."""
+    found = {}
+    for name in names:
+        found[name] = (ASK, "ok|info|invoked")
+        found[name + "_known"] = (SURE, OK)
+        found[name + "_proof"] = (SURE, ANY)
+    return found
+
+
+def known(*names: str) -> dict[str, tuple[str, str]]:
+    """The same without the row that proves it."""
+    return {role: of for role, of in sides(*names).items() if not role.endswith("_proof")}
+
+
+def knows(*names: str) -> tuple[str, ...]:
+    """Conditions: each is surely granted by the row that is said to show it."""
+    return tuple(f"knows({name}, {name}_known)" for name in names)
+
+
+def proves(*names: str) -> tuple[str, ...]:
+    """Conditions: each still held at the call of the row that is said to prove it."""
+    return tuple(f"proves({name}, {name}_proof)" for name in names)
+
+
+TOKENS = {
+    "time": (("{a}_known.t_ret + slack < {b}.t_inv",), (), ()),
+    "tokens": (
+        ("-1 < {a}_known.token", "{a}_known.token < {b}_known.token"),
+        ("in_token_order({a})",),
+        ("ordered tokens",),
+    ),
+}
+"""How it shows that b was granted after a: (facts, where, assumes)."""
+
+
+def in_order(prefix: str, a: str, b: str, **parts: Any) -> dict[str, Rule]:
+    """A rule by times and one by tokens, with these parts in common."""
+    found = {}
+    for how, (facts, where, assumes) in TOKENS.items():
+        found[f"{prefix}/{how}"] = Rule(
+            kinds=parts["kinds"],
+            lock=parts["lock"],
+            roles=parts["roles"],
+            facts=(*(fact.format(a=a, b=b) for fact in facts), *parts["facts"]),
+            where=(*parts["where"], *(each.format(a=a) for each in where)),
+            values=parts.get("values", {}),
+            assumes=(*parts.get("assumes", ()), *assumes),
+        )
+    return found
+
+
+ROW_FIELDS = ("f", "status", "attempt", "token", "t_inv", "t_ret", "arg", "res")
+"""Of each witness what the certificate repeats, besides its writer and its number there."""
+
+
+def assumed(rule: Rule, roles: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a certificate leans on: what its rule says, and what the rows that prove it have to."""
+    found = list(rule.assumes)
+    for name, row in roles.items():
+        if name.endswith(("_known", "_proof")) and row.f in (OPS["renew"], OPS["release"]):
+            found.append("renew_proves" if row.f == OPS["renew"] else "release_proves")
+    return tuple(dict.fromkeys(found))
+
+
+def each_of(text: str, roles: Mapping[str, Any]) -> Sequence[str]:
+    """A condition for each of the numbered roles that it is about; else by itself."""
+    names = re.findall(r"(\w+)\*", text)
+    if not names:
+        return (text,)
+    count = sum(re.fullmatch(names[0] + r"\d+", role) is not None for role in roles)
+    return [text.replace("*", str(n + 1)) for n in range(count)]
+
+
+def permits(roles: Mapping[str, Any]) -> int:
+    """How many permits the grants among the rows of a certificate take together."""
+    return sum(row.op >> 24 for name, row in roles.items() if GRANT.fullmatch(name))
+
+
+def count(roles: Mapping[str, Any]) -> int:
+    """How many overtook."""
+    return sum(name.startswith("by") for name in roles)
+
+
+def entries(roles: Mapping[str, Any]) -> int:
+    """How many other entries of an owner lasted beyond its release."""
+    return sum(re.fullmatch(r"other\d+", name) is not None for name in roles)
+
+
+def waits(roles: Mapping[str, Any]) -> int:
+    """How many waited, as rows before and after a query show."""
+    return sum(name.startswith("before") for name in roles)
+
+
+def facts_of(rule: Rule, roles: Mapping[str, Any], names: Mapping[str, Any]) -> list[list[Any]]:
+    """Each inequality of a rule with its two numbers: [left, sign, right, number, number]."""
+    facts = []
+    for text in (each for fact in rule.facts for each in each_of(fact, roles)):
+        found = FACT.fullmatch(text)
+        assert found, f"{text} is no fact"
+        left, sign, right = found.groups()
+        facts.append([left, sign, right, int(valued(left, names)), int(valued(right, names))])
+    return facts
+
+
+def stated(rule: Rule, told: Mapping[str, Any]) -> dict[str, int]:
+    """The moments that a rule wants stated; KeyError or TypeError where they are none."""
+    found = {name: told[name] for name in rule.states}
+    if not all(type(value) is int for value in found.values()):
+        raise TypeError("a moment is no whole number")
+    return found
+
+
+def valued(text: str, names: Mapping[str, Any]) -> Any:
+    """What an expression of a rule comes to; certificates have none of their own."""
+    return eval(_compiled(text), {"__builtins__": {}}, dict(names))  # the table above, no input
+
+
+@cache
+def _compiled(text: str) -> CodeType:
+    return compile(text, "rule", "eval")

@@ -1,0 +1,336 @@
+"""What keeps clients from a lock, and who asked for it in vain: the conditions of liveness rules.
+
+Each is looked up directly: whether anything blocks a span, not which spans are free.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from holdfast.harness.verification.conditions import Conditions, Row
+from holdfast.harness.verification.derived import (
+    FAIL,
+    INF,
+    INFO,
+    INVOKED,
+    LATE_NS,
+    NOT_OWNER,
+    OK,
+    Window,
+)
+from holdfast.harness.verification.recorded import WAITING
+from holdfast.harness.verification.rule import LIMITS, OPS
+
+Span = tuple[int, int]
+GAP_NS = 1_000_000_000
+"""Requests that follow one another so closely ask for a lock all the time."""
+NO_ANSWER = ("never-sent", "unreachable", "unavailable", "ConnectionError", "Connection refused")
+"""Words of errors by which nobody answered."""
+TRY, PROBE = OPS["try"], OPS["probe"]
+UNKNOWN = (INVOKED, INFO)
+
+
+class Waits:
+    """What rules may ask about waits for a lock."""
+
+    def __init__(self, conditions: Conditions) -> None:
+        self.of = conditions
+        self.run, self.rows = conditions.run, conditions.rows
+        self._families: dict[str, list[int]] | None = None
+        self._blocks: dict[tuple[str, bool], list[Span]] = {}
+        self._disturbed: list[Span] | None = None
+        self._longest = -1
+        self._asked: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+
+    def names(self) -> dict[str, Any]:
+        """The names that rules use, as `Conditions.names`."""
+        return {
+            **LIMITS,
+            "refused_until": lambda row, kind: self.refused_until(row.at, kind),
+            "asked_throughout": self._throughout,
+            "idle": lambda row, from_ns, to_ns, kind: self._idle(
+                row, from_ns, to_ns, kind == "deadlock"
+            ),
+            "whole_part": self._whole_part,
+            "excused": self._excused,
+            "tries": lambda first, last: len(self._tried(first, last)),
+            "clients": lambda first, last: len(
+                {self.rows.process[at] for _, _, at in self._tried(first, last)}
+            ),
+            "later": self._later,
+            "bound_ns": lambda row: 0 if row.f in (3, 4) else row.aux,
+            "starved": self._without_processor,
+            "end_ns": lambda: self.run.end_ns,
+            "lived_on": self._lived_on,
+            "ring": ring,
+            "whole_wait": self._whole_wait,
+            "waited_until": lambda row: min(row.t_ret or INF, self.run.end_ns),
+            "called_held": self._called_held,
+            "shut_until": self._shut_until,
+        }
+
+    # Who keeps others out.
+
+    def members(self, text: str) -> Sequence[int]:
+        """The acquires of a family, in order of their calls lock by lock."""
+        if self._families is None:
+            self._families = {}
+            for key, asks in self.run.asks().items():
+                name = self.of.family(self.rows.strings[key])
+                self._families.setdefault(name, []).extend(asks)
+        return self._families.get(self.of.family(text), ())
+
+    def longest_ns(self) -> int:
+        """The longest lease of the run, as the slowest clock may count it."""
+        if self._longest < 0:
+            rows, most = self.rows, self.run.lease_ns
+            for asks in self.run.asks().values():
+                granted = ((rows.res if rows.status[at] == OK else rows.arg)[at] for at in asks)
+                most = max(most, *granted)
+            drift = most * self.run.promises["drift_ppm"] // 1_000_000
+            self._longest = int(most + drift + self.run.promises["slip_ns"])
+        return self._longest
+
+    def _block(self, at: int, dead_let_go: bool) -> Span | None:
+        """From when until when an acquire may keep others out, None for never."""
+        run, rows, status = self.run, self.rows, self.rows.status[at]
+        if status in (FAIL, NOT_OWNER):
+            return None
+        gone = run.gone(at)
+        if status in UNKNOWN:
+            if run.bound == "lease" or (run.bound != "none" and gone):
+                return None
+            over = self._given_back(at) if run.bound == "none" else INF
+            return rows.t_inv[at], over
+        over = run.possible_end(at)
+        if dead_let_go and gone and over >= INF:
+            over = run.end(at)
+        waited = [rows.t_inv[r] for r in run.following(at) if rows.f[r] == WAITING]
+        return max(rows.t_inv[at], *waited[-1:], 0), over
+
+    def _given_back(self, at: int) -> int:
+        """Until when an unanswered acquire may keep others out where no lease ends it."""
+        rows, told = self.rows, [INF - self.longest_ns()]
+        told += [rows.t_ret[r] for r in self.run.releases(at) if rows.status[r] == NOT_OWNER]
+        return min(told) + self.longest_ns()
+
+    def disturbed(self) -> Sequence[Span]:
+        """Faults, with the time to recover from them and to count a lease anew."""
+        if self._disturbed is None:
+            run, promises, found = self.run, self.run.promises, []
+            calm = int(promises["recovery_ns"]) + self.longest_ns()
+            minority = int(promises.get("minority_ns", -1))
+            for window in run.windows:
+                if minority >= 0 and self._stops_a_minority(window):
+                    soon = window.from_ns + minority + self.longest_ns()
+                    found.append((window.from_ns, soon))
+                    found.append((window.to_ns, window.to_ns + calm))
+                else:
+                    found.append((window.from_ns, window.to_ns + calm))
+            self._disturbed = found
+        return self._disturbed
+
+    def _stops_a_minority(self, window: Window) -> bool:
+        servers = {f"n{n}" for n in range(1, self.run.servers + 1)}
+        if window.do not in ("kill", "pause") or not window.nodes:
+            return False
+        if not servers.issuperset(window.nodes):
+            return False
+        struck = {
+            node
+            for other in self.run.windows
+            if other.from_ns <= window.to_ns and window.from_ns <= other.to_ns
+            if other.do not in ("clock", "delay") or other == window
+            for node in other.nodes
+        }
+        return 2 * len(struck & servers) < self.run.servers
+
+    def _blocks_of(self, text: str, dead_let_go: bool) -> Sequence[Span]:
+        name, error = (self.of.family(text), dead_let_go), self.run.error_ns
+        if name not in self._blocks:
+            found = [self._block(at, dead_let_go) for at in self.members(text)]
+            spans = [*(span for span in found if span is not None), *self.disturbed()]
+            self._blocks[name] = [(begun - error, over + error) for begun, over in spans]
+        return self._blocks[name]
+
+    def _idle(self, row: Row, from_ns: int, to_ns: int, dead_let_go: bool) -> bool:
+        """Whether nobody could hold a lock within a span of the run, and no fault disturbed it."""
+        inside = self.run.start_ns <= from_ns and to_ns <= self.run.end_ns
+        blocks = self._blocks_of(row.text, dead_let_go)
+        return inside and not any(begun < to_ns and over > from_ns for begun, over in blocks)
+
+    def _whole_part(self, row: Row, from_ns: int, to_ns: int, kind: str) -> bool:
+        """Whether that is a whole idle part of the span in which a request asked in vain."""
+        until, dead = self.refused_until(row.at, kind), kind == "deadlock"
+        blocks = self._blocks_of(row.text, dead)
+        begins = {row.t_inv, self.run.start_ns, *(over for _, over in blocks)}
+        ends = {until, self.run.end_ns, *(begun for begun, _ in blocks)}
+        inside = row.t_inv <= from_ns and to_ns <= until
+        whole = from_ns in begins and to_ns in ends
+        return inside and whole and self._idle(row, from_ns, to_ns, dead)
+
+    def _excused(self, row: Row, until: int) -> int:
+        """For how long a lock may seem closed that nobody holds."""
+        rows, delay = self.rows, int(self.run.promises.get("delay_ns", 0))
+        unknown = [
+            at
+            for at in self.members(row.text)
+            if rows.status[at] in UNKNOWN and rows.t_inv[at] < until
+        ]
+        if self.run.bound == "none":
+            unknown = [at for at in unknown if self._given_back(at) >= INF]
+        once = LATE_NS + delay
+        return once + len(unknown) * (once + self.longest_ns())
+
+    # Who asked in vain.
+
+    def refused_until(self, at: int, kind: str) -> int:
+        """The last moment at which an acquire had surely not been granted; -1 for none."""
+        rows, f, status = self.rows, self.rows.f[at], self.rows.status[at]
+        if kind == "deadlock":
+            counts = f != TRY
+        else:
+            counts = f == TRY or (f == PROBE and kind == "orphan")
+            counts = counts and status != OK
+        if not counts:
+            return -1
+        error = rows.strings[rows.err[at]]
+        if status == FAIL and not any(words in error for words in NO_ANSWER):
+            return rows.t_ret[at]
+        waited = [rows.t_inv[r] for r in self.run.following(at) if rows.f[r] == WAITING]
+        return waited[-1] if waited else -1
+
+    def _tried(self, first: Row, last: Row) -> Sequence[tuple[int, int, int]]:
+        """As `_between`, of the tries that make a livelock."""
+        return self._between(first, last, "livelock")
+
+    def _between(self, first: Row, last: Row, kind: str) -> list[tuple[int, int, int]]:
+        """(from, until, row) of all that asked in vain from the call of one acquire to the last
+        answer to another, in order."""
+        name = self.of.family(first.text), kind
+        if name not in self._asked:
+            spans = (
+                (self.rows.t_inv[at], self.refused_until(at, kind), at)
+                for at in self.members(first.text)
+            )
+            self._asked[name] = sorted(span for span in spans if span[0] < span[1])
+        until = self.refused_until(last.at, kind)
+        every = self._asked[name]
+        return [one for one in every if first.t_inv <= one[0] and one[1] <= until]
+
+    def _throughout(self, first: Row, last: Row, kind: str) -> bool:
+        """Whether a lock was asked for all the time between two acquires, or nearly."""
+        asked = self._between(first, last, kind)
+        rows = {at for _, _, at in asked}
+        if first.at not in rows or last.at not in rows:
+            return False
+        reached = first.t_inv
+        for begun, until, _ in asked:
+            if begun - reached > GAP_NS:
+                return False
+            reached = max(reached, until)
+        return True
+
+    def _later(self, first: Row, last: Row) -> int:
+        """How many of the tries were made in the second half."""
+        middle = (first.t_inv + self.refused_until(last.at, "livelock")) // 2
+        return sum(begun >= middle for begun, _, _ in self._tried(first, last))
+
+    # Requests that were late.
+
+    def _without_processor(self, row: Row, until: int) -> int:
+        """For how long of a request its client was stopped, or somebody had no processor."""
+        node = self.rows.nodes.get(row.process)
+        stopped = ("pause", "clock")
+        spans: list[Span] = [
+            (w.from_ns, w.to_ns) for w in self.run.windows if w.do in stopped and node in w.nodes
+        ]
+        spans += [(one.from_ns, one.to_ns) for one in self.run.starved]
+        covered, reached = 0, row.t_inv
+        for from_ns, to_ns in sorted(spans):
+            begun, over = max(from_ns, reached), min(to_ns, until)
+            covered += max(0, over - begun)
+            reached = max(reached, over)
+        return covered
+
+    def _lived_on(self, row: Row) -> bool:
+        """Whether the client of an unanswered request was not killed or stopped after it."""
+        node, run = self.rows.nodes.get(row.process), self.run
+        kills = [w for w in run.windows if w.do == "kill" and node in w.nodes]
+        ends = [self.rows.t_inv[r] for r in run.closed(row.process)]
+        return not any(w.to_ns >= row.t_inv for w in kills) and not any(
+            end >= row.t_inv for end in ends
+        )
+
+    # Circles of waits.
+
+    def _whole_wait(self, roles: Mapping[str, Row], from_ns: int, to_ns: int) -> bool:
+        """Whether that is a whole part, without faults, of the span in which all of them waited."""
+        run, slack, begins, ends = self.run, self.run.slack_ns, list[int](), list[int]()
+        for n in range(1, members(roles) + 1):
+            waiting = [
+                self.rows.t_inv[r]
+                for r in run.following(roles[f"waiter{n}"].at)
+                if self.rows.f[r] == WAITING
+            ]
+            begins += [min(waiting, default=INF), roles[f"holder{n}_known"].t_ret]
+            ends += [self.of.held_until(roles[f"holder{n}"])]
+            ends += [min(roles[f"waiter{n}"].t_ret or INF, run.end_ns)]
+        calm = int(run.promises["recovery_ns"]) + self.longest_ns()
+        faults = [(w.from_ns, w.to_ns + calm) for w in run.windows]
+        begun, over = max(begins) + slack, min(ends) - slack
+        whole = from_ns in {begun, *(to for _, to in faults)}
+        whole = whole and to_ns in {over, *(begin for begin, _ in faults)}
+        free = not any(begin < to_ns and end > from_ns for begin, end in faults)
+        return whole and free and begun <= from_ns and to_ns <= over
+
+    # Refusals.
+
+    def _called_held(self, row: Row) -> bool:
+        """Whether a refusal said that the lock is held, or nothing; of a lock none lies below."""
+        error = self.rows.strings[row.err]
+        below = row.text + "/"
+        tree = self.run.promises.get("subtrees") and row.text.startswith("/")
+        names = (self.rows.strings[key] for key in self.run.asks())
+        leaf = not tree or not any(name.startswith(below) for name in names)
+        return leaf and (not error or error.startswith("held"))
+
+    def _shut_until(self, row: Row) -> int:
+        """When the last was over that may have kept a lock closed to a request, or its answer."""
+        run, error = self.run, self.run.error_ns
+        calm = int(run.promises["recovery_ns"]) + self.longest_ns()
+        spans = [(w.from_ns, w.to_ns + calm) for w in run.windows]
+        for key, asks in run.asks().items():
+            if key == row.key or self.of.on_line(self.rows.strings[key], row.text):
+                spans += [span for at in asks for span in self._may_shut(at)]
+        return max((over for begun, over in spans if begun - error <= row.t_ret), default=-1)
+
+    def _may_shut(self, at: int) -> Iterable[Span]:
+        """From when until when an acquire may have been the reason to refuse another."""
+        run, rows, most = self.run, self.rows, ((1 << 63) - 1) // 4
+        over = run.possible_end(at)
+        if over >= 0:
+            back = [
+                r
+                for r in run.releases(at)
+                if rows.status[r] == OK and rows.t_ret[r] == over and rows.t_inv[r] == run.end(at)
+            ]
+            late = 0 if back else LATE_NS + int(run.promises.get("delay_ns", 0))
+            yield rows.t_inv[at], min(over, most) + late
+        elif rows.f[at] != TRY:
+            yield rows.t_inv[at], min(rows.t_ret[at] or INF, most)
+
+
+def members(roles: Mapping[str, Any]) -> int:
+    """How many clients are in a circle of waits."""
+    return sum(re.fullmatch(r"waiter\d+", name) is not None for name in roles)
+
+
+def ring(roles: Mapping[str, Row]) -> bool:
+    """Whether each of several clients waits for a lock of the next one, the last for the first."""
+    count = members(roles)
+    waiters = [roles[f"waiter{n}"].process for n in range(1, count + 1)]
+    holders = [roles[f"holder{n}"].process for n in range(1, count + 1)]
+    return count > 1 and len(set(waiters)) == count and holders == waiters[1:] + waiters[:1]

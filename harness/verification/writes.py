@@ -1,0 +1,149 @@
+"""The resource's log, walked: who was admitted before each write, and whether its hold was over."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+
+from holdfast.harness.verification.conditions import SERVED_WRITE, Conditions, Row
+from holdfast.harness.verification.derived import (
+    FAIL,
+    INF,
+    LATE_NS,
+    NOT_OWNER,
+    OK,
+    RELEASE,
+    RENEW,
+    Run,
+)
+from holdfast.harness.verification.recorded import CLOSED, LOST
+
+
+class Writes:
+    """Walks the accepted requests of one key; each walk says what is wrong, "" for nothing."""
+
+    def __init__(self, run: Run, conditions: Conditions) -> None:
+        self._run, self._rows, self._conditions = run, run.rows, conditions
+        self._asked: dict[int, int] | None = None
+        self._ends: dict[int, int] = {}
+        self._granted: dict[int, list[int]] = {}
+        self._called: dict[int, list[int]] = {}
+
+    def stale(self, order: Sequence[int]) -> str:
+        """No write is accepted after a conflicting attempt was admitted that is newer."""
+        rows, error, acquires = self._rows, self._run.error_ns, self._acquires()
+        log = self._conditions.logs().get(rows.key[order[0]], ()) if order else ()
+        if list(log) != list(order):
+            return "it is not the order of the log"
+        f, attempt, status, token = rows.f, rows.attempt, rows.status, rows.token
+        admitted: dict[int, None] = {}
+        latest = largest = -1
+        for request in log:
+            a = acquires.get(attempt[request], -1)
+            if a < 0 or status[a] != OK:
+                continue
+            suspect = latest >= rows.t_ret[a] + error or largest > token[a]
+            if f[request] == SERVED_WRITE and suspect:
+                own = Row(rows, a)
+                if any(self._newer(Row(rows, b), own) for b in admitted):
+                    return f"row {request} was accepted after a newer owner had been admitted"
+            admitted[a] = None
+            latest, largest = max(latest, rows.t_inv[a]), max(largest, token[a])
+        return ""
+
+    def _newer(self, b: Row, a: Row) -> bool:
+        """Whether b conflicts with a and was granted after it, by times or by ordered tokens."""
+        run, error = self._run, self._run.error_ns
+        if not self._conditions.conflict(a, b):
+            return False
+        if b.t_inv >= a.t_ret + error:
+            return True
+        tell = run.promises["tokens"] == "ordered" and run.promised("token-order")
+        in_turn = a.t_inv < b.t_ret + error and -1 < a.token < b.token
+        return bool(tell and in_turn and not self._conditions.disorder(a.key))
+
+    def expired(self, order: Sequence[int]) -> str:
+        """No write is accepted after its owner's hold was over for certain."""
+        rows, error, acquires = self._rows, self._run.error_ns, self._acquires()
+        log = self._conditions.logs().get(rows.key[order[0]], ()) if order else ()
+        if [at for at in log if rows.f[at] == SERVED_WRITE] != list(order):
+            return "it is not the order of the log"
+        for request in order:
+            at, t_ns = acquires.get(rows.attempt[request], -1), rows.t_inv[request]
+            if at < 0 or t_ns <= self._soonest(at) + error or t_ns <= self._over(at) + error:
+                continue
+            if self._conditions.outside(Row(rows, at), Row(rows, request)):
+                return f"row {request} was accepted after its owner's hold was over"
+        return ""
+
+    def _soonest(self, at: int) -> int:
+        """A moment up to which a hold cannot have been over: so few have to be looked at closer."""
+        run, rows = self._run, self._rows
+        if rows.status[at] != OK or run.of(8, "key"):
+            return -1
+        soonest = rows.t_ret[at] + LATE_NS
+        for r in run.following(at):
+            if rows.f[r] in (RELEASE, LOST, RENEW) and rows.t_inv[r] < soonest:
+                renewed = rows.f[r] == RENEW and rows.status[r] != NOT_OWNER
+                soonest = soonest if renewed else rows.t_inv[r]
+        calls = self._calls(rows.key[at])
+        place = bisect_left(calls, rows.t_ret[at] + run.error_ns)
+        return min(soonest, calls[place]) if place < len(calls) else soonest
+
+    def _calls(self, key: int) -> Sequence[int]:
+        """When each ok acquire of a lock, or of one on a line with it, was called, in order."""
+        if key not in self._called:
+            near = (at for at in self._conditions.grants(key) if self._rows.status[at] == OK)
+            self._granted[key] = sorted(near, key=self._rows.t_inv.__getitem__)
+            self._called[key] = [self._rows.t_inv[at] for at in self._granted[key]]
+        return self._called[key]
+
+    def _acquires(self) -> Mapping[int, int]:
+        """Attempt -> its acquire."""
+        if self._asked is None:
+            asks = (at for asks in self._run.asks().values() for at in asks)
+            self._asked = {self._rows.attempt[at]: at for at in asks}
+        return self._asked
+
+    def _over(self, at: int) -> int:
+        """When a hold was over for certain, INF where that is not known."""
+        if at not in self._ends:
+            run, rows = self._run, self._rows
+            ends = [] if run.revivable(at, run.promises) else self._all_ends(at)
+            ok = [r for r in run.following(at) if rows.f[r] == RENEW and rows.status[r] == OK]
+            renewed = max((rows.t_ret[r] for r in ok), default=0)
+            self._ends[at] = min((end for end in ends if end >= renewed), default=INF)
+        return self._ends[at]
+
+    def _all_ends(self, at: int) -> list[int]:
+        """All that shows the end of a hold; an ok renewal after it says that it shows nothing."""
+        run, rows, conditions = self._run, self._rows, self._conditions
+        a, mine, end = Row(rows, at), run.following(at), run.end(at)
+        said = [r for r in mine if rows.f[r] in (RENEW, RELEASE)]
+        ends = [rows.t_ret[r] for r in said if rows.status[r] == NOT_OWNER]
+        ends += [rows.t_ret[r] for r in said if (rows.f[r], rows.status[r]) == (RELEASE, OK)]
+        others = {rows.t_inv[r] for r in mine if rows.f[r] in (RELEASE, CLOSED)}
+        if a.status not in (FAIL, NOT_OWNER) and end not in others:
+            told = [r for r in mine if rows.f[r] == LOST and rows.t_inv[r] == end]
+            ends += [rows.t_ret[r] for r in told]
+        for r in run.of(8, "key").get(a.key, ()):
+            if rows.status[r] == OK and conditions.freed(a, Row(rows, r)):
+                ends.append(rows.t_ret[r])
+        if a.status == OK and conditions.calm(a):
+            ends.append(run.possible_end(at) + LATE_NS)
+        return [*ends, *self._passed_on(a)]
+
+    def _passed_on(self, a: Row) -> list[int]:
+        """The answer to the first conflicting grant that was asked for after a's own, where what is
+        proved or promised of its own hold did not reach so far."""
+        if a.status != OK:
+            return []
+        low, first = bisect_left(self._calls(a.key), a.t_ret + self._run.error_ns), INF
+        group = self._granted[a.key]
+        for place in range(low, len(group)):
+            at = group[place]
+            if self._rows.t_inv[at] >= first:
+                break
+            if self._rows.t_ret[at] < first and self._conditions.conflict(a, Row(self._rows, at)):
+                first = self._rows.t_ret[at]
+        return [first] if self._run.until(a.at) < first < INF else []
