@@ -1,7 +1,7 @@
-"""What is commonly said of each lock, how it is meant to come about, and where that ends.
+"""The common claim about each lock service, its mechanism and its limit.
 
-Data beside measured cells; nothing here was measured. Each row is told in our own words from the
-published descriptions of the system.
+Shown beside measured cells; nothing here was measured. Each row is our own summary of the published
+descriptions of the system.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
-    """One row of the table that textbooks print from memory."""
+    """The claim about one system; `caveat` is printed as its limit."""
 
     claim: str
     mechanism: str
@@ -21,99 +21,99 @@ class Claim:
 
 CLAIMS: Mapping[str, Claim] = {
     "reference": Claim(
-        claim="exclusive as long as a majority of the servers lives, whatever the network does",
-        mechanism="every grant is an entry of a replicated log; tokens are its positions",
-        caveat="a paused owner goes on believing; only a resource that checks tokens stops it",
+        claim="mutual exclusion under any network fault, while a majority of servers is up",
+        mechanism="every grant is an entry in a replicated log; tokens are log positions",
+        caveat="a paused owner resumes with a stale belief; only fencing by the resource stops it",
     ),
     "chubby": Claim(
-        claim="exclusive while a majority lives; a dead client's lock is closed for a while",
-        mechanism="sessions with heartbeats, a lock-delay, sequencers that the resource compares",
-        caveat="what a dead client sent may take longer than the delay; then only sequencers help",
+        claim="mutual exclusion while a majority is up; a dead client's lock has a lock-delay",
+        mechanism="sessions with heartbeats, a lock-delay, sequencers checked by the resource",
+        caveat="requests of a dead client may outlast the lock-delay; then only sequencers help",
     ),
     "single": Claim(
-        claim="exclusive while its one server runs",
-        mechanism="a table of leases in memory and a counter for tokens",
-        caveat="a restart forgets every hold and begins the tokens again",
+        claim="mutual exclusion while its only server runs",
+        mechanism="an in-memory table of leases and a token counter",
+        caveat="a restart loses all holds and resets the tokens",
     ),
     "majority": Claim(
-        claim="exclusive because two majorities share a member",
-        mechanism="a client asks independent servers and counts the grants",
-        caveat="a member that restarts or lets a lease run out votes twice; tokens have no order",
+        claim="mutual exclusion, because two majorities share a member",
+        mechanism="a client requests the lock from independent servers and counts the grants",
+        caveat="a member votes twice after a restart or a lease expiry; tokens are not ordered",
     ),
     "redis": Claim(
-        claim="exclusive while the server lives and its clock keeps time",
-        mechanism="SET NX PX with a value of the owner's own, compare-and-delete to release",
-        caveat="no fencing token; a failover or an unsynced restart forgets the lock",
+        claim="mutual exclusion while the server is up and its clock is correct",
+        mechanism="SET NX PX with a unique value per owner, compare-and-delete to release",
+        caveat="no fencing token; a failover or an unsynced restart loses the lock",
     ),
     "redis-sentinel": Claim(
-        claim="available, because sentinels promote a replica when the primary is gone",
-        mechanism="the same key, copied to a replica after the owner has its answer",
-        caveat="a promotion forgets what was not copied yet, and with it the lock; no token",
+        claim="availability, because sentinels promote a replica when the primary fails",
+        mechanism="the same key, replicated asynchronously, after the response to the owner",
+        caveat="a promotion loses keys not yet replicated, including the lock; no token",
     ),
     "redlock": Claim(
-        claim="exclusive although some of N independent Redis servers are down",
-        mechanism="the same key on a majority, and what is left of the lease after asking",
-        caveat="leans on clocks that do not step and on pauses shorter than the lease; no token",
+        claim="mutual exclusion even if a minority of N independent Redis servers is down",
+        mechanism="the same key on a majority; validity is the rest of the lease after the round",
+        caveat="assumes clocks that do not step and pauses shorter than the lease; no token",
     ),
     "program": Claim(
-        claim="what its author says of it",
-        mechanism="whatever the client program talks to",
-        caveat="nothing is known of its server but what its clients were told",
+        claim="as declared by its author",
+        mechanism="unknown: the service behind the client program",
+        caveat="only the responses that its clients receive are known, not its server",
     ),
     "etcd": Claim(
-        claim="exclusive under partitions; holds end with their lease",
-        mechanism="keys bound to a lease, ordered by the revision that created them",
-        caveat="the owner may learn late that its lease ended; the revision has to be checked",
+        claim="mutual exclusion under partitions; holds end with their lease",
+        mechanism="keys bound to a lease, ordered by create revision",
+        caveat="the owner may learn late that its lease expired; resources must check the revision",
     ),
     "zookeeper": Claim(
-        claim="exclusive and in order of arrival under partitions",
-        mechanism="ephemeral sequential nodes; each waiter watches the one before it",
-        caveat="a session may be over before its owner knows; the zxid serves as a token",
+        claim="mutual exclusion and FIFO order under partitions",
+        mechanism="ephemeral sequential nodes; each waiter watches its predecessor",
+        caveat="a session may expire before its owner knows; the zxid serves as a token",
     ),
     "postgres-advisory": Claim(
-        claim="exclusive while the connection and the primary live",
-        mechanism="a lock in the memory of the server, bound to session or transaction",
-        caveat="ends with the connection, unseen by an owner that is cut off; no token",
+        claim="mutual exclusion while the connection and the primary are up",
+        mechanism="an in-memory lock of the server, bound to a session or a transaction",
+        caveat="ends with the connection, which a partitioned owner does not notice; no token",
     ),
     "postgres-row": Claim(
-        claim="exclusive for the length of a transaction",
+        claim="mutual exclusion for the duration of a transaction",
         mechanism="SELECT ... FOR UPDATE locks the row until commit or rollback",
-        caveat="what the owner does outside of the database is not covered",
+        caveat="actions of the owner outside the database are not protected",
     ),
     "mariadb-row": Claim(
-        claim="exclusive for the length of a transaction",
+        claim="mutual exclusion for the duration of a transaction",
         mechanism="SELECT ... FOR UPDATE locks index records until commit or rollback",
-        caveat="a wait that times out rolls back a statement, not always the transaction",
+        caveat="a lock wait timeout rolls back the statement, not always the transaction",
     ),
     "dynamodb": Claim(
-        claim="exclusive while owners send heartbeats",
-        mechanism="conditional writes on a record version number that waiters watch for change",
-        caveat="the version is random: it tells owners apart and puts them in no order",
+        claim="mutual exclusion while owners send heartbeats",
+        mechanism="conditional writes on a record version number that waiters poll for changes",
+        caveat="the version is random: it identifies owners but does not order them",
     ),
     "cockroachdb": Claim(
-        claim="exclusive for the length of a transaction, on a database that survives its nodes",
-        mechanism="SELECT ... FOR UPDATE over the wire of PostgreSQL, on a replicated store",
-        caveat="such a lock may be lost when another node serves the row; no token",
+        claim="mutual exclusion for a transaction, on a database that survives node failures",
+        mechanism="SELECT ... FOR UPDATE over the PostgreSQL protocol, on a replicated store",
+        caveat="the lock may be lost when another node takes over the row; no token",
     ),
     "nats-kv": Claim(
-        claim="exclusive: a key is created only where there is none, decided by one log",
-        mechanism="conditional writes on a key's newest revision, in a bucket with an age limit",
-        caveat="keys age by the servers' wall clocks, all after one time; the owner is not told",
+        claim="mutual exclusion: a key is created only if absent, decided by one log",
+        mechanism="conditional writes on a key's latest revision, in a bucket with an age limit",
+        caveat="keys expire by the servers' wall clocks, all after the same time; no loss notice",
     ),
     "cas": Claim(
-        claim="no lock, and yet no update is lost where each names the version it builds on",
-        mechanism="the resource takes a write only on its newest version",
-        caveat="owners work side by side; what is outside the one register is not protected",
+        claim="no lock, but no lost update if each write names the version it is based on",
+        mechanism="the resource accepts a write only on its latest version",
+        caveat="owners work concurrently; nothing outside the one register is protected",
     ),
     "idempotent": Claim(
-        claim="no lock, and yet a command that is sent again takes effect once",
-        mechanism="the resource knows a command by its key and remembers that it carried it out",
-        caveat="only for what has such a key: two different updates still overwrite each other",
+        claim="no lock, but a repeated command takes effect once",
+        mechanism="the resource stores the key of each command it has applied",
+        caveat="only commands with such a key: two different updates still overwrite each other",
     ),
     "none": Claim(
-        claim="nothing is excluded",
+        claim="no mutual exclusion",
         mechanism="every acquire is granted",
-        caveat="the control: what the others are compared with",
+        caveat="the control, for comparison",
     ),
 }
 

@@ -19,7 +19,7 @@ from holdfast.harness.core.verdict import PROPERTIES, Verdict
 from holdfast.reports.many.claims import claim_of
 from holdfast.reports.many.speeds import Speed, speeds
 from holdfast.reports.many.speeds import table as speed_table
-from holdfast.reports.text.formatting import percent
+from holdfast.reports.text.formatting import count, percent
 
 SCHEMA = "holdfast-matrix/1"
 SEVERAL = "several"
@@ -69,14 +69,14 @@ class Square:
         return self.proof.get(told[self.state], [])
 
     def says(self) -> str:
-        """How far the cell reaches: of the runs that put it to the test, how many."""
+        """The number of violated runs of those that exercised the property, and the rate."""
         judged = self.held + self.violated
         if self.state == HELD:
-            return f"0 in {judged}: below {percent(none_in(judged))}"
+            return f"0 of {judged}: below {percent(none_in(judged))}"
         if self.state == VIOLATED:
             low, high = clopper_pearson(self.violated, judged)
-            return f"{self.violated} in {judged}: {percent(low)} to {percent(high)}"
-        return f"{self.unknown} runs said nothing" if self.unknown > 1 else "1 run said nothing"
+            return f"{self.violated} of {judged}: {percent(low)} to {percent(high)}"
+        return f"0 of {count(self.unknown, 'run')}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

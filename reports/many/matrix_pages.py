@@ -26,8 +26,8 @@ LIMIT_STYLE = "yellow"
 LINKS = 5
 SPEED_OF = ("system", "workload", "backend", "faults", "runs")
 SPEED_SAYS = (
-    "Medians over the runs of a row, on the machine that made them, and as busy as it was; the"
-    " longest gap is without a grant after a fault on servers. Simulated runs are left out."
+    "Medians over the runs of a row, on the machine that ran them and under its load. Longest gap:"
+    " the longest time without a grant after a fault on servers. Simulated runs are omitted."
 )
 
 
@@ -87,17 +87,18 @@ def _text(square: Square | None) -> Text:
 
 
 SIGNS_SAY = (
-    "+: held, violated in none of so many, true rate below at 95 %; x: violated in so many of so"
-    " many; !: violated, and never promised; ?: not exercised in any of so many."
+    "+ held (0 of N, with the upper bound of the rate); x violated (k of N); ! violated, but never"
+    " promised; ? not exercised (0 of N)"
 )
 
 
 def _legend(found: Matrix) -> str:
-    left = f"; {count(found.left_out, 'run')} could not be carried out" if found.left_out else ""
+    left = f"; {count(found.left_out, 'run')} could not be executed" if found.left_out else ""
     return (
-        f"{count(found.runs, 'run')}{left}. Columns: the kind of fault (several: a violation amid"
-        " more than one), or the scenario. A run with several kinds counts under each. Rates:"
-        " bounds of the violation rate, 95 % confidence."
+        f'{count(found.runs, "run")}{left}. Columns: the kind of fault ("several": a violation'
+        " during more than one), or the scenario. A run with several kinds counts under each."
+        " Percentages: upper bound of the violation rate (held) or its confidence interval"
+        " (violated), 95% confidence."
     )
 
 
@@ -109,7 +110,7 @@ def markdown(found: Matrix) -> str:
         claim = claim_of(system)
         if claim is not None:
             lines += [
-                f"Commonly claimed: {claim.claim}. By: {claim.mechanism}. But: {claim.caveat}.",
+                f"Claim: {claim.claim}. Mechanism: {claim.mechanism}. Limit: {claim.caveat}.",
                 "",
             ]
         columns = found.columns(system)

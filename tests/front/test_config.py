@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.planning.settings import DEFAULTS, PREFIX
+from holdfast.commands.options import PREFIX, SETTINGS
 from tests.front.said import holdfast
 
 Capture = pytest.CaptureFixture[str]
@@ -16,7 +16,7 @@ Patch = pytest.MonkeyPatch
 @pytest.fixture(autouse=True)
 def nothing_set(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in DEFAULTS:
+    for name in SETTINGS:
         monkeypatch.delenv(PREFIX + name.upper(), raising=False)
 
 
@@ -31,8 +31,8 @@ def shown(capsys: Capture) -> dict[str, tuple[str, str]]:
 
 def test_a_default_that_stands_for_something_is_shown_as_what_it_means(capsys: Capture) -> None:
     rows = shown(capsys)
-    assert set(rows) == set(DEFAULTS)
-    assert rows["seed"] == ("a new one per run", "default")
+    assert set(rows) == set(SETTINGS)
+    assert rows["seed"] == ("a new one, printed", "default")
     assert rows["nodes"] == rows["resource"] == ("per system", "default")
     assert rows["hosts"] == rows["nemesis"] == ("none", "default")
     assert rows["clients"] == ("5", "default")
@@ -45,3 +45,39 @@ def test_a_value_that_was_set_is_shown_as_it_was_set(capsys: Capture, monkeypatc
     assert rows["seed"] == ("7", "environment HOLDFAST_SEED")
     assert rows["nodes"] == ("5", "holdfast.toml")
     assert rows["nemesis"] == ("pause:target=holder,for=4s,every=9s", "holdfast.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[run]\nnodes = 5\n", "holdfast.toml: [run]: settings stand at the top level"),
+        ("nodes = true\n", "holdfast.toml: nodes = True must be a text or a whole number"),
+        ("nodes = 0\n", "holdfast.toml: nodes: 0 is not in the range x>=1"),
+        ("nodes = \n", "holdfast.toml: cannot be read"),
+    ],
+)
+def test_a_mistake_in_the_file_names_the_file(capsys: Capture, text: str, told: str) -> None:
+    Path("holdfast.toml").write_text(text)
+    said = holdfast(capsys, "config", "show")
+    assert (said.code, said.out) == (2, "")
+    assert told in said.err
+
+
+def test_the_folder_for_runs_is_a_setting_of_every_command_that_has_one(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    Path("holdfast.toml").write_text('out = "elsewhere"\nclients = 2\n')
+    words = ("scenario", "concurrent-acquisition", "--time", "1s", "--seed", "1")
+    holdfast(capsys, *words)
+    (run,) = (path for path in (tmp_path / "elsewhere").iterdir() if not path.is_symlink())
+    assert "clients = 6" in (run / "plan.toml").read_text()
+
+
+def test_options_on_the_command_line_override_those_of_a_plan_file(capsys: Capture) -> None:
+    Path("plan.toml").write_text(
+        'system = "reference"\nbackend = "sim"\n[options]\nhold_leases = "1"\nwrites = "2"\n'
+    )
+    said = holdfast(capsys, "run", "plan.toml", "--set", "writes=3", "--dry-run")
+    assert said.code == 0, said.err
+    assert 'writes = "3"' in said.out
+    assert 'hold_leases = "1"' in said.out

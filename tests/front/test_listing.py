@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
 import tomllib
 
+import click
 import pytest
+from click.shell_completion import ShellComplete
 
 from holdfast import catalogue
-from holdfast.commands import COMMANDS
-from holdfast.commands.list_command import KINDS
+from holdfast.commands import COMMANDS, cli
+from holdfast.commands.listing import KINDS
+from holdfast.commands.options import Command
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans.plan import parse
@@ -23,7 +27,7 @@ def test_every_kind_is_listed_with_a_sentence_each(capsys: Capture, kind: str) -
     table = json.loads(holdfast(capsys, "list", kind, "--json").out)
     lines = holdfast(capsys, "list", kind).out.splitlines()
     assert [line.split()[0] for line in lines] == list(table)
-    assert all(len(says) > 10 for says in table.values())
+    assert all(len(row["summary"]) > 10 for row in table.values())
 
 
 def test_every_entry_of_the_catalogue_loads() -> None:
@@ -47,6 +51,47 @@ def test_every_property_has_its_checker_and_every_checker_its_property() -> None
 def test_every_property_that_a_system_promises_is_known() -> None:
     for row in catalogue.SYSTEMS.values():
         assert set(load(row.entry).promises({}).keeps) <= set(PROPERTIES)
+
+
+@pytest.mark.parametrize("command", list(COMMANDS))
+def test_the_options_of_every_example_are_known(command: str) -> None:
+    outer = click.Context(cli, info_name="holdfast")
+    found = cli.get_command(outer, command)
+    examples = [text for part in parts(found) for text in part.examples]
+    assert examples
+    for text in examples:
+        words = text.partition(" holdfast ")[2] or text.removeprefix("holdfast ")
+        name, *rest = shlex.split(words.partition(" > ")[0])
+        assert name == command
+        leaf = found
+        assert leaf is not None
+        while isinstance(leaf, click.Group):
+            leaf, rest = leaf.commands[rest[0]], rest[1:]
+        with leaf.make_context(name, rest):
+            pass
+
+
+def parts(found: click.Command | None) -> list[Command]:
+    """A command, or the commands of a group."""
+    if isinstance(found, click.Group):
+        return [part for one in found.commands.values() for part in parts(one)]
+    assert isinstance(found, Command)
+    return [found]
+
+
+@pytest.mark.parametrize(
+    ("words", "begun", "names"),
+    [
+        (["run", "--system"], "re", {"reference", "redis", "redlock"}),
+        (["list"], "mut", {"mutants"}),
+        (["scenario"], "redlock-c", {"redlock-clock-step"}),
+    ],
+)
+def test_the_shell_completes_names(words: list[str], begun: str, names: set[str]) -> None:
+    complete = ShellComplete(cli, {}, "holdfast", "_HOLDFAST_COMPLETE")
+    found = {item.value for item in complete.get_completions(words, begun)}
+    assert names <= found
+    assert all(name.startswith(begun) for name in found)
 
 
 @pytest.mark.parametrize("command", list(COMMANDS))
@@ -83,9 +128,10 @@ def test_the_list_says_which_systems_are_simulated_and_what_of_them_is_real(
     capsys: Capture,
 ) -> None:
     table = json.loads(holdfast(capsys, "list", "systems", "--json").out)
-    assert "simulated: yes; real there: the client" in table["redlock"]
-    assert "not redis-server" in table["redlock"]
-    assert table["etcd"].endswith("(simulated: no)")
-    assert {name for name, says in table.items() if "simulated: yes" in says} == {
+    assert table["redlock"]["simulated"] is True
+    assert "the client" in table["redlock"]["real_in_simulator"]
+    assert "not redis-server" in table["redlock"]["real_in_simulator"]
+    assert table["etcd"]["real_in_simulator"] == ""
+    assert {name for name, row in table.items() if row["simulated"]} == {
         name for name, row in catalogue.SYSTEMS.items() if row.simulated
     }

@@ -85,7 +85,7 @@ def test_a_scenario_that_shows_nothing_is_unknown_and_never_a_pass(
     said = holdfast(capsys, "scenario", "concurrent-acquisition", *lone)
     assert said.code == 3
     assert "scenario concurrent-acquisition: UNKNOWN" in said.out
-    assert "not put to the test, though it is for that: mutual-exclusion" in said.out
+    assert "to be tested, and not tested: mutual-exclusion" in said.out
 
 
 def test_what_a_system_never_promised_must_be_put_to_the_test_as_well(
@@ -137,7 +137,7 @@ def test_the_plan_file_is_shown_and_the_exact_plan_can_be_run(
         (("owner-puase",), "did you mean 'owner-pause'?"),
         (("owner-pause", "--system", "redsi"), "did you mean 'redis'?"),
         (("owner-pause", "--backend", "dokcer"), "did you mean 'docker'?"),
-        (("owner-pause", "--set", "gap_ms"), "write it name=value"),
+        (("owner-pause", "--set", "gap_ms"), "expected NAME=VALUE"),
         (("priority-flood", "--system", "majority"), "system 'majority' has no option 'queue'"),
     ],
 )
@@ -213,7 +213,7 @@ def test_a_sweep_says_so_where_it_cannot_be_run(capsys: Capture) -> None:
     said = holdfast(capsys, "scenario", "sweep-delay", "--backend", "local")
     assert (said.code, "runs on --backend sim only" in said.err) == (2, True)
     said = holdfast(capsys, "scenario", "owner-pause", "--values", "1s")
-    assert (said.code, "is no sweep" in said.err) == (2, True)
+    assert (said.code, "scenario owner-pause is not one" in said.err) == (2, True)
     said = holdfast(capsys, "scenario", "sweep-pause", "--values", "5 parsecs")
     assert (said.code, "'5 parsecs' is not a span of time" in said.err) == (2, True)
 

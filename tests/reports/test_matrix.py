@@ -47,9 +47,9 @@ def states(*results: Result) -> dict[str, str]:
 def test_a_run_is_filed_under_the_fault_that_bit() -> None:
     found = states(run("+"), run("+", "pause"), run("+", "pause"), run("?", "clock"))
     assert found == {
-        "none": "held 0 in 1: below 95 %",
-        "pause": "held 0 in 2: below 78 %",
-        "clock": "not exercised 1 run said nothing",
+        "none": "held 0 of 1: below 95 %",
+        "pause": "held 0 of 2: below 78 %",
+        "clock": "not exercised 0 of 1 run",
     }
 
 
@@ -67,12 +67,12 @@ def test_a_scenario_has_a_column_if_all_its_kinds_bit_and_no_system_has_columns_
 def test_a_violation_amid_two_faults_accuses_neither_alone() -> None:
     found = states(run("+", "pause"), run("x", "pause", "kill"))
     assert found["pause"].startswith("held")
-    assert found["several"] == "violated 1 in 1: 5 % to 100 %"
+    assert found["several"] == "violated 1 of 1: 5 % to 100 %"
 
 
 def test_one_violation_outweighs_and_silence_does_not_count() -> None:
     found = states(run("+", "kill"), run("x", "kill"), *[run("?", "kill")] * 5)
-    assert found["kill"] == "violated 1 in 2: 1.3 % to 99 %"
+    assert found["kill"] == "violated 1 of 2: 1.3 % to 99 %"
 
 
 def test_an_incomplete_run_holds_nothing_and_a_failed_one_is_left_out() -> None:
@@ -93,7 +93,7 @@ def test_a_limit_looks_other_than_a_broken_promise() -> None:
     broken, limit = (matrix([run("x", promised=promised)]) for promised in (True, False))
     assert "x 1/1" in terminal(broken, width=100, colour=False)
     assert "! 1/1" in terminal(limit, width=100, colour=False)
-    assert "never promised), 1 in 1" in markdown(limit)
+    assert "never promised), 1 of 1" in markdown(limit)
     assert "\x1b" not in terminal(broken, width=100, colour=False)
 
 

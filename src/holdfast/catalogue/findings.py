@@ -1,4 +1,4 @@
-"""The track record: real bugs found again in published packages, and the page that tells them."""
+"""The track record: real bugs reproduced in published packages, and the page that lists them."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from holdfast.catalogue.rows import Finding
 FINDINGS: dict[str, Finding] = {**ON_REDIS, **ELSEWHERE}
 
 NOT_SHOWN = (
-    "redlock-py==1.0.8: an acquire that raises although it has its quorum (redlock-py PR 27): while"
-    " one server is dead nobody is granted, but liveness is not judged while a fault lasts, and the"
-    " keys it leaves are gone with their lease (2 tries with one server killed: UNKNOWN)",
-    "tooz==9.1.0 on PostgreSQL: its source makes the lock's key of two bytes of an MD5, so that one"
-    " pair of names in 65,536 is one lock; not put to the test in 5 tries with 137 locks",
+    "redlock-py==1.0.8: an acquire raises although it has a quorum (redlock-py PR 27): while one"
+    " server is down no request is granted, but liveness is not judged during a fault, and the"
+    " keys it leaves expire with their lease (2 runs with one server killed: UNKNOWN)",
+    "tooz==9.1.0 on PostgreSQL: its source derives the lock's key from two bytes of an MD5, so 1"
+    " in 65,536 pairs of names shares a lock; not exercised in 5 runs with 137 locks",
     "python-etcd==0.4.5, a waiter whose own queue key expires (python-etcd#181): the endless loop"
-    " of that report is gone, the waiter is told at its turn that its key is not found; nothing"
-    " violated in 4 tries with holds longer than the lease",
-    "redlock-ng==2.0.4: one hung server of five: nothing violated in 2 tries (one was UNKNOWN)",
+    " of that report is fixed; at its turn the waiter gets an error that its key is not found; no"
+    " violation in 4 runs with holds longer than the lease",
+    "redlock-ng==2.0.4: one hung server of five: no violation in 2 runs (one was UNKNOWN)",
 )
-"""What was tried and did not come out violated."""
+"""Bugs that were tried and not reproduced."""
 
 
 def command(finding: Finding) -> str:
-    """The whole command line, but for the seed."""
+    """The complete command line, without the seed."""
     return f"holdfast run {finding.command}"
 
 
 def page() -> str:
-    """docs/findings/libraries.md, whole."""
+    """The text of docs/findings/libraries.md."""
     lines = [
-        "# Bugs found again in published packages",
+        "# Bugs reproduced in published packages",
         "",
-        "Written from `catalogue/findings.py`; `holdfast list findings` is the short form.",
-        "Packages are unmodified and no command knows the bug. *Shows* is how many of how many",
-        "tries with seeds 1 and on came out violated, on a busy machine of two cores. Locks with",
-        "a lease promise nothing after it: overlaps are judged inside the time claimed only.",
-        "Where no release without the bug is named we know of none.",
+        "Generated from `catalogue/findings.py`; `holdfast list findings` is the short form.",
+        "Packages are unmodified, and no command contains knowledge of the bug. *Reproduced* is",
+        "the number of violated runs, with seeds 1, 2, ..., on a busy machine with two cores.",
+        "Locks with a lease promise nothing after its end, so overlaps are judged within the",
+        "claimed time only. If no fixed release is listed, we know of none.",
         "",
-        "| id | package | breaks | what happens | shows | reported | without the bug |",
+        "| id | package | violates | bug | reproduced | reported | fixed release |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, found in FINDINGS.items():
@@ -48,8 +48,8 @@ def page() -> str:
             f"| {name} | {found.package} | {found.breaks} | {found.says} | {shows} |"
             f" {found.cited} | {clean} |"
         )
-    lines += ["", "Tried, and not shown:", "", *(f"- {tried}" for tried in NOT_SHOWN)]
-    lines += ["", "The commands, short and in full, both without their `--seed`:", ""]
+    lines += ["", "Not reproduced:", "", *(f"- {tried}" for tried in NOT_SHOWN)]
+    lines += ["", "The commands, short and in full, without `--seed`:", ""]
     for name, found in FINDINGS.items():
         shown = [f"$ holdfast scenario finding:{name}", f"$ {command(found)}"]
         lines += [f"## {name}", "", "```console", *shown, "```", ""]

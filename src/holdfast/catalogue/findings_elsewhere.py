@@ -1,4 +1,4 @@
-"""Real bugs found again in published packages: the rows of locks on other servers than Redis."""
+"""Real bugs reproduced in published packages: locks on servers other than Redis."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ _HANG_UP = (
     "--workload renewal --lease 1s --set hold_leases=40 --set wait_ms=1000 --clients 3 --nemesis"
     " hang-up:every=16s,for=100ms,target=holder --time 30s"
 )
-_EXPIRY = f"python_dynamodb_lock PR 366 asked for that expiry; what it breaks: {NEW}"
+_EXPIRY = f"python_dynamodb_lock PR 366 requested that expiry; the violation: {NEW}"
 ELSEWHERE: dict[str, Finding] = {
     "etcd3gw-with": Finding(
         package="etcd3gw==2.6.0",
         breaks="mutual-exclusion",
-        says="`with` does not look at what acquire answered and runs its body in any case",
+        says="`with` ignores the result of acquire and always runs its body",
         command="--system etcd --library etcd3gw==2.6.0 --set way=with --time 5s",
         seen=(3, 3),
         cited="python-etcd3#1314 (the same in another package)",
@@ -21,7 +21,7 @@ ELSEWHERE: dict[str, Finding] = {
     "etcd3gw-with-latest": Finding(
         package="etcd3gw==2.7.0",
         breaks="mutual-exclusion",
-        says="the same in the newest release",
+        says="the same bug in the newest release",
         command="--system etcd --library etcd3gw==2.7.0 --set way=with --time 5s",
         seen=(3, 3),
         cited=NEW,
@@ -29,7 +29,7 @@ ELSEWHERE: dict[str, Finding] = {
     "aetcd-with": Finding(
         package="aetcd==1.0.0",
         breaks="mutual-exclusion",
-        says="`async with` gives up after ten seconds without a word and runs its body",
+        says="`async with` silently gives up after 10 s and runs its body",
         command="--system etcd --library aetcd==1.0.0 --set way=with --workload renewal --lease 15s"
         " --set hold_leases=1 --set wait_ms=10000 --clients 2 --time 26s",
         seen=(1, 1),
@@ -38,7 +38,7 @@ ELSEWHERE: dict[str, Finding] = {
     "etcd3-py-99": Finding(
         package="etcd3-py==0.1.6",
         breaks="mutual-exclusion",
-        says="the transaction of acquire overwrites the key: everyone who saw it free holds",
+        says="the transaction of acquire overwrites the key: every client that saw it free holds",
         command="--system etcd --library etcd3-py==0.1.6 --time 6s",
         seen=(3, 3),
         cited="etcd3-py#99",
@@ -46,7 +46,7 @@ ELSEWHERE: dict[str, Finding] = {
     "python-etcd-228": Finding(
         package="python-etcd==0.4.5",
         breaks="orphan-freedom",
-        says="a refused try leaves its key in the queue: without a ttl nobody is granted any more",
+        says="a rejected try leaves its key in the queue: without a TTL no later request succeeds",
         command="--system etcd --library python-etcd==0.4.5 --set expire=none --workload try-lock"
         " --clients 3 --time 8s",
         seen=(3, 3),
@@ -55,8 +55,7 @@ ELSEWHERE: dict[str, Finding] = {
     "python-etcd-268": Finding(
         package="python-etcd==0.4.5",
         breaks="no-hung-request",
-        says="an acquire whose timeout is over watches on, again and again, until the holder has"
-        " released",
+        says="an acquire keeps watching after its timeout, until the holder releases",
         command="--system etcd --library python-etcd==0.4.5 --set expire=none --workload renewal"
         " --lease 2s --set hold_leases=12 --set wait_ms=2000 --clients 2 --time 26s",
         seen=(3, 3),
@@ -65,7 +64,7 @@ ELSEWHERE: dict[str, Finding] = {
     "etcd-11456": Finding(
         package="etcd 3.4.23 (server)",
         breaks="mutual-exclusion",
-        says="the Lock call answers ok to waiters whose leases expired in the queue",
+        says="the Lock call returns ok to waiters whose leases expired in the queue",
         command="--system etcd --set lock=rpc --set waiting=idle --workload renewal --set"
         " wait_ms=20000 --set hold_leases=2 --lease 2s --time 20s",
         seen=(5, 5),
@@ -74,8 +73,8 @@ ELSEWHERE: dict[str, Finding] = {
     "etcd-15247": Finding(
         package="etcd 3.4.23 (server)",
         breaks="mutual-exclusion",
-        says="a leader that was stopped, and resumed, revokes leases that were kept alive through"
-        " its successor",
+        says="a leader that was paused and resumed revokes leases that were renewed at its"
+        " successor",
         command="--system etcd --clients 8 --locks 4 --workload renewal --nemesis"
         " pause:target=leader,every=22s,for=12s --lease 8s --time 22s",
         seen=(3, 10),
@@ -84,8 +83,8 @@ ELSEWHERE: dict[str, Finding] = {
     "kazoo-732": Finding(
         package="kazoo==2.11.0",
         breaks="orphan-freedom",
-        says="a refused try leaves its node in the queue where the connection breaks while kazoo"
-        " cleans up: nobody is granted as long as that session lives",
+        says="a rejected try leaves its znode in the queue if the connection breaks while kazoo"
+        " cleans up: no request is granted as long as that session lives",
         command="--system zookeeper --workload try-lock --clients 8 --set think_ms=1 --nemesis"
         " kill:target=follower,every=2s,for=500ms --lease 6s --time 24s",
         seen=(2, 3),
@@ -94,8 +93,8 @@ ELSEWHERE: dict[str, Finding] = {
     "nats-4320": Finding(
         package="nats-server 2.9.10 (three servers)",
         breaks="mutual-exclusion",
-        says="two writes on the condition of one and the same revision are both accepted while they"
-        " are on their way to the other servers: a key is created twice",
+        says="two conditional writes on the same revision are both accepted while they are being"
+        " replicated: a key is created twice",
         command="--system nats-kv --nodes 3 --clients 4 --time 12s",
         seen=(3, 3),
         cited="nats-server#4320",
@@ -103,7 +102,7 @@ ELSEWHERE: dict[str, Finding] = {
     "etcd3-with": Finding(
         package="etcd3==0.12.0",
         breaks="mutual-exclusion",
-        says="`with` gives up after ten seconds without a word and runs its body",
+        says="`with` silently gives up after 10 s and runs its body",
         command="--system etcd --library etcd3==0.12.0 --set way=with --workload renewal"
         " --lease 15s --set hold_leases=1 --set wait_ms=10000 --clients 2 --time 26s",
         seen=(3, 3),
@@ -112,8 +111,8 @@ ELSEWHERE: dict[str, Finding] = {
     "kazoo-2": Finding(
         package="kazoo==2.11.0",
         breaks="loss-notice",
-        says="is_acquired stays true after the session expired and another owns the lock, also"
-        " once the client is connected again",
+        says="is_acquired stays true after the session expired and another client owns the lock,"
+        " even after a reconnect",
         command="--system zookeeper --library kazoo==2.11.0 --workload renewal --lease 2s --set"
         " hold_leases=40 --set wait_ms=1000 --clients 3 --nemesis"
         " partition:every=20s,for=8s,shape=client,target=holder --time 38s",
@@ -139,18 +138,18 @@ ELSEWHERE: dict[str, Finding] = {
     "sqlalchemy-pool": Finding(
         package="SQLAlchemy==2.1.9",
         breaks="orphan-freedom",
-        says="a connection with a session's advisory lock goes back to the pool when it is closed,"
-        " and keeps the lock",
+        says="closing a connection returns it to the pool together with its session-level advisory"
+        " lock, which stays held",
         command="--system postgres-advisory --library SQLAlchemy==2.1.9 --workload try-lock"
         " --time 8s",
         seen=(3, 3),
-        cited="npgsql#5592 (the same class in another package)",
+        cited="npgsql#5592 (the same class of bug in another package)",
     ),
     "pgbouncer-102": Finding(
         package="pgbouncer 1.18 (server)",
         breaks="mutual-exclusion",
-        says="pooling by the transaction lends one session to two clients, who both get its"
-        " advisory lock; with --set scope=transaction nobody does",
+        says="transaction pooling assigns one session to two clients, which both get its advisory"
+        " lock; --set scope=transaction avoids the bug",
         command="--system postgres-advisory --set via=pgbouncer --set idle=none --time 6s",
         seen=(3, 3),
         cited="pgbouncer#102",
@@ -158,8 +157,8 @@ ELSEWHERE: dict[str, Finding] = {
     "dynamodb-wall-clock": Finding(
         package="python-dynamodb-lock-whatnick==0.9.3",
         breaks="mutual-exclusion",
-        says="a waiter goes by the wall clock and an expiry one hour away, not by silence: one"
-        " whose clock is two hours ahead takes what another holds",
+        says="a waiter compares the wall clock with an expiry one hour ahead instead of waiting for"
+        " missing heartbeats: a client whose clock is two hours ahead takes a held lock",
         command="--system dynamodb --library python-dynamodb-lock-whatnick==0.9.3 --lease 2s"
         " --clients 3 --nemesis clock:step=120m,target=c1,every=4s,for=3s --time 10s",
         seen=(2, 2),
@@ -168,8 +167,8 @@ ELSEWHERE: dict[str, Finding] = {
     "dynamodb-orphan": Finding(
         package="python-dynamodb-lock-whatnick==0.9.3",
         breaks="orphan-freedom",
-        says="for the same reason nobody is granted for an hour what a dead owner held, whatever"
-        " lease it had",
+        says="for the same reason a dead owner's lock is not granted for an hour, whatever its"
+        " lease",
         command="--system dynamodb --library python-dynamodb-lock-whatnick==0.9.3 --lease 2s"
         " --clients 3 --nemesis kill:target=holder,every=9s,for=500ms --time 10s",
         seen=(1, 2),

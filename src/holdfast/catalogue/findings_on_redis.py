@@ -1,7 +1,7 @@
-"""Real bugs found again in published packages: the rows of locks on Redis.
+"""Real bugs reproduced in published packages: locks on Redis.
 
-No command knows the bug: each is a system, a workload, options that a user of the package may
-choose, and a nemesis of the catalogue.
+No command contains knowledge of the bug: each consists of a system, a workload, options that a
+user of the package may choose, and a nemesis of the catalogue.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ ON_REDIS: dict[str, Finding] = {
     "sherlock-no-expire": Finding(
         package="sherlock==0.4.1",
         breaks="mutual-exclusion",
-        says="RedisLock without an expiry deletes the key that it has just set: everybody holds",
+        says="RedisLock without an expiry deletes the key it has just set: every client holds",
         command="--system redis --library sherlock==0.4.1 --set expire=none --time 4s",
         seen=(3, 3),
-        cited="sherlock#37 is the same complaint, of 2019",
+        cited="sherlock#37 (2019)",
         quick=True,
     ),
     "sherlock-fork": Finding(
         package="sherlock==0.4.1",
         breaks="mutual-exclusion",
-        says="a lock object that is dropped releases its lock, also in a child forked while its"
-        " parent holds: when the child ends another is granted",
+        says="the finalizer of a lock object releases the lock, also in a forked child while the"
+        " parent holds it: when the child exits another client is granted the lock",
         command="--system redis --library sherlock==0.4.1 --workload renewal --lease 2s --set"
         " hold_leases=2 --set wait_ms=6000 --clients 3 --nemesis fork:every=4s,for=3s --time 12s",
         seen=(3, 3),
-        cited=f"filelock#634 is the same class in another package; here {NEW}",
+        cited=f"filelock#634 (the same class of bug in another package); here {NEW}",
     ),
     "redis-py-cve-2023-28858": Finding(
         package="redis==4.5.1",
         breaks="mutual-exclusion",
-        says="a cancelled command leaves its reply behind; the next SET NX takes it for its own",
+        says="a cancelled command leaves its reply unread; the next SET NX reads it as its own",
         command=f"--system redis --library redis==4.5.1 {_SLOW_CANCEL}",
         seen=(3, 3),
         cited="CVE-2023-28858, CVE-2023-28859",
@@ -61,7 +61,7 @@ ON_REDIS: dict[str, Finding] = {
     "redis-py-4279": Finding(
         package="redis==8.1.0",
         breaks="mutual-exclusion",
-        says="reacquire of a lock with timeout=0 deletes the key and answers True",
+        says="reacquire of a lock with timeout=0 deletes the key and returns True",
         command="--system redis --library redis==8.1.0 --set expire=zero --time 4s",
         seen=(3, 3),
         cited="redis-py#4279",
@@ -70,7 +70,7 @@ ON_REDIS: dict[str, Finding] = {
     "valkey-py-reacquire": Finding(
         package="valkey==6.2.0",
         breaks="mutual-exclusion",
-        says="the same: reacquire with timeout=0 deletes the key and answers True",
+        says="the same bug: reacquire with timeout=0 deletes the key and returns True",
         command="--system redis --library valkey==6.2.0 --set expire=zero --time 4s",
         seen=(3, 3),
         cited="redis-py#4279 (the same in another package)",
@@ -78,8 +78,8 @@ ON_REDIS: dict[str, Finding] = {
     "redis-py-retry": Finding(
         package="redis==8.1.0",
         breaks="orphan-freedom",
-        says="a SET NX whose reply is lost is sent again by the library, finds its own key and is"
-        " told as not acquired; the key stays",
+        says="the library retries a SET NX whose reply was lost, finds its own key and returns not"
+        " acquired; the key stays",
         command="--system redis --library redis==8.1.0 --set expire=none"
         f" {_TRY} --clients 2 --nemesis reply-loss:every=500ms,for=300ms --time 12s",
         seen=(4, 4),
@@ -88,8 +88,8 @@ ON_REDIS: dict[str, Finding] = {
     "redis-py-cancelled-acquire": Finding(
         package="redis==8.1.0",
         breaks="orphan-freedom",
-        says="an asyncio acquire that is cancelled after its SET was sent forgets its token: the"
-        " key stays, and release says that it was never locked",
+        says="an asyncio acquire cancelled after its SET was sent drops its token: the key stays,"
+        " and release reports that the lock is not held",
         command="--system redis --library redis==8.1.0 --set api=asyncio --set expire=none"
         f" {_TRY} --clients 3 --nemesis delay:every=4s,for=3500ms,by=40ms,target=clients,"
         "cancel:every=1s,for=500ms,after=20ms,count=1 --time 10s",
@@ -99,7 +99,7 @@ ON_REDIS: dict[str, Finding] = {
     "aioredlock-hung-master": Finding(
         package="aioredlock==0.7.3",
         breaks="no-hung-request",
-        says="it waits for every master without a bound: one of five that hangs holds up a try",
+        says="it waits for every master without a timeout: one hung master of five blocks a try",
         command=f"--system redlock --library aioredlock==0.7.3 {_TRY}"
         " --nemesis pause:target=one,every=20s,for=16s --time 22s",
         seen=(3, 3),
@@ -108,8 +108,8 @@ ON_REDIS: dict[str, Finding] = {
     "python-redis-lock-renewal": Finding(
         package="python-redis-lock==4.0.1",
         breaks="mutual-exclusion",
-        says="one reset connection ends the thread that renews; the holder is never told, and"
-        " another is granted when the lease is over",
+        says="one connection reset ends the renewal thread; the holder is never notified, and"
+        " another client is granted the lock when the lease expires",
         command="--system redis --library python-redis-lock==4.0.1 --set renew=library --workload"
         " renewal --lease 2s --clients 3 --nemesis reset:every=4s,for=3s,count=1,target=holder"
         " --time 12s",
@@ -119,7 +119,7 @@ ON_REDIS: dict[str, Finding] = {
     "pottery-hung-master": Finding(
         package="pottery==3.0.1",
         breaks="no-hung-request",
-        says="AIORedlock waits for every master: one of five that hangs holds up a try",
+        says="AIORedlock waits for every master: one hung master of five blocks a try",
         command=f"--system redlock --library pottery==3.0.1 --set api=asyncio {_TRY}"
         " --nemesis pause:target=one,every=20s,for=16s --time 22s",
         seen=(3, 3),
@@ -128,16 +128,16 @@ ON_REDIS: dict[str, Finding] = {
     "redis-forgets": Finding(
         package="Redis 7.0 (server)",
         breaks="mutual-exclusion",
-        says="as shipped, a server that is killed forgets the locks since its last snapshot",
+        says="with default settings a killed server loses the locks since its last snapshot",
         command="--system redis --workload renewal --nemesis kill:every=3s,for=200ms --time 12s",
         seen=(2, 2),
-        cited="redis-doc#2106; no lock of one server promises more",
+        cited="redis-doc#2106; no single-server lock promises more",
     ),
     "redis-py-3847": Finding(
         package="redis==7.1.0",
         breaks="orphan-freedom",
-        says="an asyncio release that is cancelled before it was sent has forgotten its token"
-        " already: the key stays, and nobody can release it",
+        says="an asyncio release drops its token before it sends the request: if it is cancelled in"
+        " between, the key stays and cannot be released",
         command=f"--system redis --library redis==7.1.0 --set api=asyncio {_CANCELLED_RELEASE}",
         seen=(3, 3),
         cited="redis-py#3847",
@@ -147,17 +147,17 @@ ON_REDIS: dict[str, Finding] = {
     "valkey-py-cancelled-release": Finding(
         package="valkey==6.2.0",
         breaks="orphan-freedom",
-        says="the same in the newest release of another package: the token is forgotten before"
+        says="the same bug in the newest release of another package: the token is dropped before"
         " the release is sent",
         command=f"--system redis --library valkey==6.2.0 --set api=asyncio {_CANCELLED_RELEASE}",
         seen=(3, 3),
-        cited=f"redis-py#3847 is the same in another package; here {NEW}",
+        cited=f"redis-py#3847 (the same in another package); here {NEW}",
     ),
     "coredis-cancelled-release": Finding(
         package="coredis==6.9.0",
         breaks="orphan-freedom",
-        says="Lock.release clears its token and then asks the server: cancelled in between, the"
-        " key stays, and release says that it was never locked",
+        says="Lock.release clears its token before it sends the request: if it is cancelled in"
+        " between, the key stays, and release reports that the lock is not held",
         command=f"--system redis --library coredis==6.9.0 {_CANCELLED_RELEASE}",
         seen=(3, 3),
         cited=NEW,
@@ -165,8 +165,8 @@ ON_REDIS: dict[str, Finding] = {
     "valkey-py-cancelled-acquire": Finding(
         package="valkey==6.2.0",
         breaks="orphan-freedom",
-        says="an asyncio acquire that is cancelled after its SET was sent forgets its token: the"
-        " key stays, and release says that it was never locked",
+        says="an asyncio acquire cancelled after its SET was sent drops its token: the key stays,"
+        " and release reports that the lock is not held",
         command=f"--system redis --library valkey==6.2.0 --set api=asyncio {_CANCELLED_ACQUIRE}",
         seen=(3, 3),
         cited=NEW,
@@ -174,8 +174,8 @@ ON_REDIS: dict[str, Finding] = {
     "coredis-cancelled-acquire": Finding(
         package="coredis==6.9.0",
         breaks="orphan-freedom",
-        says="an acquire that is cancelled after its SET was sent has kept no token: the key"
-        " stays, and release says that it was never locked",
+        says="an acquire cancelled after its SET was sent keeps no token: the key stays, and"
+        " release reports that the lock is not held",
         command="--system redis --library coredis==6.9.0 --set expire=none"
         f" {_TRY} --clients 3 --nemesis {_DELAY},"
         "cancel:every=500ms,for=400ms,after=20ms,count=1,target=clients --time 10s",
@@ -185,8 +185,8 @@ ON_REDIS: dict[str, Finding] = {
     "redlock-py-wall-clock": Finding(
         package="redlock-py==1.0.8",
         breaks="mutual-exclusion",
-        says="validity is counted by the wall clock: where that steps back during an acquire, the"
-        " holder is told of a lock that outlives its keys",
+        says="validity uses the wall clock: if it steps back during an acquire, the holder gets a"
+        " validity longer than the lifetime of its keys",
         command=f"--system redlock --library redlock-py==1.0.8 {_FLICKER}",
         seen=(3, 3),
         cited=NEW,
@@ -194,7 +194,7 @@ ON_REDIS: dict[str, Finding] = {
     "redlock-ng-wall-clock": Finding(
         package="redlock-ng==2.0.4",
         breaks="mutual-exclusion",
-        says="the same: a validity of six seconds for keys that live one",
+        says="the same bug: a validity of 6 s for keys with a lifetime of 1 s",
         command=f"--system redlock --library redlock-ng==2.0.4 {_FLICKER}",
         seen=(3, 3),
         cited=NEW,

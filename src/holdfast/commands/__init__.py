@@ -16,28 +16,38 @@ from typing import Any
 import click
 
 from holdfast import __version__
+from holdfast.commands.options import CONTEXT
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError
 from holdfast.harness.runs import registry
 
-COMMANDS: dict[str, str] = {
-    "demo": "The tour: the reference service holds, the majority vote is violated.",
-    "run": "One run: deploy, drive clients under faults, judge, report.",
-    "scenario": "A validation scenario by name: owner-pause, retry-storm ...",
-    "sim": "Many seeds in the simulator, every knob drawn from each.",
-    "replay": "The same plan again, every fault exact: fails N of M.",
-    "shrink": "The smallest plan that still fails the same way.",
-    "campaign": "Systems x workloads x nemeses x seeds, resumable.",
-    "gate": "May these runs pass, compared with a baseline?",
-    "matrix": "System x property x fault, from the evidence of runs.",
-    "check": "Judge a run or a foreign history; the verdict is the exit code.",
-    "verify": "Check a run's verdicts against its recorded rows, by a second program.",
-    "report": "Write the HTML report of a judged run.",
-    "serve": "Browse runs in a browser, also while they go on.",
-    "export": "Write a run's operations for other tools: JSON lines, EDN, CSV, Parquet.",
-    "list": "What there is: systems, workloads, nemeses, checkers, scenarios, mutants ...",
-    "doctor": "What this machine can run and why not; --clean removes leftovers.",
-    "config": "Every setting and where it came from.",
+SECTIONS: dict[str, dict[str, str]] = {
+    "One run": {
+        "demo": "Show a stale write, and two owners of one lock, in half a minute.",
+        "run": "Deploy a lock service, inject faults, judge the history.",
+        "scenario": "Run a validation scenario: owner-pause, retry-storm, ...",
+        "replay": "Repeat a run with exactly the same faults: fails N of M.",
+        "shrink": "Find a minimal plan that still shows a violation.",
+    },
+    "Many runs": {
+        "sim": "Search for violations in the simulator, one run per seed.",
+        "campaign": "Run systems x workloads x nemeses x seeds; resumable.",
+        "gate": "Compare runs with a baseline, for CI.",
+        "matrix": "Show system x property x fault over many runs.",
+    },
+    "Recorded runs": {
+        "check": "Judge a run again, or a foreign history.",
+        "verify": "Check every verdict's certificate against the recorded rows.",
+        "report": "Write the HTML report of a run.",
+        "serve": "Browse runs in a web browser.",
+        "export": "Write operations as JSON lines, EDN, CSV or Parquet.",
+    },
+    "Lookup": {
+        "list": "List systems, workloads, nemeses, checkers, scenarios, ...",
+        "doctor": "Show what this machine can run; remove leftovers.",
+        "config": "Show every setting, its value and its source.",
+    },
 }
+COMMANDS = {name: says for section in SECTIONS.values() for name, says in section.items()}
 
 
 class Lazy(click.Group):
@@ -55,8 +65,11 @@ class Lazy(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        # One width for all sections, so that their second columns stand below each other.
+        width = max(map(len, COMMANDS))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), says) for name, says in commands.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -68,18 +81,18 @@ class Lazy(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Lazy, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="holdfast")
 def cli() -> None:
-    """Find out whether a distributed lock can ever have two holders.
+    """Test distributed locks: can two owners ever hold at once, can a stale write be accepted?
 
-    Exit codes: 0 holds, 1 violated, 2 usage, 3 inconclusive, 4 environment failed,
-    130 interrupted.
+    Exit codes: 0 every tested promise held, 1 a promise was violated, 2 usage, 3 inconclusive,
+    4 environment failed or internal error, 130 interrupted.
     """
 
 
 def crashed(error: Exception) -> str:
-    """One line about a mistake of ours, or a full disk; its traceback is kept in a file."""
+    """One line about an internal error or a full disk; the traceback goes to a file named in it."""
     what = f"{type(error).__name__}: {error}".splitlines()[0][:300]
     told = "".join(traceback.format_exception(error))
     for folder in (registry.folder().parent / "crashes", Path(tempfile.gettempdir())):
@@ -91,8 +104,8 @@ def crashed(error: Exception) -> str:
                 kept.write(told)
         except OSError:
             continue
-        return f"an error that was not foreseen: {what}; please report it, with {name}"
-    return f"an error that was not foreseen: {what}; its traceback could not be written anywhere"
+        return f"internal error: {what}; please report it, with {name}"
+    return f"internal error: {what}; the traceback could not be written"
 
 
 def main(args: list[str] | None = None) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from holdfast.commands.options import Command
 from holdfast.engine import campaign_progress, campaign_runner, shrinker
 from holdfast.harness.campaigns.spec import Campaign, read
 from holdfast.harness.core import toml
@@ -23,15 +24,29 @@ from holdfast.reports.text.formatting import plain
 from holdfast.scenarios import staging
 
 
-@click.command(short_help="Systems x workloads x nemeses x scenarios x seeds, resumable.")
+@click.command(
+    cls=Command,
+    examples=(
+        "holdfast campaign nightly.toml -j 2",
+        "holdfast campaign nightly.toml --time 10s --shrink 60s",
+        "holdfast campaign nightly.toml --dry-run",
+    ),
+)
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.toml")
-@click.option("-j", "processes", type=click.IntRange(min=1), help="Processes; one per core.")
-@click.option("--scheduler", default="", help="Run on Dask: the address, as in tcp://host:8786.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder of the campaign.")
-@click.option("--fresh", is_flag=True, help="Begin again; what is there is put aside.")
-@click.option("--shrink", help="Then make the first failure small, for at most so long: 60s.")
-@click.option("--time", "each", help="Let every run last so long, whatever the file says: 10m.")
-@click.option("--dry-run", is_flag=True, help="Print the runs and stop.")
+@click.option(
+    "-j", "processes", type=click.IntRange(min=1), show_default="one per core", help="Processes."
+)
+@click.option("--scheduler", default="", help="Dask scheduler to run on: tcp://host:8786.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    show_default=".holdfast/campaigns/NAME",
+    help="Folder of the campaign.",
+)
+@click.option("--fresh", is_flag=True, help="Move earlier results aside and start over.")
+@click.option("--shrink", metavar="DURATION", help="Then shrink the first failure, this long.")
+@click.option("--time", "each", metavar="DURATION", help="Duration of every run.")
+@click.option("--dry-run", is_flag=True, help="Print the runs, and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 def command(
     file: Path,
@@ -44,10 +59,10 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Carry out every run that FILE.toml asks for and that was not carried out before.
+    """Run all combinations that FILE.toml lists: systems, workloads, nemeses, scenarios, seeds.
 
-    The folder (.holdfast/campaigns/NAME by default) keeps what is done: the same command goes on
-    after a break, a crash or a change of the file.
+    Finished runs are kept in the folder of the campaign: after an interruption, a crash or a
+    change of the file the same command carries out only what is missing.
     """
     if scheduler and processes:
         raise UsageError("-j is for processes of this machine; a scheduler has workers of its own")

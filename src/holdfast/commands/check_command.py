@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from holdfast import catalogue
+from holdfast.commands.options import Command, name_of
 from holdfast.engine import judge_foreign, runner
 from holdfast.harness.core.errors import UsageError, worst_exit_code
 from holdfast.harness.runs.directory import RunDir
@@ -14,7 +15,14 @@ from holdfast.harness.runs.directory import RunDir
 FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parquet")
 
 
-@click.command(short_help="Judge a run or a foreign history; the verdict is the exit code.")
+@click.command(
+    cls=Command,
+    examples=(
+        "holdfast check .holdfast/runs/latest",
+        "holdfast check history.edn --model mutex",
+        "holdfast check history.jsonl --model myspec.py:Spec --json",
+    ),
+)
 @click.argument(
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."
 )
@@ -24,20 +32,18 @@ FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parq
     type=click.Choice(FORMATS),
     default="auto",
     show_default=True,
-    help="auto: a directory is a run of Holdfast, of a file the first bytes decide.",
+    help="Format of the history; auto: a directory is a run, a file is told by its content.",
 )
 @click.option(
     "--model",
     metavar="NAME",
-    help=f"What a foreign history is one of: {', '.join(catalogue.MODELS)}, or FILE.py:NAME for a"
-    " specification of your own.",
+    help=f"Specification for a foreign history: {', '.join(catalogue.MODELS)}, or FILE.py:NAME.",
+    shell_complete=name_of("models"),
 )
-@click.option("--property", "only", multiple=True, help="Show and count only these properties.")
+@click.option("--property", "only", multiple=True, help="Judge only this property; repeatable.")
+@click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit report.")
 @click.option(
-    "--junit", type=click.Path(path_type=Path), help="Write a JUnit report of judged runs there."
-)
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object, an array for several."
+    "--json", "as_json", is_flag=True, help="Print one JSON object, an array for several paths."
 )
 def command(
     paths: tuple[Path, ...],
@@ -47,11 +53,10 @@ def command(
     junit: Path | None,
     as_json: bool,
 ) -> int:
-    """Read a history and judge it: a run by the same call that judged it first, one from
-    elsewhere (Jepsen, Knossos, porcupine, JSON lines) as the object that --model names.
+    """Judge a recorded run again, or a foreign history against --model.
 
-    Needs no cluster and no engine. The history is never changed; of a run verdicts.json is
-    written anew.
+    Foreign histories come from Jepsen, Knossos, porcupine or JSON lines. The exit code is the
+    verdict. The history is never changed; of a run, verdicts.json is rewritten.
     """
     judged, worst = [], 0
     for path in paths:

@@ -1,22 +1,34 @@
-"""`holdfast config show`: every value and where it came from."""
+"""`holdfast config show`: every setting, its value and its source."""
 
 from __future__ import annotations
 
 import click
 
-from holdfast.planning.settings import resolve
+from holdfast.commands.options import Command, Setting, settings_file, source_of
+from holdfast.commands.run_command import command as run
 
 
-@click.group(short_help="Every setting and where it came from.")
+@click.group()
 def command() -> None:
-    """Settings come from the command line, HOLDFAST_* variables, holdfast.toml, pyproject.toml."""
+    """Show settings: options that may also stand in a file or in the environment.
+
+    The first of these that has a value wins: the command line, the variable HOLDFAST_NAME,
+    holdfast.toml, [tool.holdfast] in pyproject.toml, the default.
+    """
 
 
-@command.command()
+@command.command(cls=Command, examples=("HOLDFAST_CLIENTS=9 holdfast config show",))
 def show() -> int:
     """Print every setting, its value and its source."""
-    settings = resolve({})
-    rows = [(name, setting.shown(name), setting.source) for name, setting in settings.items()]
+    file, _ = settings_file()
+    rows = []
+    with run.make_context("run", []) as ctx:
+        for param in run.params:
+            if isinstance(param, Setting) and param.name is not None:
+                value = ctx.params[param.name]
+                text = ",".join(value) if isinstance(value, tuple) else value
+                shown = param.show_default if text in (None, "") else text
+                rows.append((param.name, str(shown), source_of(ctx, param, file)))
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for name, value, source in rows:
         click.echo(f"{name:<{widths[0]}}  {value:<{widths[1]}}  {source}")

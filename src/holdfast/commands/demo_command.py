@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from holdfast.commands.options import Command
 from holdfast.engine.runner import carry_out
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.ports import Fault
@@ -90,12 +91,16 @@ PARTS = (
 )
 
 
-@click.command(short_help="The tour: two owners at once, a stale write accepted and refused.")
-@click.option("--seed", type=int, default=7, show_default=True, help="Random seed.")
+@click.command(
+    cls=Command,
+    examples=("holdfast demo", "holdfast demo --seed 11"),
+)
+@click.option("--seed", type=click.IntRange(0), default=7, show_default=True, help="Random seed.")
 def command(seed: int) -> int:
-    """Three runs in half a minute: two in the simulator, one on processes of this machine.
+    """Show a stale write, a refused stale write, and two owners at once, in half a minute.
 
-    Exit code 0 if each came out as expected, 3 if one did not.
+    Two runs in the simulator and one on processes of this machine. Exit code 0 if each showed
+    what was expected, 3 if not.
     """
     told = []
     for n, part in enumerate(PARTS, 1):

@@ -17,6 +17,7 @@ from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.libraries.system import entry
 from holdfast.clusters.systems.program.table import problems
+from holdfast.commands.options import Command
 from holdfast.engine import client_conformance, system_trial
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
@@ -26,21 +27,31 @@ Row = tuple[str, str, str | None]
 Look = Callable[[], str | None]
 
 
-@click.command(short_help="What this machine can run and why not; --clean removes leftovers.")
-@click.option("--clean", is_flag=True, help="Remove what aborted runs left: never a living run's.")
+@click.command(
+    cls=Command,
+    examples=(
+        "holdfast doctor",
+        "holdfast doctor --clean",
+        "holdfast doctor --system mylock.py:MyLock",
+        "holdfast doctor --client './client {servers}' --servers 127.0.0.1:6379",
+    ),
+)
+@click.option("--clean", is_flag=True, help="Remove what aborted runs left; never a live run's.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--client", help="Try a line-protocol client instead: './client {servers}'.")
-@click.option("--system", help="Try a lock of your own instead: mylock.py:MyLock, mylock.toml.")
+@click.option("--client", metavar="COMMAND", help="Test a line-protocol client instead.")
+@click.option("--system", metavar="FILE", help="Test a lock of your own: FILE.py:CLASS, FILE.toml.")
 @click.option(
-    "--servers", help="Addresses of servers that run. [default: 127.0.0.1; --system: its]"
+    "--servers",
+    show_default="127.0.0.1, or started for --system",
+    help="Addresses of running servers to test against.",
 )
 def command(
     clean: bool, as_json: bool, client: str | None, system: str | None, servers: str | None
 ) -> int:
-    """Looks at backends, faults, servers, libraries and leftovers. Changes nothing without --clean.
+    """Show what this machine can run, what is missing, and what aborted runs left behind.
 
-    With --client it starts that program, asks it for a lock, and says what it does wrong; with
-    --system a lock of your own, and its servers unless --servers says where they run.
+    Changes nothing without --clean. --client and --system instead test a lock of your own: it is
+    started, asked for a lock, and every mistake is listed.
     """
     if system is not None and client is not None:
         raise UsageError("--client and --system are two things to try; give one of them")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from holdfast.commands.options import Command
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.foreign.write import FORMATS
 from holdfast.harness.history.reader import load
@@ -14,7 +15,11 @@ from holdfast.harness.runs.directory import RunDir
 
 
 @click.command(
-    short_help="Write a run's operations for other tools: JSON lines, EDN, CSV, Parquet."
+    cls=Command,
+    examples=(
+        "holdfast export .holdfast/runs/latest --format edn > history.edn",
+        "holdfast export .holdfast/runs/latest --format parquet --out run.parquet",
+    ),
 )
 @click.argument("path", type=click.Path(path_type=Path), metavar="RUN")
 @click.option(
@@ -23,14 +28,20 @@ from holdfast.harness.runs.directory import RunDir
     type=click.Choice([*FORMATS, "parquet"]),
     default="jsonl",
     show_default=True,
+    help="Output format.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="A file; standard output otherwise.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    show_default="standard output",
+    help="File to write.",
+)
 def command(path: Path, form: str, out: Path | None) -> int:
-    """Write the operations of a run directory.
+    """Write a run's operations for other tools.
 
-    jsonl and edn: acquire, renew and release as events, which other checkers read; csv and parquet:
-    every row of the recording. `holdfast check --model` reads all four. parquet goes to a file and
-    wants pyarrow (pip install 'holdfast[parquet]').
+    jsonl and edn hold acquire, renew and release as events, which other checkers read; csv and
+    parquet hold every recorded row. `holdfast check --model` reads all four. parquet needs --out
+    and pyarrow (pip install 'holdfast[parquet]').
     """
     run = RunDir(path.resolve())
     run.read_manifest()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from holdfast.commands.options import Command
 from holdfast.engine.gather import gather
 from holdfast.harness.campaigns import baseline as baselines
 from holdfast.harness.campaigns import gate
@@ -18,7 +19,13 @@ from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.errors import UsageError
 
 
-@click.command(short_help="May these runs pass, compared with a baseline?")
+@click.command(
+    cls=Command,
+    examples=(
+        "holdfast gate .holdfast/campaigns/nightly --update-baseline",
+        "holdfast gate .holdfast/campaigns/nightly --fail-on p99:25% --junit gate.xml",
+    ),
+)
 @click.argument(
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."
 )
@@ -27,20 +34,25 @@ from holdfast.harness.core.errors import UsageError
     type=click.Path(path_type=Path),
     default=Path("holdfast-baseline.toml"),
     show_default=True,
-    help="What to compare with.",
+    help="Baseline to compare with.",
 )
 @click.option("--update-baseline", is_flag=True, help="Write the baseline from these runs.")
 @click.option(
     "--fail-on",
     multiple=True,
     metavar="EXPR",
-    help="A measure and by how much it may be worse, as in p99:25%,grants:10%; limits: newly"
-    " violated properties that were never promised.",
+    help="Measure and allowed change: p99:25%,grants:10%; limits: fail on newly violated"
+    " properties that the system never promised.",
 )
-@click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit report there.")
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write JSON there.")
-@click.option("--github", is_flag=True, help="Annotations and a step summary for GitHub.")
-@click.option("--today", help="The day on which excuses are judged, as in 2027-01-31.")
+@click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit report.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write JSON.")
+@click.option("--github", is_flag=True, help="Write annotations and a step summary for GitHub.")
+@click.option(
+    "--today",
+    metavar="YYYY-MM-DD",
+    show_default="today",
+    help="Day on which suppressions are checked for expiry.",
+)
 def command(
     paths: tuple[Path, ...],
     baseline: Path,
@@ -51,11 +63,11 @@ def command(
     github: bool,
     today: str | None,
 ) -> int:
-    """PATH: a campaign, a run directory, or a folder of either.
+    """Compare runs with a baseline; PATH is a campaign, a run directory, or a folder of either.
 
-    0: nothing stands against them; 1: a promise was broken, an excuse ran out or is stale, or
-    something is slower than allowed; 2: no baseline; 3: something was not put to the test; 4: a
-    run could not be carried out. A violation cannot be written into a baseline.
+    Exit code 0: passed; 1: a promise was broken, a suppression has expired or is stale, or a
+    measure got worse than allowed; 2: no baseline; 3: a promised property was not tested; 4: a
+    run failed. A violation cannot be written into a baseline.
     """
     day, given = _day(today), gate.rules(fail_on)
     before = baselines.Baseline()

@@ -10,24 +10,31 @@ from pathlib import Path
 
 import click
 
+from holdfast.commands.options import Command
 from holdfast.engine.gather import gather
 from holdfast.harness.core.errors import UsageError
 
 
-@click.command(short_help="System x property x fault, from the evidence of runs.")
+@click.command(
+    cls=Command,
+    examples=(
+        "holdfast matrix .holdfast/campaigns/nightly",
+        "holdfast matrix .holdfast/runs --html matrix.html",
+    ),
+)
 @click.argument(
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."
 )
-@click.option("--html", type=click.Path(path_type=Path), help="Write an HTML page there.")
-@click.option("--markdown", type=click.Path(path_type=Path), help="Write Markdown there.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, evidence and all.")
+@click.option("--html", type=click.Path(path_type=Path), help="Write an HTML page.")
+@click.option("--markdown", type=click.Path(path_type=Path), help="Write Markdown.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all counts.")
 def command(
     paths: tuple[Path, ...], html: Path | None, markdown: Path | None, as_json: bool
 ) -> int:
-    """PATH: a campaign, a run directory, or a folder of either.
+    """Show system x property x fault; PATH is a campaign, a run directory, or a folder of either.
 
-    Each cell says held, violated or not exercised, in how many runs, and what rate of violations
-    those runs leave possible.
+    Each cell: held, violated or not exercised, the number of runs, and the upper bound of the
+    violation rate at 95 % confidence.
     """
     from holdfast.reports.many import matrix_pages
     from holdfast.reports.many.matrix import matrix, table

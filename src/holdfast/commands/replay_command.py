@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from holdfast import __version__
+from holdfast.commands.options import Command, name_of, out_option
 from holdfast.engine import seed_search, trials
 from holdfast.engine.trials import Trial
 from holdfast.harness.core.errors import EnvironmentFailed, worst_exit_code
@@ -19,23 +20,35 @@ from holdfast.harness.history.diff import first_difference
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import plan_source
-from holdfast.planning.settings import DEFAULTS
 
 
-@click.command(short_help="The same plan again, every fault exact: fails N of M.")
-@click.argument("path", type=click.Path(path_type=Path), metavar="RUN|PLAN.toml")
-@click.option("--times", type=click.IntRange(min=1), default=1, show_default=True)
-@click.option("--backend", help="Run it there instead of where the plan says.")
-@click.option(
-    "--out", default=DEFAULTS["out"], show_default=True, help="Folder for run directories."
+@click.command(
+    cls=Command,
+    examples=(
+        "holdfast replay .holdfast/runs/latest --times 10",
+        "holdfast replay shrunk.toml --backend local",
+    ),
 )
+@click.argument("path", type=click.Path(path_type=Path), metavar="RUN|PLAN.toml")
+@click.option(
+    "--times", type=click.IntRange(min=1), default=1, show_default=True, help="Number of runs."
+)
+@click.option(
+    "--backend",
+    show_default="as in the plan",
+    help="Where the nodes run.",
+    shell_complete=name_of("backends"),
+)
+@out_option()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(path: Path, times: int, backend: str | None, out: str, as_json: bool) -> int:
-    """Run a plan again and count what it shows. A time counts as failing if a property is
-    violated, promised or not; the exit code is the worst of the runs, as `holdfast run` has it.
+    """Repeat a run with exactly the same faults and count the violations.
 
-    In the simulator the same plan gives the same history, bit for bit: that is checked, and the
-    run stays in memory. Elsewhere each time is a run of its own, kept with its report.
+    A run counts as failing if any property is violated, promised or not. The exit code is the
+    worst one of the runs.
+
+    In the simulator the same plan must give the same history, byte for byte; this is checked,
+    and nothing is written. On other backends every run is kept with its report.
     """
     plan = plan_source.read_plan(path, backend)
     where = f"{plan.system} on {plan.backend}, seed {plan.seed}, {len(plan.faults)} faults"

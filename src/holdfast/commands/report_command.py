@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from holdfast.commands.options import Command
 from holdfast.engine import runner
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.judging.judge import READABLE
@@ -14,11 +15,22 @@ from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
 
 
-@click.command(short_help="Write the HTML report of a judged run.")
+@click.command(
+    cls=Command,
+    examples=("holdfast report .holdfast/runs/latest --html report.html",),
+)
 @click.argument("path", type=click.Path(path_type=Path), metavar="RUN")
-@click.option("--html", type=click.Path(path_type=Path), help="Where to write it.")
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    show_default="RUN/report.html",
+    help="File to write.",
+)
 def command(path: Path, html: Path | None) -> int:
-    """One offline file. A run that was not judged yet is judged first."""
+    """Write the HTML report of a run: one file that needs no network.
+
+    A run that was not judged yet is judged first.
+    """
     run = RunDir(path.resolve())
     if run.has(run.verdicts):
         verdicts = directory.read_json(run.verdicts, *READABLE)

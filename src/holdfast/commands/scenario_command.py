@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from holdfast.catalogue.findings import FINDINGS
 from holdfast.commands import run_command
+from holdfast.commands.options import Command, name_of, out_option, pairs
 from holdfast.engine import sweep as sweeping
 from holdfast.engine import sweep_progress
 from holdfast.engine.runner import carry_out
@@ -21,33 +22,61 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.judging.judge import not_exercised
 from holdfast.harness.plans.plan import Plan, parse, suggest, to_toml
 from holdfast.planning import prepare
-from holdfast.planning.settings import DEFAULTS
 from holdfast.scenarios import SCENARIOS, path_of, staging
 
 FINDING = "finding:"
 """Before the name of a row of the track record, which is then run as a scenario is."""
 
 
-@click.command(short_help="A validation scenario by name: owner-pause, retry-storm ...")
-@click.argument("name", metavar="NAME")
-@click.option("--backend", help="Where the nodes live: sim, local or docker.", default="sim")
-@click.option("--system", help="Another lock service than the plan file's.")
-@click.option("--resource", help="The protected resource: fenced, strict or unfenced.")
-@click.option("--nodes", type=int, help="Servers; as in the file if not given.")
-@click.option("--clients", type=int, help="Client processes.")
-@click.option("--locks", type=int, help="How many locks there are.")
-@click.option("--time", help="How long the workload runs, e.g. 30s.")
-@click.option("--lease", help="The lease that acquires ask for, e.g. 2s.")
-@click.option("--seed", type=int, help="Where all chance comes from.")
-@click.option("--set", "options", multiple=True, help="An option of the system or workload: k=v.")
-@click.option("--mutant", help="Plant a bug, to see that it is found (holdfast list mutants).")
-@click.option("--values", help="Of a sweep: other values to try, as 1s,2s,5s.")
-@click.option("--seeds", type=click.IntRange(min=1), help="Of a sweep: runs at each value.")
-@click.option(
-    "--out", default=DEFAULTS["out"], show_default=True, help="Folder for run directories."
+@click.command(
+    cls=Command,
+    examples=(
+        "holdfast scenario owner-pause",
+        "holdfast scenario owner-pause --backend local --system etcd",
+        "holdfast scenario ttl-sweep --values 1s,2s,5s --seeds 3",
+        "holdfast scenario owner-pause --show > plan.toml",
+    ),
 )
-@click.option("--show", is_flag=True, help="Print the plan file as it is, to read and copy.")
-@click.option("--dry-run", is_flag=True, help="Print the whole plan, every fault exact, and stop.")
+@click.argument("name", metavar="NAME", shell_complete=name_of("scenarios"))
+@click.option(
+    "--backend",
+    default="sim",
+    show_default=True,
+    help="Where the nodes run: sim, local, local-proxy, docker or ssh.",
+    shell_complete=name_of("backends"),
+)
+@click.option(
+    "--system",
+    show_default="as in the file",
+    help="Lock service under test.",
+    shell_complete=name_of("systems"),
+)
+@click.option(
+    "--resource",
+    show_default="as in the file",
+    help="Protected resource: fenced, strict, unfenced, cas or idempotent.",
+    shell_complete=name_of("resources"),
+)
+@click.option(
+    "--nodes",
+    type=click.IntRange(1),
+    show_default="as in the file",
+    help="Number of lock servers.",
+)
+@click.option("--clients", type=click.IntRange(1), help="Number of client processes.")
+@click.option("--locks", type=click.IntRange(1), help="Number of locks the clients share.")
+@click.option("--time", metavar="DURATION", help="Duration of the workload.")
+@click.option("--lease", metavar="DURATION", help="Lease that clients request.")
+@click.option("--seed", type=click.IntRange(0), help="Random seed.")
+@click.option(
+    "--set", "options", multiple=True, metavar="NAME=VALUE", help="Option of system or workload."
+)
+@click.option("--mutant", help="Plant this bug in the service.", shell_complete=name_of("mutants"))
+@click.option("--values", help="Values of a sweep: 1s,2s,5s.")
+@click.option("--seeds", type=click.IntRange(min=1), help="Runs at each value of a sweep.")
+@out_option()
+@click.option("--show", is_flag=True, help="Print the plan file, and stop.")
+@click.option("--dry-run", is_flag=True, help="Print the whole plan with every fault, and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object.")
 def command(
     name: str,
@@ -58,12 +87,11 @@ def command(
     as_json: bool,
     **over: Any,
 ) -> int:
-    """Run a scenario by name (holdfast list scenarios), in the simulator if not told otherwise.
+    """Run a validation scenario (`holdfast list scenarios`).
 
-    Its plan file names the properties that it must put to the test. Where it did not, the exit
-    code is 3: a scenario that showed nothing has not passed.
-
-    finding:NAME runs the command of a bug that was found (holdfast list findings), on real servers.
+    Its plan file names the properties that the scenario must test; the exit code is 3 if the run
+    did not test one of them. finding:NAME runs the command of a bug found in released software
+    (`holdfast list findings`) on real servers.
     """
     if name.startswith(FINDING):
         return _found(click.get_current_context(), name.removeprefix(FINDING), options)
@@ -83,7 +111,7 @@ def command(
         line = again(name, given, options)
         return sweep_progress.carry_out(name, table, sweep, line, Path(out), as_json=as_json)
     if values or seeds:
-        raise UsageError(f"scenario {name} is no sweep; --values and --seeds are for those")
+        raise UsageError(f"--values and --seeds are for sweeps; scenario {name} is not one")
     plan = plan_of(name, _over(given, options))
     full = prepare.complete(plan)
     if dry_run:
@@ -102,7 +130,7 @@ def _found(ctx: click.Context, name: str, options: tuple[str, ...]) -> int:
     if name not in FINDINGS:
         raise UsageError(suggest(name, FINDINGS, "finding") + "; holdfast list findings")
     if ctx.params["values"] or ctx.params["seeds"]:
-        raise UsageError(f"finding {name} is no sweep; --values and --seeds are for those")
+        raise UsageError(f"--values and --seeds are for sweeps; finding {name} is not one")
     words = shlex.split(FINDINGS[name].command)
     for option in ctx.command.params:
         key = option.name or ""
@@ -137,12 +165,7 @@ def plan_of(name: str, over: Mapping[str, Any]) -> Plan:
 
 def _over(given: Mapping[str, Any], options: tuple[str, ...]) -> dict[str, Any]:
     """What the command line says, as keys of a plan. UsageError."""
-    chosen: dict[str, str] = {}
-    for option in options:
-        key, equals, text = option.partition("=")
-        if not equals:
-            raise UsageError(f"--set {option!r}: write it name=value")
-        chosen[key] = text
+    chosen = pairs(options)
     if given.get("mutant"):
         chosen["mutant"] = given["mutant"]
     over = {key: value for key, value in given.items() if key != "mutant"}
@@ -163,13 +186,13 @@ def _told(name: str, verdicts: Mapping[str, Any]) -> None:
     """The last lines: what the scenario is for, and what it left aside."""
     tested = [row["property"] for row in verdicts["verdicts"] if row["verdict"] != "UNKNOWN"]
     open_ = [row["property"] for row in verdicts["verdicts"] if row["verdict"] == "UNKNOWN"]
-    click.echo(f"scenario {name}: {verdicts['verdict']}, put to the test: {', '.join(tested)}")
+    click.echo(f"scenario {name}: {verdicts['verdict']}, tested: {', '.join(tested)}")
     if open_:
-        click.echo(f"  not put to the test, though it is for that: {', '.join(open_)}")
+        click.echo(f"  to be tested, and not tested: {', '.join(open_)}")
     for kind, why in _kinds_left(verdicts).items():
-        click.echo(f"  not exercised under {kind}, though it is for that: {why}")
+        click.echo(f"  to be tested under {kind}, and not tested: {why}")
     if verdicts["aside"]:
-        click.echo(f"  not what it is for, and not tested: {', '.join(verdicts['aside'])}")
+        click.echo(f"  not its purpose, and not tested: {', '.join(verdicts['aside'])}")
 
 
 def _kinds_left(verdicts: Mapping[str, Any]) -> dict[str, str]:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.commands.options import Command, setting
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
-from holdfast.planning import settings
 
 if TYPE_CHECKING:
     from holdfast.serve.server import Server
@@ -22,29 +22,38 @@ if TYPE_CHECKING:
 SHORTEST = 16
 
 
-@click.command(short_help="Browse runs in a browser, also while they go on.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True,
-              help="0: any free one.")  # fmt: skip
-@click.option("--runs", type=click.Path(path_type=Path), help="Folder of runs [default: the setting"
-              " `out`].")  # fmt: skip
-@click.option("--allow-remote", is_flag=True, help="Let other machines in, by a token only.")
-@click.option("--token-file", type=click.Path(path_type=Path), help="Holds the token; without it"
-              " one is made up and printed.")  # fmt: skip
-def command(
-    host: str, port: int, runs: Path | None, allow_remote: bool, token_file: Path | None
-) -> int:
-    """Runs with filters, two side by side, a running one live, each as a zip. It only reads.
+@click.command(
+    cls=Command,
+    examples=("holdfast serve", "holdfast serve --port 0 --runs nightly/runs"),
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    help="Port to listen on; 0: any free one.",
+)
+@setting("--runs", "out", default=".holdfast/runs", help="Folder of runs.", envvar="HOLDFAST_OUT")
+@click.option("--allow-remote", is_flag=True, help="Accept other machines, with a token.")
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    show_default="a new token, printed",
+    help="File with the token.",
+)
+def command(host: str, port: int, out: str, allow_remote: bool, token_file: Path | None) -> int:
+    """Browse runs in a web browser: filter, compare two, watch a live one, download as zip.
 
-    Ends with ^C.
+    Read-only. Stop it with ^C.
     """
     from holdfast.harness.campaigns.run_index import Shelf
     from holdfast.serve.server import Server
 
     host = host.removeprefix("[").removesuffix("]") if ":" in host else host
-    root = runs or Path(str(settings.resolve({})["out"].value))
+    root = Path(out)
     if not root.is_dir():
-        raise UsageError(f"{root}: no such folder; name one with --runs, or make a run first")
+        raise UsageError(f"{root}: no such folder; name one with --runs")
     token = _token(host, token_file, allow_remote=allow_remote)
     shelf = Shelf(root, [sys.executable, "-P", "-m", "holdfast.serve.live_verdict"])
     try:

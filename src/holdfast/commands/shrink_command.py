@@ -7,29 +7,40 @@ from pathlib import Path
 
 import click
 
+from holdfast.commands.options import Command, out_option
 from holdfast.engine import shrinker
 from holdfast.harness.core.durations import duration_ns
 from holdfast.planning import plan_source
-from holdfast.planning.settings import DEFAULTS
 
 
-@click.command(short_help="The smallest plan that still fails the same way.")
-@click.argument("path", type=click.Path(path_type=Path), metavar="RUN|PLAN.toml")
-@click.option("--budget", default="10m", show_default=True, help="How long to try at most.")
-@click.option("--property", "prop", help="Keep a finding of this property; the first if not given.")
-@click.option("--to", type=click.Path(path_type=Path), help="Where the small plan is written.")
-@click.option(
-    "--out", default=DEFAULTS["out"], show_default=True, help="Folder for run directories."
+@click.command(
+    cls=Command,
+    examples=(
+        "holdfast shrink .holdfast/runs/latest",
+        "holdfast shrink plan.toml --property no-stale-write --budget 5m --to small.toml",
+    ),
 )
+@click.argument("path", type=click.Path(path_type=Path), metavar="RUN|PLAN.toml")
+@click.option("--budget", metavar="DURATION", default="10m", show_default=True, help="Time limit.")
+@click.option(
+    "--property", "prop", show_default="the first violated", help="Property to keep violated."
+)
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path),
+    show_default="RUN/shrunk.toml or PLAN.shrunk.toml",
+    help="File for the smaller plan.",
+)
+@out_option()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     path: Path, budget: str, prop: str | None, to: Path | None, out: str, as_json: bool
 ) -> int:
-    """Leave out faults, time, clients, locks and options as long as the same property is violated
-    by the same kind of finding. ^C and the end of the budget keep the smallest plan so far.
+    """Find a minimal plan that still shows the same kind of violation.
 
-    In the simulator each candidate is tried on several networks; elsewhere it is run up to three
-    times, and every run is kept. The plan is written to RUN/shrunk.toml or PLAN.shrunk.toml.
+    Leaves out faults, time, clients, locks and options. Each candidate is tried on several
+    networks in the simulator, and up to three times on other backends, where every run is kept.
+    ^C and the end of the budget keep the smallest plan found so far.
     """
     budget_ns = duration_ns(budget)
     run = plan_source.run_of(path)

@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import click
 
 from holdfast import catalogue
 from holdfast.catalogue.mutants import MUTANTS
+from holdfast.commands.options import Command, name_of
 from holdfast.engine import shrinker, swarm
 from holdfast.engine.seed_search import Seed, Tally, explore
 from holdfast.harness.core.clock import SECOND
@@ -25,28 +26,53 @@ from holdfast.planning import prepare
 SHOWN = 5
 SHRUNK = Path(".holdfast/shrunk")
 SHRINK_NS = 600 * SECOND
-TELL_NS = 5 * SECOND
+PROGRESS_S = 5
 
 
-@click.command(short_help="Many seeds in the simulator, every knob drawn from each.")
-@click.option(
-    "--system", help="Lock service under test (default: the mutant's own, else reference)."
+@click.command(
+    cls=Command,
+    examples=(
+        "holdfast sim --seeds 500",
+        "holdfast sim --system redlock --budget 60s --shrink",
+        "holdfast sim --mutant wide-quorum",
+    ),
 )
-@click.option("--seeds", type=click.IntRange(min=1), help="How many seeds; 100 if nothing is said.")
-@click.option("--budget", help="As many seeds as fit in so much time, e.g. 60s.")
-@click.option("--first-seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option(
-    "--mutant", help="Plant a bug (holdfast list mutants); stop at the first seed that shows it."
+    "--system",
+    show_default="the mutant's, else reference",
+    help="Lock service under test.",
+    shell_complete=name_of("systems"),
 )
-@click.option("--workload", help="Draw all but this workload.")
-@click.option("--shrink", is_flag=True, help="Shrink the first alarm to the smallest plan of it.")
-@click.option("-j", "processes", type=click.IntRange(min=1), help="Processes; one per core.")
+@click.option("--seeds", type=click.IntRange(min=1), show_default="100", help="Number of seeds.")
+@click.option(
+    "--budget",
+    metavar="DURATION",
+    help="Run as many seeds as fit in this time, instead of --seeds.",
+)
+@click.option(
+    "--first-seed", type=click.IntRange(min=0), default=1, show_default=True, help="First seed."
+)
+@click.option(
+    "--mutant",
+    help="Plant this bug, and stop at the first seed that shows it.",
+    shell_complete=name_of("mutants"),
+)
+@click.option(
+    "--workload",
+    show_default="a random one per seed",
+    help="Run this workload in every seed; all else stays random.",
+    shell_complete=name_of("workloads"),
+)
+@click.option("--shrink", is_flag=True, help="Shrink the first violation to a minimal plan.")
+@click.option(
+    "-j", "processes", type=click.IntRange(min=1), show_default="one per core", help="Processes."
+)
 @click.option(
     "--twice-every",
     type=click.IntRange(min=0),
     default=50,
     show_default=True,
-    help="Run every so many-th seed again in a fresh process; 0: none.",
+    help="Re-run every N-th seed in a fresh process to check determinism; 0: never.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
@@ -61,12 +87,15 @@ def command(
     twice_every: int,
     as_json: bool,
 ) -> int:
-    """Each seed is a run of its own: service, workload, faults, network, disks and clocks are drawn
-    from it, it ends with all faults healed and every lock probed, and it is judged like any run.
+    """Search for violations in the simulator, one run per seed.
 
-    With --mutant the search ends at the first seed in which the property that the bug breaks is
-    violated in a way that the service without the bug does not show, or a node of the service
-    fails an assertion of its own. Exit code 1: found; 3: not found.
+    Each seed determines a whole run: service options, workload, faults, network, disks and
+    clocks. Every run ends with all faults healed and every lock probed, and is judged like any
+    other run.
+
+    With --mutant the search ends at the first seed that violates the property which the bug
+    breaks in a way that the unmodified service does not, or that fails an assertion inside a
+    server. Exit code then: 1 found, 3 not found.
     """
     _check(system, mutant, workload)
     system = system or (MUTANTS[mutant].system if mutant else "reference")
@@ -80,22 +109,12 @@ def command(
         return time.monotonic() >= over_s or bool(tally.found)
 
     numbers = (
-        itertools.count(first_seed)
-        if seeds is None
-        else iter(range(first_seed, first_seed + seeds))
+        itertools.count(first_seed) if seeds is None else range(first_seed, first_seed + seeds)
     )
     click.echo(f"{system} in the simulator, from seed {first_seed}", err=True)
-    told = time.monotonic()
     cores = processes or len(os.sched_getaffinity(0))
-    for seed in explore(numbers, system, given, cores, enough, workload or "", twice_every):
-        tally.add(seed)
-        if time.monotonic() - told >= TELL_NS / SECOND:
-            told = time.monotonic()
-            click.echo(f"  {tally.seeds} seeds, {len(tally.alarms)} alarms", err=True)
-    for seeds_of in (tally.alarms, tally.found):
-        seeds_of.sort(key=lambda seed: seed.seed)
-    tally.problems.sort(key=lambda seed: seed.seed)
-    tally.differing.sort(key=lambda seed: seed.seed)
+    found = explore(iter(numbers), system, given, cores, enough, workload or "", twice_every)
+    _collect(found, tally)
     small = _shrink(tally, system, given, workload or "") if shrink else None
     if as_json:
         shrunk = {"shrunk": shrinker.table(*small)} if small else {}
@@ -109,6 +128,18 @@ def command(
         shrinker.show(*small)
     interrupted = small is not None and small[0].ended == shrinker.INTERRUPTED
     return 130 if interrupted else _exit_code(tally, mutant)
+
+
+def _collect(found: Iterable[Seed], tally: Tally) -> None:
+    """Count every seed, in any order, and sort what is reported; progress every few seconds."""
+    shown = time.monotonic()
+    for seed in found:
+        tally.add(seed)
+        if time.monotonic() - shown >= PROGRESS_S:
+            shown = time.monotonic()
+            click.echo(f"  {tally.seeds} seeds, {len(tally.alarms)} violations", err=True)
+    for seeds in (tally.alarms, tally.found, tally.problems, tally.differing):
+        seeds.sort(key=lambda seed: seed.seed)
 
 
 def _exit_code(tally: Tally, mutant: str | None) -> int:

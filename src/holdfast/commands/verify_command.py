@@ -7,17 +7,21 @@ from pathlib import Path
 
 import click
 
+from holdfast.commands.options import Command
 from holdfast.harness.verification.verify import verify_run
 
 
-@click.command(short_help="Check a run's verdicts against its recorded rows, by a second program.")
+@click.command(
+    cls=Command,
+    examples=("holdfast verify .holdfast/runs/latest",),
+)
 @click.argument("path", type=click.Path(path_type=Path), metavar="RUN")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(path: Path, as_json: bool) -> int:
-    """Accept or refuse the certificate of each finding in verdicts.json.
+    """Check the certificate of every verdict against the recorded rows.
 
-    The verifier decodes the recorded rows by itself and uses nothing of the checkers. Exits
-    with 0 if every certificate is accepted, 4 if one is refused, 2 if the run cannot be read.
+    The verifier decodes the rows itself and shares no code with the checkers. Exit code 0: all
+    certificates accepted; 4: one refused; 2: the run cannot be read.
     """
     outcome = verify_run(path.resolve())
     if as_json:

@@ -1,0 +1,117 @@
+"""What `holdfast list KIND` shows: the rows of every catalogue, with their fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from holdfast import catalogue
+from holdfast.catalogue.findings import FINDINGS
+from holdfast.catalogue.mutants import MUTANTS
+from holdfast.catalogue.rows import Row
+from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.scenarios import SCENARIOS
+
+Table = dict[str, dict[str, Any]]
+"""Name -> fields. Every row has "summary", one sentence without a full stop."""
+
+
+def _systems() -> Table:
+    return {
+        name: {
+            "summary": row.says,
+            "default_nodes": row.nodes,
+            "most_nodes": row.most,
+            "simulated": bool(row.simulated),
+            "real_in_simulator": row.real or ("servers and clients" if row.simulated else ""),
+            "known_limits": [list(pair) for pair in row.known],
+        }
+        for name, row in catalogue.SYSTEMS.items()
+    }
+
+
+def _rows(rows: dict[str, Row]) -> Table:
+    return {
+        name: {"summary": row.says, "backend": row.only, "needs": list(row.needs)}
+        for name, row in rows.items()
+    }
+
+
+def _checkers() -> Table:
+    return {
+        name: {"summary": PROPERTIES[name][1], "severity": str(PROPERTIES[name][0])}
+        for name in catalogue.CHECKERS
+    }
+
+
+def _scenarios() -> Table:
+    return {
+        name: {"summary": row.says, "backend": row.only, "sweep": row.sweep}
+        for name, row in SCENARIOS.items()
+    }
+
+
+def _mutants() -> Table:
+    return {
+        name: {
+            "summary": row.says,
+            "system": row.system,
+            "part": row.part,
+            "area": row.area,
+            "breaks": row.breaks,
+            "seeds": row.seeds,
+        }
+        for name, row in MUTANTS.items()
+    }
+
+
+def _findings() -> Table:
+    return {
+        name: {
+            "summary": row.says,
+            "package": row.package,
+            "breaks": row.breaks,
+            "seen": list(row.seen),
+            "reported": row.cited,
+            "command": f"holdfast run {row.command}",
+            "fixed_by": row.fixed,
+        }
+        for name, row in FINDINGS.items()
+    }
+
+
+KINDS: dict[str, Callable[[], Table]] = {
+    "systems": _systems,
+    "workloads": lambda: _rows(catalogue.WORKLOADS),
+    "nemeses": lambda: _rows(catalogue.NEMESES),
+    "checkers": _checkers,
+    "backends": lambda: {
+        name: {"summary": row.says, "fallback": row.instead}
+        for name, row in catalogue.BACKENDS.items()
+    },
+    "scenarios": _scenarios,
+    "models": lambda: {name: {"summary": row.says} for name, row in catalogue.MODELS.items()},
+    "resources": lambda: {name: {"summary": says} for name, says in catalogue.RESOURCES.items()},
+    "findings": _findings,
+    "mutants": _mutants,
+}
+
+
+def line(kind: str, row: dict[str, Any]) -> str:
+    """One row for a terminal: its sentence, and in brackets what a reader chooses it by."""
+    summary = str(row["summary"])
+    if kind == "systems":
+        real = f", real: {row['real_in_simulator']}" if row["simulated"] else ""
+        return f"{summary} (simulated: {'yes' if row['simulated'] else 'no'}{real})"
+    if kind == "mutants":
+        return (
+            f"{summary} ({row['area']} of {row['part']}; breaks {row['breaks']} within"
+            f" {row['seeds']} seeds)"
+        )
+    if kind == "findings":
+        seen, tries = row["seen"]
+        return (
+            f"{row['package']}: {summary} (breaks {row['breaks']} in {seen} of {tries} runs;"
+            f" {row['reported']})"
+        )
+    return summary

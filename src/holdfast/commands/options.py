@@ -1,0 +1,166 @@
+"""What all commands share: settings from files and the environment, examples, completion.
+
+A setting is an option that may also stand in holdfast.toml, under [tool.holdfast] of
+pyproject.toml, or in the environment as HOLDFAST_NAME; the command line comes first, then the
+environment, then the file, then the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+from click.shell_completion import CompletionItem
+
+from holdfast.harness.core import toml
+from holdfast.harness.core.errors import UsageError
+
+PREFIX = "HOLDFAST_"
+FILES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("holdfast.toml", ()),
+    ("pyproject.toml", ("tool", "holdfast")),
+)
+"""Where settings are looked for, the table in each; the first that has any is taken."""
+SETTINGS = (
+    "system", "backend", "workload", "resource", "nemesis", "nodes", "clients", "locks", "time",
+    "lease", "hosts", "seed", "out",
+)  # fmt: skip
+CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class Command(click.Command):
+    """A command with examples after its options, and settings before its defaults."""
+
+    def __init__(
+        self, name: str | None, *, examples: Sequence[str] = (), **attributes: Any
+    ) -> None:
+        super().__init__(name, **{"context_settings": CONTEXT, **attributes})
+        self.examples = examples
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """As click does it; an error in a setting names the place that the value comes from."""
+        takes = {param.name for param in self.params if isinstance(param, Setting)}
+        file, table = settings_file() if takes else ("", {})
+        chosen = {name: value for name, value in table.items() if name in takes}
+        try:
+            return super().make_context(info_name, args, parent, default_map=chosen, **extra)
+        except click.BadParameter as error:
+            if isinstance(error.param, Setting) and error.ctx is not None:
+                source = source_of(error.ctx, error.param, file)
+                if source not in ("command line", "default"):
+                    raise UsageError(f"{source}: {error.param.name}: {error.message}") from error
+            raise
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(ctx, formatter)
+        if self.examples:
+            with formatter.section("Examples"):
+                for line in self.examples:
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+class Setting(click.Option):
+    """An option that may also stand in a settings file or in the environment."""
+
+
+def setting(*declared: str, **attributes: Any) -> Callable[[Any], Any]:
+    """`click.option` for a setting; its default is shown in the help text."""
+    name = declared[-1].lstrip("-")
+    given = {"envvar": PREFIX + name.upper(), "show_default": True, **attributes}
+    return click.option(*declared, cls=Setting, **given)
+
+
+def out_option() -> Callable[[Any], Any]:
+    """`--out`, the folder for run directories."""
+    return setting("--out", default=".holdfast/runs", help="Folder for run directories.")
+
+
+def source_of(ctx: click.Context, param: click.Parameter, file: str) -> str:
+    """Where the value of a parameter comes from, for a person."""
+    assert param.name is not None
+    source = ctx.get_parameter_source(param.name)
+    if source is ParameterSource.ENVIRONMENT:
+        return f"environment {param.envvar}"
+    if source is ParameterSource.DEFAULT_MAP:
+        return file
+    return "command line" if source is ParameterSource.COMMANDLINE else "default"
+
+
+def on_command_line(ctx: click.Context) -> set[str]:
+    """Names of the parameters that the command line gives."""
+    return {
+        name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+
+
+def settings_file() -> tuple[str, dict[str, Any]]:
+    """Name and settings of the first file that has any; UsageError lists every mistake in it."""
+    for name, tables in FILES:
+        path = Path(name)
+        if not path.exists():
+            continue
+        try:
+            table: Any = toml.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{path}: cannot be read: {error}") from error
+        for part in tables:
+            table = table.get(part, {}) if isinstance(table, dict) else {}
+        if not isinstance(table, dict):
+            raise UsageError(f"{path}: [{'.'.join(tables)}] must be a table")
+        if table:
+            problems = [line for key, value in table.items() for line in _wrong(key, value)]
+            if problems:
+                raise UsageError(*(f"{path}: {line}" for line in problems))
+            # An option that may be repeated takes a list.
+            return name, {k: [v] if k == "nemesis" else v for k, v in table.items()}
+    return "", {}
+
+
+def _wrong(key: str, value: Any) -> list[str]:
+    from holdfast.harness.plans.plan import suggest
+
+    if isinstance(value, dict):
+        return [f"[{key}]: settings stand at the top level, not in a table"]
+    if key not in SETTINGS:
+        return [suggest(key, list(SETTINGS), "setting")]
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return [f"{key} = {value!r} must be a text or a whole number"]
+    return []
+
+
+def name_of(kind: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Completion with the names of `holdfast list KIND`."""
+
+    def complete(ctx: click.Context, param: click.Parameter, begun: str) -> list[CompletionItem]:
+        from holdfast.commands.listing import KINDS
+
+        rows = KINDS[kind]()
+        return [
+            CompletionItem(name, help=row["summary"])
+            for name, row in rows.items()
+            if name.startswith(begun)
+        ]
+
+    return complete
+
+
+def pairs(options: Iterable[str]) -> dict[str, str]:
+    """`--set NAME=VALUE`, each as a pair; UsageError lists all that are none."""
+    found, problems = {}, []
+    for option in options:
+        name, equals, text = option.partition("=")
+        if not equals:
+            problems.append(f"--set {option!r}: expected NAME=VALUE")
+        found[name] = text
+    if problems:
+        raise UsageError(*problems)
+    return found
