@@ -107,6 +107,7 @@ RULES: dict[str, Rule] = {
         lock="second",
         roles={**_known("first"), **_sides("second")},
         where=(
+            "tokens != 'none'",
             *_knows("first", "second"),
             *_proves("second"),
             "in_turn(first, second, second_proof)",
@@ -122,6 +123,7 @@ RULES: dict[str, Rule] = {
         lock="second",
         roles=_known("first", "second"),
         where=(
+            "tokens != 'none'",
             *_knows("first", "second"),
             "conflict(first, second)",
             "disjoint(second)",
@@ -139,7 +141,7 @@ RULES: dict[str, Rule] = {
         kinds=("token-repeated",),
         lock="second",
         roles=_known("first", "second"),
-        where=(*_knows("first", "second"), "apart(first, second)"),
+        where=("tokens != 'none'", *_knows("first", "second"), "apart(first, second)"),
         facts=(
             "-1 < first_known.token",
             "first_known.token == second_known.token",
@@ -150,7 +152,7 @@ RULES: dict[str, Rule] = {
         kinds=("token-repeated",),
         lock="second",
         roles=_known("first", "second"),
-        where=(*_knows("first", "second"), "conflict(first, second)"),
+        where=("tokens != 'none'", *_knows("first", "second"), "conflict(first, second)"),
         facts=(
             "-1 < first_known.token",
             "first_known.token == second_known.token",
@@ -239,7 +241,14 @@ RULES |= _in_order(
     kinds=("early-grant",),
     lock="b",
     roles={**_known("a", "b"), "lease": ("renew|heartbeat", OK)},
-    where=(*_knows("a", "b"), "conflict(a, b)", "kept(a)", "unforced()", "confirms(lease, a)"),
+    where=(
+        *_knows("a", "b"),
+        "a.status == 2",
+        "conflict(a, b)",
+        "kept(a)",
+        "unforced()",
+        "confirms(lease, a)",
+    ),
     values={"open": "opens(a, lease)"},
     facts=("b_known.t_ret + slack < open",),
     assumes=("bound",),
@@ -252,6 +261,8 @@ _CROWD = (
     "one_limit(newest)",
     *_knows("newest", "other*"),
 )
+_NEWEST = "other*_known.t_ret <= newest_known.t_ret"
+"""All others held when the last of them was known: that each met the newest says less."""
 _PERMITS = "(newest.op >> 8) % 65536 < permits(roles)"
 RULES["over-admission"] = Rule(
     kinds=("over-admission",),
@@ -260,6 +271,7 @@ RULES["over-admission"] = Rule(
     where=(*_CROWD, *_proves("newest", "other*")),
     facts=(
         _PERMITS,
+        _NEWEST,
         "newest_known.t_ret + slack < other*_proof.t_inv",
         "other*_known.t_ret + slack < newest_proof.t_inv",
     ),
@@ -272,6 +284,7 @@ RULES["broken-lease/permits"] = Rule(
     values={"newest_reach": "reach(newest)", "other*_reach": "reach(other*)"},
     facts=(
         _PERMITS,
+        _NEWEST,
         "newest_known.t_ret + slack < other*_reach",
         "other*_known.t_ret + slack < newest_reach",
     ),
