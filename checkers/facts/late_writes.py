@@ -30,9 +30,9 @@ def late_writes(case: Case) -> Sequence[Late]:
     if "late_writes" not in case.memo:
         found, rows = table(case), resource_log.log(case).rows
         entry = found.of_id(column(case, "attempt")[rows])
-        late = column(case, "t_inv")[rows] > may_have_ended(case)[entry] + case.error_ns
-        late &= (column(case, "f")[rows] == Op.SERVED_WRITE) & (entry >= 0)
-        which = np.flatnonzero(late)
+        write = np.flatnonzero((column(case, "f")[rows] == Op.SERVED_WRITE) & (entry >= 0))
+        over = may_have_ended(case)[entry[write]]
+        which = write[column(case, "t_inv")[rows[write]] > over + case.error_ns]
         attempts = found.pick(entry[which])
         told: list[Late] = []
         for request, attempt in zip(resource_log.requests(case, which), attempts, strict=True):

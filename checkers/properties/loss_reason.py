@@ -31,9 +31,9 @@ Wrong = tuple[str, tuple[int, ...], Proof]
 
 def told(case: Case) -> list[tuple[int, str, Attempt]]:
     """Row, reason and attempt of every notice that can be judged."""
-    if not case.promises.reasons or not len(rows_of(case, Op.LOST)):
-        return []
     strings, every = case.history.strings, table(case)
+    if not case.promises.reasons or not len(rows_of(case, Op.LOST)) or not len(every):
+        return []
     judged = np.array([reason in KNOWN for reason in strings], bool)
     notices = rows_of(case, Op.LOST)
     notices = notices[judged[column(case, "res")[notices]]]

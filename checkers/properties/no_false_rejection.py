@@ -64,7 +64,7 @@ def _by_holders(case: Case) -> Bools:
     """Which requests of the resource's log were decided within their owner's exclusive hold, and
     carried its token."""
     found, rows = table(case), resource_log.log(case).rows
-    if case.options.get("resource") not in resource_log.MODES_WITH_TOKENS:
+    if case.options.get("resource") not in resource_log.MODES_WITH_TOKENS or not len(found):
         return np.zeros(len(rows), bool)
     entry = found.of_id(column(case, "attempt")[rows])
     until = np.maximum(found.proof, found.bound)[entry] - case.error_ns

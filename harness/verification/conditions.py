@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 from typing import Any
 
 from holdfast.harness.verification.derived import (
@@ -59,6 +60,7 @@ class Conditions:
             "error": run.error_ns,
             "bound": run.bound,
             "order": promises["order"],
+            "tokens": promises["tokens"],
             "resource": run.resource,
             "permits": permits,
             "count": count,
@@ -99,8 +101,8 @@ class Conditions:
         return granted and (row.at == a.at or row.at in self.run.proving(a.at))
 
     def _apart(self, a: Row, b: Row) -> bool:
-        """Two owners of one lock that are no readers together."""
-        return a.key == b.key and a.process != b.process and not a.mode == b.mode == SHARED
+        """Two owners of one lock, or of one line of locks, that are no readers together."""
+        return self._met(a, b) and a.process != b.process and not a.mode == b.mode == SHARED
 
     def _met(self, a: Row, b: Row) -> bool:
         """Whether two rows are about one lock, or about two on one line of a hierarchy."""
@@ -159,6 +161,8 @@ class Conditions:
         rows, run, slack = self.rows, self.run, self.run.slack_ns
         found = [(rows.token[run.known(a)], rows.t_ret[run.known(a)], a) for a in self.grants(key)]
         found = sorted(one for one in found if one[0] != -1)
+        if self._repeats(found):
+            return True
         soonest, last = [], INF
         for _, known, _ in reversed(found):
             soonest.append(last := min(last, known))
@@ -168,17 +172,33 @@ class Conditions:
             row = Row(rows, b)
             for far, before, a in open_now:
                 other = Row(rows, a)
-                own = rows.token[run.known(a)]
                 late = other.t_inv > known + slack and not (row.mode == other.mode != EXCLUSIVE)
                 held = far > known + slack and run.reach(b) <= before + slack
-                if own == token:
-                    in_order = row.t_inv > before + slack or other.t_inv > known + slack
-                    if in_order and self._apart(row, other) and self.conflict(row, other):
-                        return True
-                elif late or (held and self.conflict(other, row)):
+                same = rows.token[run.known(a)] == token
+                if not same and (late or (held and self.conflict(other, row))):
                     return True
             open_now.append((run.reach(b), known, b))
         return False
+
+    def _repeats(self, found: Sequence[tuple[int, int, int]]) -> bool:
+        """Whether one token was granted to two owners who conflict, the one surely after the other.
+
+        found   (token, when that was known, acquire) of each grant
+        """
+        rows = self.rows
+        soonest, latest = dict[tuple[int, ...], int](), dict[tuple[int, ...], int]()
+        alike_of: dict[int, dict[tuple[int, ...], Row]] = {}
+        for token, known, a in found:
+            alike = (token, rows.key[a], rows.process[a], rows.mode[a])
+            soonest[alike] = min(known, soonest.get(alike, known))
+            latest[alike] = max(rows.t_inv[a], latest.get(alike, 0))
+            alike_of.setdefault(token, {})[alike] = Row(rows, a)
+        return any(
+            latest[after] > soonest[before] + self.run.slack_ns
+            and self.conflict(one[before], one[after])
+            for one in alike_of.values()
+            for before, after in permutations(one, 2)
+        )
 
     def _in_turn(self, a: Row, b: Row, proof: Row) -> bool:
         """Whether b can only have come after a: it was called, or proved to hold, after a's grant.
@@ -313,8 +333,11 @@ class Conditions:
         return int(over + run.shortest(promises["delay_ns"]) - promises["slip_ns"])
 
     def _confirms(self, lease: Row, a: Row) -> bool:
-        """Whether a renewal or heartbeat was of this hold, up to the end of its claim."""
-        own = lease.attempt == a.attempt if lease.f == OPS["renew"] else lease.process == a.process
+        """Whether a renewal was of this hold, up to the end of its claim; or, where sessions end
+        holds, a heartbeat the last one of its session."""
+        if self.run.bound == "session":
+            return lease.at == self.run.last_beat(a.at)
+        own = self.run.bound == "lease" and lease.f == OPS["renew"] and lease.attempt == a.attempt
         return own and lease.t_inv <= self.run.end(a.at)
 
     def _one_limit(self, a: Row) -> bool:

@@ -234,7 +234,7 @@ class Run:
         """
         rows, slip = self.rows, self.promises["slip_ns"]
         if self.bound == "session":
-            beat = self._last_beat(a)
+            beat = self.last_beat(a)
             return -1 if beat < 0 else rows.t_inv[beat] + self.shortest(rows.res[beat]) - slip
         if self.bound != "lease":
             return -1
@@ -312,7 +312,7 @@ class Run:
                 end += self.longest(ttl)
         return end
 
-    def _last_beat(self, a: int) -> int:
+    def last_beat(self, a: int) -> int:
         """The last acknowledged heartbeat, up to its end, of the session of an attempt."""
         inv, process = self.rows.t_inv, self.rows.process[a]
         over = [inv[r] for r in self.closed(process)]

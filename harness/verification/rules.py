@@ -63,6 +63,7 @@ RULES: dict[str, Rule] = {
         lock="second",
         roles={**known("first"), **sides("second")},
         where=(
+            "tokens != 'none'",
             *knows("first", "second"),
             *proves("second"),
             "in_turn(first, second, second_proof)",
@@ -78,6 +79,7 @@ RULES: dict[str, Rule] = {
         lock="second",
         roles=known("first", "second"),
         where=(
+            "tokens != 'none'",
             *knows("first", "second"),
             "conflict(first, second)",
             "disjoint(second)",
@@ -95,7 +97,7 @@ RULES: dict[str, Rule] = {
         kinds=("token-repeated",),
         lock="second",
         roles=known("first", "second"),
-        where=(*knows("first", "second"), "apart(first, second)"),
+        where=("tokens != 'none'", *knows("first", "second"), "apart(first, second)"),
         facts=(
             "-1 < first_known.token",
             "first_known.token == second_known.token",
@@ -106,7 +108,7 @@ RULES: dict[str, Rule] = {
         kinds=("token-repeated",),
         lock="second",
         roles=known("first", "second"),
-        where=(*knows("first", "second"), "conflict(first, second)"),
+        where=("tokens != 'none'", *knows("first", "second"), "conflict(first, second)"),
         facts=(
             "-1 < first_known.token",
             "first_known.token == second_known.token",
@@ -168,7 +170,14 @@ RULES |= in_order(
     kinds=("early-grant",),
     lock="b",
     roles={**known("a", "b"), "lease": ("renew|heartbeat", OK)},
-    where=(*knows("a", "b"), "conflict(a, b)", "kept(a)", "unforced()", "confirms(lease, a)"),
+    where=(
+        *knows("a", "b"),
+        "a.status == 2",
+        "conflict(a, b)",
+        "kept(a)",
+        "unforced()",
+        "confirms(lease, a)",
+    ),
     values={"open": "opens(a, lease)"},
     facts=("b_known.t_ret + slack < open",),
     assumes=("bound",),
@@ -181,6 +190,8 @@ _CROWD = (
     "one_limit(newest)",
     *knows("newest", "other*"),
 )
+_NEWEST = "other*_known.t_ret <= newest_known.t_ret"
+"""All others held when the last of them was known: that each met the newest says less."""
 _PERMITS = "(newest.op >> 8) % 65536 < permits(roles)"
 RULES["over-admission"] = Rule(
     kinds=("over-admission",),
@@ -189,6 +200,7 @@ RULES["over-admission"] = Rule(
     where=(*_CROWD, *proves("newest", "other*")),
     facts=(
         _PERMITS,
+        _NEWEST,
         "newest_known.t_ret + slack < other*_proof.t_inv",
         "other*_known.t_ret + slack < newest_proof.t_inv",
     ),
@@ -201,6 +213,7 @@ RULES["broken-lease/permits"] = Rule(
     values={"newest_reach": "reach(newest)", "other*_reach": "reach(other*)"},
     facts=(
         _PERMITS,
+        _NEWEST,
         "newest_known.t_ret + slack < other*_reach",
         "other*_known.t_ret + slack < newest_reach",
     ),

@@ -60,6 +60,12 @@ def stewards(bed: Bed, host: str) -> list[int]:
     ]
 
 
+def agents_of(bed: Bed, host: str) -> list[int]:
+    """Pids, on this machine, of the fault agents of a host."""
+    table = table_of(bed.container(host))
+    return [int(pid) for pid, words in table if "nemesis.agent" in words]
+
+
 def table_of(container: str) -> list[tuple[str, str]]:
     """Pid and words of every process of a container, by this machine's pids."""
     listed = subprocess.run(
@@ -349,8 +355,7 @@ def test_a_dead_fault_agent_of_a_host_ends_the_run(tmp_path: Path, bed: Bed) -> 
     hosts = bed.hosts_file(names=("h1", "h2"))
     started = aborted.start(tmp_path, "ssh", 8, ["--hosts", str(hosts)])
     try:
-        agents = [pid for pid, words in table_of(bed.container("h2")) if "nemesis.agent" in words]
-        os.kill(int(agents[0]), signal.SIGKILL)
+        os.kill(agents_of(bed, "h2")[0], signal.SIGKILL)
         assert started.process.wait(60) == 4
         assert "the fault agent of host h2 exited" in (tmp_path / "said").read_text()
         assert '"stop"' not in (started.run_dir / "times.jsonl").read_text()
@@ -358,3 +363,16 @@ def test_a_dead_fault_agent_of_a_host_ends_the_run(tmp_path: Path, bed: Bed) -> 
     finally:
         started.process.kill()
         started.process.wait(10)
+
+
+@pytest.mark.power
+@pytest.mark.parametrize("seed", range(200, 220))
+@pytest.mark.parametrize("what", ["^C", "driver", "agent", "command"])
+def test_twenty_ends_at_random_moments(tmp_path: Path, bed: Bed, seed: int, what: str) -> None:
+    hosts = bed.hosts_file(names=("h1", "h2"))
+    started = aborted.start(tmp_path, "ssh", seed, ["--hosts", str(hosts)])
+    aborted.end_at_random(started, seed, what, lambda: agents_of(bed, "h2")[0])
+    aborted.wait_for(
+        lambda: not (bed.folders_left() or bed.processes_left()), 10, "something is left on a host"
+    )
+    assert aborted.processes_of(started.run_dir) == []

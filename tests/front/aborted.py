@@ -17,6 +17,7 @@ import numpy as np
 
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.core.seeds import stream
 from holdfast.harness.history import reader
 
 START_WITHIN_S = 60.0
@@ -87,6 +88,24 @@ def until(seconds: float) -> Callable[[], bool]:
     """A condition that becomes true when so much time has passed."""
     deadline = now_ns() + int(seconds * SECOND)
     return lambda: now_ns() >= deadline
+
+
+def end_at_random(started: Started, seed: int, what: str, agent: Callable[[], int]) -> None:
+    """End a run at a random moment; "^C": once, and again at a random moment of the teardown.
+
+    `what`: "^C", or "driver", "agent" or "command", which is killed with SIGKILL.
+    """
+    moments = stream(seed, "moments of the end")
+    wait_for(until(moments.uniform(0.0, 3.0)), 8, "time does not pass")
+    if what == "^C":
+        started.process.send_signal(signal.SIGINT)
+        wait_for(until(moments.uniform(0.0, 1.5)), 8, "time does not pass")
+        started.process.send_signal(signal.SIGINT)
+    elif what == "command":
+        started.process.kill()
+    else:
+        os.kill(started.driver if what == "driver" else agent(), signal.SIGKILL)
+    started.process.wait(60)
 
 
 def kill(started: Started, who: str) -> None:

@@ -24,15 +24,20 @@ from holdfast.harness.campaigns.run_index import Shelf
 from holdfast.serve.server import Handler, Server
 from tests.front.test_hostile_runs import code_of, sound
 
-FEW, MANY = 60, 100_000
+FEW = 60
+MANY = {"runs": 10_000, "certificates": 20_000, "plans": 60_000, "requests": 10_000}
+"""100,000 in all; a run directory takes the most time."""
 LONGEST_S = 10
 FILES = ("manifest.json", "times.jsonl", "faults.jsonl", "verdicts.json", "plan.toml",
          "history/c1.seg", "history/c1.strings", "history/resource.seg")  # fmt: skip
 WORDS = (b"-1", b"1e999", b"NaN", b"null", b"9" * 40, b"\x00", b"\xff\xfe", b'"', b"{", b"[" * 500,
          b"../../outside", b"/etc/hostname", b"%2e%2e%2f", b"\n", b"\r\n\r\n", b"true")  # fmt: skip
-COUNTS = pytest.mark.parametrize(
-    "number", [FEW, pytest.param(MANY, marks=pytest.mark.power)], ids=["few", "very many"]
-)
+
+
+def counts(kind: str) -> pytest.MarkDecorator:
+    """The numbers of inputs of a kind: a few always, very many among the power tests."""
+    many = pytest.param(MANY[kind], marks=pytest.mark.power)
+    return pytest.mark.parametrize("number", [FEW, many], ids=["few", "very many"])
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +105,7 @@ def damaged(rng: random.Random, data: bytes) -> bytes:
     return data
 
 
-@COUNTS
+@counts("runs")
 def test_a_damaged_run_is_judged_or_refused(
     tmp_path: Path, number: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,7 +137,33 @@ def test_a_damaged_run_is_judged_or_refused(
     assert codes[2] > number // 10, codes
 
 
-@COUNTS
+@counts("certificates")
+def test_a_damaged_certificate_is_refused_or_unreadable(
+    tmp_path: Path, number: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`verify` accepts what it accepted before, refuses (4) or cannot read (2), and says which."""
+    monkeypatch.chdir(tmp_path)
+    words = ("--backend", "sim", "--system", "majority", "--nemesis", "kill", "--seed", "1")
+    code_of("run", *words, "--time", "4s", "--out", str(tmp_path / "runs"))
+    run, codes = (tmp_path / "runs" / "latest").resolve(), Counter[int]()
+    whole = (run / "verdicts.json").read_bytes()
+    assert sum(len(row["findings"]) for row in json.loads(whole)["verdicts"]) > 2
+    assert code_of("verify", str(run)) == 0
+    for n in range(number):
+        rng = random.Random(f"certificate {n}")
+        (run / "verdicts.json").write_bytes(damaged(rng, whole))
+        capsys.readouterr()
+        with watched(tmp_path):
+            code = code_of("verify", str(run))
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err, (n, said.err)
+        assert code in (0, 2, 4), (n, code, said.err)
+        assert code != 4 or "refused" in said.out, (n, said)
+        codes[code] += 1
+    assert codes[2] > number // 10, codes
+
+
+@counts("plans")
 def test_a_damaged_plan_is_run_dry_or_refused(
     tmp_path: Path, number: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,7 +209,7 @@ class Wire:
         """In memory nothing waits."""
 
 
-@COUNTS
+@counts("requests")
 def test_a_damaged_request_has_an_answer_or_none(
     tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

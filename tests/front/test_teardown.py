@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from holdfast.clusters.backends.docker import engine
-from holdfast.harness.core.seeds import stream
 from holdfast.harness.runs import directory
 from tests import needs
 from tests.front import aborted
@@ -134,22 +133,12 @@ def test_a_dead_fault_agent_ends_the_run_at_once_and_nothing_stays_stopped(
 
 @pytest.mark.power
 @pytest.mark.parametrize("seed", range(200, 220))
-@pytest.mark.parametrize("backend", ["local", "docker"])
-@pytest.mark.parametrize("who", ["^C", "driver", "agent", "command"])
-def test_twenty_ends_at_a_moment_of_chance(
-    tmp_path: Path, backend: str, seed: int, who: str
-) -> None:
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("what", ["^C", "driver", "agent", "command"])
+def test_twenty_ends_at_random_moments(tmp_path: Path, backend: str, seed: int, what: str) -> None:
     run = started(tmp_path, backend, seed)
-    moment = stream(seed, "moment of the end").uniform(0.0, 3.0)
-    aborted.wait_for(aborted.until(moment), moment + 5, "time does not pass")
-    if who == "^C":
-        run.process.send_signal(signal.SIGINT)
-    elif who == "command":
-        run.process.kill()
-    else:
-        os.kill(run.driver if who == "driver" else agent_of(run.run_dir), signal.SIGKILL)
-    run.process.wait(END_WITHIN_S)
-    aborted.wait_for(lambda: not left_of(run.run_dir), GONE_WITHIN_S + 10, "something is left")
+    aborted.end_at_random(run, seed, what, lambda: agent_of(run.run_dir))
+    all_gone(run)
 
 
 def test_an_interrupt_at_the_start_is_an_interrupt(tmp_path: Path) -> None:

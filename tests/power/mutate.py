@@ -1,10 +1,11 @@
-"""Mutants of the checkers, each against tests/checkers: python -m tests.power.mutate COUNT [SEED]
+"""Mutants of the checkers and of the verifier: python -m tests.power.mutate COUNT [SEED]
 
 A mutant is one small change to one function: a comparison, a constant, a sign, `and` for `or`, a
-dropped guard, `min` for `max`, a loop that ends after its first turn. Everything is imported once.
-Each mutant lives in a fork of that, in which the function gets the changed code, so that whoever
-imported it by name has the mutant too. The test files nearest to the changed module by imports run
-first, then the others, up to a time limit per mutant.
+dropped guard, `min` for `max`, a loop that ends after its first turn. The tests are collected once
+and run once, to learn which of them call which function and how long each takes. Each mutant lives
+in a fork of that, in which the function gets the changed code, so that modules that imported it by
+name have the mutant too. There the tests that call the function run, the shortest first, up to the
+first that fails. A mutant that none of them fails has survived.
 """
 
 from __future__ import annotations
@@ -12,24 +13,35 @@ from __future__ import annotations
 import ast
 import copy
 import importlib
+import json
 import os
 import random
 import signal
 import sys
+import tempfile
 import time
+import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 ROOT = Path(__file__).parents[2]
-MUTATED = ("holds", "facts", "properties", "coverage")
-LONGEST_S = 40
+MUTATED = (
+    "checkers/holds", "checkers/facts", "checkers/properties", "checkers/coverage",
+    "harness/verification",
+)  # fmt: skip
+LONGEST_S = 900
+"""Several times what all tests take: a mutant that is not done by then runs in a loop."""
 SLOW = ("test_growth.py", "test_fixtures.py", "test_kernel.py", "test_shrinking.py")
 """They say little of what is judged, and take long."""
+WORDS = ["-q", "-n0", "-p", "no:cacheprovider", "-m", "not power"]
 
+TESTS = ("tests/checkers", "tests/harness/verification")
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq, ast.And: ast.Or, ast.Or: ast.And, ast.Add: ast.Sub, ast.Sub: ast.Add,
@@ -126,8 +138,8 @@ def mutants() -> list[Mutant]:
     """All there are, in the order of files and lines."""
     found = []
     for part in MUTATED:
-        for path in sorted((ROOT / "checkers" / part).glob("*.py")):
-            module = f"holdfast.checkers.{part}.{path.stem}"
+        for path in sorted((ROOT / part).glob("*.py")):
+            module = f"holdfast.{part.replace('/', '.')}.{path.stem}"
             for name, function in functions(ast.parse(path.read_text())):
                 if any(word in f"{path.stem} {name}" for word in TEXT):
                     continue
@@ -164,88 +176,133 @@ def _function(module: ModuleType, name: str) -> FunctionType:
     return found
 
 
-def distance(module: str, name: str) -> int:
-    """How many imports lead from a test to a module."""
-    seen, open_now, steps = {name}, [name], 0
-    while open_now:
-        if module in open_now:
-            return steps
-        further = {
-            found.__module__ if not isinstance(found, ModuleType) else found.__name__
-            for one in open_now
-            for found in list(vars(sys.modules[one]).values())
-            if hasattr(found, "__module__") or isinstance(found, ModuleType)
-        }
-        open_now = [
-            one
-            for one in further - seen
-            if one in sys.modules and one.startswith(("holdfast.checkers", "tests.checkers"))
-        ]
-        seen.update(open_now)
-        steps += 1
-    return 99
-
-
 def test_files() -> list[Path]:
-    """Those of tests/checkers, by name."""
-    found = sorted((ROOT / "tests" / "checkers").rglob("test_*.py"))
+    """Those of tests/checkers and the verifier's own, by name."""
+    found = [path for folder in TESTS for path in sorted((ROOT / folder).rglob("test_*.py"))]
     return [path for path in found if path.name not in SLOW]
 
 
-def ordered(mutant: Mutant, files: Sequence[Path]) -> list[Path]:
-    """The nearest first; brute forces after the plain tests at the same distance."""
+@dataclass(slots=True)
+class Test:
+    """One test: how long it takes, and the changeable functions that it calls."""
 
-    def key(path: Path) -> tuple[bool, int, bool, str]:
-        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        own = mutant.module.rpartition(".")[2] in path.stem
-        return not own, distance(mutant.module, name), "brute" in path.parts, path.name
-
-    return sorted(files, key=key)
+    item: pytest.Item
+    seconds: float
+    calls: frozenset[str]
 
 
-def killed(mutant: Mutant, files: Sequence[Path]) -> str:
-    """ "killed", "survived", or "too long" where neither was seen in time."""
-    child = os.fork()
-    if not child:
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 1)
-        os.dup2(null, 2)
-        code = 3
-        try:
-            put_in(mutant)
-            names = [str(path) for path in files]
-            words = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "-m", "not power"]
-            code = int(pytest.main([*words, *names]))
-        finally:
-            os._exit(code)
-    ends = time.monotonic() + LONGEST_S
-    while time.monotonic() < ends:
-        pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            return {0: "survived", 1: "killed"}.get(os.waitstatus_to_exitcode(status), "error")
-        time.sleep(0.02)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return "too long"
+def fails(item: pytest.Item) -> bool:
+    """Whether a test fails; what it sets up is torn down again."""
+    return any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
+
+
+def watch(item: pytest.Item, functions_of: dict[CodeType, str]) -> tuple[float, list[str]]:
+    """How long a test takes, and which of these functions it calls."""
+    called = set[str]()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code in functions_of:
+            called.add(functions_of[frame.f_code])
+
+    begun = time.perf_counter()
+    sys.setprofile(note)
+    try:
+        failed = fails(item)
+    finally:
+        sys.setprofile(None)
+    if failed:
+        raise AssertionError(f"{item.nodeid} fails without any change")
+    return time.perf_counter() - begun, sorted(called)
+
+
+def in_a_fork(work: Callable[[], bytes | None], longest_s: float) -> tuple[int, bytes]:
+    """Exit code and result of a child: 0, 1 if the result is None, 3 if it raised, -1 if late."""
+    with tempfile.TemporaryFile() as result:
+        child = os.fork()
+        if not child:
+            code = 3
+            try:
+                null = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(null, 1)
+                data = work()
+                code = 1 if data is None else 0
+                result.write(data or b"")
+                result.flush()
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        ends = time.monotonic() + longest_s
+        while time.monotonic() < ends:
+            pid, status = os.waitpid(child, os.WNOHANG)
+            if pid:
+                result.seek(0)
+                return os.waitstatus_to_exitcode(status), result.read()
+            time.sleep(0.02)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return -1, b""
+
+
+def learned(items: Sequence[pytest.Item], every: Sequence[Mutant]) -> list[Test]:
+    """All tests, the shortest first."""
+    names = {(mutant.module, mutant.function) for mutant in every}
+    codes = {
+        _function(importlib.import_module(module), name).__code__: f"{module}.{name}"
+        for module, name in names
+    }
+    code, data = in_a_fork(
+        lambda: json.dumps([watch(item, codes) for item in items]).encode(), 10 * LONGEST_S
+    )
+    assert code == 0, "the tests do not pass without a change"
+    tests = [
+        Test(item, seconds, frozenset(calls))
+        for item, (seconds, calls) in zip(items, json.loads(data), strict=True)
+    ]
+    return sorted(tests, key=lambda test: test.seconds)
+
+
+def killed(mutant: Mutant, tests: Sequence[Test]) -> str:
+    """ "killed" (by a failed test or by running in a loop), "survived" or "error"."""
+    name = f"{mutant.module}.{mutant.function}"
+
+    def work() -> bytes | None:
+        put_in(mutant)
+        return None if any(fails(test.item) for test in tests if name in test.calls) else b"-"
+
+    code, _ = in_a_fork(work, LONGEST_S)
+    return {0: "survived", 1: "killed", -1: "killed"}.get(code, "error")
+
+
+class Mutation:
+    """Takes the place of pytest's own loop over the tests."""
+
+    def __init__(self, count: int, seed: str) -> None:
+        self.every = mutants()
+        self.chosen = random.Random(f"mutants {seed}").sample(self.every, count)
+        # Pytest captures what is printed while tests run.
+        self.out = os.fdopen(os.dup(1), "w", buffering=1)
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Every chosen mutant against the tests that call it."""
+        total = f"{len(self.chosen)} of {len(self.every)} mutants, {len(session.items)} tests"
+        self.out.write(f"{total}, {sys.version}\n")
+        tests = learned(session.items, self.every)
+        counts = Counter[str]()
+        for mutant in self.chosen:
+            begun = time.monotonic()
+            came = killed(mutant, tests)
+            counts[came] += 1
+            self.out.write(f"{came:8} {time.monotonic() - begun:4.0f} s  {mutant}\n")
+        spent = os.times()
+        self.out.write(f"{dict(counts)}, {sum(spent[:4]):.0f} s of CPU\n")
+        return True
 
 
 def main() -> None:
     count, seed = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "1"
-    every = mutants()
-    chosen = random.Random(f"mutants {seed}").sample(every, count)
-    files = test_files()
     os.chdir(ROOT)
-    for path in files:
-        importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
-    out = sys.stdout
-    out.write(f"{count} of {len(every)} mutants, {len(files)} files, {sys.version}\n")
-    tally = {"killed": 0, "survived": 0, "too long": 0, "error": 0}
-    for mutant in chosen:
-        came = killed(mutant, ordered(mutant, files))
-        tally[came] += 1
-        out.write(f"{came:9} {mutant}\n")
-        out.flush()
-    out.write(f"{tally}, {time.process_time():.0f} s of CPU besides the forks\n")
+    pytest.main([*WORDS, *map(str, test_files())], plugins=[Mutation(count, seed)])
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from holdfast import catalogue
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import Verdict
-from tests.power.correct_services.histories import batch
-from tests.power.correct_services.kinds import SERVICES, Service
+from tests.checkers.correct_services.histories import batch
+from tests.checkers.correct_services.kinds import SERVICES, Service
 
 
 @dataclass(slots=True)
@@ -33,6 +33,14 @@ class Tally:
             if told.verdict is Verdict.VIOLATED and prop in case.promises.keeps:
                 finding = told.findings[0]
                 self.violated.append(f"{where}: {prop}, {finding.kind}: {finding.sentence}")
+
+    def join(self, other: Tally) -> None:
+        """Adds what another batch came to."""
+        self.histories += other.histories
+        self.rows += other.rows
+        self.cases += other.cases
+        self.held += other.held
+        self.violated += other.violated
 
 
 def judge(seeds: range, size: int, services: tuple[Service, ...] = SERVICES) -> Tally:

@@ -14,7 +14,7 @@ from typing import Any
 
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status, Terms, attempt_id
-from tests.power.correct_services.kinds import MS, Service
+from tests.checkers.correct_services.kinds import MS, Service
 
 NEVER = 1 << 60
 ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status, Terms, attempt_id
-from tests.power.correct_services.kinds import MS, SERVICES
-from tests.power.correct_services.world import Client, Row, World
+from tests.checkers.correct_services.kinds import MS, SERVICES
+from tests.checkers.correct_services.world import Client, Row, World
 
 REST_NS = 60 * SECOND
 TTL_NS = 3 * SECOND

@@ -15,8 +15,8 @@ from holdfast.harness.core.job_keys import job_key
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status, attempt_id, carried
 from holdfast.harness.core.starved import DELAY, Starved
 from holdfast.harness.core.verdict import PROPERTIES
-from tests.power.correct_services.kinds import MS, Service
-from tests.power.correct_services.world import (
+from tests.checkers.correct_services.kinds import MS, Service
+from tests.checkers.correct_services.world import (
     ANSWER_NS,
     LEASES,
     SESSION_NS,

@@ -6,10 +6,10 @@ import pytest
 
 from holdfast import catalogue
 from holdfast.harness.core.loading import load
-from tests.power.correct_services.histories import case_of, tell
-from tests.power.correct_services.kinds import SERVICES
-from tests.power.correct_services.planted import PLANTS, Hand, open_to, service_of
-from tests.power.correct_services.world import Faults
+from tests.checkers.correct_services.histories import case_of, tell
+from tests.checkers.correct_services.kinds import SERVICES
+from tests.checkers.correct_services.planted import PLANTS, Hand, open_to, service_of
+from tests.checkers.correct_services.world import Faults
 
 FEW, MANY, TOGETHER = 20, 10_000, 100
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from holdfast import catalogue
-from tests.power.correct_services.judging import Tally, judge
+from tests.checkers.correct_services.judging import Tally, judge
 
 MILLION, TOGETHER = 1_000_000, 200
 EXERCISED = 0.07
@@ -36,12 +36,7 @@ def test_a_million_histories_of_correct_services(
 ) -> None:
     tally, seed = judge(range(2000, 4000), 1), 0
     while tally.histories < MILLION:
-        more = judge(range(seed, seed := seed + 1), TOGETHER)
-        tally.histories += more.histories
-        tally.rows += more.rows
-        tally.cases += more.cases
-        tally.held += more.held
-        tally.violated += more.violated
+        tally.join(judge(range(seed, seed := seed + 1), TOGETHER))
     record_property("histories", tally.histories)
     record_property("rows", tally.rows)
     record_property("held", dict(tally.held))
