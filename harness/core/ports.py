@@ -1,7 +1,7 @@
-"""Where the rooms meet: the protocols between a run and its systems, backends and nemeses.
+"""Protocols between a run and its systems, backends, nemeses and lock clients.
 
-Standard library only, for the client side travels. Each port has at most five methods; what only
-some can do is a port of its own.
+Standard library only, because client code is shipped to nodes. Each port has at most five methods;
+optional abilities are separate ports.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holdfast.harness.core.verdict import Promises
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
-    """A place with an address of its own: "n1" (server), "c1" (client), "resource", "probe"."""
+    """A node with its own address: "n1" (server), "c1" (client), "resource", "probe"."""
 
     name: str
     role: str
@@ -28,7 +28,7 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Image:
-    """A container image to start a command in; `data` is a folder of ours, seen there as `at`."""
+    """A container image to start a command in; our folder `data` is mounted there as `at`."""
 
     name: str
     data: Path
@@ -39,11 +39,11 @@ class Image:
 class Command:
     """A process to start on a node: no shell, an explicit environment, its own log file.
 
-    image    what to start it in, with argv as the words that its entry point is given (none: its
-             own) and `env` beside its own environment; None for the node itself
-    prelude  a word of argv that is gone once it has exec'd the program it is there for, "" if argv
-             is that program
-    nobody   it refuses to be root, so that it is to be the user `nobody` wherever it would be root
+    image    container image to start it in, with argv as arguments of its entry point (empty: its
+             own) and `env` added to its own environment; None for the node itself
+    prelude  a word of argv that disappears once the wrapper has exec'd the program, "" if argv is
+             the program
+    nobody   the program refuses to run as root: run it as the user `nobody` instead
     """
 
     argv: tuple[str, ...]
@@ -61,7 +61,7 @@ class Fault:
     do       name of the nemesis that does it: "partition", "pause", "kill", "clock"
     target   a role ("leader", "holder", "one", "majority", "minority", "all", "resource") or node
              names joined by "+"; resolved when the fault is due
-    params   what else the nemesis wants: shape, step, rate ... all drawn before the run
+    params   other parameters of the nemesis: shape, step, rate ...; all sampled before the run
     """
 
     id: str
@@ -74,16 +74,16 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class View:
-    """What a nemesis may know when its fault is due: who is where, who leads, who holds."""
+    """The state that a nemesis sees when its fault is due: nodes, leader, lock holders."""
 
     nodes: Sequence[Node]
     leader: str | None
     holders: Sequence[str]
-    """nodes whose client holds a lock now, the one with most of its lease left first"""
+    """nodes whose client holds a lock now, longest remaining lease first"""
     down: Sequence[str] = ()
-    """nodes whose process another fault has killed"""
+    """nodes whose process was killed by another fault"""
     peers: bool = True
-    """whether the servers talk to each other; if not, only clients can be cut off from them"""
+    """whether servers communicate; if not, a partition can only separate clients from them"""
 
     def named(self, role: str) -> list[Node]:
         """The nodes of one role, in name order as deployed."""
@@ -99,7 +99,7 @@ class Request:
 
 
 class Nemesis(Protocol):
-    """One kind of fault: pure decisions, done elsewhere by the agent or the simulator."""
+    """One kind of fault: pure decisions; the fault agent or the simulator carries them out."""
 
     def draw(
         self, rng: random.Random, options: Mapping[str, str], span_ns: int
@@ -109,7 +109,7 @@ class Nemesis(Protocol):
 
 
 class Backend(Protocol):
-    """Places for processes. `open` gives every node an address; `close` leaves nothing behind."""
+    """Runs nodes and their processes. `open` assigns addresses; `close` removes everything."""
 
     async def open(self, nodes: Sequence[Node]) -> Sequence[Node]: ...
 
@@ -121,15 +121,15 @@ class Backend(Protocol):
 
 
 class Namespaces(Protocol):
-    """Says through which process the fault agent finds a node's network namespace."""
+    """Names the process through which the fault agent finds a node's network namespace."""
 
     def holder_pid(self, node: str) -> int:
-        """Host pid of a process that holds the namespace as long as the node exists."""
+        """Host pid of a process that keeps the namespace alive while the node exists."""
         ...
 
 
 class Vantage(Protocol):
-    """Says under which addresses one node reaches the others."""
+    """Gives the addresses by which one node reaches the others."""
 
     def seen_from(self, node: str) -> Sequence[Node]:
         """All nodes in deploy order, with the addresses by which `node` reaches them."""
@@ -137,18 +137,18 @@ class Vantage(Protocol):
 
 
 class Fabric(Backend, Namespaces, Vantage, Protocol):
-    """What a run needs of a backend: places, and both abilities above."""
+    """What a run requires of a backend: processes on nodes, and both abilities above."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """What a backend needs to know of the run it serves.
+    """What a backend knows about its run.
 
     run_dir   readable and writable under the same path on every node
     shared    folders readable under the same path on every node: the code, the libraries
     label     marks every container, network and process of the run
-    seed      of the run, for what a server draws by itself
-    hosts     what the hosts file says, where nodes are on other machines
+    seed      of the run, for the servers' own randomness
+    hosts     content of the hosts file, if nodes are on other machines
     """
 
     run_id: str
@@ -164,7 +164,7 @@ class Distant(Protocol):
     """A backend whose nodes share neither files nor processes nor a clock with the driver."""
 
     def place_of(self, node: str) -> Place:
-        """The run as the node's host has it."""
+        """The run's folders as seen on the node's host."""
         ...
 
     async def put(self, node: str, name: str, text: str) -> None:
@@ -172,42 +172,42 @@ class Distant(Protocol):
         ...
 
     def alive(self, node: str) -> bool:
-        """Whether the node's process runs, as far as its host was heard."""
+        """Whether the node's process runs, by the last report of its host."""
         ...
 
     def tell_phase(self, phase: int) -> None:
-        """Tells every host how far the run is."""
+        """Sends the phase of the run to every host."""
         ...
 
     def shift_ns(self, node: str) -> int:
-        """What to add to the node's stamps for the driver's clock, about."""
+        """Approximate offset to add to the node's timestamps for the driver's clock."""
         ...
 
 
 @runtime_checkable
 class Hosting(Protocol):
-    """What else such a backend does: it acts through agents of its own, and may lose a host."""
+    """Further methods of a distant backend: it has its own fault agents and may lose a host."""
 
     async def agents(self) -> Any:
         """All fault agents as one: `ask` and `close`, as AgentLink has them."""
         ...
 
     def system(self, entry: str, system: System) -> System:
-        """The system, its `ready` and `leader` asked from where its servers can be reached."""
+        """The system, with `ready` and `leader` called from a host that reaches its servers."""
         ...
 
     async def command(
         self, system: str, node: Node, servers: Sequence[Node], options: Mapping[str, str]
     ) -> Command:
-        """What `System.command` gives on the node's host, where it may make folders."""
+        """Result of `System.command`, called on the node's host, where it may create folders."""
         ...
 
     async def refresh(self) -> None:
-        """Fetches what was recorded until now."""
+        """Fetches the rows recorded so far."""
         ...
 
     async def until_lost(self) -> None:
-        """Returns never; raises EnvironmentFailed as soon as a host is lost."""
+        """Never returns; raises EnvironmentFailed as soon as a host is lost."""
         ...
 
 
@@ -236,9 +236,9 @@ class System(Protocol):
 
 @runtime_checkable
 class Simulated(Protocol):
-    """A System whose servers' simulation is not told by the JSON at the end of their command line.
+    """A System whose simulated servers take their config from here, not from the command line.
 
-    `simulated_config` is what `SystemRow.simulated` gets of one server instead.
+    `simulated_config` is passed to `SystemRow.simulated` instead of the JSON in the last word.
     """
 
     def simulated_config(self, node: Node, options: Mapping[str, str]) -> Mapping[str, Any]: ...
@@ -246,11 +246,11 @@ class Simulated(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClientSetup:
-    """What a lock client is told when its worker starts.
+    """Arguments of a lock client's factory.
 
     servers   (node name, address) in deploy order
-    seed      of the run, for the adapter's own streams of chance (harness.seeds)
-    tell      records what the client learns unasked: tell(op, attempt, lock, res, text, token).
+    seed      of the run, for the adapter's own random streams (harness.core.seeds)
+    tell      records an unsolicited event (a loss): tell(op, attempt, lock, res, text, token).
               `res` per `events.COLUMNS`; `text` is the reason of LOST and CLOSED
     """
 
@@ -264,7 +264,7 @@ class ClientSetup:
 
 
 class Tell(Protocol):
-    """Records a row that no call asked for; stamps it when it is called."""
+    """Records a row that belongs to no call, with the time of the call to `tell`."""
 
     def __call__(
         self, op: Op, *, attempt: int, lock: str, res: int = 0, text: str = "", token: int = -1
@@ -274,9 +274,9 @@ class Tell(Protocol):
 class LockClient(Protocol):
     """One client of a lock service, as every system offers it.
 
-    Never raises for what a service may do: every outcome is an `Answer`, decided in the adapter's
-    one table from error to meaning; what is not in that table is INFO. `wait_ns` 0 is a try,
-    -1 has no bound. `ttl_ns` is the lease asked for. Cancelling a call is allowed at any time.
+    Never raises for an outcome of the service: it is an `Answer`, decided by the adapter's
+    one table from error to outcome; an error that is not in it is INFO. `wait_ns` 0 is a try,
+    -1 waits without bound. `ttl_ns` is the requested lease. A call may be cancelled at any time.
     """
 
     async def open(self) -> None: ...
@@ -293,9 +293,9 @@ class LockClient(Protocol):
 
 
 class TermsLockClient(Protocol):
-    """The ability to ask on terms: shared, for permits, again, conditionally, with a priority.
+    """Acquires with terms: shared, permits, reentry, condition, priority.
 
-    A system says in `abilities` which of `ABILITIES` its client has.
+    A system declares in `abilities` which of `ABILITIES` its client has.
     """
 
     async def acquire_on(
@@ -304,33 +304,33 @@ class TermsLockClient(Protocol):
 
 
 class QueryLockClient(Protocol):
-    """The ability to ask who holds, how many wait, and where an attempt stands in the queue."""
+    """Queries the holder of a lock, the queue length and the queue position of an attempt."""
 
     async def query(self, lock: str, *, attempt: int) -> Queried: ...
 
 
 class SequencerLockClient(Protocol):
-    """The ability to ask whether a hold is in force. OK: it is. FAIL: it is not. INFO: unknown."""
+    """Checks whether a hold is in force. OK: it is. FAIL: it is not. INFO: unknown."""
 
     async def check(self, grant: Grant) -> Answer: ...
 
 
 class OperatorLockClient(Protocol):
-    """The ability to end the hold that has a token, whoever has it. FAIL: surely nothing ended."""
+    """Ends the hold that has a token, of any client. FAIL: certainly no hold was ended."""
 
     async def force(self, lock: str, *, token: int) -> Answer: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Queried:
-    """What a service said of a lock. outcome OK, or INFO where it did not answer.
+    """Response of a service to a query of a lock. outcome: OK, or INFO without a response.
 
-    token, renewals   of the hold in force; NO_TOKEN: nobody holds
-    place             how many wait before the attempt; -1: it does not wait
-    length            how many wait for the lock; -1 where the service does not say
-    owner, metadata   whose hold it is, and the text that it carries; "" for none
-    held_ns, left_ns  how long it has lasted and how much of its lease is left, by the service's
-                      own clock at some moment of the call; None where the service cannot tell
+    token, renewals   of the hold in force; NO_TOKEN: the lock is free
+    place             number of waiters ahead of the attempt; -1: it does not wait
+    length            number of waiters of the lock; -1: the service does not report it
+    owner, metadata   name and metadata text of the hold; "" for none
+    held_ns, left_ns  age of the hold and remaining lease, by the service's own clock at some moment
+                      of the call; None if the service does not report it
     """
 
     outcome: Status
@@ -346,41 +346,41 @@ class Queried:
 
 
 ABILITIES: dict[str, str] = {
-    "shared": "readers hold together, a writer alone",
-    "permits": "semaphores: so many may hold at once",
-    "reentry": "an owner is let in again",
-    "condition": "granted only if nobody held since",
-    "queries": "who holds, how many wait, and who waits before whom",
-    "priorities": "the more urgent goes first",
-    "force-unlock": "an operator ends whatever hold it names",
-    "sequencers": "whether a hold, shown as one word, is in force",
-    "subtrees": "a lock called /a/b stands for all paths below it",
+    "shared": "read-write locks: readers hold together, a writer alone",
+    "permits": "semaphores: a lock with N permits",
+    "reentry": "reentrant locks: the holder may acquire again",
+    "condition": "conditional acquire: granted only if there was no hold since a given version",
+    "queries": "queries of the holder, of queue lengths and of queue positions",
+    "priorities": "priority queue: the highest priority is granted first",
+    "force-unlock": "an operator can end any hold",
+    "sequencers": "sequencers: check whether a hold, given as one string, is in force",
+    "subtrees": "hierarchical locks: /a/b covers all paths below it",
 }
-"""What a system may be able to do beyond the five methods of a LockClient."""
+"""Abilities that a system may have beyond the five methods of a LockClient."""
 
 
 CALL, CLIENT = "call", "client"
 
 
 class WiredLockClient(Protocol):
-    """The ability to have its calls narrowed to when requests left and answers came.
+    """Lets call intervals be narrowed to when requests were sent and responses arrived.
 
-    wire  how it speaks, over stream sockets of this process that Python made, and over no others.
-          CALL: all that a call asks is sent from within it, in its thread or its task, on sockets
-          that bring all its answers. CLIENT: from anywhere, and it is the process's only client.
+    wire  which sockets its calls use; all of them are Python stream sockets of this process.
+          CALL: a call sends all its requests from its own thread or task, on sockets that bring
+          all its responses. CLIENT: from anywhere; it is the only client of the process.
     """
 
     wire: str
 
 
 class Able(Protocol):
-    """A System that can do more: `abilities(options)` names what, of ABILITIES."""
+    """A System with further abilities: `abilities(options)` returns those of ABILITIES."""
 
     def abilities(self, options: Mapping[str, str]) -> Sequence[str]: ...
 
 
 class BlockingLockClient(Protocol):
-    """The same over a synchronous library; `blocking = True` gives it a thread of its own."""
+    """LockClient over a synchronous library; `blocking = True` gives it its own thread."""
 
     blocking: bool
 

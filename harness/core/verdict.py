@@ -1,4 +1,4 @@
-"""The words of a judgement: properties, verdicts, findings, promises."""
+"""Data types of a judgement: properties, verdicts, findings, promises."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """What can be said of one property of one run."""
+    """Result of one property in one run."""
 
     HOLDS = "HOLDS"
     VIOLATED = "VIOLATED"
@@ -25,64 +25,64 @@ class Severity(StrEnum):
 
 
 PROPERTIES: dict[str, tuple[Severity, str]] = {
-    "mutual-exclusion": (Severity.CRITICAL, "two owners never hold one lock at once"),
+    "mutual-exclusion": (Severity.CRITICAL, "two clients never hold a lock at the same time"),
     "no-stale-write": (
         Severity.CRITICAL,
-        "the resource never accepts an older owner's write after it has admitted a newer owner",
+        "the resource never accepts a write of an older owner after it admitted a newer owner",
     ),
     "no-expired-write": (
         Severity.CRITICAL,
-        "the resource never accepts a write after its owner's hold has ended",
+        "the resource never accepts a write of an owner whose hold has ended",
     ),
     "no-lost-update": (Severity.CRITICAL, "no two accepted writes build on the same version"),
-    "applied-once": (Severity.CRITICAL, "a command that is sent again takes effect once"),
-    "exactly-once-job": (Severity.CRITICAL, "a job of which one is enough is done once, and done"),
+    "applied-once": (Severity.CRITICAL, "a retried command takes effect once"),
+    "exactly-once-job": (Severity.CRITICAL, "a singleton job is done exactly once"),
     "token-order": (Severity.CRITICAL, "a later grant always carries a larger fencing token"),
     "ownership": (Severity.CRITICAL, "only the holder can release or renew"),
-    "loss-notice": (Severity.HIGH, "a holder that loses its lock is told, in time"),
+    "loss-notice": (Severity.HIGH, "a holder that loses its lock is notified in time"),
     "grant-notice": (
         Severity.MEDIUM,
-        "a client that waited for a lock is notified of its grant, in time",
+        "a client that waited for a lock is notified of its grant in time",
     ),
     "deadlock-freedom": (
         Severity.HIGH,
-        "a lock that its holder gave back or lost is granted again",
+        "a lock that was released or lost is granted again",
     ),
-    "orphan-freedom": (Severity.HIGH, "a lock that nobody can hold is never refused for ever"),
-    "no-hung-request": (Severity.HIGH, "every request is answered within its timeout"),
+    "orphan-freedom": (Severity.HIGH, "a lock that no client can hold is not refused forever"),
+    "no-hung-request": (Severity.HIGH, "every request returns within its timeout"),
     "no-multi-lock-deadlock": (
         Severity.HIGH,
-        "clients that wait for each other's locks in a circle are found and one is turned down",
+        "every wait-for cycle is detected and one of its requests is rejected",
     ),
     "no-false-rejection": (
         Severity.MEDIUM,
-        "whoever holds is not turned away, and neither is who asks for a free lock",
+        "requests of the holder, and requests for a free lock, are not rejected",
     ),
-    "starvation-freedom": (Severity.MEDIUM, "nobody waits on and on while others are served"),
+    "starvation-freedom": (Severity.MEDIUM, "no request waits forever while others are granted"),
     "bounded-bypass": (
         Severity.LOW,
-        "nobody is overtaken in the queue more often than its order allows",
+        "no waiter is overtaken more often than the queue's order allows",
     ),
     "bounded-wait": (
         Severity.LOW,
-        "no request is served after more grants to others than there were requests ahead of it",
+        "no request is granted after more other grants than there were requests ahead of it",
     ),
     "truthful-queries": (
         Severity.LOW,
-        "what is answered about holder, queue and version agrees with what happened",
+        "query results (holder, queue, version) match the history",
     ),
 }
-"""Property id -> how bad a violation is, and what the property says. One row per checker."""
+"""Property id -> severity of a violation, and the property in one sentence. One row per checker."""
 
 
 ENFORCED_BY_RESOURCE = frozenset(
     {"no-stale-write", "no-expired-write", "no-lost-update", "exactly-once-job"}
 )
-"""What no lock can keep alone: the protected resource has to refuse old tokens for it."""
+"""Properties that no lock can keep alone: the protected resource must reject old tokens."""
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """VIOLATED beats UNKNOWN beats HOLDS; nothing at all is UNKNOWN."""
+    """VIOLATED beats UNKNOWN beats HOLDS; no verdicts at all: UNKNOWN."""
     seen = set(verdicts)
     for verdict in (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.HOLDS):
         if verdict in seen:
@@ -92,10 +92,10 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Proof:
-    """By which rule (`harness.verification.rules`) which rows prove a finding.
+    """The rule (`harness.verification.rules`) and the rows that prove a finding.
 
     roles    role -> row number in the merged history
-    values   what one row alone does not show, by the rule's names: the verifier derives it too
+    values   values that no single row contains, by the rule's names; the verifier derives them too
     """
 
     rule: str
@@ -105,16 +105,16 @@ class Proof:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One thing that went wrong, with what proves it.
+    """One violation (or note), with its evidence.
 
     kind       as in docs/glossary.md: "double-grant", "broken-lease", "stale-accepted-write" ...
-    sentence   one sentence a newcomer understands, names and seconds in it
-    witnesses  row numbers into the merged history, in the order that proves it; 2 to 6 of them
+    sentence   one sentence with names and times in seconds
+    witnesses  2 to 6 row numbers of the merged history, in the order that proves it
     lock       name of the lock or resource
-    t_ns       when it came about, ns of the run's clock
-    spans      [from_ns, to_ns, label, row] of the holds to draw, where holds prove it
-    proof      from which its certificate is made; None where there is no rule for its kind
-    cause      the kind of what came first and brought it about, where the rows show that; else ""
+    t_ns       time of the violation, ns of the run's clock
+    spans      [from_ns, to_ns, label, row] of the holds to draw, where holds are the evidence
+    proof      source of its certificate; None if its kind has no rule
+    cause      kind of the finding that caused this one, if the rows show it; else ""
     """
 
     kind: str
@@ -128,16 +128,16 @@ class Finding:
 
 
 CALM = "none"
-"""What the judgement of a run, or of a part of it, without faults is filed under."""
+"""Key in `PropertyVerdict.under` for a run, or part of a run, without faults."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Under:
-    """The judgement of one property under one kind of fault.
+    """Verdict of one property under one kind of fault.
 
-    reason     why it is UNKNOWN: what of that kind was not exercised; "" where it is not
-    exercised  what was counted of that kind
-    findings   places in the verdict's findings, of those that came about under that kind
+    reason     why it is UNKNOWN: what was not exercised under that kind; "" otherwise
+    exercised  coverage counts under that kind
+    findings   indices into the verdict's findings, of those under that kind
     """
 
     verdict: Verdict
@@ -148,13 +148,13 @@ class Under:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PropertyVerdict:
-    """The judgement of one property. `exercised` counts what the verdict leans on.
+    """Verdict of one property. `exercised` counts the events that the verdict is based on.
 
-    under maps each kind of fault that was asked for to what can be said under it; CALM is the key
-    of a run without faults and of what was violated before any fault. A key that joins kinds with
-    "+" is a violation amid all of them: which of them it takes is not known.
-    notes are facts worth telling that violate nothing: a stale belief that fencing made harmless.
-    order, of an exact property that holds: per lock the rows in the order that shows it.
+    under: kind of fault -> its verdict, for every kind that the plan has; CALM is the key of a run
+    without faults and of violations before the first fault. A key of several kinds, joined by "+",
+    is a violation during all of them; which of them it needs is unknown.
+    notes: observations that violate nothing, such as a stale belief that fencing made harmless.
+    order, of an exact property that holds: per lock, the rows in a legal order.
     """
 
     property: str
@@ -169,32 +169,32 @@ class PropertyVerdict:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Promises:
-    """What a system says of itself, as data. Checkers judge by it; reports show it.
+    """The promises of a system, as data. Checkers judge by them; reports show them.
 
     purpose          "correctness", or "efficiency" where a harmless duplicate is tolerable
-    bound            what ends a hold besides its release: "lease", "session", "connection",
+    bound            what ends a hold other than its release: "lease", "session", "connection",
                      "none" (only a release does)
-    renew_proves     an ok renewal means "owned without a break since the grant"
+    renew_proves     an ok renewal means "owned without interruption since the grant"
     release_proves   an ok release means the same
     release_once     an ok release means "owned by this attempt" and is never repeated
     slip_ns, drift_ppm   how far the service's lease clock may run ahead of the client's
     tokens           "none", "ordered" (a later grant has a larger one), "unordered"
     tokens_unique    no two grants share a token
     order            "fifo", "racing", "priority"
-    notice_ns        the holder is told of a loss, and a waiter of its grant, at most so long after
-                     it can be reached (0: never)
-    recovery_ns      after the last heal the service answers again within this time
-    minority_ns      with fewer than half of its servers stopped, and no other fault, it answers
-                     again within this time; -1: not promised
-    aging            by priority: after so many grants to others nobody who comes later goes before
-                     one who waits; -1: it is not bounded
-    subtrees         a lock whose name begins with "/" stands for all paths below it
-    delay_ns         a lock whose holder's session ended by itself is granted to nobody for so long
-    reasons          a notice of a loss says truly why: "expired", "session", "closed", "revoked"
-                     by an operator, "released"; another word where that is not known
+    notice_ns        longest time to notify a reachable holder of its loss, and a waiter of its
+                     grant (0: never notified)
+    recovery_ns      longest time from the last heal until the service responds again
+    minority_ns      longest time until it responds again while fewer than half of its servers are
+                     stopped, without other faults; -1: not promised
+    aging            order "priority": number of grants to others after which no later request
+                     overtakes a waiter; -1: not bounded
+    subtrees         a lock whose name begins with "/" covers all paths below it
+    delay_ns         lock-delay: time without a grant after the holder's session expired
+    reasons          a loss notification has the true reason: "expired", "session", "closed",
+                     "revoked" by an operator, "released"; another word if it is unknown
     keeps            property id -> fault kinds under which it is promised; "any" for all of them;
                      a property that is absent is not promised
-    sheet            the design sheet in words: protected resource (which a run adds), owner
+    sheet            the design sheet as text: protected resource (added by the run), owner
                      identity, acquisition, lease, renewal, token enforcement, timeout, retry,
                      consequence, clock assumptions, evidence
     """
@@ -220,6 +220,6 @@ class Promises:
     reasons: bool = False
 
     def promised(self, prop: str, faults: Iterable[str]) -> bool:
-        """Whether the property is promised under all the fault kinds that bit in a run."""
+        """Whether the property is promised under all the fault kinds that took effect."""
         kept = self.keeps.get(prop)
         return kept is not None and ("any" in kept or set(faults) <= set(kept))

@@ -1,6 +1,6 @@
-"""The reference pages, made from the catalogues, the docstrings and the help of the commands.
+"""Generates docs/reference from the catalogues, docstrings and command help.
 
-`python -m holdfast.docgen FOLDER` writes them; a test says when they are out of date.
+`python -m holdfast.docgen FOLDER` writes the pages; a test fails if they are out of date.
 """
 
 from __future__ import annotations
@@ -40,40 +40,45 @@ def _quoted(text: str) -> str:
     return f"```text\n{text.strip()}\n```"
 
 
+def sentence(text: str) -> str:
+    """The summary of a row with a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
 def workloads() -> str:
-    """What the clients do."""
+    """The page about workloads."""
     parts = []
     for name, row in catalogue.WORKLOADS.items():
         asks = ", ".join(f"`{prop}`" for prop in load(f"{row.entry}:ASKS"))
         parts += [f"## {name}", _quoted(docstring(row.entry)), f"Judged: {asks}."]
         if row.needs:
-            parts.append(f"Needs a client that can do: {', '.join(row.needs)}.")
+            parts.append(f"Requires client abilities: {', '.join(row.needs)}.")
     return _page("Workloads", "`--workload NAME`: what the clients do.", parts)
 
 
 def nemeses() -> str:
-    """What goes wrong."""
+    """The page about faults."""
     parts = []
     for name, row in catalogue.NEMESES.items():
-        where = f" On `--backend {row.only}` only." if row.only else ""
-        parts += [f"## {name}", f"{row.says}.{where}", _quoted(docstring(row.entry))]
-    return _page("Nemeses", "`--nemesis NAME:option=value,...`: what goes wrong.", parts)
+        where = f" Only on `--backend {row.only}`." if row.only else ""
+        parts += [f"## {name}", f"{sentence(row.says)}.{where}", _quoted(docstring(row.entry))]
+    return _page("Nemeses", "`--nemesis NAME:option=value,...`: which faults are injected.", parts)
 
 
 def checkers() -> str:
-    """What is judged."""
+    """The page about properties and their checkers."""
     parts = []
     for prop, entry in catalogue.CHECKERS.items():
         severity, says = PROPERTIES[prop]
-        parts += [f"## {prop}", f"{says} ({severity})", _quoted(docstring(entry))]
-    return _page("Checkers", "One per property, each with a verdict of its own.", parts)
+        parts += [f"## {prop}", f"{sentence(says)} ({severity}).", _quoted(docstring(entry))]
+    return _page("Checkers", "One checker per property; each gives its own verdict.", parts)
 
 
-APART = ", which do not talk to each other"
+APART = ", which do not communicate"
 
 
 def systems() -> str:
-    """What is tested."""
+    """The page about systems under test."""
     parts = []
     for name, row in catalogue.SYSTEMS.items():
         system = load(row.entry)
@@ -81,36 +86,36 @@ def systems() -> str:
         promises = design_sheet.with_resource(promises, design_sheet.suited_to(system, promises))
         sheet = "\n".join(f"| {key} | {text} |" for key, text in promises.sheet.items())
         kept = "\n".join(
-            f"| `{prop}` | {', '.join(kinds) or 'calm only'} |"
+            f"| `{prop}` | {', '.join(kinds) or 'no faults only'} |"
             for prop, kinds in promises.keeps.items()
         )
         nodes = f"{row.nodes} by default, {row.most} at most" if row.most else "none"
         parts += [
             f"## {name}",
-            f"{row.says}. Servers: {nodes}{'' if row.peers or not row.most else APART}."
+            f"{sentence(row.says)}. Servers: {nodes}{'' if row.peers or not row.most else APART}."
             f" Simulated: {row.in_simulator}.",
             _quoted(docstring(row.entry)),
-            f"| promised | under |\n| --- | --- |\n{kept}" if kept else "It promises nothing.",
+            f"| promised | under |\n| --- | --- |\n{kept}" if kept else "No promises.",
             f"| design | |\n| --- | --- |\n{sheet}",
         ]
-    return _page("Systems", "`--system NAME`: what is tested.", parts)
+    return _page("Systems", "`--system NAME`: the lock service under test.", parts)
 
 
 def scenarios() -> str:
-    """What is run by name."""
+    """The page about scenarios."""
     parts = []
     for name in SCENARIOS:
         lines = path_of(name).read_text().splitlines()
         about = [line.removeprefix("#").strip() for line in lines if line.startswith("#")]
         must = ", ".join(f"`{prop}`" for prop in read_table(path_of(name))["must"])
         file = f"../../src/holdfast/scenarios/{name}.toml"
-        parts += [f"## {name}", "\n".join(about), f"Must be put to the test: {must}."]
+        parts += [f"## {name}", "\n".join(about), f"Must be exercised: {must}."]
         parts.append(f"[{name}.toml]({file})")
     return _page("Scenarios", "`holdfast scenario NAME`, each a plan file to read and copy.", parts)
 
 
 def commands() -> str:
-    """What there is on the command line."""
+    """The page about commands."""
     parts = []
     outer = click.Context(cli, info_name="holdfast", help_option_names=["-h", "--help"])
     for name in COMMANDS:
@@ -118,7 +123,7 @@ def commands() -> str:
         assert found is not None
         inner = click.Context(found, info_name=name, parent=outer, terminal_width=WIDTH)
         parts += [f"## {name}", _quoted(found.get_help(inner))]
-    return _page("Commands", "What `holdfast COMMAND --help` says.", parts)
+    return _page("Commands", "The output of `holdfast COMMAND --help`.", parts)
 
 
 PAGES: dict[str, Callable[[], str]] = {

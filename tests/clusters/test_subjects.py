@@ -74,8 +74,8 @@ def test_without_a_lease_nothing_but_a_release_ends_a_hold() -> None:
 @pytest.mark.parametrize(
     ("nemesis", "system", "said"),
     [
-        ("hang-up", "reference", "needs clients with networks of their own"),
-        ("stall", "reference", "an order to a client's own process"),
+        ("hang-up", "reference", "needs one network per client"),
+        ("stall", "reference", "acts inside a client process"),
     ],
 )
 def test_a_fault_of_real_clients_is_refused_in_the_simulator(

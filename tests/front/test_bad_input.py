@@ -40,9 +40,11 @@ def test_an_unknown_system_is_told_with_its_neighbour(capsys: Capture) -> None:
 
 def test_a_workload_that_the_system_cannot_do_says_what_is_missing(capsys: Capture) -> None:
     said = holdfast(capsys, "run", "--system", "single", "--workload", "read-write", "--dry-run")
-    refused(said, 2, "workload read-write needs what single cannot do", "readers hold together")
+    refused(
+        said, 2, "workload read-write needs abilities that single lacks", "readers hold together"
+    )
     said = holdfast(capsys, "run", "--workload", "priority-flood", "--dry-run")
-    refused(said, 2, "needs what reference cannot do (--set queue=priority)")
+    refused(said, 2, "needs abilities that reference lacks (--set queue=priority)")
     words = ("run", "--workload", "priority-flood", "--set", "queue=priority", "--dry-run")
     assert holdfast(capsys, *words).code == 0
 
@@ -66,12 +68,12 @@ def test_an_unknown_flag_is_a_usage_error(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("--system", "redis", "--resource", "fenced"), "gives no fencing tokens"),
+        (("--system", "redis", "--resource", "fenced"), "issues no fencing tokens"),
         (("--system", "redis", "--nodes", "3"), "at most 1 nodes"),
         (("--system", "redis", "--set", "persistance=stock"), "did you mean 'persistence'?"),
         (("--system", "redis", "--set", "persistence=rdb"), "is not one of stock"),
         (("--set", "writes"), "expected NAME=VALUE"),
-        (("--set", "writes=many"), "must be a whole number"),
+        (("--set", "writes=many"), "invalid option writes=many: expected a whole number"),
         (("--lease", "2"), "is not a span of time"),
         (("--clients", "0"), "0 is not in the range"),
     ],

@@ -180,8 +180,8 @@ def test_a_scenario_is_not_run_where_its_file_is_contradicted(
     assert said.code == 2
     for part in (
         "scenario 'owner-paus' is not in the catalogue; did you mean 'owner-pause'?",
-        "scenario owner-pause runs workload critical-section, which its file fixes, not try-lock",
-        "scenario sweep-pause is many runs along one value",
+        "scenario owner-pause has a fixed workload, critical-section, not try-lock",
+        "scenario sweep-pause is a sweep of many runs",
     ):
         assert part in said.err
     assert not (tmp_path / ".holdfast").exists()

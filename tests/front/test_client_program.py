@@ -93,6 +93,6 @@ def test_a_missing_program_or_option_is_told_before_anything_starts(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     said = holdfast(capsys, "run", "--system", "program", "--time", "1s")
-    assert said.code == 2 and "say how your client is started" in said.err
+    assert said.code == 2 and "missing command of the client" in said.err
     said = holdfast(capsys, "run", "--system", "program", "--client", "./gone", "--time", "1s")
-    assert said.code == 2 and "there is no gone" in said.err
+    assert said.code == 2 and "no such file: gone" in said.err

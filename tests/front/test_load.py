@@ -35,9 +35,9 @@ def test_workers_that_fit_nothing_are_refused_at_once() -> None:
     with pytest.raises(UsageError) as raised:
         prepare.complete(replace(PACED, workload="renewal", options={"workers": "41", "rate": "9"}))
     told = "\n".join(raised.value.problems)
-    assert "a rate goes with --workload paced, not with renewal" in told
-    assert "workers go with --workload paced, not with renewal" in told
-    assert "41 workers cannot share 40 clients" in told
+    assert "--rate requires --workload paced, not renewal" in told
+    assert "--workers requires --workload paced, not renewal" in told
+    assert "--workers 41 is more than --clients 40" in told
 
 
 def test_a_load_of_many_clients_comes_from_few_processes(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_redlock_with_clocks_that_jump_has_two_owners_which_it_never_promised_to
 def test_a_scenario_is_a_plan_file_that_says_what_must_be_seen(name: str) -> None:
     text = path_of(name).read_text()
     comment = [line for line in text.splitlines() if line.startswith("#")]
-    assert comment[0].startswith("# ") and "It must be seen" in " ".join(comment)
+    assert comment[0].startswith("# ") and "# Required coverage" in " ".join(comment)
     assert parse(tomllib.loads(text), prepare.KNOWN).must
 
 
@@ -226,7 +226,7 @@ def test_a_sweep_of_servers_runs_on_as_many_as_each_value_says(capsys: Capture) 
 
 def test_a_sweep_says_so_where_it_cannot_be_run(capsys: Capture) -> None:
     said = holdfast(capsys, "scenario", "sweep-delay", "--backend", "local")
-    assert (said.code, "runs on --backend sim only" in said.err) == (2, True)
+    assert (said.code, "supports only --backend sim" in said.err) == (2, True)
     said = holdfast(capsys, "scenario", "owner-pause", "--values", "1s")
     assert (said.code, "scenario owner-pause is not one" in said.err) == (2, True)
     said = holdfast(capsys, "scenario", "sweep-pause", "--values", "5 parsecs")

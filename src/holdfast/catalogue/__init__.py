@@ -1,4 +1,4 @@
-"""What there is to name on the command line: literal tables, one row per entry, loaded by name."""
+"""Everything that can be named on the command line: literal tables, one row per entry."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ _S = "holdfast.clusters.systems"
 SYSTEMS: dict[str, SystemRow] = {
     "reference": SystemRow(
         entry=f"{_S}.reference.system:SYSTEM",
-        says="replicated by consensus; leases, FIFO queue, fencing tokens, loss notices",
+        says="replicated by Raft; leases, FIFO queue, fencing tokens, loss notifications",
         nodes=3,
         most=9,
         simulated=f"{_S}.reference.service.simulation:serve",
     ),
     "chubby": SystemRow(
         entry=f"{_S}.chubby.system:SYSTEM",
-        says="the same service with sessions, lock-delay and sequencers, as Chubby has them",
+        says="the reference service with Chubby's sessions, lock-delay and sequencers",
         nodes=3,
         most=9,
         simulated=f"{_S}.reference.service.simulation:serve",
     ),
     "single": SystemRow(
         entry=f"{_S}.single.system:SYSTEM",
-        says="one lease server in memory: a single point of failure on purpose",
+        says="one in-memory lease server: a single point of failure by design",
         nodes=1,
         most=1,
         simulated=f"{_S}.single.simulated:serve",
@@ -30,7 +30,7 @@ SYSTEMS: dict[str, SystemRow] = {
     ),
     "majority": SystemRow(
         entry=f"{_S}.majority.system:SYSTEM",
-        says="a vote over independent lease servers without consensus: broken by design",
+        says="majority vote over independent lease servers, no consensus: broken by design",
         nodes=3,
         most=9,
         simulated=f"{_S}.single.simulated:serve",
@@ -51,7 +51,7 @@ SYSTEMS: dict[str, SystemRow] = {
     ),
     "etcd": SystemRow(
         entry=f"{_S}.etcd.system:SYSTEM",
-        says="a lease and a create-revision transaction, or the server's own Lock call",
+        says="a lease and a create-revision transaction, or the server's own Lock RPC",
         nodes=3,
         most=9,
     ),
@@ -63,23 +63,23 @@ SYSTEMS: dict[str, SystemRow] = {
     ),
     "redis-sentinel": SystemRow(
         entry=f"{_S}.redis.sentinel.system:SYSTEM",
-        says="the same on a primary with a replica, which sentinels promote",
+        says="the redis lock on a primary with a replica and Sentinel failover",
         nodes=5,
         most=9,
     ),
     "redlock": SystemRow(
         entry=f"{_S}.redlock.system:SYSTEM",
-        says="the published vote over independent Redis servers",
+        says="the published Redlock algorithm: majority vote over independent Redis servers",
         nodes=5,
         most=9,
         simulated=f"{_S}.redlock.simulated:serve",
-        real="the client, its algorithm and wire format; the servers are key-value servers of ours"
+        real="the client, its algorithm and wire format; the servers are our own key-value servers,"
         " whose keys expire by their own wall clocks, not redis-server",
         peers=False,
     ),
     "postgres-advisory": SystemRow(
         entry=f"{_S}.postgres.advisory.system:SYSTEM",
-        says="PostgreSQL advisory locks, held by a session or a transaction, through psycopg",
+        says="PostgreSQL advisory locks, session- or transaction-level, through psycopg",
         nodes=1,
         most=1,
         peers=False,
@@ -100,44 +100,44 @@ SYSTEMS: dict[str, SystemRow] = {
     ),
     "dynamodb": SystemRow(
         entry=f"{_S}.dynamodb.system:SYSTEM",
-        says="conditional puts and heartbeats on a record version, against an emulator",
+        says="conditional puts and heartbeats on a record version number, on an emulator",
         nodes=1,
         most=1,
         peers=False,
     ),
     "cockroachdb": SystemRow(
         entry=f"{_S}.cockroachdb.system:SYSTEM",
-        says="SELECT ... FOR UPDATE on a CockroachDB that you deployed (--set at=HOST:PORT)",
+        says="SELECT ... FOR UPDATE on your own CockroachDB deployment (--set at=HOST:PORT)",
         nodes=0,
         most=0,
     ),
     "nats-kv": SystemRow(
         entry=f"{_S}.nats.system:SYSTEM",
-        says="a key of a NATS JetStream bucket that ages with it, through unmodified nats-py",
+        says="a key in a NATS JetStream bucket with a TTL, through unmodified nats-py",
         nodes=1,
         most=5,
     ),
     "program": SystemRow(
         entry=f"{_S}.program.system:SYSTEM",
-        says="a client program of yours, in any language, over JSON lines (--client)",
+        says="your own client program in any language, over JSON lines (--client)",
         nodes=0,
         most=0,
     ),
     "none": SystemRow(
         entry=f"{_S}.controls.none.system:SYSTEM",
-        says="a control: no lock at all",
+        says="control: no lock",
         nodes=0,
         most=0,
     ),
     "cas": SystemRow(
         entry=f"{_S}.controls.cas.system:SYSTEM",
-        says="a control: no lock, but a resource that compares and swaps",
+        says="control: no lock; the resource does compare-and-swap",
         nodes=0,
         most=0,
     ),
     "idempotent": SystemRow(
         entry=f"{_S}.controls.idempotent.system:SYSTEM",
-        says="a control: no lock, but commands that take effect once however often they come",
+        says="control: no lock; the resource applies each command once (idempotency keys)",
         nodes=0,
         most=0,
     ),
@@ -147,35 +147,35 @@ _B = "holdfast.clusters.backends"
 BACKENDS: dict[str, BackendRow] = {
     "local": BackendRow(
         entry=f"{_B}.local.backend:LocalBackend",
-        says="processes of this machine, each node a network namespace of its own",
+        says="processes on this machine, one network namespace per node",
         precheck=f"{_B}.local.backend:precheck",
         prefix=f"{_B}.local.backend:launch_prefix",
         instead="local-proxy",
     ),
     "local-proxy": BackendRow(
         entry=f"{_B}.local.proxy_backend:LocalProxyBackend",
-        says="the same without network namespaces: loopback addresses, a proxy for every link",
+        says="processes on this machine without namespaces: loopback, one proxy per link",
         precheck=f"{_B}.local.proxy_backend:precheck",
         prefix="",
         instead="",
     ),
     "docker": BackendRow(
         entry=f"{_B}.docker.backend:DockerBackend",
-        says="one container per node, on an engine of this host",
+        says="one container per node, on this host's Docker engine",
         precheck=f"{_B}.docker.backend:precheck",
         prefix="",
         instead="",
     ),
     "ssh": BackendRow(
         entry=f"{_B}.ssh.backend:SshBackend",
-        says="network namespaces on other machines, reached over ssh (--hosts FILE)",
+        says="network namespaces on other machines, over ssh (--hosts FILE)",
         precheck=f"{_B}.ssh.backend:precheck",
         prefix="",
         instead="",
     ),
     "sim": BackendRow(
         entry=f"{_B}.sim.run:simulate",
-        says="one process on virtual time: the same seed gives the same history, bit for bit",
+        says="deterministic simulator on virtual time: same seed, same history, bit for bit",
         precheck=f"{_B}.sim.run:precheck",
         prefix="",
         instead="",
@@ -183,51 +183,51 @@ BACKENDS: dict[str, BackendRow] = {
 }
 
 HOSTS = f"{_B}.ssh.hosts_file:read"
-"""What reads a hosts file."""
+"""Reader of a hosts file."""
 
 _W = "holdfast.workloads"
 WORKLOADS: dict[str, Row] = {
     "critical-section": Row(
         entry=f"{_W}.kinds.critical_section",
-        says="acquire, write several times without looking at the lease again, release",
+        says="acquires, writes several times without checking the lease, releases",
     ),
     "lost-update": Row(
-        entry=f"{_W}.kinds.lost_update", says="read, think, write back: what a lock is bought for"
+        entry=f"{_W}.kinds.lost_update", says="read-modify-write of one value under the lock"
     ),
     "renewal": Row(
         entry=f"{_W}.kinds.renewal",
-        says="holds far longer than the lease, renewed at a third of it",
+        says="holds for several leases and renews at a third of the lease",
     ),
     "paced": Row(
-        entry=f"{_W}.kinds.paced", says="asks at the times that a rate says, or without a pause"
+        entry=f"{_W}.kinds.paced", says="acquires at a fixed rate (open loop), or back to back"
     ),
     "try-lock": Row(
-        entry=f"{_W}.kinds.try_lock", says="never waits: asks, works if it got the lock"
+        entry=f"{_W}.kinds.try_lock", says="tries once without waiting; works if granted"
     ),
     "read-write": Row(
         entry=f"{_W}.kinds.read_write",
-        says="readers go together and read, a writer goes alone",
+        says="readers share the lock and read; a writer holds it exclusively",
         needs=("shared",),
     ),
     "semaphore": Row(
-        entry=f"{_W}.kinds.semaphore", says="takes permits (--set permits=2)", needs=("permits",)
+        entry=f"{_W}.kinds.semaphore", says="acquires permits (--set permits=2)", needs=("permits",)
     ),
     "hierarchy": Row(
         entry=f"{_W}.kinds.hierarchy",
-        says="locks subtrees, writes to leaves below",
+        says="locks subtrees and writes to their leaves",
         needs=("subtrees",),
     ),
     "reentrant": Row(
-        entry=f"{_W}.kinds.reentrant", says="goes in again where it holds", needs=("reentry",)
+        entry=f"{_W}.kinds.reentrant", says="acquires again while holding", needs=("reentry",)
     ),
     "queries": Row(
         entry=f"{_W}.kinds.queries",
-        says="asks who holds and who waits before whom, and acquires if nobody held since",
+        says="queries holder and queue position; acquires if there was no hold since the query",
         needs=("queries", "condition"),
     ),
     "sequencers": Row(
         entry=f"{_W}.kinds.sequencers",
-        says="asks whether its holds are in force",
+        says="checks the sequencers of its holds",
         needs=("sequencers",),
     ),
     "duplicate-request": Row(
@@ -235,42 +235,42 @@ WORKLOADS: dict[str, Row] = {
     ),
     "singleton-job": Row(
         entry=f"{_W}.kinds.singleton_job",
-        says="one of many does each job, in turn (--set mark=1: marked as done after its effect)",
+        says="one client does each job (--set mark=1: marks it done after its effect)",
     ),
     "leader-election": Row(
         entry=f"{_W}.kinds.leader_election",
-        says="whoever holds leads, for long; tokens are its terms",
+        says="the holder is the leader, for long terms; the token is the term",
     ),
     "crowd": Row(
-        entry=f"{_W}.kinds.crowd", says="many clients that all ask alike and hold for a moment"
+        entry=f"{_W}.kinds.crowd", says="many identical clients with short holds (thundering herd)"
     ),
     "retry-storm": Row(
         entry=f"{_W}.kinds.retry_storm",
-        says="most try again at once (--set backoff_ms=20: by chance later), a few wait",
+        says="most clients retry at once (--set backoff_ms=20: random backoff), a few wait",
     ),
     "slow-dependency": Row(
         entry=f"{_W}.kinds.slow_dependency",
-        says="holds across a call that takes leases at times (--set renews=1: renews meanwhile)",
+        says="holds across a call that may outlast the lease (--set renews=1: renews meanwhile)",
     ),
     "shared-client-id": Row(
         entry=f"{_W}.kinds.shared_client_id",
-        says="owners of one name that release and renew once more what another has by then",
+        says="clients with one id that repeat release and renew after losing the lock",
     ),
     "many-locks": Row(
         entry=f"{_W}.kinds.many_locks",
-        says="holds one lock and asks for another, in any order (--set ordered=1: in one)",
+        says="holds one lock and acquires another, in random order (--set ordered=1: fixed order)",
     ),
     "priority-flood": Row(
         entry=f"{_W}.kinds.priority_flood",
-        says="urgent requests without end, and a few patient ones (--set queue=priority)",
+        says="endless high-priority requests and a few low-priority ones (--set queue=priority)",
         needs=("priorities",),
     ),
     "manual-recovery": Row(
         entry=f"{_W}.kinds.manual_recovery",
-        says="an owner that hangs and is renewed for ever, and an operator who frees the lock",
+        says="an owner hangs while its lease is renewed; an operator frees the lock by force",
         needs=("queries", "force-unlock"),
     ),
-    "abandoned": Row(entry=f"{_W}.kinds.abandoned", says="owners that die holding"),
+    "abandoned": Row(entry=f"{_W}.kinds.abandoned", says="owners that die while holding"),
 }
 """A workload's entry is its module: `client` and `ASKS` are found in it."""
 
@@ -280,70 +280,68 @@ RESOURCE_CLIENT = f"{_W}.resource.client:connect"
 RESOURCE_STORE = f"{_W}.resource.server:store_type"
 RESOURCE_SERVER = f"{_W}.resource.server:Server"
 RESOURCES: dict[str, str] = {
-    "fenced": "admits a token that is not smaller than the highest it has admitted",
-    "strict": "refuses besides a second attempt with an equal token",
-    "unfenced": "admits everybody",
-    "cas": "admits everybody, but no write that names a version which is no longer the newest",
-    "idempotent": "admits everybody; a command that its key names it carries out once",
+    "fenced": "admits a request if its token is >= the highest token admitted so far",
+    "strict": "like fenced, and rejects a second attempt with an equal token",
+    "unfenced": "admits every request",
+    "cas": "admits every request except a write based on an outdated version",
+    "idempotent": "admits every request and applies each idempotency key once",
 }
 RESOURCES_WITH_TOKENS = ("fenced", "strict")
 
 _N = "holdfast.nemesis"
 NEMESES: dict[str, Row] = {
-    "partition": Row(
-        entry=f"{_N}.kinds.partition:NEMESIS", says="packets between nodes are dropped"
-    ),
-    "pause": Row(entry=f"{_N}.kinds.pause:NEMESIS", says="processes are stopped and later resumed"),
-    "kill": Row(entry=f"{_N}.kinds.kill:NEMESIS", says="processes are killed and started again"),
+    "partition": Row(entry=f"{_N}.kinds.partition:NEMESIS", says="drop packets between nodes"),
+    "pause": Row(entry=f"{_N}.kinds.pause:NEMESIS", says="stop processes (SIGSTOP), resume later"),
+    "kill": Row(entry=f"{_N}.kinds.kill:NEMESIS", says="kill processes (SIGKILL), restart later"),
     "clock": Row(
-        entry=f"{_N}.kinds.clock:NEMESIS", says="a process's wall clock steps, drifts, strobes"
+        entry=f"{_N}.kinds.clock:NEMESIS", says="step, drift or strobe a process's wall clock"
     ),
     "reply-loss": Row(
         entry=f"{_N}.kinds.reply_loss:NEMESIS",
-        says="a reply is swallowed after the server did what it was asked, then a reset",
+        says="drop a reply after the server processed the request, then reset the connection",
     ),
     "reset": Row(
         entry=f"{_N}.kinds.reset:NEMESIS",
-        says="a client's connection is reset before a request arrives",
+        says="reset a client's connection before its request arrives",
     ),
-    "delay": Row(entry=f"{_N}.kinds.delay:NEMESIS", says="replies to a client take longer"),
+    "delay": Row(entry=f"{_N}.kinds.delay:NEMESIS", says="delay replies to a client"),
     "black-hole": Row(
-        entry=f"{_N}.kinds.black_hole:NEMESIS", says="a client's connections swallow everything"
+        entry=f"{_N}.kinds.black_hole:NEMESIS", says="drop everything on a client's connections"
     ),
     "hang-up": Row(
         entry=f"{_N}.kinds.hang_up:NEMESIS",
-        says="a client's connections are ended from the server's side, idle or not",
+        says="close a client's connections from the server's side, idle or not",
     ),
     "cancel": Row(
         entry=f"{_N}.kinds.cancel:NEMESIS",
-        says="a running call of a client is cancelled by its caller",
+        says="cancel a client's running call",
     ),
     "stall": Row(
         entry=f"{_N}.kinds.stall:NEMESIS",
-        says="the thread that makes a client's calls stands still",
+        says="stall the thread that makes a client's calls",
     ),
     "fork": Row(
         entry=f"{_N}.kinds.fork:NEMESIS",
-        says="a client's process forks while it holds; its child ends, or lives on",
+        says="fork a client's process while it holds; the child exits or lives on",
     ),
     "slow-links": Row(
         entry=f"{_N}.kinds.slow_links:NEMESIS",
-        says="frames between nodes take longer, in one direction or both (simulator only)",
+        says="delay frames between nodes, in one direction or both (simulator only)",
         only="sim",
     ),
     "freeze": Row(
         entry=f"{_N}.kinds.freeze:NEMESIS",
-        says="processes stop in the middle of a send, which leaves late (simulator only)",
+        says="stop processes in the middle of a send, so that it leaves late (simulator only)",
         only="sim",
     ),
     "freeze-write": Row(
         entry=f"{_N}.kinds.freeze_write:NEMESIS",
-        says="servers stop in the middle of a write to disk (simulator only)",
+        says="stop servers in the middle of a disk write (simulator only)",
         only="sim",
     ),
     "torn-write": Row(
         entry=f"{_N}.kinds.torn_write:NEMESIS",
-        says="servers die in a write to disk, of which a part stays (simulator only)",
+        says="kill servers in the middle of a disk write, which stays incomplete (simulator only)",
         only="sim",
     ),
 }
@@ -379,24 +377,26 @@ DRAWN = f"{_C}.evidence.plot_data:drawn"
 
 _M = f"{_C}.linearizability"
 MODELS: dict[str, Row] = {
-    "mutex": Row(entry=f"{_M}.locks:mutex", says="a lock that anybody may free"),
-    "owner-mutex": Row(entry=f"{_M}.locks:owner_mutex", says="a lock that its holder alone frees"),
+    "mutex": Row(entry=f"{_M}.locks:mutex", says="a lock that any client may release"),
+    "owner-mutex": Row(
+        entry=f"{_M}.locks:owner_mutex", says="a lock that only its holder releases"
+    ),
     "lease-mutex": Row(
         entry=f"{_M}.locks:lease_mutex",
-        says="a lock whose holds may run out; an ok release says that its hold had not",
+        says="a lock whose holds may expire; an ok release means that the hold had not",
     ),
     "reentrant": Row(
-        entry=f"{_M}.reentrant:reentrant", says="a lock that lets its holder in again"
+        entry=f"{_M}.reentrant:reentrant", says="a lock that its holder may acquire again"
     ),
     "fenced": Row(
-        entry=f"{_M}.locks:fenced", says="an owner-mutex whose grants carry growing tokens"
+        entry=f"{_M}.locks:fenced", says="owner-mutex whose grants carry increasing fencing tokens"
     ),
     "semaphore:N": Row(entry=f"{_M}.semaphore:semaphore", says="N permits, as in semaphore:3"),
-    "rw": Row(entry=f"{_M}.read_write:read_write", says="readers go together, a writer goes alone"),
-    "register": Row(entry=f"{_M}.registers:register", says="one value, read and written"),
+    "rw": Row(entry=f"{_M}.read_write:read_write", says="readers hold together, a writer alone"),
+    "register": Row(entry=f"{_M}.registers:register", says="one value: read, write"),
     "cas-register": Row(
         entry=f"{_M}.registers:cas_register", says="a register with compare-and-set"
     ),
-    "kv": Row(entry=f"{_M}.kv:kv", says="texts by key: put, append, get"),
+    "kv": Row(entry=f"{_M}.kv:kv", says="key-value store: put, append, get"),
 }
-"""What a history from elsewhere can be judged as."""
+"""Specifications that a foreign history can be checked against."""

@@ -1,4 +1,4 @@
-"""What is said of a bug that can be planted: one row of `mutants`."""
+"""`Mutant`: the data of one planted bug, a row of `mutants`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from holdfast import catalogue
 
 AREAS = ("consensus", "lease", "queue", "session", "client", "terms", "resource")
 ASSERTION = "a node's own assertion"
-"""Found by a node that ends by itself, because it met what its own code rules out."""
+"""Found by a node that exits because one of its own assertions failed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mutant:
     """One planted bug.
 
-    part    what it is planted in: the name of a system, or "resource"
-    area    which kind of bug it is, one of AREAS
-    says    what is wrong, in one sentence
+    part    the component that it changes: the name of a system, or "resource"
+    area    the kind of bug, one of AREAS
+    says    the bug, in one sentence
     breaks  the property whose checker must find it, or ASSERTION
-    seeds   the simulator finds it within so many seeds of its swarm
+    seeds   the simulator's swarm finds it within this number of seeds
     """
 
     part: str
@@ -30,10 +30,10 @@ class Mutant:
 
     @property
     def system(self) -> str:
-        """The system that shows it: its own, or the reference service before the resource."""
+        """The system to run: its own part, or `reference` for a bug in the resource."""
         return "reference" if self.part == "resource" else self.part
 
     @property
     def checker(self) -> str:
-        """The entry of what must catch it, ASSERTION where it is the node itself."""
+        """The entry of the checker that must find it, or ASSERTION."""
         return catalogue.CHECKERS.get(self.breaks, ASSERTION)

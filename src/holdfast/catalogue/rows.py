@@ -1,4 +1,4 @@
-"""What a row of the catalogue says, and one of the track record."""
+"""Row types of the catalogue, and `Finding`, the row type of reproduced bugs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ NEW = "not reported before, as far as we could find"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One entry: "module:attr", and what it is in one sentence.
+    """One entry: where it is loaded from ("module:attr"), and its summary.
 
-    `only` is the one backend that can do it, "" for all. `needs`: what a workload asks of a
-    system's client beyond the five methods, of `harness.ports.ABILITIES`.
+    `only`: the one backend that supports it, "" for all. `needs`: abilities of `harness.core.ports`
+    that a workload requires of a system's client.
     """
 
     entry: str
@@ -23,12 +23,12 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SystemRow:
-    """A lock service: the entry, how many servers it has by default, and at most.
+    """A lock service: its entry, summary, default and maximum number of servers.
 
-    `simulated` names what runs as one of its servers in the simulator, "" if nothing can; `real`
-    is what of it is the same there as elsewhere and what is not, "" if all of it is the same.
-    `peers`: its servers talk to each other. If not, a partition cuts clients off from servers.
-    `known`: (property, kind of finding) that it promises and is known to violate, by design.
+    `simulated`: the entry of its simulated server, "" if it does not run in the simulator; `real`:
+    the parts that are the same code there and the parts that are not, "" if all is the same.
+    `peers`: its servers communicate. If not, a partition separates clients from servers.
+    `known`: (property, kind of finding) that it promises and violates by design.
     """
 
     entry: str
@@ -42,7 +42,7 @@ class SystemRow:
 
     @property
     def in_simulator(self) -> str:
-        """Whether it runs in the simulator, and what of it is real there."""
+        """Whether it runs in the simulator, and which parts are the real code."""
         if not self.simulated:
             return "no"
         return f"yes; real there: {self.real or 'its servers and clients'}"
@@ -50,10 +50,11 @@ class SystemRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackendRow:
-    """A place for nodes: the entry, what says why it cannot run here, and what a run starts under.
+    """A backend: its entry, its precheck, and the command prefix of the driver.
 
-    `prefix` names a function that gives the words to put before the driver's command line, "" none;
-    `instead` is the backend to take where this one cannot run, "" for none.
+    `precheck`: entry of a function that returns why it cannot run here. `prefix`: entry of one
+    that returns words to put before the driver's command line, "" for none. `instead`: the
+    backend to use where this one cannot run, "" for none.
     """
 
     entry: str

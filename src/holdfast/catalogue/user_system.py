@@ -1,4 +1,4 @@
-"""A system of the user's own, as an entry like any other.
+"""Systems of the user (FILE.py:CLASS, FILE.toml) as rows of the catalogue.
 
 `--system mylock.py:MyLock` is a class in a file, `--system mylock.toml` a `[system]` table.
 """
@@ -29,21 +29,21 @@ HASH_DIGITS = 8
 
 
 def file_of(system: str) -> Path | None:
-    """The user's file behind the name of a system; None for one of the catalogue."""
+    """The user's file that a system name refers to; None for a system of the catalogue."""
     if system in SYSTEMS:
         return None
     return Path(system if system.endswith(".toml") else system.rpartition(":")[0])
 
 
 def module_of(path: Path) -> str:
-    """The module name under which a user's file is known everywhere."""
+    """The module name under which a user's file is imported."""
     return PREFIX + re.sub(r"\W", "_", path.stem)
 
 
 def row(system: str) -> SystemRow:
-    """The row of a system, of the catalogue or of the user's own. The file is read anew.
+    """The row of a system, from the catalogue or the user's file. The file is read again each time.
 
-    UsageError where the file cannot be read, does not run, or has no such class.
+    UsageError if the file cannot be read or executed, or has no such class.
     """
     if system in SYSTEMS:
         return SYSTEMS[system]
@@ -56,22 +56,22 @@ def row(system: str) -> SystemRow:
     entry = f"holdfast.clusters.systems.user_class.system:{module}.{name}"
     made = load(entry)
     return SystemRow(
-        entry=entry, says="a lock of your own", nodes=made.nodes, most=MOST if made.nodes else 0
+        entry=entry, says="your own lock class", nodes=made.nodes, most=MOST if made.nodes else 0
     )
 
 
 def identity(system: str) -> str:
-    """The name under which runs of a system are compared: a user's own is NAME@HASH.
+    """The name under which runs of a system are compared: NAME@HASH for a user's system.
 
-    The hash is of its description: the source of a class, the `[system]` table of a file. The
-    folder of the file is no part of it, for that differs from machine to machine.
-    UsageError where the file cannot be read.
+    The hash covers its description: the source of a class, the `[system]` table of a file. The
+    folder of the file is not part of it, because it differs between machines.
+    UsageError if the file cannot be read.
     """
     path = file_of(system)
     if path is None:
         return system
     if system.endswith(".toml"):
-        # A plan may stand in the same file: only the table describes the system, in any order.
+        # The same file may contain a plan: only the table describes the system, in any key order.
         description = json.dumps(_table(path), sort_keys=True, default=str).encode()
     else:
         description = _bytes(path)
@@ -79,7 +79,7 @@ def identity(system: str) -> str:
 
 
 def declared_name(system: str) -> str:
-    """What a system is called: a table by its `name`, else by its file; FILE.py:CLASS."""
+    """Display name of a system: a table's `name`, else its file's name; FILE.py:CLASS."""
     path = file_of(system)
     if path is None:
         return system
@@ -96,52 +96,52 @@ def _bytes(path: Path) -> bytes:
 
 
 def _table(path: Path) -> dict[str, Any]:
-    """The `[system]` table of a file. UsageError where it has none."""
+    """The `[system]` table of a file. UsageError if there is none."""
     try:
         table = toml.loads(_bytes(path).decode()).get("system")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not TOML: {error}") from error
     if not isinstance(table, dict):
-        raise UsageError(f"{path}: it has no table [system]")
+        raise UsageError(f"{path}: missing table [system]")
     return table
 
 
 def _described(path: Path) -> SystemRow:
-    """The row of a `[system]` table; UsageError tells all that is wrong with it."""
+    """The row of a `[system]` table; UsageError lists all its mistakes."""
     table = _table(path)
     nodes = checked(table, str(path)).nodes
     return SystemRow(
         entry=f"holdfast.clusters.systems.program.system:{json.dumps(table)}",
-        says="a lock in any language",
+        says="your own lock in any language",
         nodes=nodes,
         most=MOST if nodes else 0,
     )
 
 
 def _base(system: str) -> Path:
-    """The folder from which a system names its files."""
+    """The folder that a system's file names are relative to."""
     path = file_of(system)
     return Path() if path is None else path.parent
 
 
 def missing_files(system: str, options: Mapping[str, str]) -> list[str]:
-    """What a client program needs and is not there, one line each."""
+    """Missing files of a client program, one line each."""
     made: Any = load(row(system).entry)
     if not isinstance(made, ProgramSystem):
         return []
     base, argv = _base(system), made.argv(options)
     if not argv:
-        return [f"{system}: say how your client is started: --client './client {{node}}'"]
+        return [f"{system}: missing command of the client: --client './client {{node}}'"]
     missing = [name for name in made.files if not (base / name).exists()]
     if not shutil.which(argv[0]) and not (base / argv[0]).is_file() and "{" not in argv[0]:
         missing.insert(0, argv[0])
-    return [f"{system}: there is no {base / name}" for name in missing]
+    return [f"{system}: no such file: {base / name}" for name in missing]
 
 
 def program_options(system: str, options: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """What workers are told of a client program; its files are copied to `folder`.
+    """Options of a client program for the workers; copies its files to `folder`.
 
-    Empty for a system whose client is no program.
+    Empty if the system's client is not a program.
     """
     made: Any = load(row(system).entry)
     if not isinstance(made, ProgramSystem):
@@ -158,7 +158,7 @@ def program_options(system: str, options: Mapping[str, str], folder: Path) -> di
 
 
 def fingerprint(systems: Iterable[str]) -> str:
-    """Changes when one of the users' files among these systems does."""
+    """Hash of the users' files among these systems."""
     found = hashlib.sha256()
     for path in sorted({path for name in systems if (path := file_of(name)) is not None}):
         found.update(_bytes(path))

@@ -74,6 +74,7 @@ def _findings() -> Table:
             "seen": list(row.seen),
             "reported": row.cited,
             "command": f"holdfast run {row.command}",
+            "scenario": f"finding:{name}",
             "fixed_by": row.fixed,
         }
         for name, row in FINDINGS.items()
@@ -112,6 +113,6 @@ def line(kind: str, row: dict[str, Any]) -> str:
         seen, tries = row["seen"]
         return (
             f"{row['package']}: {summary} (breaks {row['breaks']} in {seen} of {tries} runs;"
-            f" {row['reported']})"
+            f" {row['reported']}; holdfast scenario {row['scenario']})"
         )
     return summary

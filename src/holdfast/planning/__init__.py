@@ -1,1 +1,1 @@
-"""From options and files to a complete plan."""
+"""Turns options and files into a complete plan."""

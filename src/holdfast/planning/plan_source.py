@@ -1,4 +1,4 @@
-"""A plan to try again: from a plan file, or from the run that was made of one."""
+"""Reads the plan to repeat: from a plan file or from a run directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.planning import prepare
 
 
 def read_table(path: Path, inside: RunDir | None = None) -> dict[str, Any]:
-    """The table of a plan file, maybe `inside` a run. UsageError where it cannot be read."""
+    """The table of a plan file, maybe `inside` a run. UsageError if it cannot be read."""
     try:
         if inside is not None:
             return toml.loads(files.read(inside.path, path.name).decode())
@@ -30,7 +30,7 @@ def read_table(path: Path, inside: RunDir | None = None) -> dict[str, Any]:
 
 
 def run_of(path: Path) -> RunDir | None:
-    """The run at a path, None where it is a file. UsageError if it is no run of ours."""
+    """The run at a path, None for a file. UsageError if the directory is not a run."""
     if not path.is_dir():
         return None
     run = RunDir(path.resolve())
@@ -39,7 +39,7 @@ def run_of(path: Path) -> RunDir | None:
 
 
 def read_plan(path: Path, backend: str | None = None) -> Plan:
-    """The complete plan of a run or a plan file, every fault exact; UsageError if it cannot be.
+    """The complete plan of a run or a plan file, with exact faults; UsageError on any mistake.
 
     backend   run it there instead; options of the simulated world stay behind
     """

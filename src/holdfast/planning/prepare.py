@@ -1,4 +1,4 @@
-"""From a plan to a run directory: names become entries, faults become exact, nothing is guessed.
+"""Completes a plan and creates its run directory: names become entries, faults become exact.
 
 Everything that can be wrong with what was asked is told here, before a process is started.
 """
@@ -51,16 +51,16 @@ KNOWN = Known(
 )
 READY_NS = 60 * SECOND
 NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
-"""What the name of a run directory does not have."""
+"""Characters that are removed from the name of a run directory."""
 
 
 def complete(plan: Plan) -> Plan:
-    """The plan with every default filled in and every fault drawn; UsageError if it cannot be."""
+    """The plan with all defaults and all sampled faults; UsageError lists its mistakes."""
     row = user_system.row(plan.system)
     problems = []
     nodes = plan.nodes or row.nodes
     if nodes > row.most:
-        problems.append(f"{plan.system} runs on at most {row.most} nodes, not {nodes} (--nodes)")
+        problems.append(f"--nodes {nodes}: {plan.system} supports at most {row.most} nodes")
     try:
         promises = promises_of(plan)
     except UsageError as error:
@@ -68,16 +68,16 @@ def complete(plan: Plan) -> Plan:
     fenced = promises.tokens != "none"
     resource = plan.resource or design_sheet.suited_to(system_of(plan), promises)
     if resource in catalogue.RESOURCES_WITH_TOKENS and not fenced:
-        hint = "; redis takes one from a counter with --set tokens=counter"
+        hint = " or --set tokens=counter (tokens from a counter)"
         problems.append(
-            f"{plan.system} gives no fencing tokens, so a {resource} resource would refuse nobody"
-            f" (--resource unfenced{hint if plan.system == 'redis' else ''})"
+            f"--resource {resource}: {plan.system} issues no fencing tokens, so nothing is rejected"
+            f"; use --resource unfenced{hint if plan.system == 'redis' else ''}"
         )
     only = getattr(system_of(plan), "backends", ())
     if only and plan.backend not in only:
         problems.append(
-            f"{plan.system} starts its servers from an image:"
-            f" --backend {only[0]}, not {plan.backend}"
+            f"{plan.system} starts its servers from a container image: use"
+            f" --backend {only[0]} instead of {plan.backend}"
         )
     elif (
         plan.backend == "sim"
@@ -85,10 +85,10 @@ def complete(plan: Plan) -> Plan:
         and (row.most or user_system.file_of(plan.system))
     ):
         able = ", ".join(name for name, row in catalogue.SYSTEMS.items() if row.simulated)
-        problems.append(f"{plan.system} cannot run in the simulator; these can: {able}")
+        problems.append(f"{plan.system} does not run in the simulator; these do: {able}")
     for name, value in (workload_options(plan) | backend_options(plan)).items():
         if not value.isdigit():
-            problems.append(f"option {name}={value} must be a whole number")
+            problems.append(f"invalid option {name}={value}: expected a whole number")
     problems += driving.problems(plan)
     problems += wrong_mutant(plan)
     problems += unable(plan)
@@ -96,7 +96,7 @@ def complete(plan: Plan) -> Plan:
     for name in dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]):
         only = catalogue.NEMESES[name].only
         if only and only != plan.backend:
-            problems.append(f"nemesis {name} runs on --backend {only} only, not on {plan.backend}")
+            problems.append(f"nemesis {name} supports only --backend {only}, not {plan.backend}")
     problems += out_of_reach(plan)
     drawn: Sequence[Any] = ()
     try:
@@ -116,13 +116,13 @@ def complete(plan: Plan) -> Plan:
 
 
 def unknown_targets(faults: Sequence[Any]) -> list[str]:
-    """Targets that nothing in any run is called, one line each: such a fault would be skipped."""
+    """Targets that no node can have, one line each: such a fault would be skipped."""
     aimed = dict.fromkeys((fault.do, fault.target) for fault in faults)
     return [f"nemesis {do}: {why}" for do, target in aimed for why in unknown_parts(target)]
 
 
 def out_of_reach(plan: Plan) -> list[str]:
-    """Which nemeses act on real clients in a way that the plan's backend has not, one line each."""
+    """Nemeses whose effect on real clients the plan's backend does not support, one line each."""
     backend = usable_backend(plan.backend)
     problems = []
     for name in dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]):
@@ -131,18 +131,18 @@ def out_of_reach(plan: Plan) -> list[str]:
             continue
         if getattr(nemesis, "taps", False) and backend not in ("local", "docker"):
             problems.append(
-                f"nemesis {name} needs clients with networks of their own: local, docker"
+                f"nemesis {name} needs one network per client: use --backend local or docker"
             )
         elif getattr(nemesis, "orders", False) and backend in ("sim", "ssh"):
             problems.append(
-                f"nemesis {name} is an order to a client's own process on this machine:"
-                " local, local-proxy, docker"
+                f"nemesis {name} acts inside a client process on this machine: use --backend"
+                " local, local-proxy or docker"
             )
     return problems
 
 
 def usable_backend(name: str) -> str:
-    """The backend asked for, or the one to take instead where this machine cannot run it.
+    """The given backend, or its replacement if this machine cannot run it.
 
     Why is said on standard error, once in a process.
     """
@@ -177,14 +177,14 @@ def system_of(plan: Plan) -> System:
 
 
 def system_entry(plan: Plan) -> str:
-    """The name under which the System is loaded: the library's, where one is put under test."""
+    """The entry of the System: the library's adapter, if a library is under test."""
     if "library" in plan.options:
         return entry_of_library(plan.system, plan.options)
     return user_system.row(plan.system).entry
 
 
 def promises_of(plan: Plan) -> Promises:
-    """What the system promises with these options; UsageError for options it does not know."""
+    """The promises of the system with these options; UsageError for unknown options."""
     return system_of(plan).promises(system_options(plan))
 
 
@@ -201,19 +201,19 @@ def workload_options(plan: Plan) -> dict[str, str]:
 
 
 def backend_options(plan: Plan) -> dict[str, str]:
-    """The knobs of the simulated world; on other backends there are none."""
+    """Options of the simulator; none on other backends."""
     known = load(catalogue.SIM_OPTIONS) if plan.backend == "sim" else {}
     return {k: v for k, v in plan.options.items() if k in known}
 
 
 def resource_options(plan: Plan) -> dict[str, str]:
-    """The bug to plant in the protected resource, if it is one of its own."""
+    """The bug to plant in the protected resource, "" for a bug of the system."""
     mutant = MUTANTS.get(plan.options.get("mutant", ""))
     return {"mutant": plan.options["mutant"]} if mutant and mutant.part == "resource" else {}
 
 
 def wrong_mutant(plan: Plan) -> list[str]:
-    """Why the bug that a plan asks for cannot be planted, one line each."""
+    """Reasons why the plan's mutant cannot be planted, one line each."""
     name = plan.options.get("mutant")
     if name is None:
         return []
@@ -221,12 +221,12 @@ def wrong_mutant(plan: Plan) -> list[str]:
         return [suggest(name, MUTANTS, "mutant")]
     part = MUTANTS[name].part
     if part not in (plan.system, "resource"):
-        return [f"mutant {name} is one of {part}, not of {plan.system}"]
+        return [f"mutant {name} is a bug of {part}, not of {plan.system}"]
     return []
 
 
 def abilities(plan: Plan) -> Sequence[str]:
-    """What the system's client can do, with the plan's options, beyond the five methods."""
+    """Abilities of the system's client with the plan's options."""
     system = system_of(plan)
     able: Sequence[str] = (
         system.abilities(system_options(plan)) if hasattr(system, "abilities") else ()
@@ -235,18 +235,18 @@ def abilities(plan: Plan) -> Sequence[str]:
 
 
 def unable(plan: Plan) -> list[str]:
-    """Why the system cannot do what the workload needs, one line or none."""
+    """The abilities that the workload needs and the system lacks, one line or none."""
     able = abilities(plan)
     lacking = [need for need in catalogue.WORKLOADS[plan.workload].needs if need not in able]
     if not lacking:
         return []
     what = "; ".join(f"{need}: {ABILITIES[need]}" for need in lacking)
     hint = " (--set queue=priority)" if "priorities" in lacking else ""
-    return [f"workload {plan.workload} needs what {plan.system} cannot do{hint}: {what}"]
+    return [f"workload {plan.workload} needs abilities that {plan.system} lacks{hint}: {what}"]
 
 
 def asks(plan: Plan, promises: Promises) -> list[str]:
-    """The properties to judge: those of the workload and of the plan that mean something for this
+    """The properties to judge: those of the workload and of the plan that apply to this
     system."""
     wanted: Sequence[str] = load(f"{catalogue.WORKLOADS[plan.workload].entry}:ASKS")
     without = {"token-order"} if promises.tokens == "none" else set()
@@ -254,13 +254,13 @@ def asks(plan: Plan, promises: Promises) -> list[str]:
 
 
 def hosts_of(plan: Plan, path: str) -> Mapping[str, Any]:
-    """What the hosts file says, {} where none is needed; UsageError where one is missing."""
+    """Content of the hosts file, {} if none is needed; UsageError if it is missing."""
     if plan.backend != "ssh":
         if path:
-            raise UsageError(f"--hosts {path} is for --backend ssh, not for {plan.backend}")
+            raise UsageError(f"--hosts {path} requires --backend ssh, not {plan.backend}")
         return {}
     if not path:
-        raise UsageError("--backend ssh needs its machines: --hosts FILE (docs/howto/ssh-hosts.md)")
+        raise UsageError("--backend ssh requires --hosts FILE (docs/howto/ssh-hosts.md)")
     found: Mapping[str, Any] = load(catalogue.HOSTS)(Path(path))
     return found
 
@@ -273,7 +273,7 @@ def create(
     name: str = "",
     hosts: Mapping[str, Any] | None = None,
 ) -> RunDir:
-    """A run directory for a complete plan: plan.toml, manifest.json and the code that travels.
+    """A run directory for a complete plan: plan.toml, manifest.json and the code for the nodes.
 
     `again` is the command line that shows the run again; `name` of the run is made from the time
     if it is not given; `hosts` is what `hosts_of` gave.
@@ -299,7 +299,7 @@ def create(
 
 
 def _own_file(plan: Plan, run: RunDir) -> Path | None:
-    """The user's own file as it travels, under the name by which it is imported."""
+    """The user's own file as shipped to nodes: module name and source."""
     path = user_system.file_of(plan.system)
     if path is None or path.suffix != ".py":
         return None
@@ -320,14 +320,14 @@ def _libraries(plan: Plan) -> list[str]:
     if why:
         usual = LIBRARIES[pins[0].partition("==")[0]].version
         raise UsageError(
-            f"{pins[0]}: its adapter does not work with this version: {why}; it was made for"
-            f" {usual}, so take that one or a version near it"
+            f"{pins[0]}: the adapter does not work with this version: {why}; it was written for"
+            f" {usual}: use that version or one near it"
         )
     return [str(folder)]
 
 
 def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> dict[str, Any]:
-    """Everything that is decided about a complete plan before it runs."""
+    """The manifest of a complete plan: everything that is decided before the run."""
     promises = design_sheet.with_resource(promises_of(plan), plan.resource)
     shape = Shape.of(workload_options(plan))
     # A hold that ends with a session lasts as long as its section does.
@@ -387,7 +387,7 @@ def _plain(promises: Promises) -> dict[str, Any]:
 
 
 def command(plan: Plan) -> str:
-    """The command line that shows this run again."""
+    """The command line that repeats this run."""
     if plan.scenario:
         return staging.command(plan)
     words = ["holdfast", "run", "--system", plan.system, "--backend", plan.backend]

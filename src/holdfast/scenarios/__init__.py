@@ -1,7 +1,7 @@
-"""The named scenarios: one plan file each, beside this one, to be read, run and copied.
+"""Named scenarios: one plan file each, in this folder, to read, run and copy.
 
-A file's `must` names the properties that the scenario is for. One that a run did not put to the
-test makes it UNKNOWN.
+A file's `must` lists the properties that the scenario is for. A run that did not exercise one of
+them is UNKNOWN.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from holdfast.harness.plans.plan import suggest
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scenario:
-    """What it shows in one sentence.
+    """One scenario: its summary in one sentence.
 
-    only     the one backend that can do its faults, "" for all
-    sweep    the file has a table [sweep]: many runs, along one value
+    only     the one backend that supports its faults, "" for all
+    sweep    the file has a table [sweep]: many runs with different values of one setting
     """
 
     says: str
@@ -27,64 +27,76 @@ class Scenario:
 
 
 SCENARIOS: dict[str, Scenario] = {
-    "concurrent-acquisition": Scenario(says="six clients want one lock, and nothing goes wrong"),
-    "owner-crash": Scenario(says="whoever holds the lock is killed, three times"),
-    "owner-pause": Scenario(says="the holder stands still, for less than its lease and for more"),
-    "network-partition": Scenario(says="the leader alone, the servers in halves, a bridge"),
-    "delayed-renewal": Scenario(says="renewals that come late, and renewals that come too late"),
-    "duplicate-request": Scenario(says="every other write is sent twice, and the leader dies"),
-    "stale-owner-resume": Scenario(says="a holder comes back after three leases and goes on"),
-    "singleton-job": Scenario(says="each job is done once, though its owners die and stand still"),
-    "service-restart": Scenario(says="all lock servers die at once, and come back"),
-    "clock-skew": Scenario(says="wall clocks step, run fast and flicker, at server and holder"),
-    "token-rejection": Scenario(says="a strict resource refuses whoever comes with an old token"),
-    "client-timeout": Scenario(says="clients wait less long than owners hold"),
-    "retry-storm": Scenario(says="clients that ask again at once, a leader and a holder that die"),
-    "reply-lost-after-apply": Scenario(says="the service did it, and its answer got lost"),
-    "connection-reset": Scenario(says="a client's connection is reset before its request arrives"),
-    "cancelled-call": Scenario(says="running calls are cancelled by their own callers"),
-    "crowd": Scenario(says="fifty clients before one lock, all alike, and each gets its turn"),
-    "slow-dependency": Scenario(says="owners hold across a call that takes three leases at times"),
-    "shared-client-id": Scenario(says="four processes of one name, told apart by their attempts"),
-    "holder-isolated": Scenario(says="the owner reaches the resource, but no lock server"),
-    "leader-isolated": Scenario(says="the leader is cut off, and clients still reach it"),
-    "asymmetric-partition": Scenario(says="the leader hears but is not heard, then the reverse"),
-    "abandoned-lock": Scenario(says="owners that stop dead with the lock in their hand"),
-    "manual-recovery": Scenario(
-        says="an owner hangs and is renewed for ever, until an operator frees the lock"
+    "concurrent-acquisition": Scenario(says="6 clients compete for one lock, without faults"),
+    "owner-crash": Scenario(says="the holder is killed, 3 times"),
+    "owner-pause": Scenario(says="the holder is paused, for less than its lease and for longer"),
+    "network-partition": Scenario(says="partitions: the leader alone, two halves, a bridge"),
+    "delayed-renewal": Scenario(says="renewals that are late, within the lease and after it"),
+    "duplicate-request": Scenario(
+        says="every second write is sent twice, and the leader is killed"
     ),
-    "priority-flood": Scenario(says="urgent requests without end, and a few that are not"),
-    "leader-election": Scenario(says="whoever holds leads, for long; tokens are its terms"),
-    "split-vote": Scenario(says="many ask five independent servers at once, nobody has three"),
-    "redlock-two-down": Scenario(says="two of five independent servers are down"),
-    "redlock-clock-step": Scenario(says="the clocks of one and then of three of five servers jump"),
-    "redlock-restart": Scenario(says="one and then three of five servers forget what they granted"),
-    "resource-restart": Scenario(says="the resource dies; its highest token must survive"),
-    "resource-pause": Scenario(says="the resource stands still while owners wait for it"),
-    "resource-slow": Scenario(says="the resource stands still for half of the time"),
-    "stutter": Scenario(says="whoever holds stands still again and again, for moments"),
-    "whole-node-freeze": Scenario(says="a server and the holder stand still together"),
-    "sweep-pause": Scenario(says="the shortest pause of a holder that does harm", sweep=True),
+    "stale-owner-resume": Scenario(says="a holder resumes after 3 leases and continues"),
+    "singleton-job": Scenario(says="each job is done once, although owners are killed and paused"),
+    "service-restart": Scenario(says="all lock servers are killed at once and restarted"),
+    "clock-skew": Scenario(
+        says="wall clocks step, drift and strobe, on a server and on the holder"
+    ),
+    "token-rejection": Scenario(says="a strict resource rejects requests with an old token"),
+    "client-timeout": Scenario(says="clients give up before owners release"),
+    "retry-storm": Scenario(says="clients retry at once; a leader and a holder are killed"),
+    "reply-lost-after-apply": Scenario(
+        says="the service processed a request and its reply is lost"
+    ),
+    "connection-reset": Scenario(says="a client's connection is reset before its request arrives"),
+    "cancelled-call": Scenario(says="running calls are cancelled by their callers"),
+    "crowd": Scenario(says="50 identical clients compete for one lock (thundering herd)"),
+    "slow-dependency": Scenario(says="owners hold across a call that sometimes takes 3 leases"),
+    "shared-client-id": Scenario(
+        says="4 processes with one client id, distinguished by their attempts"
+    ),
+    "holder-isolated": Scenario(says="the owner reaches the resource, but no lock server"),
+    "leader-isolated": Scenario(
+        says="the leader is cut off from its peers; clients still reach it"
+    ),
+    "asymmetric-partition": Scenario(says="the leader receives but cannot send, then the reverse"),
+    "abandoned-lock": Scenario(says="owners exit while they hold the lock"),
+    "manual-recovery": Scenario(
+        says="an owner hangs while its lease is renewed, until an operator frees the lock"
+    ),
+    "priority-flood": Scenario(says="endless high-priority requests and a few low-priority ones"),
+    "leader-election": Scenario(
+        says="the holder is the leader, for long terms; the token is the term"
+    ),
+    "split-vote": Scenario(says="many clients request 5 independent servers; none gets a majority"),
+    "redlock-two-down": Scenario(says="2 of 5 independent servers are down"),
+    "redlock-clock-step": Scenario(says="the clocks of 1, then of 3 of 5 servers jump"),
+    "redlock-restart": Scenario(says="1, then 3 of 5 servers restart without their grants"),
+    "resource-restart": Scenario(says="the resource is killed; its highest token must survive"),
+    "resource-pause": Scenario(says="the resource is paused while owners wait for it"),
+    "resource-slow": Scenario(says="the resource is paused for half of the time"),
+    "stutter": Scenario(says="the holder is paused repeatedly for short times"),
+    "whole-node-freeze": Scenario(says="a server and the holder are paused together"),
+    "sweep-pause": Scenario(says="shortest pause of a holder that causes a violation", sweep=True),
     "sweep-delay": Scenario(
-        says="the smallest delay between holder and servers that does harm (simulator only)",
+        says="smallest delay between holder and servers that causes a violation (simulator only)",
         only="sim",
         sweep=True,
     ),
-    "sweep-skew": Scenario(says="the smallest clock step that breaks the lock", sweep=True),
+    "sweep-skew": Scenario(says="smallest clock step that breaks the lock", sweep=True),
     "sweep-clients": Scenario(
-        says="what a grant costs in requests, wake-ups and time, for 2 to 50 clients", sweep=True
+        says="cost of a grant in requests, wake-ups and time, for 2 to 50 clients", sweep=True
     ),
     "sweep-nodes": Scenario(
-        says="what a grant costs in requests and time, for 1 to 9 servers", sweep=True
+        says="cost of a grant in requests and time, for 1 to 9 servers", sweep=True
     ),
     "ttl-sweep": Scenario(
-        says="what a lease costs: false expiries if short, recovery time if long", sweep=True
+        says="cost of a lease: false expiries if short, recovery time if long", sweep=True
     ),
 }
 
 
 def path_of(name: str) -> Path:
-    """The plan file of a scenario; UsageError for a name that is not in the table."""
+    """The plan file of a scenario; UsageError for an unknown name."""
     if name not in SCENARIOS:
         raise UsageError(suggest(name, SCENARIOS, "scenario") + "; holdfast list scenarios")
     return Path(__file__).with_name(f"{name}.toml")

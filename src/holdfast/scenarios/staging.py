@@ -1,4 +1,4 @@
-"""A scenario's plan on another system or backend than its file names, and the way back to it."""
+"""Runs a scenario's plan on another system or backend, and prints the command that repeats it."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ from holdfast.harness.plans.plan import Plan, suggest
 from holdfast.scenarios import SCENARIOS, path_of
 
 FIXED = {"workload", "nemesis", "fault", "must"}
-"""What makes a scenario the one it is: nobody can ask for another."""
+"""Keys that define a scenario: options cannot override them."""
 USUAL: dict[str, Any] = {"resource": "", "nodes": 0, "clients": 5, "locks": 1, "options": {}}
-"""What a plan file means that does not say otherwise; all of them say time and lease."""
+"""Defaults of keys that a plan file may leave out; all of the files have time and lease."""
 
 
 def own_table(name: str, backend: str) -> dict[str, Any]:
-    """The table of its plan file, for a backend. UsageError where it cannot run there."""
+    """The table of its plan file, for a backend. UsageError if it cannot run there."""
     path, scenario = path_of(name), SCENARIOS[name]
     table = tomllib.loads(path.read_text())
     if backend not in catalogue.BACKENDS:
         raise UsageError(suggest(backend, list(catalogue.BACKENDS), "backend"))
     if scenario.only not in ("", backend):
-        raise UsageError(f"scenario {name} runs on --backend {scenario.only} only, not {backend}")
+        raise UsageError(f"scenario {name} supports only --backend {scenario.only}, not {backend}")
     return {**table, "backend": backend}
 
 
 def table_of(name: str, over: Mapping[str, Any]) -> dict[str, Any]:
-    """The table of its plan with what was asked for put over it, not yet read. UsageError.
+    """The table of its plan with the given options over it, not yet parsed. UsageError.
 
     over: keys of a plan, backend among them; its options are added to those of the file.
     """
     table = own_table(name, over["backend"])
     if over.get("system", table["system"]) != table["system"] and "nodes" not in over:
-        # How many servers the file has is a number for its own system.
+        # The number of servers in the file is for the system in the file.
         table.pop("nodes", None)
     return {**table, **over, "options": {**table.get("options", {}), **over.get("options", {})}}
 
 
 def one_run(name: str, over: Mapping[str, Any], workloads: Sequence[str]) -> dict[str, Any]:
-    """The same for one run among many; UsageError where the scenario is none, or contradicted.
+    """The same for one run of a campaign; UsageError if it is a sweep, or contradicts `workloads`.
 
-    workloads: those that were asked for beside it, () for none.
+    workloads: the workloads of the campaign, () for none.
     """
     table = table_of(name, over)
     own, scenario = own_table(name, over["backend"]), SCENARIOS[name]
     problems = []
     if scenario.sweep:
-        problems.append(f"scenario {name} is many runs along one value: holdfast scenario {name}")
+        problems.append(f"scenario {name} is a sweep of many runs: holdfast scenario {name}")
     if workloads and own["workload"] not in workloads:
         problems.append(
-            f"scenario {name} runs workload {own['workload']}, which its file fixes, not"
+            f"scenario {name} has a fixed workload, {own['workload']}, not"
             f" {' or '.join(workloads)}; leave workloads out"
         )
     if problems:
@@ -63,7 +63,7 @@ def one_run(name: str, over: Mapping[str, Any], workloads: Sequence[str]) -> dic
 
 
 def command(plan: Plan) -> str:
-    """The command line that shows a plan again that came from a scenario: what differs is said."""
+    """The command line that repeats a scenario's plan, with every setting that differs."""
     own = {**USUAL, **own_table(plan.scenario, plan.backend)}
     words = ["holdfast", "scenario", plan.scenario, "--backend", plan.backend]
     words += ["--system", plan.system] if plan.system != own["system"] else []

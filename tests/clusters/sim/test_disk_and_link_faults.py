@@ -83,7 +83,7 @@ def test_of_a_torn_write_whole_records_at_its_beginning_stay() -> None:
 
 def test_hosts_refuse_what_only_the_simulator_can_do() -> None:
     for do in ("freeze-write", "torn-write", "slow-links"):
-        with pytest.raises(UsageError, match=f"{do} runs on --backend sim only"):
+        with pytest.raises(UsageError, match=f"{do} supports only --backend sim"):
             plan(backend="local", nemeses=((do, {}),))
 
 

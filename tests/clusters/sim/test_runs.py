@@ -123,15 +123,19 @@ def test_the_same_write_is_refused_where_tokens_are_looked_at() -> None:
 
 
 def test_a_freeze_is_refused_on_hosts_before_anything_starts() -> None:
-    with pytest.raises(UsageError, match="freeze runs on --backend sim only"):
+    with pytest.raises(UsageError, match="freeze supports only --backend sim"):
         plan(backend="local", nemeses=(("freeze", {}),))
 
 
 def test_a_system_that_cannot_be_simulated_is_refused_with_those_that_can() -> None:
-    with pytest.raises(UsageError, match="redis cannot run in the simulator; these can: reference"):
+    with pytest.raises(
+        UsageError, match="redis does not run in the simulator; these do: reference"
+    ):
         plan(system="redis")
 
 
 def test_a_planted_bug_of_another_system_is_refused() -> None:
-    with pytest.raises(UsageError, match="mutant lost-wake-up is one of reference, not of single"):
+    with pytest.raises(
+        UsageError, match="mutant lost-wake-up is a bug of reference, not of single"
+    ):
         plan(system="single", options={"mutant": "lost-wake-up"})
