@@ -264,7 +264,9 @@ def _befall(client: Client, service: Service) -> None:
     elif fate < 0.36 and service.bound != "none":
         client.dies_ns = begin
         world.windows.append(("kill", client.node, begin - 1, over))
-        world.at(begin + SECOND, lambda: world.server.hang_up(client.session, "closed"))
+        # A session outlives its client until its time is over; a connection ends with it.
+        if service.bound == "connection":
+            world.at(begin + SECOND, lambda: world.server.hang_up(client.session, "closed"))
     if service.bound == "connection" and rng.random() < 0.2:
         world.at(begin, lambda: world.server.hang_up(client.session, "closed"))
 
