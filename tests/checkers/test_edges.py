@@ -83,6 +83,7 @@ def test_a_second_lock_is_waited_for_while_any_of_the_last_ones_is_held() -> Non
     [
         ("holder", "0", True), ("holder+client", "0", True), ("leader", "3", True),
         ("leader", "2", False), ("holder+leader", "3", True),
+        ("holder|waiter|client|clients|resource|minority", "0", True),
     ],
 )  # fmt: skip
 def test_a_quorum_is_left_where_no_more_than_one_server_is_struck(
@@ -313,7 +314,7 @@ def test_an_owner_without_lease_that_died_keeps_no_others_out_by_its_unanswered_
     # Of connections: 2's acquire was not answered, and its connection was closed.
     for bound, closed, found in (
         ("connection", True, True), ("connection", False, False),
-        ("session", True, True), ("session", False, False),
+        ("session", True, True), ("session", False, False), ("none", True, False),
     ):  # fmt: skip
         text = "0a?@0 0a+1@1 0r?@2 0r+@3 2a?@7 2a~@8" + (" 2C@9" if closed else "")
         given = case(text + " 9p?@60 9p-@90", promises={"bound": bound})

@@ -150,13 +150,17 @@ def test_every_fault_is_a_window_and_a_kill_begins_before_its_signal() -> None:
         "t_ns": 70,
         "nodes": ["c9"],
     }
-    told = [
+    told: list[dict[str, Any]] = [
         *fault(1, "pause", 20, 30),
         *fault(0, "kill", 50, 60),
         skipped,
         *fault(2, "kill", 90, 91)[:1],
     ]
-    marks = [{"mark": "stop", "t_ns": 40}, {"mark": "end", "t_ns": 10**15}, {"mark": "begun"}]
+    marks: list[dict[str, Any]] = [
+        {"mark": "stop", "t_ns": 40},
+        {"mark": "end", "t_ns": 10**15},
+        {"mark": "begun"},
+    ]
     run = run_of(rows, manifest, told, marks)
     assert [(w.do, w.from_ns, w.to_ns, w.nodes) for w in run.windows] == [
         ("pause", 20, 30, ("c1",)),
