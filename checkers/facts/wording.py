@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.checkers.holds.assumptions import believed
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import MILLISECOND, SECOND
@@ -40,8 +41,13 @@ def known_row(case: Case, attempt: Attempt) -> int:
     if attempt.status is Status.OK:
         return attempt.row
     rows = case.history.rows
-    proofs = (*attempt.renewals, *attempt.releases)
-    return next((row for row in proofs if int(rows["t_ret"][row]) == attempt.known_ns), -1)
+    renewals = attempt.renewals if believed(case, attempt.key).renew_proves else ()
+    for row in sorted((*renewals, *attempt.releases)):
+        one = rows[row]
+        proves = one["status"] == Status.OK and one["t_inv"] <= attempt.end_ns
+        if proves and one["t_ret"] == attempt.known_ns:
+            return row
+    return -1
 
 
 def drawn(case: Case, attempt: Attempt, to_ns: int) -> tuple[int, int, str, int]:

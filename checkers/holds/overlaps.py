@@ -129,13 +129,46 @@ def _disordered(case: Case, tied: Iterable[Sequence[Attempt]]) -> list[Disordere
     found: list[Disordered] = []
     for knot in tied:
         tokens = [a.token for a in knot]
-        soonest = Leaders(knot[::-1], [-a.known_ns for a in reversed(knot)])
-        for a in knot:
+        ended = sorted(range(len(knot)), key=lambda n: far(knot[n]))
+        soonest, pairs, added = _Soonest(len(knot)), dict[int, Disordered](), 0
+        # Only who need not have held beyond the grant of the smaller can have come first.
+        for n in sorted(range(len(knot)), key=lambda n: knot[n].known_ns):
+            a = knot[n]
+            while added < len(ended) and far(knot[ended[added]]) <= a.known_ns + slack_ns:
+                soonest.add(len(knot) - ended[added], knot[ended[added]])
+                added += 1
             b = soonest.best(a, len(knot) - bisect_right(tokens, a.token))
-            if b is None or far(a) <= b.known_ns + slack_ns or far(b) > a.known_ns + slack_ns:
-                continue
-            found.append((b, a, proof_reach(a) > b.known_ns + slack_ns))
+            if b is not None and far(a) > b.known_ns + slack_ns:
+                pairs[n] = b, a, proof_reach(a) > b.known_ns + slack_ns
+        found += [pairs[n] for n in sorted(pairs)]
     return found
+
+
+class _Soonest:
+    """Attempts at places from 1 on: of the first so many the one known soonest that conflicts with
+    another. Sums of powers of two (a Fenwick tree): O(log n) to add and to ask."""
+
+    def __init__(self, places: int) -> None:
+        self._tops: list[dict[int, list[Attempt]]] = [{} for _ in range(places + 1)]
+
+    def add(self, place: int, a: Attempt) -> None:
+        """Of each mode and stretch the soonest is kept, and the soonest of another owner."""
+        while place < len(self._tops):
+            top = self._tops[place].setdefault(a.mode, [])
+            top.append(a)
+            top.sort(key=lambda one: one.known_ns)
+            top[1:] = [one for one in top[1:] if one.process != top[0].process][:1]
+            place += place & -place
+
+    def best(self, a: Attempt, among: int) -> Attempt | None:
+        """The soonest of the first `among` that conflicts with a."""
+        met: list[Attempt] = []
+        while among:
+            for mode, top in self._tops[among].items():
+                if not mode == a.mode != Mode.EXCLUSIVE:
+                    met += [one for one in top if one.process != a.process]
+            among -= among & -among
+        return min(met, key=lambda one: one.known_ns, default=None)
 
 
 class Leaders:
@@ -188,7 +221,11 @@ def repeated(case: Case) -> Iterator[tuple[int, Attempt, Attempt, bool]]:
         twice = table(case).pick(ordered[again[:-1] | again[1:]])
         for _, same in groupby(twice, key=lambda attempt: attempt.token):
             group = sorted(same, key=lambda attempt: attempt.known_ns)
-            for first, second in pairwise(group):
+            leaders = Leaders(group, [-attempt.known_ns for attempt in group])
+            for n, (before, second) in enumerate(pairwise(group), 1):
+                # Of all that it conflicts with the one known first: the one before it in line
+                # may overlap it, while it surely followed another.
+                first = leaders.best(second, n) or before
                 if first.mode == second.mode == Mode.SHARED or first.process == second.process:
                     continue
                 apart = second.inv_ns > first.known_ns + slack(case)

@@ -21,6 +21,7 @@ from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, who
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt
+from holdfast.checkers.holds.history_index import Indices
 from holdfast.checkers.holds.overlaps import granted, proof_reach, reach, slack
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Mode
@@ -33,9 +34,16 @@ SHOWN = 5
 
 def over_admissions(case: Case) -> Iterator[Finding]:
     """At most one finding per grant that was one too many."""
-    terms = case.history.rows["op"]
-    for entries in granted(case).values():
-        holds = table(case).pick(entries[table(case).mode[entries] == Mode.PERMITS])
+    terms, found = case.history.rows["op"], table(case)
+    every: dict[int, Indices] = {}
+    for on_line in granted(case).values():
+        entries = on_line[found.mode[on_line] == Mode.PERMITS]
+        # Each name of a path has permits of its own; one name may lie on several lines.
+        every |= {
+            key: entries[found.key[entries] == key] for key in set(found.key[entries].tolist())
+        }
+    for entries in every.values():
+        holds = found.pick(entries)
         permits = {a.id: int(terms[a.row]) >> 24 for a in holds}
         limits = {int(terms[a.row]) >> 8 & LOW_16 for a in holds}
         if len(limits) == 1:

@@ -77,7 +77,6 @@ class Conditions:
             "lasting": lambda a: self._lasting(a.key),
             "unforced": lambda: OPS["force-unlock"] not in self.rows.f,
             "kept": lambda a: not run.releases(a.at),
-            "revived": lambda a: run.revivable(a.at),
             "settled": lambda a: not run.revivable(a.at, run.promises),
             "renewals_prove": lambda a: run.believed(a.at)["renew_proves"],
             "says_owned": self._says_owned,

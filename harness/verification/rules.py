@@ -236,7 +236,7 @@ RULES["foreign/given-back"] = Rule(
         "release.attempt == attempt.attempt",
         "row.attempt == attempt.attempt",
         "says_owned(row)",
-        "not revived(attempt)",
+        "settled(attempt)",
     ),
     facts=("release.t_ret < row.t_inv",),
 )

@@ -1,5 +1,7 @@
 """Mutants of the checkers and of the verifier: python -m tests.power.mutate COUNT [SEED]
 
+or, of one place: python -m tests.power.mutate --only holdfast.checkers.facts.orders:67 ...
+
 A mutant is one small change to one function: a comparison, a constant, a sign, `and` for `or`, a
 dropped guard, `min` for `max`, a loop that ends after its first turn. The tests are collected once
 and run once, to learn which of them call which function and how long each takes. Each mutant lives
@@ -277,9 +279,8 @@ def killed(mutant: Mutant, tests: Sequence[Test]) -> str:
 class Mutation:
     """Takes the place of pytest's own loop over the tests."""
 
-    def __init__(self, count: int, seed: str) -> None:
-        self.every = mutants()
-        self.chosen = random.Random(f"mutants {seed}").sample(self.every, count)
+    def __init__(self, every: Sequence[Mutant], chosen: Sequence[Mutant]) -> None:
+        self.every, self.chosen = every, chosen
         # Pytest captures what is printed while tests run.
         self.out = os.fdopen(os.dup(1), "w", buffering=1)
 
@@ -299,10 +300,19 @@ class Mutation:
         return True
 
 
+def chosen(words: Sequence[str], every: Sequence[Mutant]) -> list[Mutant]:
+    """What the command line asks for: so many at random, or all at some places."""
+    if words[0] == "--only":
+        return [one for one in every if any(word in str(one) for word in words[1:])]
+    seed = words[1] if len(words) > 1 else "1"
+    return random.Random(f"mutants {seed}").sample(every, int(words[0]))
+
+
 def main() -> None:
-    count, seed = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "1"
     os.chdir(ROOT)
-    pytest.main([*WORDS, *map(str, test_files())], plugins=[Mutation(count, seed)])
+    every = mutants()
+    plugin = Mutation(every, chosen(sys.argv[1:], every))
+    pytest.main([*WORDS, *map(str, test_files())], plugins=[plugin])
 
 
 if __name__ == "__main__":
