@@ -47,7 +47,7 @@ def problems(manifest: Mapping[str, Any]) -> list[str]:
         most = MOST.get(name, LARGEST)
         least = 0 if name in table else -most
         if isinstance(value, int) and not least <= value <= most and name != "seed":
-            found.append(f"{name} is {str(value)[:40]}, and it lies between {least} and {most}")
+            found.append(f"invalid {name} {str(value)[:40]}: expected {least} to {most}")
     return found
 
 
@@ -64,7 +64,7 @@ def _wrong(table: Mapping[str, Any], kinds: Mapping[str, Any], where: str) -> li
         except msgspec.ValidationError as error:
             found.append(f"{where}{name}: {error}")
         except RecursionError:
-            found.append(f"{where}{name}: nested too deep")
+            found.append(f"{where}{name}: nested too deeply")
     return found
 
 

@@ -77,7 +77,7 @@ def suggest(word: str, known: Collection[str], kind: str) -> str:
     """One sentence for a name that is not in a catalogue."""
     close = difflib.get_close_matches(word, known, 1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"{kind} {word!r} is not in the catalogue{hint} ({', '.join(sorted(known))})"
+    return f"unknown {kind} {word!r}{hint} (known: {', '.join(sorted(known))})"
 
 
 def parse_nemesis(text: str) -> list[tuple[str, dict[str, str]]]:
@@ -96,10 +96,10 @@ def parse_nemesis(text: str) -> list[tuple[str, dict[str, str]]]:
         if first:
             key, equals, value = first.partition("=")
             if not equals:
-                raise UsageError(f"--nemesis {text!r}: after {name}: comes name=value")
+                raise UsageError(f"--nemesis {text!r}: expected NAME=VALUE after {name}:")
             options[key.strip()] = value.strip()
         if not _NAME.fullmatch(name):
-            raise UsageError(f"--nemesis {text!r}: {name!r} is not the name of a nemesis")
+            raise UsageError(f"--nemesis {text!r}: invalid nemesis name {name!r}")
         found.append((name, options))
     return found
 
@@ -121,7 +121,7 @@ class _Reader:
         value = self._table.pop(name)
         if not isinstance(value, kind) or isinstance(value, bool):
             self._problems.append(
-                f"{self._where}: {name} = {value!r} must be of type {_TYPE_WORDS[kind]}"
+                f"{self._where}: invalid {name} = {value!r}: expected a {_TYPE_WORDS[kind]}"
             )
             return default
         try:
@@ -155,20 +155,20 @@ def parse(table: Mapping[str, Any], known: Known, where: str = "plan") -> Plan:
     def at_least(least: int) -> Callable[[int], int]:
         def check(number: int) -> int:
             if number < least:
-                raise UsageError(f"{number} is less than {least}")
+                raise UsageError(f"invalid number {number}: expected >= {least}")
             return number
 
         return check
 
     def schema(word: str) -> str:
         if word != SCHEMA:
-            raise UsageError(f"{word!r} is not {SCHEMA!r}, the only one that this Holdfast reads")
+            raise UsageError(f"unsupported schema {word!r}: expected {SCHEMA!r}")
         return word
 
     reader.take("schema", str, SCHEMA, schema)
     system = reader.take("system", str, "", one_of(known.systems, "system"))
     if not system and "system" not in table:
-        problems.append(f"{where}: no system; give one of {', '.join(sorted(known.systems))}")
+        problems.append(f"{where}: missing system: one of {', '.join(sorted(known.systems))}")
     plan = Plan(
         system=system,
         backend=reader.take("backend", str, "local", one_of(known.backends, "backend")),
@@ -196,7 +196,7 @@ def parse(table: Mapping[str, Any], known: Known, where: str = "plan") -> Plan:
 def _positive(text: str) -> int:
     span = duration_ns(text)
     if span <= 0:
-        raise UsageError(f"{text!r} is not longer than nothing")
+        raise UsageError(f"invalid duration {text!r}: expected > 0")
     return span
 
 

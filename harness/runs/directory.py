@@ -92,7 +92,7 @@ def create(root: Path, name: str) -> RunDir:
         link.symlink_to(name)
         link.replace(root / "latest")
     except OSError as error:
-        raise UsageError(f"{path}: cannot write a run there: {error}; try --out") from error
+        raise UsageError(f"{path}: cannot create a run directory: {error}; try --out") from error
     return RunDir(path)
 
 
@@ -102,15 +102,17 @@ def read_json(path: Path, *schemas: str) -> dict[str, Any]:
     try:
         found = files.decoded(files.read(path.parent, path.name))
     except FileNotFoundError as error:
-        raise UsageError(f"{path}: not there; is this a run directory of Holdfast?") from error
+        raise UsageError(f"{path}: no such file; is this a run directory of Holdfast?") from error
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from error
     told = found.get("schema") if isinstance(found, dict) else None
     if told not in schemas:
         name, _, _ = schemas[-1].partition("/")
         newer = isinstance(told, str) and told.startswith(f"{name}/")
-        hint = f"; this Holdfast reads {schemas[-1]}" + (", a newer one wrote it" if newer else "")
-        raise UsageError(f"{path}: schema is {told!r}{hint}")
+        hint = f"; this version reads {schemas[-1]}" + (
+            "; the file is from a newer version" if newer else ""
+        )
+        raise UsageError(f"{path}: unsupported schema {told!r}{hint}")
     return dict(found)
 
 

@@ -51,12 +51,12 @@ def opened(root: Path, name: str = ".", *, folder: bool = False) -> Iterator[int
 
 def _step(at: int, part: str, flags: int) -> int:
     if part == "..":
-        raise OSError(errno.ELOOP, "leads out of the run directory")
+        raise OSError(errno.ELOOP, "points outside of the run directory")
     try:
         return os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=at)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise OSError(error.errno, "a link, or not what belongs there") from error
+            raise OSError(error.errno, "a symbolic link or a wrong type of file") from error
         raise
 
 
@@ -84,7 +84,7 @@ def read(root: Path, name: str, most: int = MOST_BYTES) -> bytes:
             length = os.fstat(file).st_size
             if length > most:
                 raise UsageError(
-                    f"{root / name}: has {length} bytes, and {most} at most belong there; it is"
+                    f"{root / name}: {length} bytes, more than the limit of {most}; it is"
                     " damaged: copy the run directory again"
                 )
             with os.fdopen(os.dup(file), "rb") as stream:
@@ -103,7 +103,7 @@ def listed(root: Path, name: str = ".") -> list[str]:
     except OSError:
         return []
     if len(found) > MOST_FILES:
-        raise UsageError(f"{root / name}: holds {len(found)} files, and {MOST_FILES} are the most")
+        raise UsageError(f"{root / name}: {len(found)} files, more than the limit of {MOST_FILES}")
     return sorted(found)
 
 
@@ -168,7 +168,7 @@ def _inside(value: Any) -> list[Any]:
 
 
 def _not_finite(word: str) -> Any:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"invalid number {word}")
 
 
 @contextmanager

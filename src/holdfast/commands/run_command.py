@@ -172,7 +172,7 @@ def _from_settings(given: Mapping[str, Any], options: tuple[str, ...]) -> Plan:
 def _from_file(path: Path, over: Mapping[str, Any], options: tuple[str, ...]) -> Plan:
     """A plan file; the options of the command line override it."""
     if "nemesis" in over:
-        raise UsageError("--nemesis does not go with a plan file; write it into the file")
+        raise UsageError("--nemesis cannot be combined with a plan file; write it into the file")
     table = plan_source.read_table(path)
     if isinstance(table.get("system"), dict):
         # A plan may describe its system in itself.
