@@ -182,7 +182,8 @@ MESSAGES = (
 )  # fmt: skip
 """Folders whose messages (string constants of raise statements) have been rewritten."""
 FINISHED = (
-    "src/holdfast", "reports", "workloads", "nemesis", "harness/core", "harness/campaigns",
+    "src/holdfast", "reports", "workloads", "nemesis",
+    "harness/core", "harness/campaigns", "harness/plans",
 )  # fmt: skip
 """Folders, and files, whose docstrings have been rewritten."""
 
