@@ -183,7 +183,7 @@ MESSAGES = (
 """Folders whose messages (string constants of raise statements) have been rewritten."""
 FINISHED = (
     "src/holdfast", "reports", "workloads", "nemesis",
-    "harness/core", "harness/campaigns", "harness/plans",
+    "harness/core", "harness/campaigns", "harness/plans", "harness/runs",
 )  # fmt: skip
 """Folders, and files, whose docstrings have been rewritten."""
 
