@@ -28,7 +28,7 @@ def caught(seed: Seed, mutant: Mutant) -> bool:
     if not seed.found:
         return False
     if mutant.breaks == ASSERTION:
-        return any("ended by itself: AssertionError" in problem for problem in seed.problems)
+        return any("exited unexpectedly: AssertionError" in problem for problem in seed.problems)
     return mutant.breaks in [prop for prop, _ in seed.alarms]
 
 

@@ -1,1 +1,1 @@
-"""What goes wrong, as data, and the agent that does it on a host."""
+"""Kinds of faults as data, and the fault agent that injects them on a host."""

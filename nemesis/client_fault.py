@@ -1,4 +1,4 @@
-"""Faults of one client and of nobody else: on its wire, or inside its process."""
+"""Faults of a single client: on its connections, or inside its process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.nemesis.timetable import TIMING, slots
 def whole(text: str) -> int:
     """A count. Errors: ValueError."""
     if not text.isdigit():
-        raise ValueError(f"{text!r} is no whole number")
+        raise ValueError(f"invalid number {text!r}: expected a whole number")
     return int(text)
 
 
@@ -49,7 +49,7 @@ def draw(
 class OnTheWire:
     """Implements the port `Nemesis`. Options: target, every, for, count, by, after.
 
-    simulated   the simulator has it too
+    simulated   the simulator supports it too
     """
 
     name: str
@@ -64,7 +64,7 @@ class OnTheWire:
         return draw(self.name, rng, options, span_ns, self.known)
 
     def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
-        """What to ask of the fault agent now. Errors: Unresolved (a LookupError)."""
+        """Requests to the fault agent now. Errors: Unresolved (a LookupError)."""
         args = {
             "fault": fault.id,
             "nodes": resolve(fault.target, view, rng),
@@ -78,10 +78,10 @@ class OnTheWire:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InTheProcess:
-    """Implements the port `Nemesis`, for what a client does to itself when it is told to.
+    """Implements the port `Nemesis`, for faults that a client's own process executes on request.
 
-    Options: target, every, for, count, after. simulated: the simulator has it too. usual: whom all
-    its faults are aimed at where the options leave it open.
+    Options: target, every, for, count, after. simulated: the simulator supports it too. usual: the
+    default target.
     """
 
     name: str
@@ -97,7 +97,7 @@ class InTheProcess:
         return draw(self.name, rng, options, span_ns, self.known, self.usual)
 
     def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
-        """What to tell the clients now. Errors: Unresolved (a LookupError)."""
+        """Orders to the clients now. Errors: Unresolved (a LookupError)."""
         args = {
             "fault": fault.id,
             "nodes": resolve(fault.target, view, rng),

@@ -1,4 +1,4 @@
-"""One plan of faults from several nemeses, each with chance of its own."""
+"""Combines several nemeses into one list of faults, each with its own random stream."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ def draw_all(
 ) -> list[Fault]:
     """All faults of a run of `span_ns`, in time order, with ids f1, f2, ...
 
-    specs    (name, options) of each nemesis that was asked for
+    specs    (name, options) of each nemesis
     entries  name -> nemesis
 
-    Each nemesis begins a little later than the one before, so that they overlap but do not bite as
-    one; the more there are, the rarer each strikes, or nothing would ever be seen to recover. Its
-    chance depends on the seed, its place and its name only. Errors: UsageError with all mistakes.
+    Each nemesis begins a little later than its predecessor, so that they overlap but do not start
+    together; the more there are, the rarer each injects faults, or the system would never recover.
+    Its randomness depends only on the seed, its index and its name. Errors: UsageError with all
+    mistakes.
     """
     problems: list[str] = []
     drawn: list[Fault] = []
@@ -52,7 +53,7 @@ def draw_all(
 
 
 def _pace(many: int, options: Mapping[str, str], span_ns: int) -> dict[str, str]:
-    """How often one of so many nemeses strikes; {} where its options say or where it is alone."""
+    """Default period of one of several nemeses; {} if its options set it or it is the only one."""
     if many < 3 or {"every", "for"} & set(options):
         return {}
     least_ns = lease_ns(options) * 3

@@ -1,4 +1,4 @@
-"""A nemesis that does one thing to whole nodes: what kill, pause and freeze have in common."""
+"""Base of nemeses that act on whole nodes: kill, pause, freeze."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Usual = Callable[[int, random.Random], str]
 class Aimed:
     """Implements the port `Nemesis`. Options: target, every, for, lease.
 
-    name    of the nemesis, and of the request that it makes
-    usual   whom the n-th fault is aimed at where the options leave it open
-    leases  how long a fault lasts by default, in leases
+    name    of the nemesis and of its request
+    usual   default target of the n-th fault
+    leases  default length of a fault, in leases
     """
 
     name: str
@@ -43,7 +43,7 @@ class Aimed:
         ]
 
     def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
-        """What to ask of the fault agent now. Errors: Unresolved (a LookupError)."""
+        """Requests to the fault agent now. Errors: Unresolved (a LookupError)."""
         nodes = resolve(fault.target, view, rng)
         return [Request(do=self.name, args={"fault": fault.id, "nodes": nodes})]
 

@@ -1,4 +1,4 @@
-"""Options of a nemesis as people write them, read with every mistake named at once."""
+"""Parses options of a nemesis; reports all mistakes at once."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ RATE = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def rate_ppm(text: str) -> int:
-    """Parts per million by which a clock of rate "1.5" is fast. Errors: ValueError."""
+    """Parts per million by which a clock with a rate such as "1.5" is fast. Errors: ValueError."""
     if not RATE.fullmatch(text.strip()) or not Fraction(text) or Fraction(text) > 6:
-        raise ValueError(f"{text!r} is no rate; write 1.5 for a clock half as fast again (0 to 6)")
+        raise ValueError(
+            f"invalid rate {text!r}: expected 0 to 6, such as 1.5 for a clock 50% too fast"
+        )
     return int((Fraction(text) - 1) * 1_000_000)
 
 
 def read(
     nemesis: str, options: Mapping[str, str], known: Mapping[str, Callable[[str], object]]
 ) -> None:
-    """Checks names and values: `known` maps an option to what reads it. Errors: UsageError."""
+    """Checks names and values: `known` maps an option to its parser. Errors: UsageError."""
     problems = []
     for name, text in options.items():
         if name not in known:
@@ -37,7 +39,7 @@ def read(
 
 
 def one_of(*words: str) -> Callable[[str], str]:
-    """Reads one of these words. The reader's errors: ValueError with a suggestion."""
+    """A parser of one of these words. Its errors: ValueError with a suggestion."""
 
     def reader(text: str) -> str:
         if text not in words:
@@ -48,7 +50,7 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """Says that a name is not known, which are, and which one was perhaps meant."""
+    """Error text for an unknown name: known names and a suggestion."""
     known = list(known)
     close = difflib.get_close_matches(name, known, 1)
     hint = f"; did you mean {close[0]!r}?" if close else ""

@@ -1,4 +1,4 @@
-"""Roles of a plan made into nodes when a fault is due: the leader, the holder, a majority."""
+"""Resolves roles of a plan to nodes when a fault is due: leader, holder, majority."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from holdfast.nemesis.options import unknown
 
 
 class Unresolved(LookupError):
-    """Nobody has this role now. The fault is recorded as skipped for this reason, not injected."""
+    """No node has this role now. The fault is recorded as skipped, with this reason."""
 
 
 def leader(view: View, rng: random.Random) -> list[str]:
     """The server that leads."""
     if view.leader is None:
-        raise Unresolved("leader: no server leads now, or the system has no leader")
+        raise Unresolved("leader: no leader now, or the system has none")
     return [view.leader]
 
 
@@ -39,12 +39,12 @@ def waiter(view: View, rng: random.Random) -> list[str]:
 
 
 def one(view: View, rng: random.Random) -> list[str]:
-    """A server that runs, whichever."""
+    """Any running server."""
     return [rng.choice(_some("one", _up(servers(view), view)))]
 
 
 def majority(view: View, rng: random.Random) -> list[str]:
-    """So many servers that the rest is no quorum."""
+    """Enough servers that the rest is no quorum."""
     names = _some("majority", servers(view))
     return _sample(names, len(names) // 2 + 1, rng)
 
@@ -53,7 +53,7 @@ def minority(view: View, rng: random.Random) -> list[str]:
     """As many servers as can be lost while the rest is a quorum."""
     names = servers(view)
     if len(names) < 3:
-        raise Unresolved(f"minority: {len(names)} servers can lose none; deploy at least 3")
+        raise Unresolved(f"minority: {len(names)} servers have no minority; deploy at least 3")
     return _sample(names, (len(names) - 1) // 2, rng)
 
 
@@ -63,7 +63,7 @@ def every_server(view: View, rng: random.Random) -> list[str]:
 
 
 def client(view: View, rng: random.Random) -> list[str]:
-    """A client that runs, whichever."""
+    """Any running client."""
     return [rng.choice(_some("client", _up(clients(view), view)))]
 
 
@@ -78,7 +78,7 @@ def resource(view: View, rng: random.Random) -> list[str]:
 
 
 NODE = re.compile(r"[nc][1-9][0-9]*")
-"""Names of servers and clients; how many there are is a matter of the plan."""
+"""Names of servers and clients; the plan decides their number."""
 ROLES: dict[str, Callable[[View, random.Random], list[str]]] = {
     "leader": leader,
     "follower": follower,
@@ -95,7 +95,7 @@ ROLES: dict[str, Callable[[View, random.Random], list[str]]] = {
 
 
 def unknown_parts(target: str) -> list[str]:
-    """What of a target is neither a role nor the name of a node in any run, one line each."""
+    """Parts of a target that are neither a role nor a possible node name, one line each."""
     known = [*ROLES, "n1", "c1", "probe"]
     return [
         unknown("target", part, known)
@@ -107,7 +107,7 @@ def unknown_parts(target: str) -> list[str]:
 def resolve(target: str, view: View, rng: random.Random) -> list[str]:
     """Names of the nodes that a target means now: roles and node names joined by "+".
 
-    "leader|one" means the first of its alternatives that can be resolved. Each node comes once, in
+    "leader|one" means the first alternative that can be resolved. Each node is returned once, in
     the order of the target. Errors: Unresolved with the reasons.
     """
     reasons = []
@@ -143,7 +143,7 @@ def clients(view: View) -> list[str]:
 
 
 def _up(names: Sequence[str], view: View) -> list[str]:
-    """Those whose process no other fault has killed."""
+    """Those whose process was not killed by another fault."""
     return [name for name in names if name not in view.down]
 
 

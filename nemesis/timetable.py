@@ -1,4 +1,4 @@
-"""When faults happen: one in each period, somewhere inside it, with quiet on both sides."""
+"""Schedules faults: one per period at a random time, with fault-free time on both sides."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from holdfast.harness.core.errors import UsageError
 EVERY_NS = 5 * SECOND
 LEASE = "2s"
 TIMING = {"every": duration_ns, "for": duration_ns, "lease": duration_ns}
-"""Options that every nemesis has: `every` the period, `for` the length of a fault, `lease` of the
-run's locks, from which both follow where they are not given."""
+"""Options of every nemesis: `every` (period), `for` (length of a fault), `lease` (of the run's
+locks; the defaults of both follow from it)."""
 
 
 def lease_ns(options: Mapping[str, str]) -> int:
@@ -29,18 +29,18 @@ def slots(
     *,
     leases: float = 1.5,
 ) -> list[tuple[int, int]]:
-    """(at_ns, for_ns) of each fault in a run of `span_ns`, in order; the last heals before its end.
+    """(at_ns, for_ns) of each fault in a run of `span_ns`, in order; all heal before the end.
 
-    A fault lasts so many `leases`, so that a holder loses its lock meanwhile, and by default takes
-    at most two thirds of its period; at least a fifth of the rest is quiet before it, and after it.
-    A short run gets one fault, or none where not even one fits. Errors: UsageError.
+    A fault lasts `leases` leases, so that a holder loses its lock meanwhile, and by default at most
+    2/3 of its period; at least 1/5 of the rest is fault-free before it, and after it. A short run
+    gets one fault, or none if not even one fits. Errors: UsageError.
     """
     for_ns = duration_ns(options.get("for", "0s")) or int(lease_ns(options) * leases)
     every_ns = duration_ns(options.get("every", "0s")) or max(EVERY_NS, for_ns * 3 // 2)
     if for_ns < 0 or every_ns <= for_ns:
         raise UsageError(
-            f"nemesis {nemesis}: for={duration_text(for_ns)} leaves no quiet in"
-            f" every={duration_text(every_ns)}; make `every` longer than `for`"
+            f"nemesis {nemesis}: invalid for={duration_text(for_ns)} with"
+            f" every={duration_text(every_ns)}: expected `every` > `for`"
         )
     if for_ns * 5 // 4 < span_ns < every_ns:
         every_ns = span_ns

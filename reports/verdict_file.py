@@ -1,4 +1,4 @@
-"""What a report reads: `verdicts.json` as values, checked once where it comes in."""
+"""Reads `verdicts.json` into typed values, validated once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Span = tuple[int, int, str, int]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Event:
-    """One op of the history that a finding leans on; t_ret_ns 0: it never returned."""
+    """One op of the history that is a witness; t_ret_ns 0: it never returned."""
 
     op: str
     t_inv_ns: int
@@ -37,9 +37,9 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
-    """A finding, or a fact worth telling, with the events that prove it.
+    """A finding, or a note, with its witnesses.
 
-    cause   the kind of what brought it about, "" where the rows do not show that
+    cause   kind of the finding that caused it, "" if the rows do not show it
     """
 
     kind: str
@@ -53,9 +53,9 @@ class Shown:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnderKind:
-    """What was judged of one property under one kind of fault, or amid several joined by "+".
+    """Verdict of one property under one kind of fault, or several joined by "+".
 
-    asked   whether the plan asked for it; promised: whether the system promises it under that
+    asked   whether the plan has the kind; promised: whether the system promises it under it
     """
 
     verdict: Verdict
@@ -68,7 +68,7 @@ class UnderKind:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judgement:
-    """What was judged of one property, and whether the system promises it.
+    """Verdict of one property, and whether the system promises it.
 
     `under` is empty in a verdicts.json of schema 1."""
 
@@ -83,7 +83,7 @@ class Judgement:
     under: Mapping[str, UnderKind] = field(default_factory=dict)
 
     def lacks(self) -> dict[str, str]:
-        """Kinds of fault that were asked for and not exercised, with the reasons."""
+        """Planned kinds of fault that were not exercised, with the reasons."""
         return {
             kind: one.reason
             for kind, one in self.under.items()
@@ -93,7 +93,7 @@ class Judgement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Struck:
-    """One fault as it was observed; `bit` False where it changed nothing."""
+    """One observed fault; `bit`: whether it took effect."""
 
     id: str
     do: str
@@ -117,7 +117,7 @@ class Histogram:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dist:
-    """A distribution of spans in ns; nothing but n is known of an empty one."""
+    """A distribution of durations in ns; an empty one has only n."""
 
     n: int = 0
     min: float | None = None
@@ -131,7 +131,7 @@ class Dist:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """How the acquires of a run ended."""
+    """Outcomes of the acquires of a run."""
 
     asked: int = 0
     granted: int = 0
@@ -152,7 +152,7 @@ class Tokens:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refusal:
-    """One command that the resource refused for its token."""
+    """One command that the resource rejected because of its token."""
 
     t_ns: int
     lock: str
@@ -163,7 +163,7 @@ class Refusal:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rejected:
-    """Commands that the resource refused; `stale` of them carried an outdated token."""
+    """Commands that the resource rejected; `stale` of them had an outdated token."""
 
     total: int = 0
     stale: int = 0
@@ -172,7 +172,7 @@ class Rejected:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExpiredOwner:
-    """What became of the writes that owners sent after their hold had ended."""
+    """Outcomes of writes that owners sent after the end of their hold."""
 
     sent: int = 0
     refused: int = 0
@@ -182,9 +182,9 @@ class ExpiredOwner:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failover:
-    """A fault on the leader, or on servers of which it is not known who led (None).
+    """A fault on the leader, or on servers if the leader is unknown (None).
 
-    back_ns, gap_ns   until a later request was answered, until the next grant; None: never
+    back_ns, gap_ns   time until the next response, until the next grant; None: never
     """
 
     fault: str
@@ -200,7 +200,7 @@ class Failover:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LeaseMargin:
-    """The terms of M = T_L - (T_r + 2e + d_n + t_p); None where a run could not measure one."""
+    """The terms of M = T_L - (T_r + 2e + d_n + t_p); None if not measured."""
 
     lease_ns: float | None = None
     renewal_interval_ns: float | None = None
@@ -222,7 +222,7 @@ class Utilisation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Depth:
-    """How many waited for one lock."""
+    """Number of waiters for one lock."""
 
     mean: float | None = None
     max: float | None = None
@@ -230,7 +230,7 @@ class Depth:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StaleBeliefs:
-    """Clients that believed in a hold which the service had already given to another."""
+    """Clients that believed they held a lock after it was granted to another client."""
 
     count: int = 0
     longest_ns: float | None = None
@@ -238,7 +238,7 @@ class StaleBeliefs:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pace:
-    """Acquires that were due (0: at no fixed times) and sent; from both, how long ok ones took."""
+    """Planned (0: no fixed times) and sent acquires; latency of ok ones from both times."""
 
     planned: int = 0
     issued: int = 0
@@ -248,8 +248,8 @@ class Pace:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Narrowed:
-    """Answered calls, and those whose interval is as the kernel stamped it, at both edges; the same
-    of calls to the lock; why not all of these."""
+    """Calls with a response, and those with kernel timestamps at both edges; the same for calls to
+    the lock; why not all of these."""
 
     calls: int = 0
     narrowed: int = 0
@@ -260,12 +260,12 @@ class Narrowed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Availability:
-    """How much of a service was there, in shares from 0 to 1; None: nothing to divide by.
+    """Availability of the service, as fractions from 0 to 1; None: no data.
 
-    down_share           of the servers' time in which a fault had stopped them
-    quorum_failure       the chance that no majority is up, if servers fail apart at that share
-    majority_down_share  of the run's time in which half of the servers or more were stopped
-    unanswered_share     of the requests to the lock service
+    down_share           of the servers' time, stopped by faults
+    quorum_failure       probability of losing the majority, if they fail independently
+    majority_down_share  of the run's time, with half of the servers or more stopped
+    unanswered_share     of the requests to the lock service, without a response
     """
 
     servers: int = 0
@@ -277,7 +277,7 @@ class Availability:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Side:
-    """The clients that reached so many servers during a cut, and what became of their acquires."""
+    """The clients that reached this number of servers during a partition, and their acquires."""
 
     servers: int
     clients: int
@@ -296,7 +296,7 @@ class Cut:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Partitions:
-    """What the system chose where it was cut: "safety", "liveness", None if that was not seen."""
+    """Behaviour during partitions: "safety", "liveness", None if not observed."""
 
     choice: str | None = None
     reason: str = ""
@@ -305,7 +305,7 @@ class Partitions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Waits:
-    """How often clients were told that they still wait, in all, per grant and per release."""
+    """Number of waits that clients were notified of: total, per grant, per release."""
 
     requests_per_grant: float | None = None
     told: int = 0
@@ -315,7 +315,7 @@ class Waits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallError:
-    """One error of one op: n calls of so many clients ended in it."""
+    """One error of one op: number of calls and clients with it."""
 
     op: str
     error: str
@@ -327,7 +327,7 @@ class CallError:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Serial:
-    """Whether the critical sections could have happened one after the other, in a sentence."""
+    """Whether the critical sections are serializable, in a sentence."""
 
     sections: int = 0
     sentence: str = ""
@@ -335,9 +335,9 @@ class Serial:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Split:
-    """What granted acquires spent where, as far as their service said it.
+    """Latency breakdown of granted acquires, as reported by the service.
 
-    apart   those of which the two ways are known each by itself: request_ns, reply_ns
+    apart   number of acquires of which request_ns and reply_ns are known separately
     """
 
     said: int
@@ -383,7 +383,7 @@ class Evidence:
 
 
 class Outcome(StrEnum):
-    """A run in one word, for a person."""
+    """State of a run in one word."""
 
     HOLDS = "HOLDS"
     LIMIT = "LIMIT"
@@ -394,12 +394,12 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verified:
-    """What the verifier made of the certificates of a run (`harness.verification`).
+    """Result of verifying the certificates of a run (`harness.verification`).
 
     bare         findings without a certificate
-    properties   those of which every finding, or the order that shows them, was accepted
-    unordered    those that hold, and have no order that can be walked
-    why          why nothing was verified
+    properties   those of which every finding, or the legal order, was accepted
+    unordered    those that hold and have no order that can be walked
+    why          reason why nothing was verified
     """
 
     accepted: int = 0
@@ -444,11 +444,11 @@ class Judged:
         return self.nodes.get(str(process), f"process {process}")
 
     def clients(self) -> int:
-        """How many clients worked; the one that probes afterwards is none of them."""
+        """Number of clients, without the probe."""
         return sum(node != "probe" for node in self.nodes.values())
 
     def report_path(self) -> str:
-        """Where the HTML report of the run lies, or would by default."""
+        """Path of the run's HTML report, or its default."""
         return self.report or f".holdfast/runs/{self.run}/report.html"
 
     def outcome(self) -> Outcome:
@@ -470,7 +470,7 @@ class Judged:
 def read(verdicts: Mapping[str, Any]) -> Judged:
     """The judged run of a `verdicts.json` object; unknown keys are ignored.
 
-    Raises UsageError that names the key which does not fit.
+    Raises UsageError that names the invalid key.
     """
     try:
         return msgspec.convert(verdicts, type=Judged, strict=False)

@@ -1,1 +1,1 @@
-"""What the clients do: one coroutine per client, and the resource that they protect."""
+"""Workloads: one coroutine per client, and the protected resource."""

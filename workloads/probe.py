@@ -1,4 +1,4 @@
-"""The fresh client that asks for every lock once, after everything healed and everybody stopped."""
+"""The probe: a new client that acquires every lock once, after the heal and the last client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.harness.recording.phase import PROBE
 
 
 async def client(ctx: Context) -> None:
-    """Waits for its turn, then for each lock at most as long as the run's options say."""
+    """Waits for the probe phase, then for each lock at most the time in the run's options."""
     await until(lambda: ctx.reached(PROBE), within_ns=int(ctx.options["over_ns"]), now=ctx.now_ns)
     for lock in ctx.locks:
         wait_ns = int(ctx.options.get("probe_ns", 10 * SECOND))

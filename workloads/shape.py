@@ -1,4 +1,4 @@
-"""How long a workload's steps last: options in words, defaults in one place."""
+"""Durations and counts of workloads: options and their defaults."""
 
 from __future__ import annotations
 
@@ -27,25 +27,24 @@ DEFAULTS = {
     "rate": 0,
     "workers": 0,
 }
-"""`workers` is for the driver: so many processes share the clients, 0: each has its own."""
+"""`workers` is for the driver: number of processes that share the clients, 0: one per client."""
 
 TURNS = 16
-"""So many renewals come each at a moment of its own, where they are spread; then the same again."""
+"""With spread renewals: number of random delays, which then repeat."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """writes per hold, the gap before each, the pause after a release, the longest wait, how many
-    leases a long hold lasts, how many permits a semaphore has, whether several locks are taken in
-    order (1), after how many percent of its lease a long hold is renewed, and by how many percent
-    of it sooner or later each time, how many acquires are due a second, of all clients together
-    (0: as they come).
+    """Writes per hold, gap before each, pause after a release, longest wait, leases per long hold,
+    permits of a semaphore, whether several locks are acquired in order (1), renewal time in % of
+    the lease and its random spread in %, planned acquires per second of all clients together
+    (0: closed loop).
 
     mark   when a job is marked as done: with its effect (0), after it (1), before it (2)
-    renews   whether an owner renews during a slow call; backoff_ns   after a refused try, at most
-    extend   whether renewals ask for another lease than the first: for twice it and half, in turn
-    metadata   whether each hold carries a text that names its attempt
-    look   whether an owner looks at its lease right before it writes, and gives up if it is over
+    renews   whether an owner renews during a slow call; backoff_ns   at most, after a rejection
+    extend   whether renewals ask for twice and half of the first lease, in turn
+    metadata   whether each hold has a text that names its attempt
+    look   whether an owner checks its lease right before a write, and gives up if it has expired
     """
 
     writes: int
@@ -67,7 +66,7 @@ class Shape:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> Shape:
-        """From `--set` options; what is not given has its default."""
+        """From `--set` options and defaults."""
         value = {name: int(options.get(name, default)) for name, default in DEFAULTS.items()}
         return Shape(
             writes=value["writes"],
@@ -89,7 +88,7 @@ class Shape:
         )
 
     def renewals_ns(self, rng: random.Random, lease_ns: int) -> tuple[int, ...]:
-        """How long to wait for each renewal in turn."""
+        """Delays before renewals, in turn."""
         percent, spread = self.renew_pct, self.renew_spread_pct
         if not spread:
             return (lease_ns * percent // 100,)
@@ -98,5 +97,5 @@ class Shape:
         return tuple(rng.randint(least_ns, most_ns) for _ in range(TURNS))
 
     def gives_up(self, renewed: bool, passed_ns: int, lease_ns: int) -> bool:
-        """Whether an owner that looks sees its lease over. passed_ns: since it asked for it."""
+        """Whether an owner that checks finds its lease expired. passed_ns: since its request."""
         return self.look and (not renewed or passed_ns >= lease_ns)

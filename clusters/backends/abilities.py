@@ -44,6 +44,6 @@ def _asked(prefix: tuple[str, ...], path: str) -> Mapping[str, Any]:
         )
         told: dict[str, Any] = json.loads(done.stdout.splitlines()[0])["evidence"]
     except (OSError, ValueError, LookupError, subprocess.TimeoutExpired) as error:
-        reason = f"the fault agent does not answer: {error!r}"
+        reason = f"no response from the fault agent: {error!r}"
         return dict.fromkeys(("cut", "pause", "kill", "set_clock"), reason)
     return told

@@ -144,7 +144,7 @@ def _of_hosts(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:
             continue
         found = list(ssh.find(hosts, run.label))
         for host, problem in found:
-            text = f"cannot be asked: {problem}" if problem else "has processes or files"
+            text = f"cannot be reached: {problem}" if problem else "has processes or files"
             yield Leftover(
                 kind="host",
                 id=f"{run.run_dir}:{host.name}",

@@ -27,7 +27,7 @@ from holdfast.harness.core.ports import ClientSetup
 
 Meaning = Sequence[tuple[type[BaseException], Status]]
 NO_RENEW = Answer(outcome=Status.FAIL, error="this library has no renewal")
-NEVER_GRANTED = Answer(outcome=Status.NOT_OWNER, error="there is no lock object of this attempt")
+NEVER_GRANTED = Answer(outcome=Status.NOT_OWNER, error="no lock object for this attempt")
 
 
 class _Subject:

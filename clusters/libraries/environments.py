@@ -44,12 +44,12 @@ def problem(pins: Sequence[str]) -> str | None:
     """Why the folder of these pins cannot be used as it is, and what helps; None if it can."""
     target = folder(pins)
     if not target.is_dir():
-        return "not fetched yet; the first run with it does that, with pip"
+        return "not fetched yet; the first run fetches it with pip"
     there = {_alike(path.name.removesuffix(".dist-info")) for path in target.glob("*.dist-info")}
     lost = [pin for pin in pins if _alike(pin.replace("==", "-")) not in there]
     if not lost:
         return None
-    return f"broken: no {', '.join(lost)} in {target}; remove that folder, a run fetches it again"
+    return f"broken: {', '.join(lost)} missing in {target}; remove that folder, a run fetches it"
 
 
 def _alike(name: str) -> str:
@@ -90,12 +90,12 @@ def fetch(
         if unknown is not None and unknown[2] != "none":
             # The index answered: another attempt would hear the same.
             raise UsageError(
-                f"libraries: pip finds no {unknown[1]} of pure Python or for this machine; there"
-                f" are {', '.join(unknown[2].split(', ')[-SHOWN:])}"
+                f"libraries: pip finds no {unknown[1]} in pure Python or for this machine; found"
+                f" {', '.join(unknown[2].split(', ')[-SHOWN:])}"
             )
     raise EnvironmentFailed(
         f"libraries: pip could not fetch {', '.join(pins)} in {ATTEMPTS} attempts:"
-        f" {said.strip().splitlines()[-1] if said.strip() else 'it said nothing'}"
+        f" {said.strip().splitlines()[-1] if said.strip() else 'no output'}"
     )
 
 
@@ -120,7 +120,7 @@ def _pip(argv: Sequence[str], tell: Callable[[str], None]) -> tuple[bool, str]:
     try:
         while True:
             if not select.select([out], [], [], SILENT_S)[0]:
-                return False, f"it said nothing for {SILENT_S} s and was ended"
+                return False, f"no output for {SILENT_S} s; terminated"
             part = os.read(out, 65536)
             if not part:
                 return process.wait() == 0, said.decode(errors="replace")

@@ -72,7 +72,7 @@ LIBRARIES: dict[str, LibraryRow] = {
         proves=(False, True),
     ),
     "coredis": LibraryRow(
-        says="an asyncio lock over a client of its own kind",
+        says="an asyncio lock over its own Redis client",
         system="redis",
         servers=REDIS,
         adapters={"asyncio": "coredis_lock"},
@@ -91,7 +91,7 @@ LIBRARIES: dict[str, LibraryRow] = {
         beside=("redis==5.0.8", _TIMEOUT),
     ),
     "sherlock": LibraryRow(
-        says="one interface over several servers; here over Redis",
+        says="one API for several servers; here Redis",
         system="redis",
         servers=REDIS,
         adapters={"sync": "sherlock_redis"},
@@ -107,7 +107,7 @@ LIBRARIES: dict[str, LibraryRow] = {
         beside=("redis==7.1.0", _TIMEOUT, "mmh3==5.2.0", "typing_extensions==4.16.0"),
     ),
     "redlock-py": LibraryRow(
-        says="Redlock over several Redis servers, the first one in Python",
+        says="Redlock over several Redis servers, the first Python implementation",
         system="redlock",
         servers=FIVE_REDIS,
         adapters={"sync": "redlock_py"},
@@ -139,7 +139,7 @@ LIBRARIES: dict[str, LibraryRow] = {
         proves=(True, False),
     ),
     "python-etcd": LibraryRow(
-        says="a lock by keys in order, over the second version of etcd's interface",
+        says="a lock by ordered keys, over etcd's v2 API",
         system="etcd",
         servers=ETCD,
         adapters={"sync": "python_etcd"},
@@ -190,7 +190,7 @@ LIBRARIES: dict[str, LibraryRow] = {
         proves=(False, True),
     ),
     "kazoo": LibraryRow(
-        says="kazoo's Lock, trusted for what its is_acquired says",
+        says="kazoo's Lock; its is_acquired is taken as the truth",
         system="zookeeper",
         servers=ZOOKEEPER,
         adapters={"sync": "kazoo_lock"},
@@ -211,7 +211,7 @@ LIBRARIES: dict[str, LibraryRow] = {
         tells=True,
     ),
     "sqlalchemy-dlock": LibraryRow(
-        says="advisory locks by SQLAlchemy, trusted for what `locked` says",
+        says="advisory locks through SQLAlchemy; `locked` is taken as the truth",
         system="postgres-advisory",
         servers=POSTGRES,
         adapters={"sync": "sqlalchemy_dlock_pg"},
@@ -232,7 +232,7 @@ LIBRARIES: dict[str, LibraryRow] = {
         proves=(False, False),
     ),
     "tooz": LibraryRow(
-        says="one interface over several servers; here over PostgreSQL",
+        says="one API for several servers; here PostgreSQL",
         system="postgres-advisory",
         servers=POSTGRES,
         adapters={"sync": "tooz_pg"},
@@ -249,7 +249,7 @@ LIBRARIES: dict[str, LibraryRow] = {
         tells=True,
     ),
     "python-dynamodb-lock": LibraryRow(
-        says="a record with heartbeats of a thread of its own",
+        says="a record with heartbeats from its own thread",
         system="dynamodb",
         servers=DYNAMODB,
         adapters={"sync": "dynamodb_lock"},
@@ -257,7 +257,7 @@ LIBRARIES: dict[str, LibraryRow] = {
         served=True,
     ),
     "python-dynamodb-lock-whatnick": LibraryRow(
-        says="the same, whose waiters go by an expiry on the wall clock, an hour away",
+        says="the same; waiters compare the wall clock with an expiry one hour ahead",
         system="dynamodb",
         servers=DYNAMODB,
         adapters={"sync": "dynamodb_lock"},
@@ -265,7 +265,7 @@ LIBRARIES: dict[str, LibraryRow] = {
         served=True,
     ),
     "celery-redbeat": LibraryRow(
-        says="the lock that lets one celery beat run at a time",
+        says="the lock that allows one celery beat at a time",
         system="redis",
         servers=REDIS,
         adapters={"sync": "redbeat"},

@@ -39,10 +39,10 @@ def entry(system: str, options: Mapping[str, str]) -> str:
     known = [name for name, row in LIBRARIES.items() if row.system == system]
     if package not in known:
         suits = ", ".join(known) or "none"
-        raise UsageError(f"{system}: no adapter for library {package!r} (for it: {suits})")
+        raise UsageError(f"{system}: no adapter for library {package!r} (available: {suits})")
     row = LIBRARIES[package]
     if api not in ("", *row.adapters):
-        raise UsageError(f"{package}: api={api} is not one of {', '.join(row.adapters)}")
+        raise UsageError(f"{package}: invalid api={api}: expected one of {', '.join(row.adapters)}")
     return f"{__name__}:{system}/{package}=={version or row.version}/{api}"
 
 
@@ -90,10 +90,10 @@ class LibrarySystem:
             sheet={
                 "acquisition": f"{self.libraries[0]}, unmodified, by "
                 + ("acquire()" if by_call else "its context manager"),
-                "lease": "as the library was told" if chosen["expire"] == "lease" else "none",
+                "lease": "as configured in the library" if chosen["expire"] == "lease" else "none",
                 "renewal": "the library's own",
                 "token enforcement": "none",
-                "retry": "as the library is set by default",
+                "retry": "the library's default",
                 "evidence": ", ".join(self.libraries),
             },
         )

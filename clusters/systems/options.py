@@ -21,10 +21,10 @@ def choose(
             close = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             names = ", ".join(sorted(known)) or "none"
-            problems.append(f"{system}: no such option: {name}{hint} (known: {names})")
+            problems.append(f"{system}: unknown option {name}{hint} (known: {names})")
         elif value not in known[name]:
             values = ", ".join(known[name])
-            problems.append(f"{system}: {name}={value} is not one of {values}")
+            problems.append(f"{system}: invalid {name}={value}: expected one of {values}")
     if problems:
         raise UsageError(*problems)
     return {name: options.get(name, values[0]) for name, values in known.items()}

@@ -1,7 +1,7 @@
-"""What a gate compares with: a TOML file of what was exercised and how fast, and of excuses.
+"""The baseline of a gate: a TOML file with coverage, measures and known issues.
 
-There is no place in it for a violation. A known one is excused by a `[[known]]` table, which needs
-a reason and a day on which it ends.
+It contains no violations. A known issue is suppressed by a `[[known]]` table, which needs
+a reason and a day of expiry.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ KNOWN_KEYS = ("system", "property", "cell", "reason", "expires")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Known:
-    """An excuse: this property may be violated, for this reason, up to and with this day.
+    """A known issue: this property may be violated, for this reason, until this day (inclusive).
 
-    system   of a user's own the name alone excuses it under any description of it, NAME@HASH under
+    system   for a user's system, the name alone covers any description of it, NAME@HASH only
              that one
-    cell ""  excuses it in every cell of the system
+    cell ""  covers every cell of the system
     """
 
     system: str
@@ -41,14 +41,14 @@ class Known:
     cell: str = ""
 
     def covers(self, result: Result) -> bool:
-        """Whether a run is one of those that the excuse speaks of."""
+        """Whether a run is covered by this known issue."""
         cells = ("", result.cell, without_hash(result.cell))
         return self.system in (result.system, without_hash(result.system)) and self.cell in cells
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Baseline:
-    """exercised: (cell, property) -> (runs that put it to the test, all runs)
+    """exercised: (cell, property) -> (runs that exercised it, all runs)
 
     measures: (cell, measure) -> one value per run
     """
@@ -59,12 +59,12 @@ class Baseline:
 
 
 def read(path: Path) -> Baseline:
-    """The baseline in a file. UsageError where it is not there, or with one line per mistake."""
+    """The baseline in a file. UsageError if it is missing, or with one line per mistake."""
     try:
         table = toml.loads(path.read_text())
     except FileNotFoundError as error:
         raise UsageError(
-            f"{path}: there is no such baseline; make one from good runs with --update-baseline"
+            f"{path}: no such baseline; create one from good runs with --update-baseline"
         ) from error
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
@@ -72,7 +72,7 @@ def read(path: Path) -> Baseline:
         raise UsageError(f"{path}: not TOML: {error}") from error
     problems: list[str] = []
     if table.get("schema") != SCHEMA:
-        problems.append(f"{path}: schema is {table.get('schema')!r}, not {SCHEMA!r}")
+        problems.append(f"{path}: unsupported schema {table.get('schema')!r}: expected {SCHEMA!r}")
     for key in table:
         if key not in ("schema", "cell", "measure", "known"):
             problems.append(f"{path}: {suggest(key, ('cell', 'measure', 'known'), 'table')}")
@@ -96,7 +96,7 @@ def read(path: Path) -> Baseline:
             known=[one for one in known if one is not None],
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"{path}: a table lacks or misstates a value: {error}") from error
+        raise UsageError(f"{path}: missing or invalid value: {error}") from error
 
 
 def _rows(
@@ -104,7 +104,7 @@ def _rows(
 ) -> list[dict[str, Any]]:
     rows = table.get(name, [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        problems.append(f"{path}: {name} must be a list of tables: [[{name}]]")
+        problems.append(f"{path}: invalid {name}: expected a list of tables [[{name}]]")
         return []
     for n, row in enumerate(rows, 1):
         problems += [f"{path}: {name} {n}: {suggest(k, keys, 'key')}" for k in row if k not in keys]
@@ -112,11 +112,11 @@ def _rows(
 
 
 def _known(row: Mapping[str, Any], n: int, path: Path, problems: list[str]) -> Known | None:
-    """One excuse; None where it is none."""
+    """One known issue; None if it is invalid."""
     wrong = []
     for key in ("system", "property", "reason"):
         if not isinstance(row.get(key), str) or not row[key].strip():
-            wrong.append(f"{key} is missing; an excuse names system, property, reason and expires")
+            wrong.append(f"missing {key}: a suppression has system, property, reason and expires")
     prop = row.get("property")
     if isinstance(prop, str) and prop.strip() and prop not in PROPERTIES:
         wrong.append(suggest(prop, PROPERTIES, "property"))
@@ -124,7 +124,7 @@ def _known(row: Mapping[str, Any], n: int, path: Path, problems: list[str]) -> K
     try:
         day = expires if type(expires) is date else date.fromisoformat(str(expires))
     except ValueError:
-        wrong.append(f"expires = {expires!r} must be a day, as in 2027-01-31")
+        wrong.append(f"invalid expires = {expires!r}: expected a day like 2027-01-31")
     if wrong:
         problems += [f"{path}: known {n}: {problem}" for problem in wrong]
         return None
@@ -138,7 +138,7 @@ def _known(row: Mapping[str, Any], n: int, path: Path, problems: list[str]) -> K
 
 
 def of_results(results: Sequence[Result], known: Sequence[Known]) -> Baseline:
-    """What these runs exercised and how fast they were; the excuses stay as they are."""
+    """A baseline from these runs: coverage and measures; the known issues stay."""
     exercised: dict[tuple[str, str], tuple[int, int]] = {}
     measures: dict[tuple[str, str], list[float]] = {}
     for result in results:
@@ -154,7 +154,7 @@ def of_results(results: Sequence[Result], known: Sequence[Known]) -> Baseline:
 
 
 def to_toml(baseline: Baseline) -> str:
-    """The baseline as the text that `read` reads; the same runs give the same text."""
+    """The baseline as text for `read`; the same runs give the same text."""
     lines = [f"schema = {json.dumps(SCHEMA)}"]
     for one in baseline.known:
         lines += ["", "[[known]]", f"system = {json.dumps(one.system)}"]

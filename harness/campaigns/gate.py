@@ -1,7 +1,7 @@
-"""Whether runs may pass: nothing newly violated, nothing no longer exercised, nothing slower.
+"""Decides whether runs pass: no new violation, no lost coverage, nothing slower.
 
-Pure: results, a baseline, rules and today's date in; troubles out. What is inconclusive never
-becomes a pass: of several troubles the worst decides, 1 before 4 before 3.
+Pure: results, a baseline, rules and today's date in; problems out. An inconclusive result is never
+a pass: of several problems the worst decides, 1 before 4 before 3.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ WORDS = {PASSED: "passed", FAILED: "FAILED", INCONCLUSIVE: "INCONCLUSIVE", ENVIR
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rules:
-    """What counts as a regression besides violations.
+    """Regressions other than violations.
 
-    slower   measure -> by how many percent it may be worse
-    limits   a property that was never promised may not newly be violated either
-    duplicates   of a lock whose purpose is efficiency: how many percent of its grants may fall into
-                 another's hold, instead of none; None: none
+    slower   measure -> allowed change in %
+    limits   also fail on new violations of properties that were never promised
+    duplicates   for efficiency locks: allowed share, in %, of grants that overlap another hold;
+                 None: none are allowed
     """
 
     slower: Mapping[str, float]
@@ -60,7 +60,7 @@ NO_RULES = Rules(slower={})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trouble:
-    """One thing that the gate has to say. code: what it alone would end in; 0 for a note."""
+    """One problem found by the gate. code: its exit code; 0 for a note."""
 
     code: int
     kind: str
@@ -71,7 +71,7 @@ class Trouble:
 
 
 def rules(expressions: Iterable[str]) -> Rules:
-    """Rules from `--fail-on`: "p99:25%,duplicates:1%,limits". UsageError tells all mistakes."""
+    """Rules from `--fail-on`: "p99:25%,duplicates:1%,limits". UsageError lists all mistakes."""
     slower: dict[str, float] = {}
     limits, duplicates = False, None
     problems = []
@@ -84,7 +84,7 @@ def rules(expressions: Iterable[str]) -> Rules:
             names = (*MEASURES, DUPLICATES, LIMITS)
             problems.append(f"--fail-on: {suggest(name, names, 'measure')}")
         elif match is None:
-            problems.append(f"--fail-on {part!r}: write it like {name}:25%")
+            problems.append(f"invalid --fail-on {part!r}: expected {name}:PERCENT, like {name}:25%")
         elif name == DUPLICATES:
             duplicates = float(match[2])
         else:
@@ -97,11 +97,11 @@ def rules(expressions: Iterable[str]) -> Rules:
 def judge(
     results: Sequence[Result], baseline: Baseline, given: Rules, today: date
 ) -> list[Trouble]:
-    """Everything that stands against these runs, the worst first."""
+    """All problems of these runs, the worst first."""
     found = [*alone(results, baseline.known, today, given)]
     changed = _changed(results, baseline)
     found += _changes(changed, results, baseline)
-    # Nothing is compared between two descriptions, or the answer would be about neither.
+    # Runs of two different descriptions of a system are not comparable.
     same = replace(
         baseline,
         exercised={key: n for key, n in baseline.exercised.items() if key[0] not in changed},
@@ -121,14 +121,14 @@ def alone(
     today: date,
     given: Rules = NO_RULES,
 ) -> list[Trouble]:
-    """What can be said without anything to compare with."""
+    """Problems that need no baseline."""
     if not results:
-        return [_trouble(INCONCLUSIVE, "no-runs", "", "there is no run to judge")]
+        return [_trouble(INCONCLUSIVE, "no-runs", "", "no runs to judge")]
     found: list[Trouble] = []
     for result in results:
         if failed(result):
-            why = result.problems[0] if result.problems else "no reason was recorded"
-            says = f"seed {result.seed} could not be carried out: {why}"
+            why = result.problems[0] if result.problems else "no reason recorded"
+            says = f"seed {result.seed} could not be executed: {why}"
             found.append(_trouble(ENVIRONMENT, "environment", result.cell, says, result=result))
         elif result.problems:
             says = f"seed {result.seed} is incomplete: {result.problems[0]}"
@@ -139,7 +139,7 @@ def alone(
 
 
 def exit_code(troubles: Sequence[Trouble]) -> int:
-    """0 only where nothing stands against the runs."""
+    """0 only if the runs have no problem."""
     return worst_code([PASSED, *(trouble.code for trouble in troubles)])
 
 
@@ -175,8 +175,8 @@ def _trouble(
 def _violations(
     results: Sequence[Result], known: Sequence[Known], today: date, given: Rules
 ) -> Iterable[Trouble]:
-    """Each broken promise once per cell and property, unless it is excused today, or a duplicate
-    that is judged by rate."""
+    """Each broken promise once per cell and property, unless it is a known issue today, or a
+    duplicate that is judged by rate."""
     told: dict[tuple[str, str], list[tuple[Result, str]]] = {}
     for result in results:
         for prop, one in result.broken():
@@ -193,10 +193,12 @@ def _violations(
         if excuse is None:
             yield _trouble(FAILED, "violation", cell, says, prop, first)
         elif excuse.expires < today:
-            ended = f"{says}; its excuse ended on {excuse.expires} ({excuse.reason})"
+            ended = (
+                f"{says}; known issue, suppression expired on {excuse.expires} ({excuse.reason})"
+            )
             yield _trouble(FAILED, "expired-excuse", cell, ended, prop, first)
         else:
-            why = f"{says}; excused until {excuse.expires}: {excuse.reason}"
+            why = f"{says}; known issue, suppressed until {excuse.expires}: {excuse.reason}"
             yield _trouble(PASSED, "excused", cell, why, prop, first)
 
 
@@ -229,7 +231,7 @@ def _duplicates(results: Sequence[Result], given: Rules) -> Iterable[Trouble]:
 
 
 def _excuses(results: Sequence[Result], known: Sequence[Known], today: date) -> Iterable[Trouble]:
-    """An excuse for what no longer fails hides the next failure."""
+    """Suppressions of issues that no longer occur: they would hide the next failure."""
     for one in known:
         where = one.cell or one.system
         judged = [
@@ -240,15 +242,15 @@ def _excuses(results: Sequence[Result], known: Sequence[Known], today: date) -> 
         if Verdict.VIOLATED in judged:
             continue
         if Verdict.HOLDS in judged:
-            says = f"held in {judged.count(Verdict.HOLDS)} runs: take its [[known]] entry out"
+            says = f"held in {judged.count(Verdict.HOLDS)} runs: remove its [[known]] entry"
             yield _trouble(FAILED, "stale-excuse", where, says, one.property)
         else:
-            says = "excused, but no run put it to the test"
+            says = "known issue, but not tested in any run"
             yield _trouble(INCONCLUSIVE, "untried-excuse", where, says, one.property)
 
 
 def _not_exercised(results: Sequence[Result]) -> Iterable[Trouble]:
-    """A promise of a system that none of all its runs put to the test."""
+    """Promises of a system that none of its runs exercised."""
     told: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         for prop, one in result.properties.items():
@@ -257,16 +259,16 @@ def _not_exercised(results: Sequence[Result]) -> Iterable[Trouble]:
     for (system, prop), runs in told.items():
         if all(run.properties[prop].verdict is Verdict.UNKNOWN for run in runs):
             why = runs[0].properties[prop].reason
-            says = f"promised, and put to the test in none of {len(runs)} runs: {why}"
+            says = f"promised, but not tested in any of {len(runs)} runs: {why}"
             yield _trouble(INCONCLUSIVE, "not-exercised", system, says, prop, runs[0])
             continue
         for kind, (run, why) in kinds_never_exercised(runs, prop).items():
-            says = f"promised, and under {kind} exercised in none of {len(runs)} runs: {why}"
+            says = f"promised, but not tested under {kind} in any of {len(runs)} runs: {why}"
             yield _trouble(INCONCLUSIVE, "not-exercised", system, says, prop, run)
 
 
 def kinds_never_exercised(runs: Sequence[Result], prop: str) -> dict[str, tuple[Result, str]]:
-    """The kinds of fault that some of the runs asked for and under which none exercised a property,
+    """Kinds of fault that some runs planned and under which no run exercised the property,
     with the first such run and its reason."""
     lacking: dict[str, tuple[Result, str]] = {}
     seen: set[str] = set()
@@ -279,23 +281,25 @@ def kinds_never_exercised(runs: Sequence[Result], prop: str) -> dict[str, tuple[
 
 
 def _lost_exercise(results: Sequence[Result], baseline: Baseline) -> Iterable[Trouble]:
-    """What most runs of the baseline put to the test, and none does now."""
+    """Properties that most runs of the baseline exercised, and none does now."""
     by_cell = _by_cell(results)
     for (cell, prop), (before, runs) in baseline.exercised.items():
         if 2 * before <= runs:
             continue
         now = [run for run in by_cell.get(cell, ()) if prop in run.properties]
         if not now:
-            says = f"was put to the test in {before} of {runs} runs, and was not judged now"
+            says = f"tested in {before} of {runs} runs of the baseline, now not judged"
             yield _trouble(INCONCLUSIVE, "lost-exercise", cell, says, prop)
         elif not any(run.properties[prop].exercised for run in now):
             why = now[0].properties[prop].reason
-            says = f"was put to the test in {before} of {runs} runs, now in 0 of {len(now)}: {why}"
+            says = (
+                f"tested in {before} of {runs} runs of the baseline, now in 0 of {len(now)}: {why}"
+            )
             yield _trouble(INCONCLUSIVE, "lost-exercise", cell, says, prop, now[0])
 
 
 def _changed(results: Sequence[Result], baseline: Baseline) -> dict[str, str]:
-    """Cells of the baseline whose system has another description now -> the cell that it is now."""
+    """Cells of the baseline whose system's description has changed -> the present cell."""
     now = {without_hash(result.cell): result.cell for result in results}
     current = {result.cell for result in results}
     before = {cell for cell, _ in (*baseline.exercised, *baseline.measures)}
@@ -309,7 +313,7 @@ def _changed(results: Sequence[Result], baseline: Baseline) -> dict[str, str]:
 def _changes(
     changed: Mapping[str, str], results: Sequence[Result], baseline: Baseline
 ) -> Iterable[Trouble]:
-    """A trouble for each system that is not the one that the baseline speaks of."""
+    """A problem for each system whose description differs from the baseline's."""
     pairs = {(_system(old), _system(new)) for old, new in changed.items()}
     names = {result.system for result in results}
     for one in baseline.known:
@@ -318,8 +322,8 @@ def _changes(
             pairs.add((one.system, new))
     for old, new in sorted(pairs):
         says = (
-            f"its description changed: the baseline is of {old}, these runs are of {new}, and"
-            " nothing was compared; if the change is meant, write the baseline anew with"
+            f"the system's description changed from {old} (baseline) to {new} (these runs), so"
+            " nothing was compared; if the change is intended, regenerate the baseline with"
             f" --update-baseline, and name {new.partition(' ')[0]} in its [[known]] entries"
         )
         yield _trouble(INCONCLUSIVE, "changed-description", new, says)
@@ -330,7 +334,7 @@ def _system(cell: str) -> str:
 
 
 def _new_limits(results: Sequence[Result], baseline: Baseline, given: Rules) -> Iterable[Trouble]:
-    """What was never promised and is violated: a note, or a failure where that was asked for."""
+    """Violated documented limits: a note, or a failure if `--fail-on limits` is given."""
     told: set[tuple[str, str]] = set()
     for result in results:
         for prop, one in result.properties.items():
@@ -339,12 +343,12 @@ def _new_limits(results: Sequence[Result], baseline: Baseline, given: Rules) -> 
             told.add((result.cell, prop))
             excused = any(k.property == prop and k.covers(result) for k in baseline.known)
             code = FAILED if given.limits and not excused else PASSED
-            says = f"violated, though never promised: {one.sentence or one.reason}"
+            says = f"violated, never promised: {one.sentence or one.reason}"
             yield _trouble(code, "limit", result.cell, says, prop, result)
 
 
 def _slower(results: Sequence[Result], baseline: Baseline, given: Rules) -> Iterable[Trouble]:
-    """Measures whose runs rank worse than the baseline's and whose median is worse by so much."""
+    """Measures significantly worse than the baseline's, by more than the given percentage."""
     by_cell = _by_cell(results)
     for cell, (name, percent) in itertools.product(by_cell, given.slower.items()):
         new = [run.measures[name] for run in by_cell[cell] if name in run.measures]
@@ -354,7 +358,7 @@ def _slower(results: Sequence[Result], baseline: Baseline, given: Rules) -> Iter
         if not new or not old or least_chance(len(new), len(old)) > CHANCE:
             says = (
                 f"{name} cannot be compared: {len(new)} runs with it now, {len(old)} in the"
-                " baseline; three on each side are the least that say anything"
+                " baseline; at least 3 on each side are needed"
             )
             yield _trouble(INCONCLUSIVE, "too-few-runs", cell, says)
             continue
@@ -364,14 +368,14 @@ def _slower(results: Sequence[Result], baseline: Baseline, given: Rules) -> Iter
         worse = (before / now if fewer else now / before) if now and before else float("inf")
         if chance <= CHANCE and worse > 1 + percent / 100:
             says = (
-                f"{name}: median {_shown(name, now)} after {_shown(name, before)} in the baseline"
-                f" ({len(new)} and {len(old)} runs, chance {chance:.2g}): {MEASURES[name]}"
+                f"{name}: median {_shown(name, now)}, in the baseline {_shown(name, before)}"
+                f" ({len(new)} and {len(old)} runs, p = {chance:.2g}): {MEASURES[name]}"
             )
             yield _trouble(FAILED, "slower", cell, says)
 
 
 def _by_cell(results: Sequence[Result]) -> dict[str, list[Result]]:
-    """The runs that could be carried out, by their cell."""
+    """The executed runs, by their cell."""
     found: dict[str, list[Result]] = {}
     for result in results:
         if not failed(result):

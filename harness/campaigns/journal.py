@@ -1,7 +1,7 @@
 """The state of a campaign on disk: one line per finished run, appended and never rewritten.
 
-Whoever is killed while writing leaves at most one torn line, which the next one cuts off: that run
-was not noted, so it is done again. A lock on the file keeps a second campaign out.
+A writer that is killed leaves at most one torn line, which the next one truncates: that run
+was not recorded, so it is repeated. A lock on the file excludes a second campaign.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.harness.runs.directory import read_lines
 from holdfast.harness.runs.files import table as table_of
 
 MOST_BYTES = 1 << 34
-"""A journal has a line of some kilobytes for each run of a campaign."""
+"""Maximum size: a journal has a line of a few kilobytes per run."""
 
 
 class Journal:
@@ -41,7 +41,7 @@ class Journal:
         except OSError as error:
             os.close(self._file)
             raise UsageError(
-                f"{self.path.parent}: a campaign is at work there; wait for it, or choose --out"
+                f"{self.path.parent}: in use by a running campaign; wait for it, or choose --out"
             ) from error
         whole = self.path.read_bytes()
         os.ftruncate(self._file, whole.rfind(b"\n") + 1)
@@ -56,7 +56,7 @@ class Journal:
         os.close(self._file)
 
     def add(self, results: Iterable[Result]) -> None:
-        """Note finished runs. When this returns, a power cut no longer loses them."""
+        """Record finished runs. When this returns, they survive a power failure."""
         rows = [json.dumps({"event": "done", **table(result)}) for result in results]
         left = "".join(f"{row}\n" for row in rows).encode()
         while left:
@@ -65,9 +65,9 @@ class Journal:
 
 
 def done(path: Path) -> dict[str, Result]:
-    """The runs that a journal notes as carried out, by key; of two with one key the first.
+    """The executed runs of a journal, by key; of two with one key the first.
 
-    A run that could not be carried out is not among them until it is.
+    Runs that could not be executed are not among them, so that they are retried.
     """
     found: dict[str, Result] = {}
     for result in noted(path):

@@ -1,6 +1,6 @@
-"""What one judged run comes to, small enough to keep by the thousand: the unit of campaigns.
+"""Result of one judged run, small enough to keep thousands: the unit of campaigns.
 
-A matrix and a gate look at nothing else. Whoever wants more follows `run` to its directory.
+Matrix and gate use nothing else. `run` leads to the run directory with all details.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ EXCLUSION = "mutual-exclusion"
 EFFICIENCY = "efficiency"
 """The purpose of a lock that saves work: a duplicate does no harm, if there are few."""
 RANK = {0: 0, 3: 1, 4: 2, 1: 3}
-"""Of several exit codes the worst counts: 1 before 4 before 3."""
+"""The worst of several exit codes: 1 before 4 before 3."""
 _HASH = re.compile(r"^([^ ]+)@[0-9a-f]{8}(?= |$)")
-"""The first word of a system of the user's own: its name, and the hash of its description."""
+"""The first word of a user's system: its name, and the hash of its description."""
 NOT_THE_SYSTEM = ("sim_", "election_ms", "snapshot_every")
-"""Options that turn a knob of the surroundings and make no other system of it."""
+"""Options of the environment, which do not make it another system."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What was judged of one property in one run; kind and sentence are of the first finding.
+    """Verdict of one property in one run; kind and sentence of the first finding.
 
-    under   per kind of fault, or kinds joined by "+", what was judged under it; of results that
-            were kept by an older Holdfast nothing
-    lacks   kinds that were asked for, under which it is promised and was not exercised -> why not
+    under   kind of fault, or kinds joined by "+" -> verdict under it; empty in results of older
+            versions
+    lacks   planned kinds under which it is promised and was not exercised -> reason
     """
 
     verdict: Verdict
@@ -50,7 +50,7 @@ class Outcome:
 
     @property
     def exercised(self) -> bool:
-        """Whether the run says something, and of every kind of fault that it asked for."""
+        """Whether the property was exercised, under every planned kind of fault."""
         return self.verdict is not Verdict.UNKNOWN and not self.lacks
 
 
@@ -59,18 +59,18 @@ class Result:
     """One run.
 
     key        names the run within its campaign; the name of its directory elsewhere
-    system     with what makes another lock of it: "redis persistence=always unfenced"; of a
-               user's own its name and the hash of its description: "mylock@1f3a9c07"
-    nemesis    kinds that were planned, "+" between them; "none"; "swarm": drawn from the seed
-    bit        kinds that were seen to bite
+    system     with options that make it another lock: "redis persistence=always unfenced"; of a
+               user's system, name and hash of its description: "mylock@1f3a9c07"
+    nemesis    planned kinds, joined by "+"; "none"; "swarm": sampled from the seed
+    bit        kinds that took effect
     measures   of performance: see MEASURES
-    scenario   the named scenario whose plan it had, "" for none
-    purpose    "correctness", or "efficiency" where a harmless duplicate is tolerable; "" where an
-               older Holdfast kept the result
-    duplicates of all grants those that fell into another's hold, by mutual-exclusion's findings
-    grants     those that were judged for it; 0 where it was not
-    run        its directory, "" where only the command is kept
-    exit_code  4 where it could not be carried out: then `problems` says why
+    scenario   the scenario of its plan, "" for none
+    purpose    "correctness", or "efficiency" if a duplicate is harmless; "" if an older version
+               kept the result
+    duplicates number of grants that overlap another hold, by mutual-exclusion's findings
+    grants     number of grants judged for it; 0 if it was not judged
+    run        its directory, "" if only the command is kept
+    exit_code  4 if it could not be executed: then `problems` has the reason
     """
 
     key: str
@@ -95,7 +95,7 @@ class Result:
 
     @property
     def cell(self) -> str:
-        """What it is one run of: everything but the seed."""
+        """The cell of the run: everything but the seed."""
         faults = staged(self.scenario) if self.scenario else self.nemesis
         return f"{self.system} / {self.backend} / {self.workload} / {faults}"
 
@@ -109,19 +109,19 @@ class Result:
 
 
 MEASURES = {
-    "p50": "half of the acquires were granted within",
-    "p90": "nine of ten acquires were granted within",
-    "p99": "99 of 100 acquires were granted within",
-    "failover": "the longest time without a grant after a fault on servers",
+    "p50": "acquire latency p50",
+    "p90": "acquire latency p90",
+    "p99": "acquire latency p99",
+    "failover": "longest time without a grant after a fault on servers",
     "grants": "grants per second (fewer is worse)",
-    "ops": "calls answered ok per second (fewer is worse)",
+    "ops": "ok calls per second (fewer is worse)",
 }
-"""What a run is measured by: spans in ns, and rates."""
+"""Measures of a run: durations in ns, and rates."""
 RATES = ("grants", "ops")
 
 
 def variant(system: str, options: Mapping[str, str], resource: str) -> str:
-    """The name that a system has with these options and such a resource."""
+    """The name of a system with these options and this resource."""
     telling = [
         f"{name}={value}"
         for name, value in sorted(options.items())
@@ -143,7 +143,7 @@ def planned(kinds: Iterable[str]) -> str:
 
 
 def staged(scenario: str) -> str:
-    """What the faults of a scenario are called together."""
+    """Name of the faults of a scenario."""
     return f"scenario {scenario}"
 
 
@@ -193,7 +193,7 @@ def _outcome(row: Mapping[str, Any]) -> Outcome:
 
 
 def _measures(verdicts: Mapping[str, Any]) -> dict[str, float]:
-    """What the run's evidence says of its speed; without evidence nothing."""
+    """Measures from the run's evidence; {} without evidence."""
     told = verdicts.get("evidence") or {}
     waited = told.get("latency_ns", {}).get("acquire", {})
     found = {name: waited[name] for name in ("p50", "p90", "p99") if waited.get(name) is not None}
@@ -209,7 +209,7 @@ def _measures(verdicts: Mapping[str, Any]) -> dict[str, float]:
 
 
 def failed(result: Result) -> bool:
-    """Whether the run could not be carried out, which says nothing about the lock."""
+    """Whether the run could not be executed."""
     return result.exit_code == 4
 
 
@@ -219,13 +219,13 @@ def table(result: Result) -> dict[str, Any]:
 
 
 def read(row: Mapping[str, Any], where: str) -> Result:
-    """The result that `table` wrote. UsageError names what does not fit."""
+    """The result that `table` wrote. UsageError names an invalid field."""
     try:
         return msgspec.convert(row, type=Result, strict=False)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{where}: not a result of this Holdfast: {error}") from error
+        raise UsageError(f"{where}: not a result of this version: {error}") from error
 
 
 def worst_code(codes: Iterable[int]) -> int:
-    """The exit code of several; 3 of none, for nothing was shown."""
+    """The exit code of several results; 3 of none."""
     return max(codes, key=lambda code: RANK[code], default=3)

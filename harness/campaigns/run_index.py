@@ -1,4 +1,4 @@
-"""The runs under a folder as a person browses them: which there are, and how they stand."""
+"""Index of the runs under a folder, with their states, for browsing."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from holdfast.harness.runs import directory, files, registry
 from holdfast.harness.runs.directory import RunDir
 
 DEPTH = ("*", "*/*", "*/*/*")
-"""Runs lie in the folder itself, or in the `runs` of a campaign in it."""
+"""Runs are in the folder itself, or in the `runs` of a campaign in it."""
 MOST_RUNS = 5000
 MOST_ZIPS = 2
-"""So many are made at a time: each takes a core and a copy of its run on the disk."""
+"""Maximum number of live verdicts at a time: each takes a core and a copy of its run on disk."""
 JUDGE_EVERY_S, JUDGE_WITHIN_S = 2.0, 60
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """One run: `state` is "judged", "running", "unjudged" or "unreadable"; result where judged."""
+    """One run: `state` is "judged", "running", "unjudged" or "unreadable"; result if judged."""
 
     id: str
     dir: RunDir
@@ -51,10 +51,10 @@ class Entry:
 
 
 class Shelf:
-    """All runs under a folder. A run is only ever named by an id that the folder itself gave."""
+    """All runs under a folder. A run is named only by an id from the folder's own listing."""
 
     def __init__(self, root: Path, judge: Sequence[str]) -> None:
-        """`judge` are the words of a program that prints how a running run stands, as JSON."""
+        """`judge` is the command of a program that prints the live verdict of a run as JSON."""
         self.root, self._judge = root.resolve(), judge
         self._read: dict[tuple[str, int, int], Entry] = {}
         self._live: dict[str, _Live] = {}
@@ -77,11 +77,11 @@ class Shelf:
         return found[:MOST_RUNS]
 
     def entry(self, ident: str) -> Entry | None:
-        """The run of this id, None where the folder has none."""
+        """The run of this id, None if there is none."""
         return next((entry for entry in self.entries() if entry.id == ident), None)
 
     def live(self, entry: Entry) -> Mapping[str, Any]:
-        """How a running run stands, judged anew every now and then in another process."""
+        """Live state of a running run, judged again periodically in another process."""
         with self._lock:
             watched = self._live.setdefault(entry.id, _Live(entry.dir, self._judge))
         return watched.look()
@@ -102,7 +102,7 @@ def _read(entry: Entry) -> Entry:
     try:
         manifest = entry.dir.read_manifest()
         if not isinstance(manifest["plan"]["faults"], list):
-            raise UsageError(f"{entry.dir.manifest}: its faults are no list")
+            raise UsageError(f"{entry.dir.manifest}: invalid faults: expected a list")
         if entry.state != "judged":
             return replace(entry, manifest=manifest)
         verdicts = directory.read_json(entry.dir.verdicts, *READABLE)
@@ -112,7 +112,7 @@ def _read(entry: Entry) -> Entry:
 
 
 class _Live:
-    """The latest word on one running run, and the process that is making the next one."""
+    """The latest live verdict of a running run, and the process that computes the next one."""
 
     def __init__(self, run: RunDir, judge: Sequence[str]) -> None:
         self._run, self._argv = run, [*judge, str(run.path)]
@@ -121,7 +121,7 @@ class _Live:
         self._lock = threading.Lock()
 
     def look(self) -> Mapping[str, Any]:
-        """What is known now; a new judgement is begun where the last one is old."""
+        """The latest state; starts a new judgement if the last one is old."""
         with self._lock:
             if time.monotonic() >= self._next:
                 self._next = time.monotonic() + JUDGE_WITHIN_S + JUDGE_EVERY_S
@@ -142,7 +142,7 @@ class _Live:
 
 
 def progress(run: RunDir) -> dict[str, Any]:
-    """How far a run is: seconds done and planned, the last word on each of its faults."""
+    """Progress of a run: time done and planned, last event of each of its faults."""
     try:
         plan = run.read_manifest()["plan"]
         marks = {row["mark"]: row["t_ns"] for row in directory.read_lines(run.times)}

@@ -1,8 +1,8 @@
-"""What a campaign shall do, as data: a TOML file becomes the list of its runs, in order.
+"""Specification of a campaign: turns a TOML file into the ordered list of its runs.
 
-The file names systems, workloads, nemeses and seeds, or scenarios, each of which has a workload and
-faults of its own; each combination is a cell, each cell has one run per seed. Every mistake is
-found before any is told.
+The file lists systems, workloads, nemeses and seeds, or scenarios, each of which has its own
+workload and faults; each combination is a cell, each cell has one run per seed. All mistakes are
+reported at once.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from holdfast.harness.plans.plan import Known, Plan, parse, parse_nemesis, sugge
 
 SCHEMA = "holdfast-campaign/1"
 AXES = {"systems": "system", "workloads": "workload", "nemeses": "nemesis"}
-"""A list in the file -> the key of a plan that takes each of its values."""
+"""A list in the file -> the key of a plan that gets each of its values."""
 SCENARIOS = "scenarios"
-"""A list in the file, each of which takes the place of a workload and a nemesis."""
+"""A list in the file; each value replaces a workload and a nemesis."""
 PLAN_KEYS = ("backend", "resource", "time", "lease", "nodes", "clients", "locks", "options")
 ENTRY_KEYS = (*AXES, SCENARIOS, *PLAN_KEYS, "seeds", "first_seed", "swarm", "name")
 DRAWN = ("workloads", "nemeses", SCENARIOS, *(key for key in PLAN_KEYS if key != "options"))
-"""What a swarm draws from the seed."""
+"""Keys that a swarm samples from the seed."""
 OWN = ("workloads", "nemeses", *(key for key in PLAN_KEYS if key not in ("backend", "options")))
-"""What a scenario has of its own, whatever stands above all entries."""
+"""Keys that a scenario's file defines; values above all entries are ignored."""
 BUDGET_KEYS = ("time", "runs")
 SWARM = "swarm"
 Stage = Callable[[str, Mapping[str, Any], Sequence[str]], Mapping[str, Any]]
-"""(scenario, keys of a plan to put over it, workloads asked for) -> table of a plan. UsageError."""
+"""(scenario, overriding keys of a plan, workloads) -> table of a plan. UsageError."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """One run to be carried out.
+    """One run to execute.
 
     key     a readable name that is different for every different run, also between files
-    cell    number of the cell that it is one of
-    swarm   `plan` gives no more than system, seed and options; the seed decides the rest
+    cell    number of its cell
+    swarm   `plan` has only system, seed and options; the seed decides the rest
     """
 
     key: str
@@ -54,7 +54,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """One combination. `plan` has the first seed; nodes 0 asks for what suits the system."""
+    """One combination. `plan` has the first seed; nodes 0: the system's default."""
 
     plan: Plan
     swarm: bool
@@ -62,7 +62,7 @@ class Cell:
 
     @property
     def says(self) -> str:
-        """The combination for a person."""
+        """The combination as text."""
         if self.swarm:
             return f"{self.plan.system} / sim / {SWARM}"
         plan = self.plan
@@ -73,7 +73,7 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Campaign:
-    """All cells, and how much may be spent on them. runs 0, time_ns 0: no bound."""
+    """All cells, and their budget. runs 0, time_ns 0: no bound."""
 
     name: str
     cells: Sequence[Cell]
@@ -81,7 +81,7 @@ class Campaign:
     runs: int = 0
 
     def jobs(self, version: str) -> Iterator[Job]:
-        """Every run: the first seed of each cell, then the second, so that a budget covers all."""
+        """Every run: first seed of each cell, then second, so that a budget covers all cells."""
         longest = max((len(cell.seeds) for cell in self.cells), default=0)
         for n, (number, cell) in itertools.product(range(longest), enumerate(self.cells)):
             if n < len(cell.seeds):
@@ -90,7 +90,7 @@ class Campaign:
 
     @property
     def size(self) -> int:
-        """How many runs there are in all."""
+        """Total number of runs."""
         return sum(len(cell.seeds) for cell in self.cells)
 
 
@@ -103,7 +103,7 @@ def _key(plan: Plan, cell: Cell, version: str) -> str:
 
 @dataclass(slots=True)
 class _Reading:
-    """What was understood of a file so far, and what was not."""
+    """State of parsing a file: results and problems so far."""
 
     known: Known
     where: str
@@ -119,12 +119,12 @@ class _Reading:
 def read(table: Mapping[str, Any], known: Known, where: str, name: str, stage: Stage) -> Campaign:
     """A campaign out of a TOML table; UsageError with one line per mistake.
 
-    name: what it is called if the file does not say.
+    name: its default name.
     """
     reading = _Reading(known=known, where=where, stage=stage)
     told = table.get("schema", SCHEMA)
     if told != SCHEMA:
-        reading.wrong("", f"schema {told!r} is not {SCHEMA!r}, the only one read here")
+        reading.wrong("", f"unsupported schema {told!r}: expected {SCHEMA!r}")
     common = {key: value for key, value in table.items() if key in ENTRY_KEYS and key != "name"}
     for key in table:
         if key not in (*ENTRY_KEYS, "schema", "budget", "entry"):
@@ -133,7 +133,7 @@ def read(table: Mapping[str, Any], known: Known, where: str, name: str, stage: S
     if entries is None:
         entries, common = [common], {}
     if not isinstance(entries, list) or not all(isinstance(row, dict) for row in entries):
-        reading.wrong("", "entry must be a list of tables: [[entry]]")
+        reading.wrong("", "invalid entry: expected a list of tables [[entry]]")
         entries = []
     cells: list[Cell] = []
     for n, row in enumerate(entries, 1):
@@ -141,14 +141,14 @@ def read(table: Mapping[str, Any], known: Known, where: str, name: str, stage: S
         cells += _entry({**_usual(common, row), **row}, place, reading)
     time_ns, runs = _budget(table.get("budget", {}), reading)
     if not cells and not reading.problems:
-        reading.wrong("", "no runs; give at least one of systems")
+        reading.wrong("", "no runs: name at least one system")
     if reading.problems:
         raise UsageError(*reading.problems)
     return Campaign(name=str(table.get("name", name)), cells=cells, time_ns=time_ns, runs=runs)
 
 
 def _usual(common: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands above all entries and says something about this one."""
+    """The keys above all entries that apply to this entry."""
     both = {**common, **row}
     without: Sequence[str] = DRAWN if both.get(SWARM) is True else OWN if SCENARIOS in both else ()
     return {key: value for key, value in common.items() if key not in without}
@@ -156,7 +156,7 @@ def _usual(common: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _budget(table: Any, reading: _Reading) -> tuple[int, int]:
     if not isinstance(table, dict):
-        reading.wrong("", "budget must be a table: [budget]")
+        reading.wrong("", "invalid budget: expected a table [budget]")
         return 0, 0
     for key in table:
         if key not in BUDGET_KEYS:
@@ -167,7 +167,7 @@ def _budget(table: Any, reading: _Reading) -> tuple[int, int]:
     except UsageError as error:
         reading.wrong("budget: time: ", str(error))
     if not _whole(runs, 0) or time_ns < 0:
-        reading.wrong("budget: ", "runs and time must not be less than nothing")
+        reading.wrong("budget: ", "invalid runs or time: expected >= 0")
         runs = 0
     return time_ns, runs
 
@@ -177,23 +177,23 @@ def _whole(value: object, least: int) -> bool:
 
 
 def _entry(row: Mapping[str, Any], place: str, reading: _Reading) -> list[Cell]:
-    """The cells of one entry, as far as they make sense."""
+    """The valid cells of one entry."""
     for key in row:
         if key not in ENTRY_KEYS:
             reading.wrong(place, suggest(key, ENTRY_KEYS, "key"))
     seeds = _seeds(row, place, reading)
     if row.get("swarm") not in (None, True, False):
-        reading.wrong(place, f"swarm = {row['swarm']!r} must be true or false")
+        reading.wrong(place, f"invalid swarm = {row['swarm']!r}: expected true or false")
     swarm = row.get("swarm") is True
     drawn = [key for key in row if key in DRAWN and (key, row[key]) != ("backend", "sim")]
     if swarm and drawn:
-        reading.wrong(place, f"swarm draws {', '.join(drawn)} from the seed; leave it out")
+        reading.wrong(place, f"swarm samples {', '.join(drawn)} from the seed; remove it")
         return []
     if SCENARIOS in row:
         return _scenes(row, seeds, place, reading)
     axes = [_axis(row, axis, place, reading) for axis in AXES]
     if not axes[0] and "systems" not in row:
-        reading.wrong(place, 'no systems; name some, as in systems = ["reference"]')
+        reading.wrong(place, 'missing systems, as in systems = ["reference"]')
     base = {key: row[key] for key in PLAN_KEYS if key in row}
     base |= {"backend": "sim"} if swarm else {}
     cells = []
@@ -209,11 +209,11 @@ def _scenes(
 ) -> list[Cell]:
     """The cells of an entry with scenarios: each on every system, or on the one of its file."""
     if "nemeses" in row:
-        reading.wrong(place, "a scenario has faults of its own; give nemeses an entry of their own")
+        reading.wrong(place, "scenarios define their own faults; put nemeses into another entry")
     over = {key: row[key] for key in PLAN_KEYS if key in row}
     over["backend"] = row.get("backend", Plan(system="").backend)
     if not isinstance(over.get("options", {}), dict) or not isinstance(over["backend"], str):
-        reading.wrong(place, "options must be a table, and backend a name")
+        reading.wrong(place, "invalid options or backend: expected a table and a name")
         return []
     systems = _axis(row, "systems", place, reading) if "systems" in row else [""]
     workloads = _axis(row, "workloads", place, reading) if "workloads" in row else []
@@ -236,7 +236,7 @@ def _axis(row: Mapping[str, Any], axis: str, place: str, reading: _Reading) -> l
     standard = {"workloads": ["critical-section"], "nemeses": [CALM]}
     values = row.get(axis, standard.get(axis, []))
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        reading.wrong(place, f'{axis} must be a list of names, as in {axis} = ["..."]')
+        reading.wrong(place, f'invalid {axis}: expected a list of names, as in {axis} = ["..."]')
         return []
     return list(dict.fromkeys(values))
 
@@ -245,20 +245,20 @@ def _seeds(row: Mapping[str, Any], place: str, reading: _Reading) -> Sequence[in
     """A number of seeds from first_seed on, or the seeds themselves."""
     seeds, first = row.get("seeds", 1), row.get("first_seed", 1)
     if isinstance(seeds, list) and "first_seed" in row:
-        reading.wrong(place, "seeds names them one by one, so first_seed says nothing")
+        reading.wrong(place, "first_seed has no effect with a list of seeds; remove it")
     elif isinstance(seeds, list) and seeds and all(_whole(seed, 0) for seed in seeds):
         return tuple(dict.fromkeys(seeds))
     elif _whole(seeds, 1) and _whole(first, 0):
         return range(first, first + seeds)
     else:
-        reading.wrong(place, "seeds must be a number of them, at least 1, or a list; first_seed")
+        reading.wrong(place, "invalid seeds: expected a number >= 1 or a list; first_seed")
     return ()
 
 
 def _plan(
     base: Mapping[str, Any], chosen: Mapping[str, str], place: str, reading: _Reading
 ) -> Plan | None:
-    """The plan of one combination with its first seed; None where it makes no sense."""
+    """The plan of one combination with its first seed; None if it is invalid."""
     table: dict[str, Any] = {**base, "system": chosen["system"], "workload": chosen["workload"]}
     try:
         if chosen["nemesis"] not in ("", CALM):

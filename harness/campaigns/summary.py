@@ -1,4 +1,4 @@
-"""What many results come to together: counts per cell, the first failure, one exit code."""
+"""Summary of many results: counts per cell, first failure, one exit code."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SCHEMA = "holdfast-campaign-result/1"
 
 @dataclass(slots=True)
 class CellTally:
-    """One cell. verdicts: property -> verdict -> runs; promised: those that any run was held to.
+    """One cell. verdicts: property -> verdict -> runs; promised: properties promised in any run.
 
-    lacks: (property, kind of fault) that some run did not exercise -> whether none did
+    lacks: (property, kind of fault) that a run did not exercise -> whether no run did
     """
 
     says: str
@@ -48,8 +48,8 @@ class CellTally:
                 (self.broken if one.promised else self.limits)[prop] += 1
 
     def unexercised(self) -> list[str]:
-        """What is promised and was neither seen to hold nor to break in any run; and under which
-        kinds of fault that was so, where it was not so under all of them."""
+        """Promised properties that neither held nor were violated in any run; and the
+        kinds of fault under which that is so, if not all of them."""
         open_ = {
             prop
             for prop in self.promised
@@ -63,7 +63,7 @@ class CellTally:
         return sorted((*open_, *kinds))
 
     def exit_code(self) -> int:
-        """1 a promise was broken; 4 a run could not be carried out; 3 something is not shown."""
+        """1 a promise was broken; 4 a run could not be executed; 3 a promise was not exercised."""
         if self.broken:
             return 1
         if self.failed:
@@ -77,7 +77,7 @@ class CellTally:
 
 
 def tally(results: Iterable[Result]) -> list[CellTally]:
-    """Counts per cell, in the order in which the cells come."""
+    """Counts per cell, in the order of the cells."""
     cells: dict[str, CellTally] = {}
     for result in results:
         cells.setdefault(result.cell, CellTally(says=result.cell)).add(result)
@@ -85,7 +85,7 @@ def tally(results: Iterable[Result]) -> list[CellTally]:
 
 
 def first_failure(results: Sequence[Result]) -> dict[str, Any] | None:
-    """The first run that broke a promise, and the commands that show it again."""
+    """The first run that broke a promise, and the commands that repeat it."""
     for result in results:
         broken = result.broken()
         if broken:
@@ -106,10 +106,10 @@ def first_failure(results: Sequence[Result]) -> dict[str, Any] | None:
 def summary(
     name: str, of: int, results: Sequence[Result], not_run: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """All of a campaign as one JSON-ready object, the same whatever order the runs ended in.
+    """A campaign as one JSON-ready object, independent of the order in which runs finished.
 
-    of: how many runs there are to be; results: in the order of the campaign's file; not_run: the
-    cells without any, of which nothing is known.
+    of: number of planned runs; results: in the order of the campaign's file; not_run: cells without
+    a run.
     """
     cells = tally(results)
     return {

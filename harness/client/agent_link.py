@@ -74,7 +74,7 @@ class AgentLink:
                     answer = await self._answer(line, self._next)
             except TimeoutError as error:
                 raise NoAnswer(
-                    f"fault agent: no answer to {do} within {self.within_s:g} s; see {self._log}"
+                    f"fault agent: no response to {do} within {self.within_s:g} s; see {self._log}"
                 ) from error
             except OSError as error:
                 raise AgentLost(f"fault agent: it exited ({error}); see {self._log}") from error

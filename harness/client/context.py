@@ -102,7 +102,7 @@ class Context:
 
     def die(self) -> None:
         """Stop this process dead, holding what it holds; its claims end here, on record."""
-        self.tell(Op.CLOSED, attempt=0, lock="", text="the owner died holding")
+        self.tell(Op.CLOSED, attempt=0, lock="", text="the owner died while holding")
         self._parts.die()
 
     def disown(self) -> Any:

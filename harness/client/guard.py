@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from holdfast.harness.core.operations import Answer, Status
 
-GIVEN_UP = "no answer: given up by the harness"
+GIVEN_UP = "no response: given up by the harness"
 CANCELLED = "cancelled by a fault"
 
 

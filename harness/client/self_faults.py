@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 TOLD_WITHIN_NS = 2 * SECOND
 BLOCKING = "a call of a blocking library cannot be cancelled"
-COROUTINES = "only a client over a blocking library of Python is forked"
-BUSY = "its thread was in a call all the time"
+COROUTINES = "only a client over a blocking Python library can be forked"
+BUSY = "its thread was in a call the whole time"
 LATE = ("stall", "fork")
 """What can be told of only when it is over."""
 
@@ -130,7 +130,7 @@ class Orders:
         try:
             line = os.open(listening[-1], os.O_WRONLY | os.O_NONBLOCK)
         except (IndexError, OSError) as error:
-            raise EnvironmentFailed(f"order to {node}: it does not listen: {error}") from error
+            raise EnvironmentFailed(f"order to {node}: connection failed: {error}") from error
         os.write(line, json.dumps(dict(order)).encode() + b"\n")
         os.close(line)
 

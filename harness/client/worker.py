@@ -103,7 +103,7 @@ async def opened(
         except Exception as error:
             if not again:
                 raise
-            sys.stderr.write(f"cannot be opened yet: {type(error).__name__}: {error}\n")
+            sys.stderr.write(f"cannot connect yet: {type(error).__name__}: {error}\n")
             await ctx.close()
         else:
             return ctx

@@ -1,1 +1,1 @@
-"""The vocabulary of a run: operations, verdicts, faults, clocks, errors, ports."""
+"""Basic types of a run: operations, verdicts, faults, clocks, errors, ports."""

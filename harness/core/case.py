@@ -1,4 +1,4 @@
-"""What a checker is given: one merged history, the faults that bit, the promises. Pure data."""
+"""Input of a checker: the merged history, the observed faults, the promises. Pure data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class History:
     rows      structured array of MERGED_DTYPE; witnesses are indices into it
     strings   one table for the whole run; index 0 is the empty string
     writers   names of the writers, by `writer` number
-    problems  why the log may be incomplete, one sentence each; empty for a complete one
+    problems  why the log may be incomplete, one sentence each; empty if complete
     """
 
     rows: Rows
@@ -42,11 +42,11 @@ class History:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Window:
-    """The span of one injected fault, as it was observed.
+    """One injected fault, as observed.
 
-    bit       False where the evidence shows that it changed nothing, or it was never injected
-    evidence  what the agent measured, for people: {"dropped": 214}, {"state": "T"} ...
-    holder    the client node whose hold was aimed at, where the target was "holder"
+    bit       whether it took effect; False also if it was never injected
+    evidence  measurements of the agent, for display: {"dropped": 214}, {"state": "T"} ...
+    holder    the client node whose hold was the target, if the target was "holder"
     """
 
     id: str
@@ -63,17 +63,17 @@ class Window:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """Everything a checker may look at.
+    """Everything that a checker may read.
 
-    asked        property ids that the workload asks for
-    start_ns     workload begins; stop_ns: the last heal, no new acquires but probes; end_ns: done
+    asked        property ids that the workload requests
+    start_ns     start of the workload; stop_ns: last heal, then only probes acquire; end_ns: end
     error_ns     proven clock error between writers on several hosts, by which all intervals are
                  widened already; 0 on one host
     nodes        process number -> node name of the logical client
-    kinds        fault kinds that the plan wanted
+    kinds        fault kinds of the plan
     options      of the run: "resource", "lease_ns", "workload" ...
-    starved      spans in which a process of ours, or its host, had no processor left to give
-    memo         where derivations shared by checkers are kept; never part of the meaning
+    starved      spans in which one of our processes, or its host, was starved of CPU
+    memo         cache of derivations shared by checkers; not part of the data
     """
 
     history: History

@@ -1,7 +1,7 @@
-"""The one clock of a run: integer nanoseconds of CLOCK_BOOTTIME.
+"""The clock of a run: integer nanoseconds of CLOCK_BOOTTIME.
 
 All processes and containers of a host share it, it never steps, and the clock nemesis never
-touches it (it patches wall and monotonic time only), so stamps of a skewed client stay true.
+changes it (it patches wall and monotonic time only), so timestamps of a skewed client are correct.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
 LARGEST = 1 << 62
-"""Whole numbers of a run lie below it: two of them can be added in 64 bits."""
+"""Upper bound of whole numbers in a run: two of them can be added in 64 bits."""
 
 
 def now_ns() -> int:

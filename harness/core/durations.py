@@ -1,4 +1,4 @@
-"""Spans of time as people write them: "300ms", "5s", "2m"; inside, integer nanoseconds."""
+"""Parses and formats durations such as "300ms", "5s", "2m"; internally integer nanoseconds."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ _SPAN = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m)")
 
 
 def duration_ns(text: str) -> int:
-    """Nanoseconds of a span such as "1.5s"; UsageError for anything else, a bare number too."""
+    """Nanoseconds of a duration such as "1.5s"; UsageError for others, also a bare number."""
     match = _SPAN.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"{text!r} is not a span of time; write it like 300ms, 5s or 2m")
+        raise UsageError(
+            f"invalid duration {text!r}: expected a number with a unit, like 300ms, 5s or 2m"
+        )
     return round(float(match[1]) * UNITS_NS[match[2]])
 
 
 def duration_text(span_ns: int) -> str:
-    """The shortest exact way to write a span: 1500000000 -> "1500ms"."""
+    """The shortest exact text of a duration: 1500000000 -> "1500ms"."""
     for unit in ("s", "ms", "us"):
         if span_ns % UNITS_NS[unit] == 0:
             return f"{span_ns // UNITS_NS[unit]}{unit}"

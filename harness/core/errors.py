@@ -1,8 +1,8 @@
-"""Every error that Holdfast shows to a person, with the exit code it ends in.
+"""Errors that Holdfast shows to the user, with their exit codes.
 
 HoldfastError
-  UsageError          2   a name, option, plan or file that the user can mend
-  EnvironmentFailed   4   this machine, engine or server would not do its part
+  UsageError          2   a name, option, plan or file that the user can fix
+  EnvironmentFailed   4   this machine, an engine or a server failed
     NoAnswer          4   a request was sent and its effect is unknown
     AgentLost         4   the fault agent exited while the run needed it
 """
@@ -12,24 +12,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 SEVERITY = {0: 0, 3: 1, 4: 2, 1: 3}
-"""Exit code -> how much it outweighs others: 1 before 4 before 3 before 0."""
+"""Exit code -> its priority: 1 before 4 before 3 before 0."""
 
 
 def worst_exit_code(codes: Iterable[int], default: int = 0) -> int:
-    """The exit code that counts for several runs; `default` for none."""
+    """The exit code of several runs; `default` for none."""
     return max(codes, key=SEVERITY.__getitem__, default=default)
 
 
 class HoldfastError(Exception):
-    """Carries one message for a person: where, what, and what to do about it."""
+    """An error with one message for the user: where, what is wrong, what to do."""
 
     exit_code = 4
 
 
 class UsageError(HoldfastError):
-    """The user asked for something that does not exist or does not fit together.
+    """The user requested something that does not exist or is contradictory.
 
-    `problems` holds one line per mistake; all of them are shown at once.
+    `problems` has one line per mistake; all of them are shown at once.
     """
 
     exit_code = 2
@@ -40,14 +40,14 @@ class UsageError(HoldfastError):
 
 
 class EnvironmentFailed(HoldfastError):
-    """The world did not do what it was asked: no engine, no port, a server that died."""
+    """The environment failed: no engine, no port, a server that died."""
 
     exit_code = 4
 
 
 class NoAnswer(EnvironmentFailed):
-    """A request was sent and not answered in time: it may have taken effect, or may do so later."""
+    """A request got no response in time: it may have taken effect, or may do so later."""
 
 
 class AgentLost(EnvironmentFailed):
-    """The fault agent exited or does not answer any more: no fault can be injected or healed."""
+    """The fault agent exited or does not respond: no fault can be injected or healed."""

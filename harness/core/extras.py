@@ -19,9 +19,9 @@ EXTRAS = {
 
 
 def problem(package: str) -> str | None:
-    """Why an optional package cannot be used, to follow the name of what needs it, or None.
+    """Why an optional package cannot be used (text after the name of its user), or None.
 
-    It is imported: a package that is installed and broken counts as missing, with its own reason.
+    Imports it: an installed but broken package counts as missing, with its own reason.
     """
     install = f"'holdfast[{EXTRAS[package.partition('.')[0]]}]'"
     try:
@@ -37,7 +37,7 @@ def problem(package: str) -> str | None:
 
 
 def load(package: str, user: str) -> Any:
-    """The optional package; EnvironmentFailed, which names its `user`, where it cannot be used."""
+    """The optional package; EnvironmentFailed, which names its `user`, if it cannot be used."""
     reason = problem(package)
     if reason is not None:
         raise EnvironmentFailed(f"{user} {reason}")

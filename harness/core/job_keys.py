@@ -1,7 +1,7 @@
-"""Jobs that are to be done once, in turn: what they are called in the protected resource.
+"""Keys of singleton jobs in the protected resource.
 
-Each job of a lock has a key of its own there, whose first accepted write is its effect, and one for
-the mark that says it is done, for those who keep the two apart. Standard library only.
+Each job of a lock has its own key, whose first accepted write is its effect, and one for the mark
+that it is done, if the mark is separate. Standard library only.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ DONE = " done"
 
 
 def job_key(lock: str, number: int) -> str:
-    """Where the effect of the job is written."""
+    """Key of the job's effect."""
     return f"{lock}#{number}"
 
 
 def mark_key(lock: str, number: int) -> str:
-    """Where it is noted that the job is done, if that is not its effect itself."""
+    """Key of the job's mark, if the mark is separate from the effect."""
     return job_key(lock, number) + DONE
 
 
 def job_of(key: str) -> tuple[str, int, bool] | None:
-    """The lock, the number, and whether the key is that of the mark; None: it is no job's."""
+    """The lock, the number, and whether it is the key of a mark; None: not a job's key."""
     lock, hash_, rest = key.rpartition("#")
     number = rest.removesuffix(DONE)
     if not hash_ or not (number.isascii() and number.isdigit()):

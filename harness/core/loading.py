@@ -1,4 +1,4 @@
-"""The one place that turns a name into code: "module:attr" -> the thing itself."""
+"""Loads objects by name: "module:attr" -> the object."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def load(name: str) -> Any:
 
 
 def load_file(module: str, path: Path) -> None:
-    """Run a file as the module of that name, anew each time; UsageError if it cannot be."""
+    """Execute a file as the module of that name, again each time; UsageError if that fails."""
     if not path.is_file():
-        raise UsageError(f"{path}: there is no such file")
+        raise UsageError(f"{path}: no such file")
     spec = importlib.util.spec_from_file_location(module, path)
     assert spec is not None and spec.loader is not None
     made = importlib.util.module_from_spec(spec)
@@ -35,4 +35,4 @@ def load_file(module: str, path: Path) -> None:
         exec(compile(path.read_bytes(), str(path), "exec"), made.__dict__)
     except Exception as error:
         del sys.modules[module]
-        raise UsageError(f"{path}: cannot be run: {type(error).__name__}: {error}") from error
+        raise UsageError(f"{path}: execution failed: {type(error).__name__}: {error}") from error

@@ -1,6 +1,6 @@
-"""The words of a history: operations, outcomes, and the row that records one of them.
+"""Types of a history: operations, outcomes, and the row that records one operation.
 
-Standard library only: this file travels into containers and into libraries' own environments.
+Standard library only: this file is shipped to containers and to libraries' own environments.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import IntEnum
 
 
 class Status(IntEnum):
-    """What the caller learned about an op. A killed writer leaves INVOKED, which judges as INFO."""
+    """Outcome of an op for its caller. A killed writer leaves INVOKED, judged like INFO."""
 
     EMPTY = 0
     INVOKED = 1
@@ -22,7 +22,7 @@ class Status(IntEnum):
 
 
 class Op(IntEnum):
-    """What a row records. The meaning of its columns stands in `COLUMNS`."""
+    """Kind of a row. `COLUMNS` has the meaning of its columns."""
 
     ACQUIRE = 1
     TRY = 2
@@ -119,39 +119,39 @@ COLUMNS: dict[Op, dict[str, str]] = {
         "token": "that came with it",
     },
 }
-"""Meaning of arg, res, aux, token and op per kind of row. Every row has besides:
+"""Meaning of arg, res, aux, token and op per kind of row. Every row also has:
 
-t_inv, t_ret   call and return edge, ns of CLOCK_BOOTTIME (t_ret 0 until it returned)
-attempt        process << 32 | n, one per acquire, carried by all that follows from it (0: none)
+t_inv, t_ret   time of call and return, ns of CLOCK_BOOTTIME (t_ret 0 until it returned)
+attempt        process << 32 | n, one per acquire, also in all later rows of its hold (0: none)
 key            lock or resource name, index into the writer's strings
 err            error text, index into the writer's strings (0: none)
 process        number of the logical client
 mode           `Mode` of an acquire
-late           how long after it was due the call was made, us (0: in time, or due at no time)
-tx, rx         how much later than the call the request left, and how much earlier than its return
-               the answer came, by the kernel's stamps, ns; they count where `flags` says so
-spent          two durations as the service itself measured them, see `spent`; of an acquire how
-               long it waited to be proposed, and for its commit
-flags          LEFT | CAME of its edges that the kernel stamped
+late           delay of the call after its planned time, us (0: in time, or not planned)
+tx, rx         delay of the request's departure after the call, and of the return after the
+               response's arrival, by kernel timestamps, ns; valid where `flags` is set
+spent          two durations measured by the service, see `spent`; of an acquire: waiting for its
+               proposal, and for its commit
+flags          LEFT | CAME: edges with a kernel timestamp
 status         `Status`, written last
 SERVED_* rows are the resource's own log, in its own order: OK = accepted, FAIL = rejected.
 """
 
 NO_TOKEN = -1
 ONCE = -1
-"""In column aux of a write: the one command of its key, which whoever sends it means to be carried
-out once."""
+"""In column aux of a write: an idempotent command, identified by its key, which takes effect once
+from any client."""
 
 CHANGED = "changed"
-"""How the error text of a FAIL begins that says: the lock's newest token is another one."""
+"""Prefix of the error text of a FAIL that means: the lock's newest token is another one."""
 
 LEFT, CAME = 1, 2
-"""Bits of `flags`. A merged history is narrowed by them: its t_inv is when the request left, t_ret
-when the answer came; the edges of the call are t_inv - tx and t_ret + rx."""
+"""Bits of `flags`. A merged history is narrowed by them: its t_inv is the departure of the request,
+t_ret the arrival of the response; the call itself is t_inv - tx to t_ret + rx."""
 Stamped = Callable[[int, int], tuple[int, int]]
-"""(call edge, return edge) -> when the request left and when its answer came; 0: not known."""
+"""(call, return) -> times of the request's departure and the response's arrival; 0: unknown."""
 LONGEST_STAMP = (1 << 32) - 1
-"""Of tx and rx; a longer span is recorded as this one, which narrows less."""
+"""Maximum of tx and rx; a longer duration is recorded as this one, which narrows less."""
 
 ROW_BYTES = 96
 ROW_FORMAT = "<qqqqqqqqIIIIIIBBBBI"
@@ -181,7 +181,7 @@ ROW_FIELDS: tuple[tuple[str, str], ...] = (
 
 
 def spent(first_ns: int | None, second_ns: int | None) -> int:
-    """Two durations as the service measured them, in column `spent`; 0 stands for not said.
+    """Packs two durations measured by the service for column `spent`; 0: not reported.
 
     The first in the low half, the second above it: each as one more than exponent << 11 |
     fraction, of microseconds, rounded down by less than a thousandth (and by less than a
@@ -199,7 +199,7 @@ def _rounded(span_ns: int | None) -> int:
 
 
 class Mode(IntEnum):
-    """How a lock is asked for."""
+    """Mode of an acquire."""
 
     EXCLUSIVE = 0
     SHARED = 1
@@ -208,14 +208,14 @@ class Mode(IntEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terms:
-    """On what terms a lock is asked for, beyond a lease and a longest wait.
+    """Terms of an acquire, other than lease and longest wait.
 
-    permits, limit   of a semaphore (Mode.PERMITS): how many are asked for, how many there are
-    reenter          to be let in again where nobody but the asking client itself holds
-    newest           to be granted only while this is the lock's newest token (0: it was never
+    permits, limit   of a semaphore (Mode.PERMITS): requested permits, existing permits
+    reenter          reentrant: granted if the requesting client is the only holder
+    newest           granted only while this is the lock's newest token (0: it was never
                      granted), NO_TOKEN for always
-    priority         the larger one first, where the service goes by it; 0 is the least
-    metadata         a text that the hold carries, told to whoever asks who holds
+    priority         larger is granted first, if the service supports it; 0 is the lowest
+    metadata         text of the hold, returned by queries
     """
 
     mode: Mode = Mode.EXCLUSIVE
@@ -227,7 +227,7 @@ class Terms:
     metadata: str = ""
 
     def packed(self) -> int:
-        """What column `op` of an acquire says of them."""
+        """Terms packed into column `op` of an acquire."""
         rest = self.permits << 16 | self.limit if self.mode is Mode.PERMITS else self.newest + 1
         return rest << 8 | self.priority << 1 | self.reenter
 
@@ -237,15 +237,15 @@ PLAIN = Terms()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What one call to a lock service came to, in the service's own words made uniform.
+    """Result of one call to a lock service, in a uniform form.
 
-    outcome  OK: took effect. FAIL: surely no effect. NOT_OWNER: the service says that this attempt
-             does not hold. INFO: unknown, may take effect at any time after the call began.
-    token    fencing token, NO_TOKEN where the service has none
-    ttl_ns   lease granted, 0 where the hold does not end by itself
-    error    one line from the service or library; empty where there was none
-    spent    what the service says that it spent on the request, as `spent` packs it; 0: not said
-    left     of an ok release how many entries its owner still has in the lock; -1: not said
+    outcome  OK: took effect. FAIL: certainly no effect. NOT_OWNER: the service reports that this
+             attempt does not hold. INFO: unknown, may take effect at any time after the call began.
+    token    fencing token, NO_TOKEN if the service has none
+    ttl_ns   lease granted, 0 if the hold does not expire
+    error    one line from the service or library; empty if there was none
+    spent    durations reported by the service, packed by `spent`; 0: not reported
+    left     entries that the holder still has in the lock after an ok release; -1: not reported
     """
 
     outcome: Status
@@ -258,7 +258,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grant:
-    """A yes from the service, as the client carries it: what it must show to act as owner."""
+    """A grant, as the client keeps it: what it must present to act as owner."""
 
     lock: str
     attempt: int
@@ -268,7 +268,7 @@ class Grant:
 
 
 def carried(attempt: int) -> str:
-    """The text that a hold of an attempt carries, so that whoever reads it knows whose it is."""
+    """The metadata text of an attempt's hold, which identifies the attempt."""
     return f"process {attempt >> 32}, acquire {attempt & 0xFFFFFFFF}"
 
 

@@ -43,7 +43,7 @@ class Command:
              own) and `env` added to its own environment; None for the node itself
     prelude  a word of argv that disappears once the wrapper has exec'd the program, "" if argv is
              the program
-    nobody   the program refuses to run as root: run it as the user `nobody` instead
+    `nobody` the program refuses to run as root: run it as the user `nobody` instead
     """
 
     argv: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The protected resource as its callers see it. Standard library only."""
+"""Client interface of the protected resource. Standard library only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.harness.core.operations import ONCE, Status
 
 
 class Resource(Protocol):
-    """The protected resource as a client calls it. Answers never raise, like a lock's."""
+    """Methods of a resource client. Like a lock client it never raises."""
 
     async def read(self, key: str, *, op: int, attempt: int, token: int) -> Reply: ...
 
@@ -21,7 +21,7 @@ class Resource(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
-    """What the resource said: OK accepted, FAIL refused, INFO no answer. version after it."""
+    """Reply of the resource: OK accepted, FAIL rejected, INFO no response; the version after it."""
 
     outcome: Status
     version: int = -1
@@ -29,8 +29,8 @@ class Reply:
 
 
 async def write(resource: Resource, key: str, repeats: int, **sent: int) -> Reply:
-    """A write, and `repeats` more of it under its own identity: the best of the answers. repeats
-    ONCE: it is the one command of its key. sent: op, attempt, token and base."""
+    """Sends a write, and `repeats` copies with the same identity; returns the best reply. repeats
+    ONCE: an idempotent command, identified by its key. sent: op, attempt, token and base."""
     once = repeats == ONCE
     reply = await resource.write(key, **sent, once=once)
     if repeats <= 0:
@@ -39,7 +39,7 @@ async def write(resource: Resource, key: str, repeats: int, **sent: int) -> Repl
 
 
 def _best(replies: Sequence[Reply]) -> Reply:
-    """Of several answers to one request one that is ok, else the one that leaves most open."""
+    """Of several replies to one request: an ok one, else the least definite one."""
     for outcome in (Status.OK, Status.INFO):
         for reply in replies:
             if reply.outcome is outcome:

@@ -1,4 +1,4 @@
-"""All chance in a run: named random streams that grow from one printed seed."""
+"""Randomness of a run: named random streams derived from one printed seed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import random
 
 
 def stream(seed: int, *name: str | int) -> random.Random:
-    """A generator of its own for each name, so that removing one user leaves the others alone.
+    """A separate generator per name, so that removing one does not change the others.
 
-    The name is hashed, not summed, because `hash(str)` differs from process to process.
+    The name is hashed with SHA, because `hash(str)` differs between processes.
     """
     text = "\x1f".join([str(seed), *(str(part) for part in name)])
     return random.Random(int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big"))

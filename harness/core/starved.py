@@ -1,11 +1,11 @@
-"""A span in which a process, or every process of its host, was given no processor."""
+"""A span in which a process, or its whole host, was starved of CPU."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 DELAY, PRESSURE = "delay", "pressure"
-"""The process itself went on late; somebody on its host waited for a processor nearly always."""
+"""Kinds: the process was delayed; processes on its host waited for CPU nearly all the time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,4 +1,4 @@
-"""How far counts reach: bounds on a rate, and whether one set of numbers is worse than another."""
+"""Statistics: confidence bounds of a rate, and a rank test for "worse than"."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Callable, Sequence
 
 CONFIDENCE = 0.95
 EXACT_UP_TO = 2_000_000
-"""So many steps the exact rank test may take; beyond, its normal limit is close enough."""
+"""Maximum steps of the exact rank test; beyond, the normal approximation is used."""
 EXACT_EVENTS = 1000
 _Z = 1.959964
 
 
 def none_in(runs: int) -> float:
-    """The rate that 0 events in `runs` runs leave possible at 95 %: 1 - 0.05 ** (1 / runs)."""
+    """Upper bound of a rate after 0 events in `runs` runs (95%): 1 - 0.05 ** (1 / runs)."""
     return 1.0 if runs <= 0 else 1.0 - (1.0 - CONFIDENCE) ** (1.0 / runs)
 
 
 def clopper_pearson(events: int, runs: int) -> tuple[float, float]:
-    """The exact interval of a rate, 95 %: one-sided where no run or every run has the event.
+    """The exact 95% confidence interval of a rate; one-sided if no run or every run has the event.
 
-    Clopper and Pearson (1934), solved by halving, for the tails of a binomial are monotone. Beyond
-    EXACT_EVENTS of both kinds the score interval of Wilson (1927), which is then as good.
+    Clopper and Pearson (1934), solved by bisection: the tails of a binomial are monotone. Beyond
+    EXACT_EVENTS of both kinds the score interval of Wilson (1927), which is as good there.
     """
     if runs <= 0:
         return 0.0, 1.0
@@ -44,7 +44,7 @@ def _wilson(events: int, runs: int) -> tuple[float, float]:
 
 
 def at_most(events: int, runs: int, rate: float) -> float:
-    """The chance of at most so many events in so many runs."""
+    """Probability of at most `events` events in `runs` runs."""
     if rate <= 0.0:
         return 1.0
     if rate >= 1.0:
@@ -67,10 +67,10 @@ def _solve(rising: Callable[[float], float], goal: float) -> float:
 
 
 def chance_of_greater(new: Sequence[float], old: Sequence[float]) -> float:
-    """One-sided rank test of Mann and Whitney (1947): how likely `new` ranks so high by chance.
+    """One-sided rank test of Mann and Whitney (1947): p-value of `new` ranking this high.
 
-    1.0 where a side is empty. Exact for few values, also with ties, which count half; otherwise
-    the normal limit.
+    1.0 if a side is empty. Exact for few values, also with ties, which count half; otherwise
+    the normal approximation.
     """
     n, m = len(new), len(old)
     if not n or not m:
@@ -94,7 +94,7 @@ def _doubled_ranks(values: Sequence[float]) -> list[int]:
 
 
 def _exact(ranks: Sequence[int], n: int, seen: int) -> float:
-    """Of all ways to pick n of the ranks, the share whose sum is at least `seen`."""
+    """Fraction of all choices of n ranks whose sum is at least `seen`."""
     ways: list[dict[int, int]] = [{0: 1}] + [{} for _ in range(n)]
     for rank in ranks:
         for size in range(n, 0, -1):
@@ -105,5 +105,5 @@ def _exact(ranks: Sequence[int], n: int, seen: int) -> float:
 
 
 def least_chance(new: int, old: int) -> float:
-    """The smallest answer that the rank test can give for so many values on each side."""
+    """The smallest p-value that the rank test can give for these numbers of values."""
     return 1.0 / math.comb(new + old, new)

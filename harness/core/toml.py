@@ -1,4 +1,4 @@
-"""TOML as anybody may have written it: what is nested too deeply is no TOML of ours."""
+"""Parses untrusted TOML: values that are nested too deeply are rejected."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DEEPEST = 64
 
 
 def loads(text: str) -> dict[str, Any]:
-    """The table in a text. tomllib.TOMLDecodeError, a ValueError, where there is none."""
+    """The table of a text. tomllib.TOMLDecodeError, a ValueError, for an invalid one."""
     try:
         table = tomllib.loads(text)
     except RecursionError:

@@ -150,7 +150,7 @@ class Under:
 class PropertyVerdict:
     """Verdict of one property. `exercised` counts the events that the verdict is based on.
 
-    under: kind of fault -> its verdict, for every kind that the plan has; CALM is the key of a run
+    under: kind of fault -> its verdict, for every planned kind; `CALM` is the key of a run
     without faults and of violations before the first fault. A key of several kinds, joined by "+",
     is a violation during all of them; which of them it needs is unknown.
     notes: observations that violate nothing, such as a stale belief that fencing made harmless.

@@ -1,4 +1,4 @@
-"""Waiting for a condition, always with a bound. `now` is the clock that the bound is on."""
+"""Waits for a condition, always with a bound. `now` is the clock of the bound."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ async def until(
     every_ns: int = 10 * MILLISECOND,
     now: Callable[[], int] = now_ns,
 ) -> bool:
-    """Look every `every_ns` until the condition holds; False if it did not within the bound."""
+    """Check every `every_ns` until the condition holds; False if it does not within the bound."""
     deadline = now() + within_ns
     while not condition():
         if now() >= deadline:
@@ -32,7 +32,7 @@ async def until_answer(
     every_ns: int = 30 * MILLISECOND,
     now: Callable[[], int] = now_ns,
 ) -> bool:
-    """The same for a condition that has to ask somebody."""
+    """The same for an asynchronous condition."""
     deadline = now() + within_ns
     while not await condition():
         if now() >= deadline:
@@ -42,7 +42,7 @@ async def until_answer(
 
 
 async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Carry out work to its end, whoever asks this task to stop meanwhile; it stops after that."""
+    """Complete the work even if this task is cancelled; the cancellation follows afterwards."""
     task = asyncio.ensure_future(work)
     stopped: asyncio.CancelledError | None = None
     while not task.done():
@@ -58,5 +58,5 @@ async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def sleep_until(t_ns: int, now: Callable[[], int] = now_ns) -> None:
-    """Return at a moment of the run's clock, or at once if it has passed."""
+    """Return at a time of the run's clock, or at once if it has passed."""
     await asyncio.sleep(max(0, t_ns - now()) / SECOND)

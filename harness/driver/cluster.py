@@ -188,7 +188,7 @@ class Cluster:
             lines = []
         # Our own servers begin a line with their clock, which tells nobody anything here.
         last = f": {re.sub(STAMPED_LINE, '', lines[-1])[:300]}" if lines else ""
-        return f"{name} ended by itself{last} (see {log})"
+        return f"{name} exited unexpectedly{last} (see {log})"
 
     def _log(self, name: str) -> Path:
         running = self.running[name]

@@ -247,7 +247,7 @@ class Run:
         for node in cluster.named("probe"):
             writer = cluster.running[node.name].writer
             if not await until(partial(self._idle, writer), within_ns=within):
-                self.problems.append(f"the probe was not done within {within // SECOND} s")
+                self.problems.append(f"the probe did not finish within {within // SECOND} s")
 
     async def _until_states(self, cluster: Cluster, word: str, state: int, within_ns: int) -> None:
         """Wait until every living writer is so far; who is not becomes a problem.

@@ -229,7 +229,7 @@ class Schedule:
                 return await self.cluster.agent.ask(do, fault=fault.id)
             except NoAnswer as error:
                 late = str(error)
-        raise AgentLost(f"{late}; it was sent {TRIES} times")
+        raise AgentLost(f"{late}; sent {TRIES} times")
 
     def _note(self, fault: Fault, event: str, **rest: Any) -> None:
         self.note({"id": fault.id, "event": event, "do": fault.do, "target": fault.target, **rest})

@@ -91,9 +91,9 @@ def _tokens(file: BinaryIO) -> Iterator[tuple[int, str, str]]:
             at = found.end()
         rest = buffer[at:]
         if len(rest) > LONGEST:
-            raise Malformed(line, f"one token of more than {LONGEST} characters")
+            raise Malformed(line, f"a token of more than {LONGEST} characters")
     if rest:
-        reason = "a string without its end" if rest[0] == '"' else f"{rest[:20]!r} is no EDN"
+        reason = "unterminated string" if rest[0] == '"' else f"invalid EDN {rest[:20]!r}"
         raise Malformed(line, reason)
 
 
@@ -147,20 +147,20 @@ class _Reader:
 
     def _open(self, line: int, text: str) -> None:
         if len(self._stack) > DEEPEST:
-            raise Malformed(line, f"more than {DEEPEST} brackets inside each other")
+            raise Malformed(line, f"nested more than {DEEPEST} levels deep")
         self._stack.append(_Frame(text, line))
         self._drops.append(0)
 
     def _leave(self, frame: _Frame, line: int) -> None:
         if frame.pending:
-            raise Malformed(line, f"{frame.pending} stands before nothing")
+            raise Malformed(line, f"nothing follows {frame.pending}")
 
     def _close(self, line: int, text: str) -> Iterator[tuple[int, Form]]:
         frame = self._stack[-1]
         if len(self._stack) == 1:
-            raise Malformed(line, f"{text} closes nothing")
+            raise Malformed(line, f"unmatched {text}")
         if _PAIRS[frame.bracket] != text:
-            raise Malformed(line, f"{text} closes the {frame.bracket} of line {frame.line}")
+            raise Malformed(line, f"{text} does not match the {frame.bracket} of line {frame.line}")
         self._leave(frame, line)
         held_events = len(self._stack) == self._base
         self._stack.pop()
@@ -200,7 +200,7 @@ class _Reader:
     def end(self) -> None:
         frame = self._stack[-1]
         if len(self._stack) == self._base > 1:
-            raise Malformed(frame.line, "the file ends inside its outermost bracket: cut off?")
+            raise Malformed(frame.line, "the file ends inside its outermost bracket: truncated?")
         if len(self._stack) > 1:
             raise Malformed(frame.line, f"the file ends inside the {frame.bracket} of this line")
         self._leave(frame, 1)

@@ -23,11 +23,11 @@ def event_of(fields: Mapping[str, Hashable], line: int) -> Event | None:
         return None
     for name in ("process", "type", "f"):
         if fields.get(name) is None:
-            raise Malformed(line, f"no {name} in this event")
+            raise Malformed(line, f"missing {name} in this event")
     process = _process(fields["process"], line)
     kind = _word(fields["type"], "type", line)
     if kind not in KINDS:
-        raise Malformed(line, f"type is {_shown(kind)}, not one of {', '.join(KINDS)}")
+        raise Malformed(line, f"invalid type {_shown(kind)}: expected one of {', '.join(KINDS)}")
     keyed = "key" in fields or "lock" in fields
     return Event(
         line=line,
@@ -52,7 +52,7 @@ def _bare(value: Hashable) -> str:
 def _word(value: Hashable, name: str, line: int) -> str:
     word = _bare(value)
     if not word:
-        raise Malformed(line, f"{name} must be a word, not {_shown(value)}")
+        raise Malformed(line, f"invalid {name} {_shown(value)}: expected a word")
     return word
 
 
@@ -61,7 +61,8 @@ def _whole(value: Hashable, name: str, line: int, least: int) -> int | None:
         return None
     if type(value) is not int or not least <= value <= LARGEST:
         raise Malformed(
-            line, f"{name} must be a whole number from {least} to {LARGEST}, not {_shown(value)}"
+            line,
+            f"invalid {name} {_shown(value)}: expected a whole number from {least} to {LARGEST}",
         )
     return value
 
@@ -83,7 +84,7 @@ def _shared(value: Hashable, line: int) -> bool:
         return False
     word = _word(value, "mode", line)
     if word not in ("shared", "exclusive"):
-        raise Malformed(line, f"mode is {_shown(word)}, not shared or exclusive")
+        raise Malformed(line, f"invalid mode {_shown(word)}: expected shared or exclusive")
     return word == "shared"
 
 

@@ -30,7 +30,7 @@ def values(file: BinaryIO) -> Iterator[tuple[int, Any]]:
         elif char == "{":
             yield from reader.object()
         else:
-            raise Malformed(reader.line(), "an object or an array of objects is wanted here")
+            raise Malformed(reader.line(), "expected an object or an array of objects")
 
 
 class _Reader:
@@ -84,7 +84,7 @@ class _Reader:
             elif isinstance(name, str):
                 fields[name] = self._value(begun)
             else:
-                raise Malformed(self.line(), "the name of a field is a string in JSON")
+                raise Malformed(self.line(), "expected a string as field name")
             mark = self.next()
             self._take(",}", begun)
         if not whole:
@@ -94,24 +94,24 @@ class _Reader:
         """Goes past one of these marks; the line it stands on. begun: where its bracket is."""
         char = self.next()
         if not char:
-            raise Malformed(begun, "the file ends inside the bracket of this line: cut off?")
+            raise Malformed(begun, "the file ends inside the bracket of this line: truncated?")
         if char not in marks:
-            raise Malformed(self.line(), f"{char!r} stands where {' or '.join(marks)} is wanted")
+            raise Malformed(self.line(), f"unexpected {char!r}: expected {' or '.join(marks)}")
         line = self.line()
         self._at += 1
         return line
 
     def _value(self, begun: int) -> Any:
         if not self.next():
-            raise Malformed(begun, "the file ends inside the bracket of this line: cut off?")
+            raise Malformed(begun, "the file ends inside the bracket of this line: truncated?")
         try:
             value, self._at = self._decode(self._text, self._at)
         except json.JSONDecodeError as error:
             raise Malformed(error.lineno, f"not JSON: {error.msg}") from error
         except (RecursionError, ValueError) as error:
-            raise Malformed(self.line(), f"not JSON that can be read: {error}") from error
+            raise Malformed(self.line(), f"unreadable JSON: {error}") from error
         return value
 
 
 def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is no number in JSON")
+    raise ValueError(f"invalid JSON number {word}")

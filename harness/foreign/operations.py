@@ -166,7 +166,7 @@ class Pairing:
                     event.line,
                     f"process {brief(event.process)} invokes {brief(event.f)}"
                     f" while its {brief(waiting[0].f)} of line {waiting[0].line}"
-                    " is unanswered: two invocations at once",
+                    " is still open: two concurrent invocations",
                 )
             self._open[event.process] = (event, number)
             return
@@ -203,7 +203,7 @@ class Pairing:
         for asked, begin in self._open.values():
             self._done.append(_paired(asked, None, begin, OPEN))
         if not self._done:
-            raise Malformed(1, "not one operation of a client in it")
+            raise Malformed(1, "no operation of a client")
         return ForeignHistory(name=name, ops=tuple(sorted(self._done, key=lambda op: op.begin)))
 
 

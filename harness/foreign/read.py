@@ -79,15 +79,15 @@ def _look(head: bytes) -> str:
         return "edn"
     raise Malformed(
         1,
-        "begins like no history that can be read here"
-        f" ({text[:20].decode(errors='replace')!r}); say which with --format",
+        "unknown format of history"
+        f" (begins with {text[:20].decode(errors='replace')!r}); give it with --format",
     )
 
 
 def _edn(file: BinaryIO) -> Iterator[Event]:
     for line, form in forms(file):
         if not isinstance(form, dict):
-            raise Malformed(line, "a map per event is wanted here")
+            raise Malformed(line, "expected a map per event")
         fields = {key[1:]: form[key] for key in form if isinstance(key, str) and key[:1] == ":"}
         event = event_of(fields, line)
         if event is not None:
@@ -95,11 +95,11 @@ def _edn(file: BinaryIO) -> Iterator[Event]:
 
 
 def _jsonl(file: BinaryIO) -> Iterator[Event]:
-    return _of_objects(_objects(file), "a JSON object per line is wanted here")
+    return _of_objects(_objects(file), "expected a JSON object per line")
 
 
 def _json(file: BinaryIO) -> Iterator[Event]:
-    return _of_objects(values(file), "an object per event is wanted here")
+    return _of_objects(values(file), "expected an object per event")
 
 
 def _objects(file: BinaryIO) -> Iterator[tuple[int, Any]]:
@@ -110,7 +110,7 @@ def _objects(file: BinaryIO) -> Iterator[tuple[int, Any]]:
         except msgspec.DecodeError as error:
             raise Malformed(line, f"not a JSON object: {error}") from error
         except (RecursionError, ValueError) as error:
-            raise Malformed(line, f"not JSON that can be read: {error}") from error
+            raise Malformed(line, f"unreadable JSON: {error}") from error
         yield line, found
 
 
@@ -123,7 +123,7 @@ def _of_objects(found: Iterable[tuple[int, Any]], wanted: str) -> Iterator[Event
         try:
             event = event_of({name: _frozen(value) for name, value in fields.items()}, line)
         except RecursionError as error:
-            raise Malformed(line, "a value of too many brackets inside each other") from error
+            raise Malformed(line, "a value is nested too deeply") from error
         if event is None:
             continue
         if event.time is not None:
@@ -161,15 +161,17 @@ def _porcupine(file: BinaryIO) -> Iterator[Event]:
     for line, raw in _lines(file):
         words = raw.split(None, 3)
         if words[0] != b"INFO":
-            raise Malformed(line, f"{words[0][:20].decode(errors='replace')!r}, not INFO")
+            raise Malformed(
+                line, f"unexpected {words[0][:20].decode(errors='replace')!r}: expected INFO"
+            )
         if len(words) < 4 or words[2] != b"-":
-            raise Malformed(line, "not `INFO jepsen.util - process type f value`: cut off?")
+            raise Malformed(line, "expected `INFO jepsen.util - process type f value`: truncated?")
         try:
             values = [_frozen(form) for _, form in forms(BytesIO(words[3]))]
         except Malformed as error:
             raise Malformed(line, error.reason) from error
         if len(values) != 4:
-            raise Malformed(line, f"{len(values)} of the four: process, type, f, value")
+            raise Malformed(line, f"{len(values)} fields: expected process, type, f, value")
         event = event_of(dict(zip(("process", "type", "f", "value"), values, strict=True)), line)
         if event is not None:
             yield _compared(event)

@@ -43,13 +43,13 @@ def csv_events(file: BinaryIO) -> Iterator[Event]:
         before = reader.line_num
         for row in reader:
             if None in row or None in row.values():
-                raise Malformed(before + 1, "not as many values as there are columns: cut off?")
+                raise Malformed(before + 1, "wrong number of values: truncated?")
             rows.append((before + 1, row))
             before = reader.line_num
     except UnicodeDecodeError as error:
         raise Malformed(reader.line_num + 1, f"not UTF-8: {error.reason}") from error
     except csv.Error as error:
-        raise Malformed(reader.line_num, f"no comma-separated values: {error}") from error
+        raise Malformed(reader.line_num, f"invalid CSV: {error}") from error
     finally:
         text.detach()
     return _events(rows)
@@ -72,7 +72,7 @@ def parquet_events(file: BinaryIO) -> Iterator[Event]:
         wanted = [name for name in (*WANTED, "mode", "err") if name in columns]
         rows = list(_rows(found.iter_batches(BATCH, columns=wanted)))
     except (ArrowException, OSError, ValueError) as error:
-        raise Malformed(1, f"no Parquet that can be read: {str(error)[:200]}") from error
+        raise Malformed(1, f"unreadable Parquet: {str(error)[:200]}") from error
     return _events(enumerate(rows, start=1))
 
 
@@ -84,7 +84,7 @@ def _fits(told: Any) -> None:
     rows = max(told.num_rows, sum(max(group.num_rows, 0) for group in groups))
     if unpacked > memory // 4 or rows > memory // ROW_BYTES:
         raise Malformed(
-            1, f"{rows} rows, {unpacked >> 20} MiB unpacked: more than this machine has memory for"
+            1, f"{rows} rows, {unpacked >> 20} MiB uncompressed: more than this machine's memory"
         )
 
 
@@ -103,14 +103,16 @@ def _rows(batches: Iterable[Any]) -> Iterator[Row]:
                 raise Malformed(given + 1, f"{name} has a text of more than {LONGEST} characters")
         given += batch.num_rows
         if given > memory // ROW_BYTES:
-            raise Malformed(given, "more rows than this machine has memory for")
+            raise Malformed(given, "more rows than fit into this machine's memory")
         yield from batch.to_pylist()
 
 
 def _complete(names: Iterable[str]) -> None:
     missing = [name for name in WANTED if name not in set(names)]
     if missing:
-        raise Malformed(1, f"no column {', '.join(missing)}: not a table of holdfast export")
+        raise Malformed(
+            1, f"missing column {', '.join(missing)}: expected a table of holdfast export"
+        )
 
 
 def _events(rows: Iterable[tuple[int, Row]]) -> Iterator[Event]:
@@ -157,7 +159,9 @@ def _event(row: Row, line: int, process: str, kind: str, f: str, time: int) -> E
 
 def _word(row: Row, name: str, words: Mapping[str, Any], line: int) -> Any:
     if row[name] not in words:
-        raise Malformed(line, f"{name} is {str(row[name])[:40]!r}, not one of {', '.join(words)}")
+        raise Malformed(
+            line, f"invalid {name} {str(row[name])[:40]!r}: expected one of {', '.join(words)}"
+        )
     return words[row[name]]
 
 
@@ -166,5 +170,5 @@ def _whole(row: Row, name: str, line: int) -> int:
     if isinstance(value, str) and _WHOLE.match(value):
         value = int(value)
     if type(value) is not int or abs(value) > LARGEST:
-        raise Malformed(line, f"{name} must be a whole number, not {str(value)[:40]!r}")
+        raise Malformed(line, f"invalid {name} {str(value)[:40]!r}: expected a whole number")
     return value

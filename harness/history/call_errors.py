@@ -98,6 +98,6 @@ def every_acquire_failed(history: History, start_ns: int, nodes: Mapping[int, st
     at_s = (int(first["t_inv"]) - start_ns) / SECOND
     error = history.strings[int(first["err"])][:TEXT]
     return (
-        f"every acquire ended in an error: {int(failed.sum()):,} of {len(asked):,} calls,"
+        f"every acquire failed with an error: {int(failed.sum()):,} of {len(asked):,} calls,"
         f" {len(np.unique(asked['process']))} clients; the first, of {who} at {at_s:.3f} s: {error}"
     )

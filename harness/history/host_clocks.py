@@ -46,7 +46,7 @@ class HostClock:
 
     def __init__(self, samples: Sequence[Sample], most_ppm: int = MOST_PPM) -> None:
         if not samples:
-            raise UsageError("a host whose clock was never read has no place in a history")
+            raise UsageError("the clock of a host was never measured")
         ordered = sorted(samples, key=lambda sample: sample.host_ns)
         self._at: Stamps = np.array([s.host_ns for s in ordered], np.int64)
         self._low: Stamps = np.array([s.sent_ns - s.host_ns for s in ordered], np.int64)
@@ -145,7 +145,7 @@ class HostClocks:
         """The host of a node, and its clock. UsageError where it is not known."""
         host = next((name for name, nodes in self.hosts.items() if node in nodes), "")
         if host not in self.clocks:
-            raise UsageError(f"{FILE}: says nothing of the clock of {node}'s host")
+            raise UsageError(f"{FILE}: no clock data of the host of {node}")
         return host, self.clocks[host]
 
     def cut_ns(self) -> int | None:
@@ -168,14 +168,14 @@ class HostClocks:
                 )
             if error_ns > self.asked_ns:
                 found.append(
-                    f"the clock of host {host} is known within {error_ns / 1e6:.3g} ms only, and"
-                    f" {self.asked_ns / 1e6:.3g} ms are asked for (clock_bound)"
+                    f"the clock of host {host} has an error of up to {error_ns / 1e6:.3g} ms, and"
+                    f" the limit is {self.asked_ns / 1e6:.3g} ms (clock_bound)"
                 )
         missing = [host for host in self.seen_ns if host not in self.whole]
         if missing:
             found.append(
-                f"not everything was fetched from {', '.join(missing)}: the history is judged up"
-                " to the last moment for which every host's record is here"
+                f"incomplete records from {', '.join(missing)}: the history is judged up"
+                " to the last time that all hosts' records cover"
             )
         return found
 

@@ -88,7 +88,7 @@ def read_header(path: Path) -> Header:
     schema, row_bytes, room, first = np.frombuffer(head, "<u4", 4, len(MAGIC)).tolist()
     if schema != SCHEMA or row_bytes != ROW_BYTES:
         raise UsageError(
-            f"{path}: segment schema {schema}, this Holdfast reads {SCHEMA};"
+            f"{path}: segment schema {schema}, this version reads {SCHEMA};"
             " judge it with the version that wrote it, or a newer one"
         )
     used = int.from_bytes(head[ROWS_AT : ROWS_AT + 8], "little")
@@ -101,7 +101,7 @@ def read_header(path: Path) -> Header:
         ) from error
     if room > MOST_ROWS or length > HEADER_BYTES + room * ROW_BYTES:
         raise UsageError(
-            f"{path}: has {length} bytes and says it has room for {room} rows, of {MOST_ROWS} at"
+            f"{path}: {length} bytes with room for {room} rows, of {MOST_ROWS} at"
             " most; it is damaged: copy the run directory again"
         )
     return Header(
@@ -157,8 +157,8 @@ def read_rows(header: Header) -> Rows:
     raw = raw[HEADER_BYTES:]
     if header.rows is not None and len(raw) < header.rows * ROW_BYTES:
         raise UsageError(
-            f"{header.path}: holds {len(raw) // ROW_BYTES} of the {header.rows} rows its writer"
-            " closed it with; copy the run directory again"
+            f"{header.path}: {len(raw) // ROW_BYTES} of the {header.rows} rows that its writer"
+            " recorded; copy the run directory again"
         )
     rows: Rows = raw[: len(raw) // ROW_BYTES * ROW_BYTES].view(ROW_DTYPE)
     return rows
@@ -177,7 +177,7 @@ def load(directory: Path) -> Recording:
         by_writer.setdefault(header.writer, []).append(header)
     _fits(directory, [header for headers in by_writer.values() for header in headers])
     if not by_writer:
-        raise UsageError(f"{directory}: no *.seg in it; give a run directory of Holdfast")
+        raise UsageError(f"{directory}: no *.seg files; expected a run directory of Holdfast")
     table = _Strings()
     parts, metas, states, problems = [], {}, {}, []
     for number, (writer, headers) in enumerate(by_writer.items()):

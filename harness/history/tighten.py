@@ -39,14 +39,14 @@ def share(rows: Rows) -> dict[str, int | str]:
     of_lock, both_of_lock = int(lock.sum()), int((stamped & lock).sum())
     why = ""
     if of_lock and not calls["flags"].any():
-        why = "no call of this run has a stamp: where its clients ran the kernel gives none"
+        why = "no call of this run has a kernel timestamp: their kernel provides none"
     elif of_lock and not calls["flags"][lock].any():
         why = (
-            "the lock's client hides its sockets, as libpq, gRPC, TLS and programs do, or its"
-            " adapter declares no `wire`; the edges of its calls stand"
+            "the lock's client hides its sockets (libpq, gRPC, TLS, programs), or its"
+            " adapter declares no `wire`; its intervals are not narrowed"
         )
     elif both_of_lock < of_lock:
-        why = f"of {of_lock} answers of the lock {of_lock - both_of_lock} came without a stamp"
+        why = f"{of_lock - both_of_lock} of {of_lock} lock responses have no kernel timestamp"
     return {
         "calls": len(calls),
         "narrowed": int(stamped.sum()),

@@ -110,9 +110,9 @@ def case_of(
     marks = {row["mark"]: row for row in times}
     order = [marks[name]["t_ns"] for name in ("start", "stop", "end") if name in marks]
     if order != sorted(order):
-        raise ValueError("the marks start, stop and end are not in this order of time")
+        raise ValueError("the marks start, stop and end are out of order")
     if order and order[-1] - order[0] > LONGEST_NS:
-        raise ValueError("more than a year lies between the marks start and end")
+        raise ValueError("the marks start and end are more than a year apart")
     problems = [*history.problems, *_problems(marks)]
     stamps = history.rows["t_inv"]
     last_ns = int(max(stamps.max(), history.rows["t_ret"].max())) if len(stamps) else 0
@@ -155,9 +155,9 @@ def _asked_for(plan: Mapping[str, Any]) -> tuple[str, ...]:
 def _problems(marks: Mapping[str, Mapping[str, Any]]) -> list[str]:
     why = f": {marks['failed']['reason']}" if "failed" in marks else ""
     if "start" not in marks:
-        return [f"the run ended while it was being deployed, before its workload began{why}"]
+        return [f"the run ended during deployment, before its workload began{why}"]
     if "end" not in marks:
-        return [f"the driver ended before the run was over: no settle phase, no probe{why}"]
+        return [f"the driver exited before the end of the run: no settle phase, no probe{why}"]
     return list(marks["end"]["problems"])
 
 
@@ -182,7 +182,7 @@ def _window(ident: str, events: Mapping[str, Mapping[str, Any]], end_ns: int) ->
     evidence = {**row.get("evidence", {}), **(healed or {}).get("evidence", {})}
     reason = str(missed["reason"]) if missed else ""
     if injected is not None and healed is None and not reason:
-        reason = "nobody was left to see it heal"
+        reason = "the run ended before the fault healed"
     return Window(
         id=ident,
         do=str(row["do"]),

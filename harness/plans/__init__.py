@@ -1,1 +1,1 @@
-"""What a run will do: the plan, the manifest it becomes, and shrinking a failing plan."""
+"""Plans: the plan of a run, its manifest, shrinking a failing plan."""

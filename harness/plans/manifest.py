@@ -1,4 +1,4 @@
-"""The manifest of a run: everything that was decided before it began, as one JSON object."""
+"""The manifest of a run: everything decided before the run, as one JSON object."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from holdfast.harness.core.verdict import Promises
 from holdfast.harness.plans.plan import Plan
 
 MOST = {"nodes": 1000, "clients": 100_000, "locks": 1_000_000, "drift_ppm": 1_000_000}
-"""More of them make no run; whoever counts up to them would not come back."""
+"""Upper bounds of counts in a manifest; a larger count would make a loop endless."""
 TEXTS = ("run", "label", "version", "python", "command", "identity")
 TABLES = ("plan", "promises", "options", "entries")
 NUMBERS = ("ready_ns", "longest_hold_ns")
 
 
 def problems(manifest: Mapping[str, Any]) -> list[str]:
-    """What is of a wrong kind in a manifest that was read, one sentence each.
+    """Values of a wrong type or range in a manifest, one sentence each.
 
-    What is missing is not told here: an older Holdfast wrote less.
+    Missing keys are no mistake: older versions wrote fewer.
     """
     wanted: dict[str, Any] = {
         **dict.fromkeys(TEXTS, str),
@@ -47,7 +47,7 @@ def problems(manifest: Mapping[str, Any]) -> list[str]:
         most = MOST.get(name, LARGEST)
         least = 0 if name in table else -most
         if isinstance(value, int) and not least <= value <= most and name != "seed":
-            found.append(f"{name} is {str(value)[:40]}, and it lies between {least} and {most}")
+            found.append(f"invalid {name} {str(value)[:40]}: expected {least} to {most}")
     return found
 
 
@@ -64,7 +64,7 @@ def _wrong(table: Mapping[str, Any], kinds: Mapping[str, Any], where: str) -> li
         except msgspec.ValidationError as error:
             found.append(f"{where}{name}: {error}")
         except RecursionError:
-            found.append(f"{where}{name}: nested too deep")
+            found.append(f"{where}{name}: nested too deeply")
     return found
 
 
@@ -74,7 +74,7 @@ def plan_table(plan: Plan) -> dict[str, Any]:
 
 
 def plan_of(manifest: Mapping[str, Any]) -> Plan:
-    """The plan that a manifest holds."""
+    """The plan of a manifest."""
     table = dict(manifest["plan"])
     faults = tuple(Fault(**fault) for fault in table.pop("faults"))
     nemeses = tuple((name, dict(options)) for name, options in table.pop("nemeses"))

@@ -1,6 +1,6 @@
-"""What a run shall do, as data: read from TOML or the command line, written back exact.
+"""The plan of a run, as data: parsed from TOML or the command line, written back exactly.
 
-Every mistake in a plan is found before any is told, and all are told at once.
+All mistakes in a plan are reported at once.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from holdfast.harness.core.verdict import PROPERTIES
 SCHEMA = "holdfast-plan/1"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 OWN = re.compile(r".+\.py:[A-Za-z_][A-Za-z0-9_]*|.+\.toml")
-"""A system of the user's: a class in a file, mylock.py:MyLock, or a [system] table, mylock.toml."""
+"""A user's system: a class in a file, mylock.py:MyLock, or a [system] table, mylock.toml."""
 
 OF_PATHS = ("hierarchy",)
-"""Workloads whose locks are the tops of trees."""
+"""Workloads whose locks are roots of hierarchies."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """One run. `nemeses` are drawn from the seed; `faults` are exact and taken as they are.
+    """One run. Faults of `nemeses` are sampled from the seed; `faults` are exact.
 
-    resource   "" asks for what suits the system: fenced where it has tokens, else unfenced
+    resource   "": default of the system: fenced if it has tokens, else unfenced
     options    of the system and the workload, as given
-    must       properties that the run is for: they are judged whatever the workload asks, and each
-               must be put to the test; (): all that the workload asks
-    scenario   the named scenario whose plan it is, "" for none; not part of a plan file, which
-               anybody may change
+    must       properties that the run is for: they are judged even if the workload does not request
+               them, and each must be exercised; (): those that the workload requests
+    scenario   the scenario of the plan, "" for none; not part of a plan file, which a user may
+               change
     """
 
     system: str
@@ -57,7 +57,7 @@ class Plan:
 
 
 def lock_names(plan: Plan) -> list[str]:
-    """What the locks of a run are called; where whole trees of them are asked for, their tops."""
+    """Names of the locks of a run; for hierarchies, their roots."""
     top = "/" if plan.workload in OF_PATHS else ""
     return [f"{top}lock-{n}" for n in range(1, plan.locks + 1)]
 
@@ -74,16 +74,16 @@ class Known:
 
 
 def suggest(word: str, known: Collection[str], kind: str) -> str:
-    """One sentence for a name that is not in a catalogue."""
+    """Error text for an unknown name."""
     close = difflib.get_close_matches(word, known, 1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"{kind} {word!r} is not in the catalogue{hint} ({', '.join(sorted(known))})"
+    return f"unknown {kind} {word!r}{hint} (known: {', '.join(sorted(known))})"
 
 
 def parse_nemesis(text: str) -> list[tuple[str, dict[str, str]]]:
     """ "pause:target=holder,for=3s" or "partition,kill": a list of names, or one with options.
 
-    After a colon every part with "=" belongs to the name before it; one without begins the next.
+    After a colon every part with "=" belongs to the preceding name; one without begins the next.
     """
     found: list[tuple[str, dict[str, str]]] = []
     for part in text.split(","):
@@ -96,16 +96,16 @@ def parse_nemesis(text: str) -> list[tuple[str, dict[str, str]]]:
         if first:
             key, equals, value = first.partition("=")
             if not equals:
-                raise UsageError(f"--nemesis {text!r}: after {name}: comes name=value")
+                raise UsageError(f"--nemesis {text!r}: expected NAME=VALUE after {name}:")
             options[key.strip()] = value.strip()
         if not _NAME.fullmatch(name):
-            raise UsageError(f"--nemesis {text!r}: {name!r} is not the name of a nemesis")
+            raise UsageError(f"--nemesis {text!r}: invalid nemesis name {name!r}")
         found.append((name, options))
     return found
 
 
 class _Reader:
-    """Takes values out of a table and keeps a list of everything that is wrong."""
+    """Takes values out of a table and collects all mistakes."""
 
     def __init__(self, table: Mapping[str, Any], where: str, problems: list[str]) -> None:
         self._table = dict(table)
@@ -114,14 +114,14 @@ class _Reader:
         self._names: list[str] = []
 
     def take(self, name: str, kind: type, default: Any, turn: Callable[[Any], Any]) -> Any:
-        """The value of a key, turned by `turn`, whose UsageError becomes a problem."""
+        """The value of a key, converted by `turn`, whose UsageError becomes a problem."""
         self._names.append(name)
         if name not in self._table:
             return default
         value = self._table.pop(name)
         if not isinstance(value, kind) or isinstance(value, bool):
             self._problems.append(
-                f"{self._where}: {name} = {value!r} must be of type {_TYPE_WORDS[kind]}"
+                f"{self._where}: invalid {name} = {value!r}: expected a {_TYPE_WORDS[kind]}"
             )
             return default
         try:
@@ -131,7 +131,7 @@ class _Reader:
             return default
 
     def finish(self) -> None:
-        """Whatever was not taken is a key that nobody knows."""
+        """Reports the keys that were not taken as unknown."""
         for name in self._table:
             self._problems.append(f"{self._where}: {suggest(name, self._names, 'key')}")
 
@@ -155,20 +155,20 @@ def parse(table: Mapping[str, Any], known: Known, where: str = "plan") -> Plan:
     def at_least(least: int) -> Callable[[int], int]:
         def check(number: int) -> int:
             if number < least:
-                raise UsageError(f"{number} is less than {least}")
+                raise UsageError(f"invalid number {number}: expected >= {least}")
             return number
 
         return check
 
     def schema(word: str) -> str:
         if word != SCHEMA:
-            raise UsageError(f"{word!r} is not {SCHEMA!r}, the only one that this Holdfast reads")
+            raise UsageError(f"unsupported schema {word!r}: expected {SCHEMA!r}")
         return word
 
     reader.take("schema", str, SCHEMA, schema)
     system = reader.take("system", str, "", one_of(known.systems, "system"))
     if not system and "system" not in table:
-        problems.append(f"{where}: no system; give one of {', '.join(sorted(known.systems))}")
+        problems.append(f"{where}: missing system: one of {', '.join(sorted(known.systems))}")
     plan = Plan(
         system=system,
         backend=reader.take("backend", str, "local", one_of(known.backends, "backend")),
@@ -196,7 +196,7 @@ def parse(table: Mapping[str, Any], known: Known, where: str = "plan") -> Plan:
 def _positive(text: str) -> int:
     span = duration_ns(text)
     if span <= 0:
-        raise UsageError(f"{text!r} is not longer than nothing")
+        raise UsageError(f"invalid duration {text!r}: expected > 0")
     return span
 
 
@@ -256,7 +256,7 @@ def _faults(rows: Sequence[Any], known: Known, where: str) -> Any:
 
 
 def to_toml(plan: Plan, *, exact: bool) -> str:
-    """The plan as TOML; `exact` leaves the drawn nemeses out and writes only their faults."""
+    """The plan as TOML; `exact` omits the nemeses and writes only their sampled faults."""
     lines = [f"schema = {json.dumps(SCHEMA)}"]
     for name in ("system", "backend", "workload", "resource"):
         lines.append(f"{name} = {json.dumps(getattr(plan, name))}")

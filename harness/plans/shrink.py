@@ -1,10 +1,10 @@
-"""Shrinking: from a plan that fails to the smallest one found that fails the same way.
+"""Shrinks a failing plan to the smallest one found that fails the same way.
 
-Delta debugging (Zeller and Hildebrandt, 2002) over the faults, with smaller moves around it: the
-time after the finding is cut off, durations are halved, clients, locks and options left out, and
-faults that only the simulator has are replaced where others do.
-Whether a plan fails is asked of an `Attempt`, which knows simulators, clusters and findings; here
-are plans only. Nothing is lost: each smaller failing plan is handed out as soon as it is found.
+Delta debugging (Zeller and Hildebrandt, 2002) over the faults, and smaller moves around it: the
+time after the finding is cut off, durations are halved, clients, locks and options removed, and
+simulator-only faults are replaced if others suffice.
+An `Attempt` decides whether a plan fails; it knows simulators, clusters and findings; this module
+knows only plans. Each smaller failing plan is yielded as soon as it is found.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from holdfast.harness.core.ports import Fault
 from holdfast.harness.plans.plan import Plan
 
 LEAST, FEW, MANY = 2, 4, 16
-"""How many tries a candidate gets: for cosmetics, where much may go at once, for a single fault."""
+"""Tries per candidate: for cosmetic changes, for large removals, for a single fault."""
 SHORT_NS = 20 * MILLISECOND
 ROUNDS = 2
 NETWORK = "sim_network"
-"""The option that says which network a simulated plan meets: chance, no part of the plan's size."""
+"""The option with the seed of the simulated network: randomness, not part of the plan's size."""
 KEPT = ("mutant", NETWORK)
-"""Options that are not left out: what is looked for, and the chance in which it was seen."""
+"""Options that are kept: the planted bug, and the seed of the network."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failing:
-    """A plan that was seen to fail.
+    """A plan that failed.
 
-    after_ns   when the finding came about, after the start of the run
-    sentence   what it says
+    after_ns   time of the finding, after the start of the run
+    sentence   of the finding
     """
 
     plan: Plan
@@ -42,19 +42,19 @@ class Failing:
 
 
 STAND_INS = {"freeze": "pause", "freeze-write": "pause", "torn-write": "kill"}
-"""Faults that only the simulator has, and what comes nearest to them on every backend."""
+"""Simulator-only faults -> the most similar fault of every backend."""
 
 Attempt = Callable[[Plan, int], Failing | None]
-"""Try a candidate up to so often: how it failed as the first plan did, None if it did not.
+"""Runs a candidate up to this number of times: how it failed like the first plan, or None.
 
-The plan that comes back may be another in what is chance, such as the seed of the network."""
+The returned plan may differ in its randomness, such as the seed of the network."""
 Pass = Callable[[Failing, Attempt], Iterator[Failing]]
 
 
 def shrink(first: Failing, attempt: Attempt) -> Iterator[Failing]:
-    """Ever smaller failing plans, the last one the smallest; ends when no pass finds a smaller one.
+    """Yields smaller and smaller failing plans; ends when no pass finds a smaller one.
 
-    Another round is worth its time only while there is more than one fault. A candidate that did
+    Another round is useful only while there is more than one fault. A candidate that did
     not fail is not tried again.
     """
     best, known = first, _Memory(attempt)
@@ -68,7 +68,7 @@ def shrink(first: Failing, attempt: Attempt) -> Iterator[Failing]:
 
 
 class _Memory:
-    """An attempt that remembers how often a candidate was tried in vain."""
+    """An attempt that remembers how often a candidate did not fail."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
@@ -105,7 +105,7 @@ def cut_time(best: Failing, attempt: Attempt) -> Iterator[Failing]:
 
 
 def drop_faults(best: Failing, attempt: Attempt) -> Iterator[Failing]:
-    """Delta debugging: all at once, parts and their complements, then each by itself."""
+    """Delta debugging: all at once, parts and their complements, then one by one."""
     faults = list(best.plan.faults)
     pieces = 1
     while faults:
@@ -126,8 +126,8 @@ def drop_faults(best: Failing, attempt: Attempt) -> Iterator[Failing]:
 
 
 def _rests(faults: Sequence[Fault], pieces: int) -> Iterator[list[Fault]]:
-    """What is left without each of so many parts, then each part alone; the late ones first, for a
-    finding comes of what was just before it."""
+    """The faults without each part, then each part alone; late parts first, because a finding is
+    usually caused by what happened just before it."""
     edges = [n * len(faults) // pieces for n in range(pieces + 1)]
     parts = list(pairwise(edges))
     for begin, end in parts:
@@ -138,7 +138,7 @@ def _rests(faults: Sequence[Fault], pieces: int) -> Iterator[list[Fault]]:
 
 
 def earlier(best: Failing, attempt: Attempt) -> Iterator[Failing]:
-    """Move all faults towards the beginning, by as much as the run then is shorter."""
+    """Move all faults towards the beginning, and shorten the run by the same amount."""
     while best.plan.faults:
         plan = best.plan
         by_ns = plan.faults[0].at_ns // 2 // MILLISECOND * MILLISECOND
@@ -153,7 +153,7 @@ def earlier(best: Failing, attempt: Attempt) -> Iterator[Failing]:
 
 
 def fewer_parties(best: Failing, attempt: Attempt) -> Iterator[Failing]:
-    """As few locks, clients and servers as will do."""
+    """As few locks, clients and servers as possible."""
     for name in ("locks", "clients", "nodes"):
         now = getattr(best.plan, name)
         for number in sorted({1, 2, 3, max(1, now - 1)}):
@@ -166,7 +166,7 @@ def fewer_parties(best: Failing, attempt: Attempt) -> Iterator[Failing]:
 
 
 def shorter_faults(best: Failing, attempt: Attempt) -> Iterator[Failing]:
-    """Halve how long each fault lasts, as often as it goes."""
+    """Halve the length of each fault, as often as possible."""
     for n in range(len(best.plan.faults)):
         while best.plan.faults[n].for_ns >= 2 * SHORT_NS:
             fault = best.plan.faults[n]
@@ -178,7 +178,7 @@ def shorter_faults(best: Failing, attempt: Attempt) -> Iterator[Failing]:
 
 
 def common_faults(best: Failing, attempt: Attempt) -> Iterator[Failing]:
-    """Faults that every backend has, where they do as well: such a plan runs on containers too."""
+    """Replace simulator-only faults, so that the plan runs on containers too."""
     for n, fault in enumerate(best.plan.faults):
         if fault.do in STAND_INS:
             # Its id stays, for whom it hits is drawn by that.
@@ -189,7 +189,7 @@ def common_faults(best: Failing, attempt: Attempt) -> Iterator[Failing]:
 
 
 def round_times(best: Failing, attempt: Attempt) -> Iterator[Failing]:
-    """Times that a person can read."""
+    """Round times for readability."""
     for step_ns in (100 * MILLISECOND, 10 * MILLISECOND, MILLISECOND):
         faults = tuple(
             replace(
@@ -209,7 +209,7 @@ def round_times(best: Failing, attempt: Attempt) -> Iterator[Failing]:
 
 
 def fewer_options(best: Failing, attempt: Attempt) -> Iterator[Failing]:
-    """Leave options at their defaults: all of them, those of the simulated world, one by one."""
+    """Reset options to their defaults: all of them, those of the simulator, one by one."""
     names = [name for name in best.plan.options if name not in KEPT]
     world = [name for name in names if name.startswith("sim_")]
     for gone in (names, world, *([name] for name in names)):
@@ -243,10 +243,10 @@ def _with(plan: Plan, name: str, number: int) -> Plan:
 
 
 def _with_fault(plan: Plan, n: int, fault: Fault) -> Plan:
-    """The plan with another fault in the place of its n-th."""
+    """The plan with its n-th fault replaced."""
     return replace(plan, faults=(*plan.faults[:n], fault, *plan.faults[n + 1 :]))
 
 
 def _rounded(span_ns: int, step_ns: int) -> int:
-    """Up to a whole number of steps."""
+    """Rounds up to a whole number of steps."""
     return -(-span_ns // step_ns) * step_ns

@@ -102,7 +102,7 @@ class _Segment:
                 for page in range(0, size, mmap.PAGESIZE):
                     self._map[page] = 0
         except OSError as error:
-            raise EnvironmentFailed(f"{path}: cannot record here: {error}") from error
+            raise EnvironmentFailed(f"{path}: recording failed: {error}") from error
         self._path = path
         self.first_row = first_row
         _HEAD.pack_into(self._map, 0, MAGIC, SCHEMA, ROW_BYTES, SEGMENT_ROWS, first_row)

@@ -1,4 +1,4 @@
-"""The run directory: what lies where, and how it is read and written."""
+"""The run directory: its layout, and how its files are read and written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMA = "holdfast-run/1"
 
 @dataclass(frozen=True, slots=True)
 class RunDir:
-    """One run on disk. Everything in it can be read while the run goes on."""
+    """One run on disk. Everything in it can be read during the run."""
 
     path: Path
 
@@ -58,7 +58,7 @@ class RunDir:
 
     @property
     def own(self) -> Path:
-        """The user's own file, where the system under test is one, as a module to be imported."""
+        """The user's own file, if the system under test is one, as a module to import."""
         return self.path / "own"
 
     def has(self, path: Path) -> bool:
@@ -66,13 +66,13 @@ class RunDir:
         return files.is_file(self.path, str(path.relative_to(self.path)))
 
     def log(self, node: str, name: str) -> Path:
-        """Where a process of a node writes what it says; the folder is made."""
+        """Path of the log of a node's process; creates its folder."""
         folder = self.path / "logs" / node
         folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{name}.log"
 
     def read_manifest(self) -> dict[str, Any]:
-        """The manifest. UsageError where there is none, or it is damaged or of a newer schema."""
+        """The manifest. UsageError if it is missing, damaged or of a newer schema."""
         found = read_json(self.manifest, SCHEMA)
         problems = manifest.problems(found)
         if problems:
@@ -92,30 +92,32 @@ def create(root: Path, name: str) -> RunDir:
         link.symlink_to(name)
         link.replace(root / "latest")
     except OSError as error:
-        raise UsageError(f"{path}: cannot write a run there: {error}; try --out") from error
+        raise UsageError(f"{path}: cannot create a run directory: {error}; try --out") from error
     return RunDir(path)
 
 
 def read_json(path: Path, *schemas: str) -> dict[str, Any]:
-    """An object of a known `schema`, the last of those named is the newest; UsageError says what is
+    """An object of a known `schema`, the last one is the newest; UsageError says what is
     wrong with the file."""
     try:
         found = files.decoded(files.read(path.parent, path.name))
     except FileNotFoundError as error:
-        raise UsageError(f"{path}: not there; is this a run directory of Holdfast?") from error
+        raise UsageError(f"{path}: no such file; is this a run directory of Holdfast?") from error
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from error
     told = found.get("schema") if isinstance(found, dict) else None
     if told not in schemas:
         name, _, _ = schemas[-1].partition("/")
         newer = isinstance(told, str) and told.startswith(f"{name}/")
-        hint = f"; this Holdfast reads {schemas[-1]}" + (", a newer one wrote it" if newer else "")
-        raise UsageError(f"{path}: schema is {told!r}{hint}")
+        hint = f"; this version reads {schemas[-1]}" + (
+            "; the file is from a newer version" if newer else ""
+        )
+        raise UsageError(f"{path}: unsupported schema {told!r}{hint}")
     return dict(found)
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write it whole or not at all."""
+    """Write it atomically."""
     data = (json.dumps(value, indent=1) + "\n").encode()
     files.write(path.parent, path.name, data)
 
@@ -130,7 +132,7 @@ def read_lines(
     row: Callable[[bytes], dict[str, Any]] = files.row,
     most: int = files.MOST_BYTES,
 ) -> Iterator[dict[str, Any]]:
-    """The JSON lines of a file, each made by `row`; a last line without its end is left out."""
+    """The JSON lines of a file, each parsed by `row`; an incomplete last line is ignored."""
     try:
         data = files.read(path.parent, path.name, most)
     except FileNotFoundError:
@@ -148,7 +150,7 @@ TRAVELS = ("harness", "workloads", "nemesis", "clusters")
 def pack_code(package: Path, target: Path, own: Path | None = None) -> None:
     """The code that runs on nodes as one zip, importable through PYTHONPATH.
 
-    `package` is the folder of the installed `holdfast` package, `own` a file to go with it.
+    `package` is the folder of the installed `holdfast` package, `own` a file to add.
     """
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in [package / "__init__.py", *_python_files(package)]:

@@ -1,8 +1,8 @@
-"""Opens the files of a run directory, which anybody may have written: a hostile archive is one too.
+"""Opens the files of a run directory, which is untrusted: it may be a hostile archive.
 
 Below the directory no link is followed, at any level; only regular files are opened, never a FIFO
-or a device; what is read into memory has a bound, and so has the nesting of JSON. Whoever reads or
-writes a file of a run directory does it here. Standard library only.
+or a device; what is read into memory has a bound, and so has the nesting of JSON. All code that
+reads or writes files of a run directory uses this module. Standard library only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from holdfast.harness.core.clock import LARGEST
 from holdfast.harness.core.errors import UsageError
 
 MOST_BYTES = 256 << 20
-"""No file that is read as a whole is larger, but for segments, which have a bound of their own."""
+"""Size limit of files that are read as a whole, except segments, which have their own limit."""
 MOST_DEPTH = 64
 MOST_FILES = 100_000
 
@@ -30,8 +30,8 @@ MOST_FILES = 100_000
 def opened(root: Path, name: str = ".", *, folder: bool = False) -> Iterator[int]:
     """A descriptor of a regular file, or of a folder, under `root`; names in `name` are no links.
 
-    `root` itself may be reached through links: it is what the user named. OSError where it is not
-    there, is a link (ELOOP) or of another kind (EINVAL).
+    `root` itself may be reached through links: the user named it. OSError if it does not
+    exist, is a link (ELOOP) or of another type (EINVAL).
     """
     steps = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
     try:
@@ -51,17 +51,17 @@ def opened(root: Path, name: str = ".", *, folder: bool = False) -> Iterator[int
 
 def _step(at: int, part: str, flags: int) -> int:
     if part == "..":
-        raise OSError(errno.ELOOP, "leads out of the run directory")
+        raise OSError(errno.ELOOP, "points outside of the run directory")
     try:
         return os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=at)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise OSError(error.errno, "a link, or not what belongs there") from error
+            raise OSError(error.errno, "a symbolic link or a wrong type of file") from error
         raise
 
 
 def size(root: Path, name: str) -> int:
-    """The size of a regular file in bytes; -1 where there is none that would be opened."""
+    """The size of a regular file in bytes; -1 if there is none that may be opened."""
     try:
         with opened(root, name) as file:
             return os.fstat(file).st_size
@@ -77,14 +77,14 @@ def is_file(root: Path, name: str) -> bool:
 def read(root: Path, name: str, most: int = MOST_BYTES) -> bytes:
     """All of a file. UsageError says what is wrong with it; FileNotFoundError if it is not there.
 
-    A file that grows meanwhile is read up to the size that it had.
+    A file that grows meanwhile is read up to its size at the beginning.
     """
     try:
         with opened(root, name) as file:
             length = os.fstat(file).st_size
             if length > most:
                 raise UsageError(
-                    f"{root / name}: has {length} bytes, and {most} at most belong there; it is"
+                    f"{root / name}: {length} bytes, more than the limit of {most}; it is"
                     " damaged: copy the run directory again"
                 )
             with os.fdopen(os.dup(file), "rb") as stream:
@@ -96,19 +96,19 @@ def read(root: Path, name: str, most: int = MOST_BYTES) -> bytes:
 
 
 def listed(root: Path, name: str = ".") -> list[str]:
-    """The names in a folder, sorted; [] where there is none. UsageError where they are too many."""
+    """The names in a folder, sorted; [] if it does not exist. UsageError if there are too many."""
     try:
         with opened(root, name, folder=True) as folder:
             found = os.listdir(folder)
     except OSError:
         return []
     if len(found) > MOST_FILES:
-        raise UsageError(f"{root / name}: holds {len(found)} files, and {MOST_FILES} are the most")
+        raise UsageError(f"{root / name}: {len(found)} files, more than the limit of {MOST_FILES}")
     return sorted(found)
 
 
 def walked(root: Path, name: str = ".", depth: int = 8) -> Iterator[str]:
-    """Names of all regular files below a folder, relative to `root`; links are left out."""
+    """Names of all regular files below a folder, relative to `root`; without links."""
     for each in listed(root, name):
         path = each if name == "." else f"{name}/{each}"
         if is_file(root, path):
@@ -118,9 +118,9 @@ def walked(root: Path, name: str = ".", depth: int = 8) -> Iterator[str]:
 
 
 def write(root: Path, name: str, data: bytes) -> None:
-    """Write a file of the directory itself, whole or not at all. A link of that name is replaced.
+    """Write a file of the directory atomically. A link of that name is replaced.
 
-    OSError where it cannot be: a full disk, a directory that may only be read.
+    OSError on failure: a full disk, a read-only directory.
     """
     with opened(root, folder=True) as folder:
         # A name that nobody can have laid a link at: the file is made, never opened.
@@ -138,7 +138,7 @@ def write(root: Path, name: str, data: bytes) -> None:
 
 
 def append(root: Path, name: str, line: bytes) -> None:
-    """Add a line to a file of the directory itself, in one write; OSError where it is a link."""
+    """Append a line to a file of the directory, in one write; OSError if it is a link."""
     with opened(root, folder=True) as folder:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
         file = os.open(name, flags | os.O_CLOEXEC, 0o644, dir_fd=folder)
@@ -149,7 +149,7 @@ def append(root: Path, name: str, line: bytes) -> None:
 
 
 def decoded(data: bytes) -> Any:
-    """A JSON value. ValueError where it is none, is nested too deep or has no finite number."""
+    """A JSON value. ValueError if it is invalid, nested too deeply or has a non-finite number."""
     try:
         found = json.loads(data, parse_constant=_not_finite)
     except RecursionError:
@@ -168,12 +168,12 @@ def _inside(value: Any) -> list[Any]:
 
 
 def _not_finite(word: str) -> Any:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"invalid number {word}")
 
 
 @contextmanager
 def shaped(where: Path) -> Iterator[None]:
-    """What was read has another shape than a run's files have: that is damage, not our crash."""
+    """Turns errors in the shape of a file into UsageError: damage, not a crash of ours."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
@@ -203,11 +203,11 @@ LINE_FIELDS: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("evidence", "params", "hosts"), lambda value: isinstance(value, dict)),
     **dict.fromkeys(("bit", "whole"), lambda value: isinstance(value, bool)),
 }
-"""What stands under a name in the rows of faults.jsonl, times.jsonl and clocks.jsonl."""
+"""Types of the fields in faults.jsonl, times.jsonl and clocks.jsonl."""
 
 
 def table(data: bytes) -> dict[str, Any]:
-    """One JSON object. ValueError where it is none."""
+    """One JSON object. ValueError otherwise."""
     found = decoded(data)
     if not isinstance(found, dict):
         raise ValueError("not a JSON object")
@@ -215,7 +215,7 @@ def table(data: bytes) -> dict[str, Any]:
 
 
 def row(data: bytes) -> dict[str, Any]:
-    """One JSON line of a run. ValueError names the field that is of a wrong kind."""
+    """One JSON line of a run. ValueError names the field with a wrong type."""
     found = table(data)
     for name, check in LINE_FIELDS.items():
         if name in found and not check(found[name]):

@@ -1,8 +1,8 @@
-"""Which runs this user has going, and whether the driver of a run still lives.
+"""Registry of this user's running runs, and whether the driver of a run is alive.
 
-A driver is named by its *mark*, `pid:start time:pid namespace`, for a pid alone is used again.
-Everything a backend starts carries the mark, so that what an aborted run left can be told from what
-a living one needs, from any folder and by any user. The registry says where such a run was.
+A driver is identified by its *mark*, `pid:start time:pid namespace`, because pids are reused.
+Everything that a backend starts carries the mark, which distinguishes leftovers of aborted runs
+from parts of live ones, from any folder and by any user. The registry has the run's folder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DRIVER_VARIABLE = "HOLDFAST_DRIVER"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Noted:
-    """A run as its driver noted it. `started` is in clock ticks since the host booted."""
+    """A run as registered by its driver. `started` is in clock ticks since the host booted."""
 
     run_id: str
     pid: int
@@ -34,13 +34,13 @@ class Noted:
 
 
 def folder() -> Path:
-    """Where the notes are: under XDG_STATE_HOME, by default ~/.local/state."""
+    """Folder of the notes: under XDG_STATE_HOME, by default ~/.local/state."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(state) / "holdfast" / "registry"
 
 
 def note(run_id: str, *, run_dir: Path, label: str) -> Path:
-    """Notes that the calling process drives this run; returns the file of the note."""
+    """Registers the calling process as the driver of this run; returns the file of the note."""
     own = os.getpid()
     noted = Noted(run_id=run_id, pid=own, started=started(own), run_dir=str(run_dir), label=label)
     place = folder()
@@ -54,12 +54,12 @@ def note(run_id: str, *, run_dir: Path, label: str) -> Path:
 
 
 def forget(run_id: str) -> None:
-    """Takes the note of a run away; nothing happens where there is none."""
+    """Removes the note of a run, if there is one."""
     (folder() / f"{run_id}.json").unlink(missing_ok=True)
 
 
 def noted() -> list[Noted]:
-    """Every run noted by this user, oldest name first; unreadable notes are passed over."""
+    """Every registered run of this user, oldest name first; unreadable notes are skipped."""
     found = []
     for path in sorted(folder().glob("*.json")):
         try:
@@ -85,15 +85,15 @@ def mark() -> str:
 
 
 def environ(label: str) -> dict[str, str]:
-    """What the environment of each process of a run says: which run, and who drives it."""
+    """Environment variables of each process of a run: the run, and the mark of its driver."""
     return {RUN_VARIABLE: label, DRIVER_VARIABLE: mark()}
 
 
 def abandoned(label: str, mark: str, notes: Iterable[Noted]) -> bool:
-    """Whether something so labelled certainly belongs to no living run.
+    """Whether something with this label certainly belongs to no live run.
 
-    Without a mark it takes a note under the same label, and that its driver is gone. A mark from
-    another pid namespace cannot be judged from here, and counts as living.
+    Without a mark this needs a note with the same label whose driver has exited. A mark from
+    another pid namespace cannot be judged from here, and counts as alive.
     """
     same = [run for run in notes if run.label == label]
     if any(run.alive for run in same):
@@ -108,7 +108,7 @@ def abandoned(label: str, mark: str, notes: Iterable[Noted]) -> bool:
 
 
 def started(pid: int) -> int:
-    """When a process started, in clock ticks since boot; -1 for one that is gone or a zombie."""
+    """Start time of a process, in clock ticks since boot; -1 if it has exited or is a zombie."""
     try:
         stat = Path("/proc", str(pid), "stat").read_text(errors="replace")
     except OSError:

@@ -1,1 +1,1 @@
-"""How a fault is done on a host: a program of its own that speaks JSON lines."""
+"""The fault agent: a separate program on a host that speaks JSON lines."""

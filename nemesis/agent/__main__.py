@@ -1,7 +1,7 @@
-"""The agent's loop: a JSON line in, a JSON line out, and everything healed on every way out.
+"""Main loop of the fault agent: JSON lines in and out; heals everything before it exits.
 
-It leaves when standard input ends, when the process that started it dies, when nobody reads its
-answers, and on SIGTERM, SIGINT or SIGHUP, but only between two requests.
+It exits when standard input ends, when its parent process dies, when its output is closed, and on
+SIGTERM, SIGINT or SIGHUP, but only between two requests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LONGEST_LINE = 1 << 20
 
 
 def main() -> int:
-    """Serves until the driver is gone; 0 if everything could be healed, else 1."""
+    """Serves until the driver exits; 0 if everything could be healed, else 1."""
     with suppress(PermissionError):
         os.setsid()
     agent = Agent()
@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def watched() -> list[int]:
-    """File descriptors that become readable when the agent should leave."""
+    """File descriptors that become readable when the agent should exit."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -53,9 +53,9 @@ def watched() -> list[int]:
 
 
 def lines(source: int, leave: list[int]) -> Iterator[bytes]:
-    """Complete lines of a file descriptor until it ends or one of `leave` speaks.
+    """Complete lines of a file descriptor until it ends or one of `leave` becomes readable.
 
-    A line beyond LONGEST_LINE comes in pieces, which are no JSON and are answered as such.
+    A line longer than LONGEST_LINE comes in pieces, which are rejected as invalid JSON.
     """
     rest = b""
     while True:

@@ -1,8 +1,8 @@
-"""Faults on the wire between one client and its servers: a forwarder in the client's own network.
+"""Faults on connections between one client and its servers: a forwarder in the client's network.
 
-The client is told an address of its own loopback for each server. What passes there can be delayed,
-swallowed, or ended with a reset; a connection that has lost bytes is never used again. Connections
-can be ended in good order, too, from both sides at once.
+The client gets an address on its own loopback for each server. Traffic there can be delayed,
+dropped, or ended with a reset; a connection that has lost bytes is never used again. Connections
+can also be closed gracefully, from both sides at once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RESET = struct.pack("ii", 1, 0)
 
 @dataclass(slots=True)
 class _Fault:
-    """One fault while it is active: what it still may do, and what it has done."""
+    """One active fault: its remaining budget, and its effect so far."""
 
     what: str
     nodes: Sequence[str]
@@ -36,14 +36,14 @@ class _Fault:
     after: int
     seen: dict[str, int] = field(default_factory=dict)
     over: dict[str, asyncio.Event] = field(default_factory=dict)
-    """by node, for each has a loop of its own"""
+    """by node, because each has its own event loop"""
 
     def count(self, what: str, n: int) -> None:
         self.seen[what] = self.seen.get(what, 0) + n
 
 
 class Taps:
-    """The faults of kind `disturb`, and the forwarders that they act on."""
+    """Faults of kind `disturb`, and their forwarders."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -52,13 +52,13 @@ class Taps:
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._ends: dict[str, set[asyncio.Event]] = {}
-        """by node, one for each connection that is open: set, it is to end"""
+        """by node, one per open connection: if set, the connection is closed"""
 
     def tap(self, node: str, links: Sequence[Mapping[str, Any]]) -> None:
         """Forwards listen:port to to:port in the node's network. Errors: Refused."""
         network = self._world.node(node).network
         if network is None:
-            raise Refused(f"tap {node}: it has no network of its own; use local or docker")
+            raise Refused(f"tap {node}: the node has no own network; use local or docker")
         if node not in self._loops:
             self._loops[node] = _loop_inside(network)
         for link in links:
@@ -66,12 +66,12 @@ class Taps:
                 self._call(node, self._serve(node, link["listen"], link["to"], port))
 
     def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence:
-        """Begins to disturb what passes the taps of `nodes`. Errors: Refused."""
+        """Starts to disturb traffic through the taps of `nodes`. Errors: Refused."""
         if args["what"] not in KINDS:
             raise Refused(f"disturb: {args['what']!r} is not one of {', '.join(KINDS)}")
         for node in args["nodes"]:
             if node not in self._loops:
-                raise Refused(f"disturb {node}: its wire is not tapped; send tap first")
+                raise Refused(f"disturb {node}: not tapped; send tap first")
         self._faults[fault] = _Fault(
             what=args["what"],
             nodes=args["nodes"],
@@ -86,12 +86,12 @@ class Taps:
         return self.observe(fault)
 
     def observe(self, fault: str) -> Evidence:
-        """What it has done so far: replies, requests and bytes swallowed, connections reset."""
+        """Its effect so far: dropped replies, requests and bytes, reset connections."""
         seen = dict(self._faults[fault].seen) if fault in self._faults else {}
         return {"bit": bool(set(seen) - {"passed bytes"}), **seen}
 
     def heal(self, fault: str) -> Evidence:
-        """What comes from now on passes; connections that have lost bytes are reset."""
+        """Later traffic passes; connections that have lost bytes are reset."""
         evidence = self.observe(fault)
         if fault in self._faults:
             for node, over in self._faults.pop(fault).over.items():
@@ -99,7 +99,7 @@ class Taps:
         return evidence
 
     def settle(self, node: str) -> None:
-        """Nothing: a tap stays with the network, whoever lives there."""
+        """Nothing: a tap belongs to the network namespace, not to a process."""
 
     def _call(self, node: str, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -134,7 +134,7 @@ class Taps:
         to: str,
         port: int,
     ) -> None:
-        """Both ways until one of them ends; the other end then learns of it."""
+        """Forwards both directions until one ends, then closes the other end."""
         try:
             far_reader, far_writer = await asyncio.open_connection(to, port)
         except OSError:
@@ -158,7 +158,7 @@ class Taps:
     async def _pump(
         self, node: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, reply: bool
     ) -> bool:
-        """Carries one direction; whether it came to an end of its own."""
+        """Forwards one direction; returns whether it ended regularly."""
         try:
             while data := await reader.read(CHUNK_BYTES):
                 for fault in [f for f in self._faults.values() if node in f.nodes]:
@@ -172,7 +172,7 @@ class Taps:
 
 
 async def _passes(fault: _Fault, node: str, size: int, reply: bool) -> bool:
-    """What a fault makes of a piece; False: the connection is to be reset, the piece is lost."""
+    """Applies a fault to a piece of data; False: reset the connection, the piece is lost."""
     if fault.what == "hang-up":
         return True
     if fault.what == "black-hole":
@@ -203,7 +203,7 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 
 def _loop_inside(network: Namespace) -> asyncio.AbstractEventLoop:
-    """An event loop in a thread that lives in this network: its sockets are born there."""
+    """An event loop in a thread in this network namespace: its sockets are created there."""
     loop = asyncio.new_event_loop()
     ready = threading.Event()
 
@@ -214,5 +214,5 @@ def _loop_inside(network: Namespace) -> asyncio.AbstractEventLoop:
 
     threading.Thread(target=run, daemon=True).start()
     if not ready.wait(BOUND_S):
-        raise Refused("tap: the network could not be entered")
+        raise Refused("tap: cannot enter the network namespace")
     return loop

@@ -1,4 +1,4 @@
-"""Clocks: the wall clock of every process of a node, moved by the sum of the active faults."""
+"""Clock faults: the wall clock of every process of a node, shifted by the sum of active faults."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEAST_STROBE_NS = 1_000_000
 
 
 class Clocks:
-    """The faults of kind `set_clock`."""
+    """Faults of kind `set_clock`."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -32,11 +32,11 @@ class Clocks:
         self._patched: dict[str, dict[Process, None]] = {}
 
     def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence:
-        """Moves the clocks of `nodes`. Errors: Refused, Unpatchable."""
+        """Shifts the clocks of `nodes`. Errors: Refused, Unpatchable."""
         nodes = args["nodes"]
         skew = _skew(args)
         if not any(self._world.living(node) for node in nodes):
-            raise Refused(f"set_clock {'+'.join(nodes)}: no process is alive; restart it first")
+            raise Refused(f"set_clock {'+'.join(nodes)}: no live process; restart it first")
         self._skews[fault] = skew
         self._claims.claim(fault, nodes)
         for node in nodes:
@@ -44,14 +44,14 @@ class Clocks:
         return self._evidence(fault, nodes)
 
     def observe(self, fault: str) -> Evidence:
-        """The offset of each process, from its own memory; a process that has called exec since
+        """The offset of each process, from its own memory; a process that has called exec meanwhile
         gets its skew again first."""
         for node in self._claims.of(fault):
             self.settle(node)
         return self._evidence(fault, self._claims.of(fault))
 
     def heal(self, fault: str) -> Evidence:
-        """Takes this fault's part off the clocks; the offsets are from just before, and after."""
+        """Removes this fault's part from the clocks; returns the offsets before and after."""
         nodes = self._claims.of(fault)
         evidence = self._evidence(fault, nodes)
         self._claims.release(fault)
@@ -61,7 +61,7 @@ class Clocks:
         return {**evidence, "after_ns": self._offsets(nodes)}
 
     def settle(self, node: str) -> None:
-        """Gives every process of the node the skews that are claimed for it, or its true clock."""
+        """Sets every process of the node to its claimed skews, or to the true clock."""
         skews = [self._skews[fault] for fault in self._claims.claimants(node)]
         patched = self._patched.setdefault(node, {})
         living = self._world.living(node) if node in self._world.nodes else []
@@ -100,19 +100,23 @@ class Clocks:
 def _skew(args: Mapping[str, Any]) -> Skew:
     step, ppm, strobe = args["step_ns"], args["rate_ppm"], args["strobe_ns"]
     if not step and not ppm:
-        raise Refused("set_clock: neither step_ns nor rate_ppm is given; the clock would not move")
+        raise Refused("set_clock: missing step_ns or rate_ppm")
     if abs(step) > MOST_STEP_NS:
-        raise Refused(f"set_clock: step_ns {step} is beyond ten years ({MOST_STEP_NS})")
+        raise Refused(
+            f"set_clock: invalid step_ns {step}: expected at most 10 years ({MOST_STEP_NS})"
+        )
     if not LEAST_PPM <= ppm <= MOST_PPM:
-        raise Refused(f"set_clock: rate_ppm {ppm} is not within {LEAST_PPM} .. {MOST_PPM}")
+        raise Refused(f"set_clock: invalid rate_ppm {ppm}: expected {LEAST_PPM} to {MOST_PPM}")
     if strobe and strobe < LEAST_STROBE_NS:
-        raise Refused(f"set_clock: strobe_ns {strobe} is under {LEAST_STROBE_NS} (1 ms)")
+        raise Refused(
+            f"set_clock: invalid strobe_ns {strobe}: expected >= {LEAST_STROBE_NS} (1 ms)"
+        )
     now = time.clock_gettime_ns(time.CLOCK_REALTIME)
     return Skew(base_ns=now, step_ns=step, ppm=ppm, strobe_ns=strobe)
 
 
 def _patch(process: Process, act: Callable[[Patch], Result]) -> Result | None:
-    """Acts on a process's vDSO; None if the process ended meanwhile."""
+    """Patches a process's vDSO; None if the process exited meanwhile."""
     try:
         with closing(Patch(process)) as patch:
             return act(patch)

@@ -1,4 +1,4 @@
-"""Cuts: what one node no longer hears from some addresses, and how much of it was stopped."""
+"""Network cuts: drops packets from some addresses to a node, and counts them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.request_errors import Evidence
 
 Link = tuple[str, str]
-"""(node that no longer hears, address it does not hear from)"""
+"""(receiving node, source address that is dropped)"""
 
 
 class Cuts:
-    """The faults of kind `cut`. Each sees what was stopped on its own links in its own time."""
+    """Faults of kind `cut`. Each counts dropped packets on its own links during its own time."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -39,11 +39,11 @@ class Cuts:
         return {"bit": False, "cut": len(links)}
 
     def observe(self, fault: str) -> Evidence:
-        """How many packets were stopped since; it bit if there was one."""
+        """Number of packets dropped so far; effective if there was one."""
         return self._evidence(fault, self._claims.of(fault))
 
     def heal(self, fault: str) -> Evidence:
-        """Lets through what no other fault wants cut."""
+        """Restores links that no other fault cuts."""
         links = self._claims.release(fault)
         for node in _nodes(links):
             self.settle(node)
@@ -52,7 +52,7 @@ class Cuts:
         return evidence
 
     def settle(self, node: str) -> None:
-        """Makes the node's door drop exactly what is claimed."""
+        """Makes the node's packet filter drop exactly the claimed addresses."""
         wanted = {source for name, source in self._claims.claimed() if name == node}
         door = self._world.cuttable(node) if wanted else self._world.door(node)
         if door is None:
@@ -64,7 +64,7 @@ class Cuts:
         door.drop(sorted(wanted - door.dropping))
 
     def leave(self, node: str) -> None:
-        """Keeps the counts of a node whose network is about to be replaced."""
+        """Saves the counts of a node whose network is about to be replaced."""
         if node in self._world.nodes and any(name == node for name, _ in self._claims.claimed()):
             self._carry(node, self._world.cuttable(node).dropping)
 

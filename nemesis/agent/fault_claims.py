@@ -1,4 +1,4 @@
-"""Who claims what: several faults may want one thing broken, and the last to heal mends it."""
+"""Reference counts of faults: several may break one thing, and the last one to heal restores it."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ Thing = TypeVar("Thing", bound=Hashable)
 
 
 class Claims(Generic[Thing]):
-    """Things (a link, a node) and the faults that claim them, in the order of their claims."""
+    """Things (links, nodes) and the faults that claim them, in the order of their claims."""
 
     def __init__(self) -> None:
         self._of: dict[str, tuple[Thing, ...]] = {}
 
     def claim(self, fault: str, things: Iterable[Thing]) -> None:
-        """The fault wants these things broken from now on."""
+        """The fault claims these things."""
         self._of[fault] = tuple(dict.fromkeys(things))
 
     def release(self, fault: str) -> tuple[Thing, ...]:
-        """The fault wants nothing any more; returns what it had claimed."""
+        """Releases all claims of the fault; returns them."""
         return self._of.pop(fault, ())
 
     def of(self, fault: str) -> tuple[Thing, ...]:
-        """What one fault claims."""
+        """The claims of one fault."""
         return self._of.get(fault, ())
 
     def faults(self) -> list[str]:
-        """The faults that claim something, oldest first."""
+        """The faults with claims, oldest first."""
         return list(self._of)
 
     def claimed(self) -> set[Thing]:

@@ -1,4 +1,4 @@
-"""What the agent was given to act on: nodes, their processes, their networks."""
+"""The adopted nodes of the agent: their processes and networks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Door(Protocol):
-    """Where what comes to one node from some addresses can be stopped and counted."""
+    """Packet filter of one node: drops and counts packets by source address."""
 
     @property
     def dropping(self) -> set[str]: ...
@@ -31,7 +31,7 @@ class Door(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Adopted:
-    """A node as the agent knows it. `network` is None where it has none of its own."""
+    """An adopted node. `network` is None if it has no own network."""
 
     name: str
     address: str
@@ -54,22 +54,24 @@ class World:
         return self.nodes[name]
 
     def adopt(self, name: str, pid: int, address: str, pids: Iterable[int]) -> Adopted:
-        """Takes over a node, again after a restart. Errors: Refused."""
+        """Adopts a node, again after a restart. Errors: Refused."""
         roots = []
         for number in pids:
             process = processes.find(number)
             if process is None:
-                raise Refused(f"adopt {name}: process {number} is gone; start it again first")
+                raise Refused(f"adopt {name}: process {number} has exited; restart it first")
             roots.append(process)
         if os.getpid() in (process.pid for process in processes.tree(roots)):
-            raise Refused(f"adopt {name}: the fault agent descends from these; adopt only nodes")
+            raise Refused(
+                f"adopt {name}: the fault agent descends from these processes; adopt only nodes"
+            )
         self.nodes[name] = Adopted(
             name=name, address=address, roots=tuple(roots), network=self._network(name, pid)
         )
         return self.nodes[name]
 
     def _network(self, name: str, pid: int) -> Namespace | None:
-        """The namespace of a process: the one held if it is the same, None if it is ours."""
+        """The network namespace of a process: the open one if equal, None if it is ours."""
         old = self.nodes[name].network if name in self.nodes else None
         try:
             if old and os.stat(f"/proc/{pid}/ns/net").st_ino == old.inode:
@@ -83,9 +85,7 @@ class World:
             return None
         for other in self.nodes.values():
             if other.name != name and other.network and other.network.inode == network.inode:
-                raise Refused(
-                    f"adopt {name}: it shares the network of {other.name}; give it its own"
-                )
+                raise Refused(f"adopt {name}: shares the network of {other.name}; give it its own")
         try:
             network.open()
         except NetworkFailed as error:
@@ -101,22 +101,22 @@ class World:
         self.proxies.add(src, dst, listen, to, ports)
 
     def door(self, name: str) -> Door | None:
-        """Where traffic to the node can be stopped, or None."""
+        """The packet filter of a node, or None."""
         node = self.node(name)
         if node.network or not self.proxies:
             return node.network
         return self.proxies.gate(name, {n.address: n.name for n in self.nodes.values()})
 
     def cuttable(self, name: str) -> Door:
-        """The door of a node that has one. Errors: Refused."""
+        """The packet filter of a node. Errors: Refused if it has none."""
         door = self.door(name)
         if door:
             return door
         raise Refused(
-            f"cut: {name} has no network of its own and no proxy leads to it;"
+            f"cut: {name} has no own network and no proxy;"
             " give each node a network namespace, or send proxy first"
         )
 
     def living(self, name: str) -> list[Process]:
-        """All processes of a node that live now, parents first."""
+        """All live processes of a node, parents first."""
         return processes.tree(self.node(name).roots)

@@ -1,11 +1,11 @@
-"""Cuts where nodes have no network of their own: one TCP forwarder per directed link.
+"""Network cuts for nodes without own networks: one TCP forwarder per directed link.
 
-A client on `src` reaches `dst` under an address that this process listens on. While one way of a
-link is stopped, what comes that way is held back, in order, and goes on after the heal, as TCP
-would send it again; a new connection, which needs both ways, is accepted and then hangs. (Under a
-real cut the connect itself hangs; where no server listens it is refused, and here it is ended after
-REFUSED_S; and a stopped way does not stop the acknowledgements of the other, so a one-way cut slows
-the other way later than on a network.)
+A client on `src` reaches `dst` by an address that this process listens on. While one direction of a
+link is cut, its data is held back, in order, and continues after the heal, like TCP
+retransmissions; a new connection, which needs both directions, is accepted and then hangs. (With a
+real cut the connect itself hangs; without a listening server it is refused, and here it is closed
+after REFUSED_S; and a cut does not stop the acknowledgements of the other direction, so a one-way
+cut slows the other direction later than on a network.)
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from typing import Any
 from holdfast.nemesis.agent.request_errors import Refused
 
 Way = tuple[str, str]
-"""(node that hears, node that speaks)"""
+"""(receiving node, sending node)"""
 
 CHUNK_BYTES = 65536
 BOUND_S = 2.0
 REFUSED_S = 0.2
-"""How long a connection to a server that is not there stays open."""
+"""Time until a connection to a missing server is closed."""
 
 
 class Proxies:
-    """All forwarders of this agent, on an event loop in a thread of its own."""
+    """All forwarders of this agent, on an event loop in its own thread."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -51,23 +51,23 @@ class Proxies:
         self._links.add((dst, src))
 
     def gate(self, node: str, names: Mapping[str, str]) -> Gate | None:
-        """The door of a node at which a link begins or ends; `names` by address."""
+        """The packet filter of a node with links; `names` by address."""
         return Gate(self, node, names) if any(node in way for way in self._links) else None
 
     def joins(self, way: Way) -> bool:
-        """Whether a link carries this way, as requests or as replies."""
+        """Whether a link carries this direction, as requests or as replies."""
         return way in self._links or way[::-1] in self._links
 
     def stopped(self, way: Way) -> bool:
-        """Whether this way is held back now."""
+        """Whether this direction is cut now."""
         return way in self._stopped
 
     def stop(self, ways: Iterable[Way]) -> None:
-        """Holds back what comes these ways from now on."""
+        """Cuts these directions."""
         self._call(self._change(list(ways), []))
 
     def open(self, ways: Iterable[Way]) -> None:
-        """Lets go of what was held back, and of what follows."""
+        """Restores these directions; forwards the data held back."""
         self._call(self._change([], list(ways)))
 
     def _call(self, work: Coroutine[Any, Any, None]) -> None:
@@ -119,7 +119,7 @@ class Proxies:
     async def _pump(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: Way
     ) -> None:
-        """Carries one direction to its end; an end or a reset is news too and is held back."""
+        """Forwards one direction to its end; an end or a reset is held back like data."""
         try:
             while data := await reader.read(CHUNK_BYTES):
                 await self._pass(way)
@@ -138,7 +138,7 @@ class Proxies:
 
 
 class Gate:
-    """The door of one node in a world of proxies; it knows the names behind addresses."""
+    """The packet filter of one node behind proxies; maps addresses to names."""
 
     def __init__(self, proxies: Proxies, node: str, names: Mapping[str, str]) -> None:
         self._proxies = proxies
@@ -147,7 +147,7 @@ class Gate:
 
     @property
     def dropping(self) -> set[str]:
-        """Addresses that the node does not hear from now."""
+        """Source addresses that are dropped now."""
         return {
             address
             for address, name in self._names.items()
@@ -155,19 +155,19 @@ class Gate:
         }
 
     def drop(self, sources: Iterable[str]) -> None:
-        """Stops these ways. Errors: Refused where no proxy carries one."""
+        """Cuts these directions. Errors: Refused if one has no proxy."""
         ways = [self._way(source) for source in sources]
         if ways:
             self._proxies.stop(ways)
 
     def admit(self, sources: Iterable[str]) -> None:
-        """Opens these ways again."""
+        """Restores these directions."""
         ways = [self._way(source) for source in sources]
         if ways:
             self._proxies.open(ways)
 
     def counts(self) -> dict[str, int]:
-        """Source address -> pieces and connections held back since it was dropped."""
+        """Source address -> number of pieces and connections held back since it was cut."""
         return {
             source: self._proxies.held[self._node, self._names[source]] for source in self.dropping
         }
@@ -175,5 +175,5 @@ class Gate:
     def _way(self, source: str) -> Way:
         way = (self._node, self._names.get(source, source))
         if not self._proxies.joins(way):
-            raise Refused(f"cut: no proxy carries what {source} sends to {self._node}")
+            raise Refused(f"cut: no proxy for traffic from {source} to {self._node}")
         return way

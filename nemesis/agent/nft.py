@@ -1,7 +1,7 @@
 """Packets dropped by source address inside one network namespace, with a counter per source.
 
-A table of our own holds one set; an input hook drops what comes from its elements. libnftables is
-called in this process (0.1 ms a change); where it is missing, the `nft` program does the same work.
+Our own table has one set; an input hook drops packets from its elements. libnftables is
+called in this process (0.1 ms per change); if it is missing, the `nft` program is used.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ table ip {TABLE} {{
 """
 ELEMENT = re.compile(r"([0-9.]+) counter packets ([0-9]+)")
 SBIN = "/usr/sbin:/sbin"
-"""Where nft lies, which the PATH of an ordinary user does not have."""
+"""Folder of nft, which is not in the PATH of an ordinary user."""
 CLONE_NEWNET = 0x4000_0000
 
 
 class NetworkFailed(Refused):
-    """nftables or the kernel refused; the message carries its own words."""
+    """nftables or the kernel refused; the message is theirs."""
 
 
 @cache
@@ -66,7 +66,7 @@ def _library() -> ctypes.CDLL | None:
 
 
 class Namespace:
-    """The network of one process, kept by a file descriptor, and what is dropped in it."""
+    """The network namespace of one process, kept by a file descriptor, and its dropped sources."""
 
     def __init__(self, pid: int) -> None:
         self._fd = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
@@ -76,21 +76,21 @@ class Namespace:
 
     @property
     def inode(self) -> int:
-        """Equal for two processes exactly if they share a network."""
+        """Equal for two processes if and only if they share a network namespace."""
         return os.fstat(self._fd).st_ino
 
     @property
     def is_ours(self) -> bool:
-        """Whether this process lives in it too."""
+        """Whether this process is in it too."""
         return self.inode == os.fstat(self._home).st_ino
 
     def open(self) -> None:
-        """Puts our empty table there. Errors: NetworkFailed."""
+        """Creates our empty table there. Errors: NetworkFailed."""
         self._run(SETUP)
         self.dropping = set()
 
     def close(self) -> None:
-        """Takes our table away and lets go of the namespace."""
+        """Removes our table and closes the namespace."""
         try:
             self._run(f"add table ip {TABLE}\ndelete table ip {TABLE}\n")
         finally:
@@ -102,7 +102,7 @@ class Namespace:
             os.close(self._home)
 
     def enter(self) -> None:
-        """The calling thread lives in this network from now on. Errors: NetworkFailed."""
+        """Moves the calling thread into this network namespace. Errors: NetworkFailed."""
         _move("setns", self._fd, CLONE_NEWNET)
 
     def drop(self, sources: Iterable[str]) -> None:
@@ -144,7 +144,7 @@ class Namespace:
 
     @contextmanager
     def _inside(self) -> Iterator[None]:
-        """The calling thread's network is this one for a moment; sockets stay where they began."""
+        """Moves the calling thread here temporarily; its sockets stay in this namespace."""
         _move("setns", self._fd, CLONE_NEWNET)
         try:
             yield
@@ -163,7 +163,7 @@ def _run_program(commands: str) -> str:
             env={**os.environ, "PATH": f"{os.environ.get('PATH', os.defpath)}:{SBIN}"},
         )
     except FileNotFoundError as error:
-        raise NetworkFailed("there is neither libnftables nor nft; install nftables") from error
+        raise NetworkFailed("missing libnftables and nft; install nftables") from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NetworkFailed(f"nft: {error}") from error
     if done.returncode:
@@ -172,7 +172,7 @@ def _run_program(commands: str) -> str:
 
 
 def probe() -> str | None:
-    """Why no packet can be dropped on this host, or None. Tried in a namespace made for it."""
+    """Why packets cannot be dropped on this host, or None. Tested in a temporary namespace."""
     problems: list[str] = []
 
     def attempt() -> None:
@@ -182,7 +182,7 @@ def probe() -> str | None:
             namespace.open()
             namespace.drop(["192.0.2.1"])
             if namespace.counts() != {"192.0.2.1": 0}:
-                problems.append("nftables keeps no counter per element; 0.9.5 and Linux 5.7 do")
+                problems.append("nftables has no counter per element; 0.9.5 and Linux 5.7 have it")
             namespace.close()
         except (NetworkFailed, OSError) as error:
             problems.append(str(error))

@@ -1,6 +1,6 @@
-"""Host processes by pid: their descendants and states, and how they are stopped, continued, ended.
+"""Host processes by pid: descendants, states, and stopping, resuming, killing them.
 
-A pid alone is not an identity, for the kernel gives it out again; the start time beside it is.
+A pid alone is not an identity, because the kernel reuses it; with the start time it is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 PROC = Path("/proc")
 BOUND_NS = 500_000_000
-"""How long a signal may take to show in /proc; a thread in the middle of a disk write can."""
+"""Time until a signal is visible in /proc; a thread in the middle of a disk write needs time."""
 POLL_S = 0.000_02
 STOPPED = frozenset("Tt")
 GONE = frozenset("ZX")
@@ -36,7 +36,7 @@ def find(pid: int) -> Process | None:
 
 
 def thread_states(process: Process) -> list[str]:
-    """One letter per thread, as in /proc/PID/stat; empty if the process is gone."""
+    """One letter per thread, as in /proc/PID/stat; empty if the process has exited."""
     if find(process.pid) != process:
         return []
     with suppress(OSError):
@@ -56,7 +56,7 @@ def state(process: Process) -> str:
 
 
 def tree(roots: Iterable[Process]) -> list[Process]:
-    """The living among `roots` and all their living descendants, parents first."""
+    """The live ones of `roots` and all their live descendants, parents first."""
     found: dict[int, Process] = {}
     todo = [root for root in roots if thread_states(root)]
     while todo:
@@ -70,7 +70,7 @@ def tree(roots: Iterable[Process]) -> list[Process]:
 
 
 def send(process: Process, number: signal.Signals) -> bool:
-    """Signals exactly this process; False if it is gone. Errors: PermissionError."""
+    """Signals exactly this process; False if it has exited. Errors: PermissionError."""
     try:
         fd = os.pidfd_open(process.pid)
     except (ProcessLookupError, OSError):
@@ -89,7 +89,7 @@ def send(process: Process, number: signal.Signals) -> bool:
 def stop(roots: Iterable[Process]) -> dict[Process, str]:
     """SIGSTOP to the roots and their descendants, also those forked meanwhile.
 
-    Returns the state each one was seen in: `T`, unless it ended or the bound ran out.
+    Returns the last state of each: `T`, unless it exited or the bound ran out.
     """
     roots = list(roots)
     seen: dict[Process, str] = {}
@@ -105,7 +105,7 @@ def stop(roots: Iterable[Process]) -> dict[Process, str]:
 
 
 def resume(processes: Iterable[Process]) -> None:
-    """SIGCONT to these, children before parents so that no parent misses one."""
+    """SIGCONT to these, children before parents, so that no parent misses a child's event."""
     for process in reversed(list(processes)):
         send(process, signal.SIGCONT)
 
@@ -124,27 +124,27 @@ def end(roots: Iterable[Process]) -> dict[Process, str]:
 
 @contextmanager
 def held(process: Process) -> Iterator[None]:
-    """Keeps one process stopped for a moment; one that was stopped before stays so.
+    """Keeps one process stopped temporarily; one that was stopped before stays stopped.
 
-    Errors: TimeoutError if it does not stop, ProcessLookupError if it is gone.
+    Errors: TimeoutError if it does not stop, ProcessLookupError if it has exited.
     """
     if state(process) == "T":
         yield
         return
     if not send(process, signal.SIGSTOP):
-        raise ProcessLookupError(f"process {process.pid} is gone")
+        raise ProcessLookupError(f"process {process.pid} has exited")
     try:
         deadline = time.monotonic_ns() + BOUND_NS
         letter = settled(process, ("T", "gone"), deadline)
         if letter not in ("T", "gone"):
-            raise TimeoutError(f"process {process.pid} does not stop; it is in state {letter}")
+            raise TimeoutError(f"process {process.pid} did not stop; state {letter}")
         yield
     finally:
         send(process, signal.SIGCONT)
 
 
 def settled(process: Process, wanted: Collection[str], deadline_ns: int) -> str:
-    """The first wanted state that a process comes to, or the one it is in at the deadline."""
+    """The first wanted state that a process reaches, or its state at the deadline."""
     while (now := state(process)) not in wanted and time.monotonic_ns() < deadline_ns:
         time.sleep(POLL_S)
     return now
@@ -160,7 +160,7 @@ def wait_until(condition: Callable[[], bool], deadline_ns: int) -> bool:
 
 
 def _stat(path: str) -> list[str]:
-    """Fields of a stat file after the command name: state, parent, ...; empty if it is gone."""
+    """Fields of a stat file after the command name: state, parent, ...; empty if it has exited."""
     try:
         with open(path, "rb", buffering=0) as file:
             text = file.read(1024)

@@ -1,4 +1,4 @@
-"""Words that all parts of the agent share."""
+"""Types shared by all parts of the agent: evidence, errors, the fault protocol."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 Evidence = dict[str, Any]
-"""What was measured. `bit` says whether the fault has changed anything by now."""
+"""Measured evidence. `bit`: whether the fault has taken effect by now."""
 
 
 class Refused(Exception):
-    """A request that cannot be met: where, what, and what to do about it."""
+    """A rejected request: what is wrong and what to do."""
 
 
 class Kind(Protocol):
-    """One kind of fault. `settle` makes a node what the active faults want it to be."""
+    """One kind of fault. `settle` applies the active faults to a node."""
 
     def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence: ...
 

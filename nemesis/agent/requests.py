@@ -1,4 +1,4 @@
-"""The requests that the agent answers, and the one place where they are checked and done."""
+"""Requests of the agent: validated and executed here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MISSING = object()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Form:
-    """What a request takes: argument -> (shape, default or MISSING), and what it does."""
+    """Form of a request: argument -> (shape, default or MISSING), and its description."""
 
     says: str
     takes: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
@@ -64,14 +64,14 @@ NODES = ("names", MISSING)
 
 REQUESTS: dict[str, Form] = {
     "hello": Form(
-        says="What this host can do: each of cut, pause, kill, set_clock, proxy is true or the"
-        " reason why not. kill_on_eof: when the driver is gone, end all adopted processes too.",
+        says="Abilities of this host: each of cut, pause, kill, set_clock, proxy is true or the"
+        " reason why not. kill_on_eof: when the driver exits, kill all adopted processes too.",
         takes={"kill_on_eof": ("true or false", False)},
     ),
     "adopt": Form(
-        says="Takes over a node, again after each restart: the network is that of `pid`, signals"
+        says="Adopts a node, again after each restart: the network is that of `pid`, signals"
         " and clocks go to `processes` and their descendants. Active cuts and clock faults are"
-        " applied to it at once; an active pause is not.",
+        " applied at once; an active pause is not.",
         takes={
             "node": ("a name", MISSING),
             "pid": ("a pid", MISSING),
@@ -80,12 +80,12 @@ REQUESTS: dict[str, Form] = {
         },
     ),
     "proxy": Form(
-        says="Listens on listen:port and forwards to to:port, for nodes without networks of their"
-        " own; cuts between src and dst then act on these links. Adopt both before cutting.",
+        says="Listens on listen:port and forwards to to:port, for nodes without their own"
+        " networks; cuts between src and dst act on these links. Adopt both before cutting.",
         takes={"links": ('[{"src", "dst", "listen", "to", "ports"}]', MISSING)},
     ),
     "cut": Form(
-        says="The node hears nothing from these addresses any more. `nodes` is for the record.",
+        says="Drops packets from these addresses to the node. `nodes` is for the record.",
         takes={
             "fault": FAULT,
             "links": ('[{"node", "from": [IPv4 addresses]}]', MISSING),
@@ -93,16 +93,16 @@ REQUESTS: dict[str, Form] = {
         },
     ),
     "pause": Form(
-        says="SIGSTOP to all processes of the nodes; answers when every thread has stopped.",
+        says="SIGSTOP to all processes of the nodes; responds when every thread has stopped.",
         takes={"fault": FAULT, "nodes": NODES},
     ),
     "kill": Form(
-        says="SIGKILL to all processes of the nodes; answers when they are gone.",
+        says="SIGKILL to all processes of the nodes; responds when they have exited.",
         takes={"fault": FAULT, "nodes": NODES},
     ),
     "set_clock": Form(
         says="Moves the wall clock of all processes of the nodes, never the monotonic one: by a"
-        " step, by a rate, or by a step that comes and goes every strobe_ns.",
+        " step, a rate, or a step that toggles every strobe_ns.",
         takes={
             "fault": FAULT,
             "nodes": NODES,
@@ -113,11 +113,11 @@ REQUESTS: dict[str, Form] = {
     ),
     "tap": Form(
         says="In the network of a node, listens on listen:port and forwards to to:port, so that"
-        " what passes there can be disturbed. Adopt the node before.",
+        " this traffic can be disturbed. Adopt the node before.",
         takes={"node": ("a name", MISSING), "links": ('[{"listen", "to", "ports"}]', MISSING)},
     ),
     "disturb": Form(
-        says=f"What passes the taps of the nodes suffers `what`: {', '.join(DISTURBANCES)}.",
+        says=f"Disturbs traffic through taps of the nodes by `what`: {', '.join(DISTURBANCES)}.",
         takes={
             "fault": FAULT,
             "nodes": NODES,
@@ -127,23 +127,23 @@ REQUESTS: dict[str, Form] = {
             "after": ("a whole number", 0),
         },
     ),
-    "observe": Form(says="What the fault has done by now.", takes={"fault": FAULT}),
+    "observe": Form(says="The effect of the fault so far.", takes={"fault": FAULT}),
     "heal": Form(
-        says="Undoes the fault and says what it did; a second heal answers the same. `restart`"
+        says="Undoes the fault and returns its effect; a second heal returns the same. `restart`"
         " names the killed nodes that the driver should start and adopt again.",
         takes={"fault": FAULT},
     ),
     "heal_all": Form(says="Undoes every active fault: fault -> evidence."),
     "recover": Form(
-        says="Undoes what an agent before this one left in the adopted nodes: continues every"
-        " process. Their networks are whole since they were adopted."
+        says="Undoes what a previous agent left in the adopted nodes: resumes every"
+        " process. Their networks are restored by adopt."
     ),
     "states": Form(says="Node -> pid -> state letter of every living process, `T` for stopped."),
 }
 
 
 class Agent:
-    """Everything one agent knows. `serve` answers one request and never raises."""
+    """State of one agent. `serve` executes one request and never raises."""
 
     def __init__(self) -> None:
         self._world = World()
@@ -182,7 +182,7 @@ class Agent:
         }
 
     def leave(self) -> list[str]:
-        """Heals everything, ends the adopted processes if that was asked; returns what failed."""
+        """Heals everything, kills the adopted processes if requested; returns failures."""
         problems = []
         for fault in list(self._active):
             try:
@@ -196,7 +196,7 @@ class Agent:
     def _inject(self, do: str, args: Args) -> Evidence:
         fault = args["fault"]
         if fault in self._active or fault in self._healed:
-            raise Refused(f"{do}: fault {fault!r} was used before; give each fault its own id")
+            raise Refused(f"{do}: fault id {fault!r} was used before; give each fault its own id")
         for node in args.get("nodes") or ():
             self._world.node(node)
         self._active[fault] = do
@@ -263,8 +263,8 @@ class Agent:
 
 
 def abilities() -> Evidence:
-    """What this host allows, each tried: true, or the reason why not."""
-    signals = True if hasattr(os, "pidfd_open") else "this Python knows no pidfd; use Linux"
+    """Abilities of this host, each tested: true, or the reason why not."""
+    signals = True if hasattr(os, "pidfd_open") else "this Python has no pidfd; use Linux"
     return {
         "cut": nft.probe() or True,
         "pause": signals,
@@ -281,7 +281,7 @@ def checked(request: Any) -> tuple[str, dict[str, Any]]:
         raise Refused('a request is a JSON object on one line: {"id": 1, "do": "hello"}')
     do = request.get("do")
     if not isinstance(do, str) or do not in REQUESTS:
-        raise Refused(f"do: {do!r} is no request; these are: {', '.join(REQUESTS)}")
+        raise Refused(f"unknown request {do!r}: expected one of {', '.join(REQUESTS)}")
     takes = REQUESTS[do].takes
     problems = [
         f"unknown argument {name!r} (known: {', '.join(takes) or 'none'})"
@@ -292,9 +292,9 @@ def checked(request: Any) -> tuple[str, dict[str, Any]]:
     for name, (shape, default) in takes.items():
         args[name] = request.get(name, default)
         if args[name] is MISSING:
-            problems.append(f"argument {name!r} is missing ({shape})")
+            problems.append(f"missing argument {name!r} ({shape})")
         elif name in request and not SHAPES[shape](args[name]):
-            problems.append(f"argument {name!r} is not {shape}")
+            problems.append(f"invalid argument {name!r}: expected {shape}")
     if problems:
         raise Refused(f"{do}: {'; '.join(problems)}")
     return do, args

@@ -1,4 +1,4 @@
-"""Pauses and kills: what signals do to the processes of a node, seen in /proc before it counts."""
+"""Pauses and kills by signals; they count only if their effect is visible in /proc."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.nemesis.agent.request_errors import Evidence, Refused
 
 
 class Pauses:
-    """The faults of kind `pause`. A node adopted anew meanwhile runs."""
+    """Faults of kind `pause`. A node that is adopted again meanwhile runs."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -21,7 +21,7 @@ class Pauses:
         self._stopped: dict[str, dict[Process, None]] = {}
 
     def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence:
-        """Stops every process of `nodes`. Errors: Refused where none of them lives."""
+        """Stops every process of `nodes`. Errors: Refused if none is alive."""
         states = {}
         self._claims.claim(fault, args["nodes"])
         for node in self._claims.of(fault):
@@ -29,29 +29,29 @@ class Pauses:
             self._stopped.setdefault(node, {}).update(dict.fromkeys(stopped))
             states[node] = _worst(stopped.values())
         if set(states.values()) == {"gone"}:
-            raise Refused(f"pause {'+'.join(states)}: no process of it is alive; restart it first")
+            raise Refused(f"pause {'+'.join(states)}: no live process; restart it first")
         return _evidence(states)
 
     def observe(self, fault: str) -> Evidence:
-        """The states of the nodes now; it bites while all of their threads are stopped."""
+        """The present states of the nodes; effective while all of their threads are stopped."""
         living = {node: self._world.living(node) for node in self._claims.of(fault)}
         return _evidence({n: _worst(map(processes.state, found)) for n, found in living.items()})
 
     def heal(self, fault: str) -> Evidence:
-        """Continues the nodes that no other fault wants stopped; shows the states before."""
+        """Resumes nodes that no other fault stops; returns the states before."""
         evidence = self.observe(fault)
         for node in self._claims.release(fault):
             self.settle(node)
         return evidence
 
     def settle(self, node: str) -> None:
-        """Continues a node that no fault wants stopped."""
+        """Resumes a node that no fault stops."""
         if not self._claims.claimants(node):
             processes.resume(self._stopped.pop(node, {}))
 
 
 class Kills:
-    """The faults of kind `kill`. Healing one is the driver's: it restarts and adopts anew."""
+    """Faults of kind `kill`. The driver heals them: it restarts and adopts the node."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -59,10 +59,10 @@ class Kills:
         self._killed: dict[str, dict[str, dict[str, str]]] = {}
 
     def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence:
-        """Ends every process of `nodes` and waits until they are gone. Errors: Refused."""
+        """Kills every process of `nodes` and waits until they have exited. Errors: Refused."""
         nodes = args["nodes"]
         if not any(self._world.living(node) for node in nodes):
-            raise Refused(f"kill {'+'.join(nodes)}: no process of it is alive; restart it first")
+            raise Refused(f"kill {'+'.join(nodes)}: no live process; restart it first")
         self._claims.claim(fault, nodes)
         self._killed[fault] = {
             node: {
@@ -74,13 +74,13 @@ class Kills:
         return self.observe(fault)
 
     def observe(self, fault: str) -> Evidence:
-        """What was killed: node -> pid -> last state seen; it bit if all are gone."""
+        """Killed processes: node -> pid -> last state; effective if all have exited."""
         killed = self._killed.get(fault, {})
         states = [state for node in killed.values() for state in node.values()]
         return {"bit": bool(states) and set(states) == {"gone"}, "killed": killed}
 
     def heal(self, fault: str) -> Evidence:
-        """Names the nodes to `restart`: dead, and no other fault wants them dead."""
+        """Returns the nodes to `restart`: those that no other fault keeps killed."""
         evidence = self.observe(fault)
         nodes = self._claims.release(fault)
         self._killed.pop(fault, None)
@@ -88,7 +88,7 @@ class Kills:
         return {**evidence, "restart": due}
 
     def settle(self, node: str) -> None:
-        """Nothing: a node that was started again lives, whoever killed it before."""
+        """Nothing: a restarted node is not killed again."""
 
 
 def _worst(states: Iterable[str]) -> str:

@@ -1,11 +1,11 @@
-"""The wall clock of one running process, moved by patching its copy of the vDSO.
+"""Shifts the wall clock of one running process by patching its copy of the vDSO.
 
-Programs ask for the time through three functions that the kernel maps into every process. Their
-first bytes are overwritten with a jump to `CODE` (see stub.S), put behind the ELF image where
-nothing is read at run time; the page becomes the process's own with the first write.
+Programs read the time through three functions that the kernel maps into every process. Their
+first bytes are overwritten with a jump to `CODE` (see stub.S), placed behind the ELF image where
+nothing is read at run time; the first write makes the page private to the process.
 CLOCK_REALTIME (also coarse, and TAI), gettimeofday and time are shifted; monotonic and boot time
-are never touched. A fork inherits the patch, an exec loses it. A program that makes the system call
-by itself, and a wait in the kernel until an absolute wall time, see the true clock. x86-64 only.
+are never changed. A fork inherits the patch, an exec loses it. A program that makes the system call
+directly, and a wait in the kernel until an absolute wall time, see the true clock. x86-64 only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CODE = bytes.fromhex(
     "105f4885ff7403488907c30f1f44000040420f000000000000ca9a3b000000000000000000000000"
 )
 STAND_INS = {"__vdso_clock_gettime": 0x00, "__vdso_gettimeofday": 0x22, "__vdso_time": 0xD7}
-"""Function of the vDSO -> where its stand-in begins in CODE."""
+"""Function of the vDSO -> offset of its replacement in CODE."""
 GENERATION, BANKS = 0x110, 0x118
 SKEWS_PER_BANK = 4
 BANK_BYTES = 8 + 32 * SKEWS_PER_BANK
@@ -43,12 +43,12 @@ AT_SYSINFO_EHDR = 33
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Skew:
-    """How one fault moves the wall clock.
+    """Shift of the wall clock by one fault.
 
     base_ns    true wall time at which it began
     step_ns    added to the clock
     ppm        parts per million by which the clock runs fast (negative: slow)
-    strobe_ns  0, or the step comes and goes with this half period
+    strobe_ns  0, or the half period with which the step toggles
     """
 
     base_ns: int
@@ -57,7 +57,7 @@ class Skew:
     strobe_ns: int
 
     def shift_ns(self, wall_ns: int) -> int:
-        """What it adds at this true wall time; the same sum that stub.S computes."""
+        """The shift at this true wall time; the same sum as in stub.S."""
         elapsed = wall_ns - self.base_ns
         drift = abs(elapsed * self.ppm) // 1_000_000
         resting = self.strobe_ns and elapsed // self.strobe_ns % 2
@@ -72,19 +72,19 @@ class Image:
     room: int
 
     def jump(self, name: str) -> bytes:
-        """The bytes that lead from a function to its stand-in."""
+        """The bytes of the jump from a function to its replacement."""
         target = self.room + STAND_INS[name]
         return b"\xe9" + struct.pack("<i", target - self.entries[name][0] - JUMP_BYTES)
 
 
 def offset_ns(skews: Sequence[Skew]) -> int:
-    """How far a clock with these skews is from the true wall clock now."""
+    """Present offset of a clock with these skews from the true wall clock."""
     wall = time.clock_gettime_ns(time.CLOCK_REALTIME)
     return sum(skew.shift_ns(wall) for skew in skews)
 
 
 class Unpatchable(Refused):
-    """Why the clock of a process, or of any on this host, cannot be moved."""
+    """Reason why the clock of a process, or of any on this host, cannot be shifted."""
 
 
 @cache
@@ -103,9 +103,9 @@ def image() -> Image:
 
 
 def parse(elf: bytes) -> Image:
-    """Finds the functions and the room behind them in an ELF image. Errors: Unpatchable."""
+    """Finds the functions and the free space behind them in an ELF image. Errors: Unpatchable."""
     if elf[:6] != b"\x7fELF\x02\x01":
-        raise Unpatchable("the vDSO is no 64-bit ELF image")
+        raise Unpatchable("the vDSO is not a 64-bit ELF image")
     headers, sections = struct.unpack_from("<QQ", elf, 32)
     size, count, section_size, section_count = struct.unpack_from("<HHHH", elf, 54)
     loaded, base, dynamic = 0, 0, {}
@@ -132,7 +132,7 @@ def parse(elf: bytes) -> Image:
 
 
 def probe() -> str | None:
-    """Why no clock can be moved on this host, or None. Writes to our own memory only."""
+    """Why clocks cannot be shifted on this host, or None. Writes only to our own memory."""
     try:
         patch = Patch(_self())
         patch.write(image().room, patch.read(image().room, 1))
@@ -151,7 +151,7 @@ class Patch:
         self._fd = os.open(f"/proc/{process.pid}/mem", os.O_RDWR)
 
     def close(self) -> None:
-        """Lets go of the memory; the patch stays as it is."""
+        """Closes the memory file; the patch stays."""
         os.close(self._fd)
 
     def read(self, offset: int, size: int) -> bytes:
@@ -159,24 +159,26 @@ class Patch:
         return os.pread(self._fd, size, self._base + offset)
 
     def write(self, offset: int, data: bytes) -> None:
-        """Puts bytes into the process's own copy of the vDSO."""
+        """Writes bytes into the process's copy of the vDSO."""
         if os.pwrite(self._fd, data, self._base + offset) != len(data):
-            raise Unpatchable(f"process {self.process.pid}: its vDSO took only a part of a write")
+            raise Unpatchable(f"process {self.process.pid}: partial write to its vDSO")
 
     def installed(self) -> bool:
-        """Whether the functions jump to the stand-ins now. Errors: Unpatchable if neither."""
+        """Whether the functions are patched now. Errors: Unpatchable if modified otherwise."""
         entries = image().entries
         now = {name: self.read(offset, JUMP_BYTES) for name, (offset, _) in entries.items()}
         if all(now[name] == image().jump(name) for name in entries):
             return True
         if all(now[name] == original for name, (_, original) in entries.items()):
             return False
-        raise Unpatchable(f"process {self.process.pid}: its vDSO is not as this kernel made it")
+        raise Unpatchable(f"process {self.process.pid}: its vDSO was modified")
 
     def set(self, skews: Sequence[Skew]) -> None:
-        """Moves the clock by the sum of these; takes effect with one byte, without a pause."""
+        """Shifts the clock by the sum of these; takes effect with one byte, without a pause."""
         if len(skews) > SKEWS_PER_BANK:
-            raise Unpatchable(f"{len(skews)} clock faults at once; {SKEWS_PER_BANK} fit")
+            raise Unpatchable(
+                f"{len(skews)} clock faults at once; at most {SKEWS_PER_BANK} are supported"
+            )
         room = image().room
         if not self.installed():
             self.write(room, CODE)
@@ -186,16 +188,16 @@ class Patch:
             self._use(skews)
 
     def restore(self) -> None:
-        """The true clock and the kernel's own functions again.
+        """Restores the true clock and the kernel's own functions.
 
-        The stand-ins stay behind, unreachable, for a thread may still be on its way out of them.
+        The replacements stay, unreachable, because a thread may still be executing them.
         """
         if self.installed():
             self._use(())
             self._swap({name: first for name, (_, first) in image().entries.items()})
 
     def skews(self) -> list[Skew]:
-        """What the process's own memory says of its clock: nothing, or what was set."""
+        """The skews in the process's own memory: none, or those that were set."""
         if not self.installed():
             return []
         room = image().room
@@ -206,7 +208,7 @@ class Patch:
         return [Skew(base_ns=b, step_ns=s, ppm=p, strobe_ns=h) for b, s, p, h in rows]
 
     def _use(self, skews: Sequence[Skew]) -> None:
-        """Fills the resting bank, then hands over to it with the one byte that readers check."""
+        """Fills the inactive bank, then switches to it with the one byte that readers check."""
         room = image().room
         following = (self.read(room + GENERATION, 1)[0] + 1) % 256
         data = struct.pack("<q", len(skews)) + b"".join(
@@ -247,7 +249,7 @@ def _vdso_base(pid: int) -> int:
 
 
 def _program_counters(pid: int) -> list[int]:
-    """Where each thread of a stopped process will go on, as the kernel tells it."""
+    """Instruction pointers of the threads of a stopped process, from the kernel."""
     found = []
     for task in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{task}/syscall") as file:

@@ -1,12 +1,12 @@
-"""Connections that take everything and give nothing back.
+"""Connections that drop all data in both directions without closing.
 
 Models
-    A path that swallows both ways without a word: calls end by their own timeouts only. New
-    connections are taken and hang. After the fault those that lost bytes are reset.
+    A path that drops packets silently: calls end only by their own timeouts. New connections are
+    accepted and hang. After the fault, connections that lost bytes are reset.
 Needs
-    disturb: a client with a network of its own, in which the fault agent forwards what it sends.
+    disturb: a client with its own network, in which the fault agent forwards its traffic.
 Heals
-    What comes later passes.
+    Later data passes.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 Models
     `asyncio.wait_for`, a web framework that drops a request: a running call of the client is
-    cancelled (count=1 per fault) when it has lasted after=1ms. The caller then gives back what it
-    may have got: it releases, and asks once more where it was the release that was cancelled.
+    cancelled (count=1 per fault) when it has lasted after=1ms. The caller then releases what it may
+    have got; if the release was cancelled, it repeats it once.
 Needs
-    order: a client over a library of coroutines; a call of a blocking one cannot be cancelled, and
-    is shown as not exercised.
+    order: a client over a library of coroutines; a call of a blocking library cannot be cancelled
+    and is reported as not exercised.
 Heals
-    What has not been cancelled by then is left alone.
+    Calls that have not been cancelled by then are not cancelled.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Wall clocks that jump, run fast or slow, or flicker; monotonic clocks are left alone.
+"""Wall clocks that step, drift or strobe; monotonic clocks are not affected.
 
 Models
-    A time server's correction, a bad oscillator, an administrator's `date`: the wall clock of every
-    process of a node is stepped by `step`, runs at `rate` (1.5: half as fast again), or shows the
-    step on and off every `strobe`. Servers or clients, process by process; never the host's clock.
-    By default the leader is two and a half leases ahead, then the holder as much behind, then any.
+    A correction by NTP, a bad oscillator, an administrator's `date`: the wall clock of every
+    process of a node is stepped by `step`, runs at `rate` (1.5: 50% faster), or toggles the step
+    every `strobe`. Servers or clients, process by process; never the host's clock.
+    By default the leader is 2.5 leases ahead, then the holder 2.5 leases behind, then any node.
 Needs
     set_clock: x86-64 Linux that lets the fault agent write to the memory of a process.
 Heals
-    The true clock at once, which is a step back by the offset that there was.
+    The true clock at once, which is a step back by the present offset.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Clock:
         return faults
 
     def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
-        """What to ask of the fault agent now. Errors: Unresolved (a LookupError), UsageError."""
+        """Requests to the fault agent now. Errors: Unresolved (a LookupError), UsageError."""
         read.read("clock", fault.params, MOVES)
         args = {
             "fault": fault.id,
@@ -68,7 +68,7 @@ class Clock:
 
 
 def _usual(n: int, far_ns: int, rng: random.Random) -> tuple[str, dict[str, str]]:
-    """Target and move of the n-th fault where the options leave them open."""
+    """Default target and shift of the n-th fault."""
     ahead, behind = {"step": duration_text(far_ns)}, {"step": duration_text(-far_ns)}
     any_target, step = rng.choice(TARGETS), rng.choice((ahead, behind))
     strobe = {**step, "strobe": rng.choice(STROBES)}

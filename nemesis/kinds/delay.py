@@ -1,11 +1,11 @@
 """Replies that take longer: a slow network, or a slow server, for one client.
 
 Models
-    Every reply to the client is held back by by=200ms; requests arrive at once.
+    Every reply to the client is delayed by by=200ms; requests are not delayed.
 Needs
-    disturb: a client with a network of its own, in which the fault agent forwards what it sends.
+    disturb: a client with its own network, in which the fault agent forwards its traffic.
 Heals
-    What comes later passes.
+    Later replies are not delayed.
 """
 
 from __future__ import annotations

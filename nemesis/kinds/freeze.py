@@ -1,13 +1,13 @@
-"""Processes that stop in the middle of a send, and finish it when they go on.
+"""Processes that stop in the middle of a send, and finish it when they resume.
 
 Models
-    The pause at the worst moment: the holder has looked at its lease and is about to write when a
-    garbage collection or a page fault stops it; what it was sending arrives long after the lease is
-    over. The holder first, then the leader, then whoever, for one and a half leases.
+    The pause at the worst moment: the holder has checked its lease and is about to write when a GC
+    pause or a page fault stops it; the send arrives long after the lease has expired. The holder
+    first, then the leader, then any node, for 1.5 leases.
 Needs
-    freeze: only the simulator stops a node inside a call; a signal comes between two of them.
+    freeze: only the simulator stops a node inside a call; a signal arrives between two calls.
 Heals
-    The node goes on: the send leaves first, then all that has come for it meanwhile.
+    The node resumes: the send leaves first, then it reads what has arrived meanwhile.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Servers that stop in the middle of a write to their disk, and finish it when they go on.
+"""Servers that stop in the middle of a disk write, and finish it when they resume.
 
 Models
-    A disk that hangs, a full write-back cache, a snapshot of the volume: what was being written is
-    not durable yet, and nothing that depends on it has been answered. The leader first, then any
-    server, for one and a half leases.
+    A disk that hangs, a full write-back cache, a snapshot of the volume: the write is not durable
+    yet, and no response that depends on it has been sent. The leader first, then any server, for
+    1.5 leases.
 Needs
     freeze-write: only the simulator stops a node inside a write.
 Heals
-    The write is done, then the node goes on; a write that never came leaves no trace.
+    The write completes, then the node resumes; if no write came, the fault has no effect.
 """
 
 from __future__ import annotations
@@ -18,4 +18,4 @@ FIRST = ("leader|one",)
 LATER = ("leader|one", "follower", "minority|one")
 
 NEMESIS = Aimed(name="freeze-write", usual=in_turn(FIRST, LATER))
-"""Bites only where the system writes to a disk."""
+"""Takes effect only if the system writes to a disk."""

@@ -1,13 +1,13 @@
-"""Connections of one client that are ended from the server's side, whether in use or not.
+"""Connections of one client that are closed from the server's side, idle or not.
 
 Models
-    A session that the server terminates, an idle timeout of a load balancer, a server that shuts
-    down in good order: all connections which the client has open are closed at both ends at once,
-    each in good order. The server lets go of what hung on them; the client may not look.
+    A session that the server terminates, an idle timeout of a load balancer, a graceful shutdown of
+    a server: all open connections of the client are closed at both ends at once, gracefully. The
+    server drops what was bound to them; the client may not notice.
 Needs
-    disturb: a client with a network of its own, in which the fault agent forwards what it sends.
+    disturb: a client with its own network, in which the fault agent forwards its traffic.
 Heals
-    New connections pass at once; those that were ended do not come back.
+    New connections pass at once; closed ones do not come back.
 """
 
 from __future__ import annotations

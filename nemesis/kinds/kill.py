@@ -1,13 +1,13 @@
-"""Processes that end without a word, and come back later from what they had kept.
+"""Processes that are killed, and restart later from their disks.
 
 Models
-    A crash, the kernel's memory killer, a power loss of one process (not of its disk: what was
-    written stays): SIGKILL, then a restart when `for` is over. The leader first, then a minority,
-    then the holder, then whoever; a client that is killed comes back as a new process.
+    A crash, the OOM killer, a power loss of one process (not of its disk: completed writes stay):
+    SIGKILL, then a restart after `for`. The leader first, then a minority, then the holder, then
+    any node; a killed client restarts as a new process.
 Needs
-    kill: processes that the fault agent may signal, and a driver that starts them again.
+    kill: processes that the fault agent may signal, and a driver that restarts them.
 Heals
-    The reply to the heal names the nodes to restart; the driver starts and adopts them anew.
+    The reply to the heal names the nodes to restart; the driver restarts and adopts them.
 """
 
 from __future__ import annotations

@@ -1,32 +1,33 @@
-"""Networks that are cut: packets between some nodes are dropped, and nobody is told.
+"""Network partitions: packets between some nodes are dropped silently.
 
 Models
-    A failed switch, a wrong firewall rule, a cable that works one way. Shapes:
-    isolate         the target alone. A server is cut off from the other servers; clients keep
-                    reaching it, for a stale leader that still answers is the danger (clients=cut
-                    takes them away too). A client, the holder say, is cut off from all servers but
-                    not from the resource, so that its stale write can arrive.
-    halves          the servers in two, as even as can be; each client sees one half only
-                    (clients=split), or all servers (clients=keep).
-    bridge          two halves that meet in one server; needs 3 servers.
-    majority-ring   every server sees a majority, and no two the same one; needs 4 servers.
-    one-way         the target server hears nothing from the others (way=in), or they nothing
-                    from it (way=out).
+    A failed switch, a wrong firewall rule, a cable that works in one direction. Shapes:
+    isolate         the target alone. A server is cut off from the other servers; clients still
+                    reach it, because a stale leader that responds is the danger (clients=cut
+                    cuts them off too). A client, such as the holder, is cut off from all servers
+                    but not from the resource, so that its stale write can arrive.
+    halves          the servers in two halves; each client reaches one half only (clients=split),
+                    or all servers (clients=keep).
+    bridge          two halves that share one server; needs 3 servers.
+    majority-ring   every server reaches a majority, each a different one; needs 4 servers.
+    one-way         the target server receives nothing from the others (way=in), or they receive
+                    nothing from it (way=out).
     client          a client, or the target, is cut off from all servers.
     client-resource a client, or the target, is cut off from the protected resource only.
-    Servers that do not talk to each other (single, majority, redlock, one Redis or database) have
-    only clients to be cut off from:
+    If servers do not communicate (single, majority, redlock, one Redis or database), only clients
+    can be cut off from them:
     isolate         the target server alone: no client reaches it.
     halves          as above: each client reaches one half of the servers.
     bridge          each client reaches one half of the servers, and all reach one more.
     majority-ring   each client reaches a bare majority, neighbours never the same one; needs 3.
-    one-way         the target server hears no client (way=in), or no client hears it (way=out).
-    clients=keep then leaves nothing to cut, and the fault is skipped for that reason.
-    First the leader is isolated, then the holder, then halves; after that any of them.
+    one-way         the target server receives from no client (way=in), or no client receives from
+                    it (way=out).
+    With clients=keep nothing can be cut there, and the fault is skipped for that reason.
+    First the leader is isolated, then the holder, then halves; after that any shape.
 Needs
     cut: a network namespace per node with nftables, or proxies.
 Heals
-    Packets pass again; connections recover when TCP tries again, 0.1 to 3.3 s later.
+    Packets pass again; connections recover with TCP's next retransmission, 0.1 to 3.3 s later.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from holdfast.nemesis.targets import Unresolved, clients, resolve, servers
 from holdfast.nemesis.timetable import TIMING, slots
 
 Pairs = list[tuple[str, str]]
-"""(node that hears no more, node that it does not hear)"""
+"""(receiving node, sending node whose packets are dropped)"""
 
 FIRST = (("isolate", "leader|one"), ("isolate", "holder"), ("halves", "all"))
 TARGETS = {
@@ -82,14 +83,14 @@ class Partition:
         return faults
 
     def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
-        """What to ask of the fault agent now. Errors: Unresolved (a LookupError), UsageError."""
+        """Requests to the fault agent now. Errors: Unresolved (a LookupError), UsageError."""
         read.read("partition", fault.params, PARAMS)
         nodes = resolve(fault.target, view, rng)
         pairs = SHAPES[fault.params.get("shape", "isolate")](nodes, fault.params, view, rng)
         if not pairs:
-            why = "" if view.peers else " (its servers do not talk to each other)"
+            why = "" if view.peers else " (its servers do not communicate)"
             cut = "+".join(nodes)
-            raise Unresolved(f"{fault.target}: there is nobody to cut {cut} off from{why}")
+            raise Unresolved(f"{fault.target}: no node to cut {cut} off from{why}")
         args = {"fault": fault.id, "nodes": nodes, "links": _links(pairs, view)}
         return [Request(do="cut", args=args)]
 
@@ -117,9 +118,9 @@ def halves(nodes: list[str], params: Mapping[str, str], view: View, rng: random.
 
 
 def bridge(nodes: list[str], params: Mapping[str, str], view: View, rng: random.Random) -> Pairs:
-    """Two sides of servers that only one server connects; of independent ones, all clients."""
+    """Two sides of servers that share one server; for independent servers: sides of clients."""
     if len(nodes) < 3:
-        raise Unresolved(f"bridge: {len(nodes)} servers; it needs at least 3")
+        raise Unresolved(f"bridge: {len(nodes)} servers; at least 3 are needed")
     middle = rng.choice(nodes)
     left, right = _two_sides([node for node in nodes if node != middle], rng)
     if view.peers:
@@ -130,14 +131,14 @@ def bridge(nodes: list[str], params: Mapping[str, str], view: View, rng: random.
 def majority_ring(
     nodes: list[str], params: Mapping[str, str], view: View, rng: random.Random
 ) -> Pairs:
-    """Servers in a ring; each sees its nearest neighbours, just enough for a majority.
+    """Servers in a ring; each reaches its nearest neighbours, just enough for a majority.
 
-    Of independent servers each client sees a bare majority: as many in a row, each client from
-    another place of the ring on.
+    With independent servers each client reaches a bare majority: consecutive servers of the ring,
+    beginning at a different one for each client.
     """
     least = 4 if view.peers else 3
     if len(nodes) < least:
-        raise Unresolved(f"majority-ring: {len(nodes)} servers; it needs at least {least}")
+        raise Unresolved(f"majority-ring: {len(nodes)} servers; at least {least} are needed")
     ring = rng.sample(nodes, len(nodes))
     size = len(ring)
     if not view.peers:
@@ -162,7 +163,7 @@ def majority_ring(
 def one_way(nodes: list[str], params: Mapping[str, str], view: View, rng: random.Random) -> Pairs:
     """Packets pass in one direction between the nodes and all other servers.
 
-    Between independent servers there are no packets: there it is the clients.
+    Independent servers do not communicate: there, packets of clients are dropped.
     """
     others = [name for name in servers(view) if name not in nodes]
     if not view.peers and all(node in servers(view) for node in nodes):
@@ -195,7 +196,7 @@ PARAMS: dict[str, Callable[[str], object]] = {
 
 
 def _usual(n: int, options: Mapping[str, str], rng: random.Random) -> tuple[str, str]:
-    """Shape and target of the n-th fault where the options leave them open."""
+    """Default shape and target of the n-th fault."""
     any_shape = rng.choice(list(SHAPES))
     if "shape" in options:
         return options["shape"], options.get("target") or TARGETS[options["shape"]]
@@ -205,14 +206,14 @@ def _usual(n: int, options: Mapping[str, str], rng: random.Random) -> tuple[str,
 
 
 def _peers(nodes: Sequence[str], view: View) -> list[str]:
-    """The other servers with which these servers talk."""
+    """The other servers that these servers communicate with."""
     return [name for name in servers(view) if name not in nodes] if view.peers else []
 
 
 def _split_clients(
     left: Sequence[str], right: Sequence[str], view: View, rng: random.Random
 ) -> Pairs:
-    """Half of the clients loses the servers of one side, the others those of the other."""
+    """Half of the clients are cut off from one side of the servers, the others from the other."""
     on_left, on_right = _two_sides(clients(view), rng)
     return _both(on_left, right) + _both(on_right, left)
 
@@ -223,14 +224,14 @@ def _both(left: Iterable[str], right: Iterable[str]) -> Pairs:
 
 
 def _two_sides(names: Sequence[str], rng: random.Random) -> tuple[list[str], list[str]]:
-    """Two sides that differ by one name at most; which one is larger is chance too."""
+    """Two random sides whose sizes differ by at most one."""
     mixed = rng.sample(list(names), len(names))
     cut = (len(mixed) + rng.randint(0, 1)) // 2
     return mixed[:cut], mixed[cut:]
 
 
 def _links(pairs: Pairs, view: View) -> list[dict[str, object]]:
-    """The same as the fault agent wants it: per node that hears, the addresses it does not hear."""
+    """The cuts as the fault agent expects them: receiving node -> dropped source addresses."""
     address = {node.name: node.address for node in view.nodes}
     sources: dict[str, list[str]] = {}
     for hears, speaks in dict.fromkeys(pairs):

@@ -1,14 +1,14 @@
-"""Processes that stop in the middle of what they do, and go on as if nothing had happened.
+"""Processes that stop and later resume, unaware of the pause.
 
 Models
-    A long garbage collection, an overloaded or migrated virtual machine, a suspended laptop: every
-    thread of a node stands still (SIGSTOP) for two leases unless `for` says otherwise, so that the
-    lock passes to others meanwhile.
-    The holder every second time: it goes on in the belief that it still holds.
+    A long GC pause, an overloaded or migrated virtual machine, a suspended laptop: all threads of a
+    node are stopped (SIGSTOP) for 2 leases (default of `for`), so that the lock is granted to other
+    clients meanwhile.
+    Every second pause is at the holder: it resumes and still believes that it holds.
 Needs
     pause: processes that the fault agent may signal.
 Heals
-    SIGCONT to everything that was stopped; a kill in the meantime makes it moot.
+    SIGCONT to everything that was stopped; moot if it was killed meanwhile.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OTHERS = ("leader|one", "follower", "minority", "majority", "client", "resource"
 
 
 def _usual(n: int, rng: random.Random) -> str:
-    """Every second time the holder: only its pause makes a request that is late past the lease."""
+    """Every second time the holder: only its pause produces a request after its lease."""
     other = rng.choice(OTHERS)
     return "holder" if n % 2 == 0 else "leader|one" if n == 1 else other
 

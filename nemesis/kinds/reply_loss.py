@@ -1,14 +1,14 @@
-"""Replies that get lost after the server has done what it was asked.
+"""Replies that get lost after the server has processed the request.
 
 Models
-    The worst moment for a connection to break: the command was carried out, its answer is swallowed
-    and the client sees a reset, once in a fault (count=N for more). Whoever asks again asks twice.
-    That client alone is disturbed; its server and the other clients are not.
+    The worst moment for a connection to break: the command was executed, its reply is dropped and
+    the client's connection reset, once per fault (count=N for more). A client that retries sends
+    the command twice. Only that client is disturbed, not its server or other clients.
 Needs
-    disturb: a client with a network of its own, in which the fault agent forwards what it sends; in
-    the simulator frames between a client and a lock server can be lost like that.
+    disturb: a client with its own network, in which the fault agent forwards its traffic; in the
+    simulator, frames between a client and a lock server can be lost like that.
 Heals
-    What comes later passes.
+    Later replies pass.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Links that are slow: every frame between some nodes takes longer, in one direction or in both.
+"""Slow links: every frame between some nodes takes longer, in one direction or in both.
 
 Models
-    A congested or long way, a bad cable with retransmissions: frames to the target (way=in), from
-    it (way=out) or both (way=both) arrive later by `by`, half a lease unless it is given. A server
-    is slow to the other servers, or to the clients where servers do not talk to each other, and a
-    client to all servers. Nothing is lost, and a connection keeps its order. The leader first,
-    then the holder, then any server.
+    A congested or long route, a bad cable with retransmissions: frames to the target (way=in), from
+    it (way=out) or both (way=both) arrive later by `by`, by default half a lease. A server is slow
+    to the other servers, or to the clients if servers do not communicate; a client is slow to all
+    servers. No frame is lost, and the order on a connection is kept. The leader first, then the
+    holder, then any server.
 Needs
-    slow: links whose delay can be set; the simulator's can.
+    slow: links with a configurable delay; the simulator has them.
 Heals
-    Frames sent from now on take as long as before; those on their way still come late.
+    New frames are not delayed; delayed ones on their way still arrive late.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SlowLinks:
         return faults
 
     def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
-        """What to ask of the fault agent now. Errors: Unresolved (a LookupError), UsageError."""
+        """Requests to the fault agent now. Errors: Unresolved (a LookupError), UsageError."""
         read.read("slow-links", fault.params, PARAMS)
         nodes = resolve(fault.target, view, rng)
         others = [name for name in servers(view) if name not in nodes]

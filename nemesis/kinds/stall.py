@@ -1,13 +1,13 @@
-"""One thread of a client that stands still while the rest of its process runs.
+"""One thread of a client that stalls while the rest of its process runs.
 
 Models
-    A blocking call on an event loop, a long computation under the interpreter's lock: the thread in
-    which the client's calls are made does nothing for the fault's length. Threads by which a
-    library renews or listens go on.
+    A blocking call on an event loop, a long computation under the GIL: the thread that makes the
+    client's calls does nothing for the fault's length. Threads by which a library renews or listens
+    keep running.
 Needs
-    order: a client that runs.
+    order: a running client.
 Heals
-    By itself, when its time is over.
+    The stall ends when its time is over.
 """
 
 from __future__ import annotations

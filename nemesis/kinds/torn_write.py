@@ -1,14 +1,14 @@
-"""Servers that die in the middle of a write to their disk, of which only the beginning stays.
+"""Servers that die in the middle of a disk write, of which only the beginning stays.
 
 Models
     A power loss or a kill between two blocks of one write: the records at its beginning are
-    durable, the rest is not, and nothing that depends on it has been answered. The leader first,
-    then any server; it comes back when the fault is over, and recovers from what there is.
+    durable, the rest is not, and no response that depends on it has been sent. The leader first,
+    then any server; it restarts when the fault is over, and recovers from its disk.
 Needs
-    torn-write: only the simulator ends a node inside a write.
+    torn-write: only the simulator kills a node inside a write.
 Heals
-    The reply to the heal names the nodes to restart, as for `kill`; a write that never came leaves
-    no trace.
+    The reply to the heal names the nodes to restart, as for `kill`; if no write came, the fault has
+    no effect.
 """
 
 from __future__ import annotations
@@ -19,4 +19,4 @@ FIRST = ("leader|one",)
 LATER = ("leader|one", "follower", "minority|one", "all")
 
 NEMESIS = Aimed(name="torn-write", usual=in_turn(FIRST, LATER))
-"""Bites only where the system writes to a disk."""
+"""Takes effect only if the system writes to a disk."""

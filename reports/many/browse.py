@@ -1,4 +1,4 @@
-"""The pages of `holdfast serve`: a list of runs, one run, two side by side; none has a script."""
+"""Pages of `holdfast serve`: list of runs, one run, two runs compared; without scripts."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from holdfast.reports.pictures.timeline import DIGEST
 from holdfast.reports.text.formatting import NONE, plain, seconds, span
 
 FILTERS = ("system", "property", "verdict", "nemesis")
-"""What the list can be narrowed by; each is the name of a field of the form."""
+"""Filters of the list; each is the name of a form field."""
 SHOWN = 500
 HEAD = 2000
 REPORT = "report.html"
-"""The policy of a report stands in so many bytes at its beginning."""
+"""The first HEAD bytes of a report contain its policy."""
 STATES = {
     "HOLDS": "holds",
     "VIOLATED": "broken",
-    "LIMIT": "limit",
+    "DOCUMENTED LIMIT": "limit",
     "UNKNOWN": "unknown",
     "ENVIRONMENT": "failed",
     "running": "unknown",
@@ -35,7 +35,7 @@ STATES = {
 
 
 def runs(entries: Sequence[Entry], wanted: Mapping[str, str]) -> str:
-    """The list, narrowed to what is wanted ("" wants all); choices come from all entries."""
+    """The list, filtered ("": no filter); the choices come from all entries."""
     choices: dict[str, set[str]] = {name: set() for name in FILTERS}
     for entry in entries:
         for name, values in _values(entry).items():
@@ -58,7 +58,7 @@ def runs(entries: Sequence[Entry], wanted: Mapping[str, str]) -> str:
 
 
 def run(entry: Entry, live: Mapping[str, Any], logs: Sequence[str]) -> str:
-    """One run: its verdict, or how it stands while it goes on."""
+    """One run: its verdict, or its present state while it runs."""
     result = entry.result
     plan = entry.manifest.get("plan", {})
     done = live.get("done_ns", 0) / max(live.get("of_ns", 1), 1)
@@ -95,7 +95,7 @@ def run(entry: Entry, live: Mapping[str, Any], logs: Sequence[str]) -> str:
 
 
 def compare(left: Entry, right: Entry) -> str:
-    """Two judged runs side by side; rows in which they differ are marked."""
+    """Two judged runs side by side; differences are marked."""
     assert left.result is not None
     assert right.result is not None
     a, b = left.result, right.result
@@ -127,12 +127,12 @@ def compare(left: Entry, right: Entry) -> str:
 
 
 def problem(sentence: str) -> str:
-    """A page that says what is wrong."""
+    """An error page."""
     return render("problem.html", {"sentence": sentence})
 
 
 def _values(entry: Entry) -> dict[str, set[str]]:
-    """By what the entry is found: a property where it was violated in the run."""
+    """Values by which the entry is filtered; properties: those violated in the run."""
     properties = entry.result.properties if entry.result else {}
     plan = entry.manifest.get("plan", {})
     return {
@@ -146,14 +146,14 @@ def _values(entry: Entry) -> dict[str, set[str]]:
 
 
 def _word(entry: Entry) -> str:
-    """A violated limit is no broken promise."""
+    """The state of a run in one word: a documented limit is not a broken promise."""
     result = entry.result
     if result is None:
         return entry.state
     if result.exit_code != 0:
         return {1: "VIOLATED", 3: "UNKNOWN"}.get(result.exit_code, "ENVIRONMENT")
     limit = any(one.verdict is Verdict.VIOLATED for one in result.properties.values())
-    return "LIMIT" if limit else "HOLDS"
+    return "DOCUMENTED LIMIT" if limit else "HOLDS"
 
 
 def _row(entry: Entry) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def _row(entry: Entry) -> dict[str, Any]:
 
 
 def _ours(entry: Entry) -> bool:
-    """Whether the script of a report is the one that this version lets run."""
+    """Whether the script of a report is the one that this version allows."""
     try:
         with files.opened(entry.dir.path, REPORT) as file:
             return DIGEST.encode() in os.read(file, HEAD)

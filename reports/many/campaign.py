@@ -1,4 +1,4 @@
-"""The index page of a campaign: what it came to, the first failure, a row per cell and per run."""
+"""The index page of a campaign: result, first failure, a row per cell and per run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def index(folder: Path, summary: Mapping[str, Any]) -> Path:
 
 
 def page(summary: Mapping[str, Any]) -> str:
-    """The page as a string; only runs that were kept have a link."""
+    """The page as a string; only runs with a directory have a link."""
     results = summary["results"]
     telling = sorted(results, key=lambda row: (row["run"] == "", row["exit_code"] == 0))
     return render(
@@ -36,13 +36,13 @@ def page(summary: Mapping[str, Any]) -> str:
 
 
 def headline(summary: Mapping[str, Any]) -> str:
-    """The state of the campaign in one word, as that of a cell."""
+    """The state of the campaign in one word, like that of a cell."""
     told = {0: "HOLDS", 1: "VIOLATED", 3: "UNKNOWN", 4: "ENVIRONMENT"}
     return told[summary["exit_code"]]
 
 
 def outcome(row: Mapping[str, Any]) -> str:
-    """The state of one run in one word: a violated limit is no broken promise."""
+    """The state of one run in one word: a documented limit is not a broken promise."""
     if row["exit_code"] != 0:
         return {1: "VIOLATED", 3: "UNKNOWN"}.get(row["exit_code"], "ENVIRONMENT")
     violated = any(one["verdict"] == "VIOLATED" for one in row["properties"].values())
@@ -50,23 +50,23 @@ def outcome(row: Mapping[str, Any]) -> str:
 
 
 def bound(summary: Mapping[str, Any]) -> str:
-    """How far the answer reaches, in one sentence."""
+    """The result in one sentence, with its confidence."""
     rows = summary["results"]
     failed = [row for row in rows if row["exit_code"] == 4]
     if failed and len(failed) == len(rows):
         why = next((row["problems"][0] for row in failed if row["problems"]), "no reason recorded")
         return (
-            f"None of {count(len(rows), 'run')} could be carried out, so nothing is known of any"
-            f" promise: {stopped(why, 300)}"
+            f"None of {count(len(rows), 'run')} could be executed, so no promise"
+            f" was tested: {stopped(why, 300)}"
         )
     broken = sum(row["exit_code"] == 1 for row in rows)
     made, of = summary["runs"], summary["of"]
-    left = f" {of - made} of {of} runs were not made." if made < of else ""
-    left += f" {len(failed)} of {made} runs could not be carried out." if failed else ""
+    left = f" {of - made} of {of} runs were not started." if made < of else ""
+    left += f" {len(failed)} of {made} runs could not be executed." if failed else ""
     runs = made - len(failed)
     if summary["not_run"]:
-        left += f" Not run at all: {', '.join(summary['not_run'])}."
+        left += f" Not run: {', '.join(summary['not_run'])}."
     if broken or not runs:
-        return f"A promise was broken in {broken} of {runs} runs.{left}"
+        return f"{broken} of {runs} runs broke a promise.{left}"
     rate = percent(none_in(runs))
-    return f"A broken promise in 0 of {runs} runs: rate below {rate} at 95 %.{left}"
+    return f"0 of {runs} runs broke a promise (rate below {rate}, 95% confidence).{left}"

@@ -1,9 +1,9 @@
-"""System x property x fault, from results: held, violated or not exercised, and how far it goes.
+"""The matrix system x property x fault: held, violated or not exercised, with confidence intervals.
 
-A run counts once under each kind of fault that it asked for: held, violated, or not exercised under
-that kind. A violation amid two kinds says nothing about either alone and counts under "several". A
-named scenario means its kinds to go together, so it has a column of its own; so has a result of an
-older Holdfast that was seen to have several kinds at once.
+A run counts once under each planned kind of fault: held, violated, or not exercised under that
+kind. A violation during two kinds proves nothing about either alone and counts under "several". A
+scenario combines its kinds on purpose and has its own column; so has a result of an older version
+in which several kinds took effect.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ FIRST = (CALM, "partition", "pause", "kill", "clock")
 class Square:
     """One cell of the matrix.
 
-    held, violated, unknown   in so many runs
-    promised                  in so many of the violated runs it was promised
-    several                   which kinds together, and in how many runs
-    proof                     verdict -> the runs that came to it
+    held, violated, unknown   numbers of runs
+    promised                  number of violated runs in which it was promised
+    several                   kinds that were active together -> number of runs
+    proof                     verdict -> its runs
     """
 
     held: int = 0
@@ -46,7 +46,7 @@ class Square:
     proof: dict[Verdict, list[Result]] = field(default_factory=dict)
 
     def add(self, result: Result, verdict: Verdict, promised: bool, kinds: str = "") -> None:
-        """Count one run. kinds: those that were at work together, joined by "+"."""
+        """Count one run. kinds: those active together, joined by "+"."""
         self.held += verdict is Verdict.HOLDS
         self.violated += verdict is Verdict.VIOLATED
         self.unknown += verdict is Verdict.UNKNOWN
@@ -57,14 +57,14 @@ class Square:
 
     @property
     def state(self) -> str:
-        """One violated run is enough; one that says nothing takes nothing away."""
+        """Violated if any run is, held if any run held, else not exercised."""
         if self.violated:
             return VIOLATED
         return HELD if self.held else NOT_EXERCISED
 
     @property
     def evidence(self) -> Sequence[Result]:
-        """The runs that put the cell into its state."""
+        """The runs that determine the state of the cell."""
         told = {VIOLATED: Verdict.VIOLATED, HELD: Verdict.HOLDS, NOT_EXERCISED: Verdict.UNKNOWN}
         return self.proof.get(told[self.state], [])
 
@@ -81,7 +81,7 @@ class Square:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Matrix:
-    """squares: (system, property, fault) -> Square; left_out: runs that could not be carried out"""
+    """squares: (system, property, fault) -> Square; left_out: runs that could not be executed"""
 
     systems: Sequence[str]
     properties: Sequence[str]
@@ -92,7 +92,7 @@ class Matrix:
     speeds: Sequence[Speed] = ()
 
     def rows(self, system: str) -> list[str]:
-        """The properties that any run judged for a system."""
+        """The properties that were judged for a system."""
         return [
             prop
             for prop in self.properties
@@ -100,13 +100,13 @@ class Matrix:
         ]
 
     def columns(self, system: str) -> list[str]:
-        """The faults under which any run of a system is filed."""
+        """The faults that any run of a system has a column for."""
         filed = {fault for name, _, fault in self.squares if name == system}
         return [fault for fault in self.faults if fault in filed]
 
 
 def matrix(results: Iterable[Result]) -> Matrix:
-    """All results as one matrix; those that could not be carried out count for nothing."""
+    """All results as one matrix, without runs that could not be executed."""
     results = list(results)
     squares: dict[tuple[str, str, str], Square] = {}
     scenes: set[str] = set()
@@ -138,9 +138,9 @@ def matrix(results: Iterable[Result]) -> Matrix:
 
 
 def _columns(result: Result, one: Outcome) -> dict[str, tuple[Verdict, str]]:
-    """Where one property of a run is filed, with the verdict there and the kinds at work.
+    """Columns of one property of a run, with the verdict in each and the active kinds.
 
-    A scenario of which a kind of fault never took effect was not that scenario.
+    A run of a scenario counts as one only if every kind of its faults took effect.
     """
     bit = planned(result.bit)
     if result.scenario and bit == result.nemesis:

@@ -1,4 +1,4 @@
-"""The matrix for people: on a terminal, as Markdown, as one HTML page."""
+"""Renders the matrix: for a terminal, as Markdown, as one HTML page."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _legend(found: Matrix) -> str:
 
 
 def markdown(found: Matrix) -> str:
-    """A Markdown table per system, with the commands that are its evidence below."""
+    """A Markdown table per system, with the commands that reproduce its violations below."""
     lines = ["# System x property x fault", "", _legend(found), *_textbook(found)]
     for system in found.systems:
         lines += ["", f"## {_escaped(system)}", ""]
@@ -167,7 +167,7 @@ def _proof(prop: str, fault: str, result: Result) -> str:
 
 
 def _code(text: str) -> str:
-    """A code span that nothing in the text can end."""
+    """A code span; the text cannot terminate it."""
     clean = plain(text, 600)
     fence = "`" * (max(map(len, re.findall("`+", clean)), default=0) + 1)
     return f"{fence} {clean} {fence}" if "`" in clean else f"{fence}{clean}{fence}"
@@ -181,7 +181,7 @@ def _escaped(text: str) -> str:
 
 
 def page(found: Matrix, beside: Path) -> str:
-    """The matrix as an HTML page that will lie in the folder `beside`."""
+    """The matrix as an HTML page for the folder `beside`."""
 
     def link(result: Result) -> str:
         report = Path(result.run) / "report.html" if result.run else None
@@ -209,7 +209,7 @@ def page(found: Matrix, beside: Path) -> str:
 
 
 def _drawn(square: Square) -> str:
-    """How a cell is drawn: as the verdict of a run in the same state."""
+    """Style of a cell: that of a run in the same state."""
     if square.state == VIOLATED:
         return "broken" if square.promised else "limit"
     return "holds" if square.state == HELD else "unknown"

@@ -1,4 +1,4 @@
-"""Pages about many runs: one file each that opens without a network and runs no script."""
+"""Writes pages about many runs: one file each, without network access and scripts."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ STATES = {
     "UNKNOWN": "unknown",
     "ENVIRONMENT": "failed",
 }
-"""The word of a cell -> how it is drawn."""
+"""The word of a cell -> its style."""
 
 
 def write(path: Path, text: str) -> Path:
-    """Writes a page whole or not at all; returns its path."""
+    """Writes a page atomically; returns its path."""
     files.write(path.parent, path.name, text.encode())
     return path
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:
-    """The page as a string. Everything shown through `say` is harmless, whoever wrote it."""
+    """The page as a string. The filter `say` makes untrusted text harmless."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,

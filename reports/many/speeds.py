@@ -1,6 +1,6 @@
-"""How fast each lock was, undisturbed and under the faults that bit: one row per combination.
+"""Latency and throughput per system, without faults and under effective faults.
 
-Medians over the runs of a row. Simulated runs are left out, for their time is made up.
+Medians over the runs of a row. Simulated runs are omitted, because their time is virtual.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ COLUMNS = {
     "p99": "acquire p99",
     "failover": "longest gap",
 }
-"""Measures of a run that have a column here, with its heading."""
+"""Measures of a run with a column, and its heading."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Speed:
-    """One row. faults: kinds that bit, "+" between them; measures as in `harness.results`."""
+    """One row. faults: effective kinds, joined by "+"; measures as in `harness.campaigns`."""
 
     system: str
     workload: str
@@ -40,7 +40,7 @@ class Speed:
 
 
 def speeds(results: Iterable[Result]) -> list[Speed]:
-    """Rows by system, workload, backend; the undisturbed one first."""
+    """Rows by system, workload, backend; the row without faults first."""
     rows: dict[tuple[str, str, str, str], list[Result]] = {}
     for result in results:
         if result.backend == "sim" or failed(result) or not result.measures:

@@ -1,1 +1,1 @@
-"""Verdicts for terminals and other programs."""
+"""Output of verdicts for terminals and CI."""

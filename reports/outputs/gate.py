@@ -1,4 +1,4 @@
-"""The outcome of a gate: on a terminal, as JUnit, as annotations and a summary for GitHub."""
+"""The outcome of a gate: for a terminal, as JUnit, as GitHub annotations and summary."""
 
 from __future__ import annotations
 
@@ -14,28 +14,45 @@ from holdfast.harness.core.verdict import Verdict
 from holdfast.reports.text.formatting import count, percent, plain, stopped
 
 ANNOTATIONS = 10
-"""GitHub shows so many of a step."""
+"""Maximum number of annotations that GitHub shows per step."""
 SUMMARY_BYTES = 1 << 20
 TEXT_LIMIT = 1000
 
 
+WORDS_OF_KIND = {
+    "limit": "documented limit",
+    "excused": "known issue",
+    "expired-excuse": "known issue, expired",
+    "stale-excuse": "known issue, stale",
+    "untried-excuse": "known issue, not exercised",
+    "lost-exercise": "no longer exercised",
+}
+"""Kinds of problems that are printed in other words than their id in the JSON."""
+
+
+def words(kind: str) -> str:
+    """A kind of problem as printed: "documented limit"."""
+    return WORDS_OF_KIND.get(kind, kind)
+
+
 def headline(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
-    """The outcome in one sentence that says how far it reaches."""
+    """The outcome in one sentence, with its confidence."""
     code = exit_code(troubles)
     runs = sum(not failed(result) for result in results)
-    says = f"gate {WORDS[code]}: {count(runs, 'run')}"
     if code != PASSED:
-        return f"{says}, {count(sum(t.code != PASSED for t in troubles), 'trouble')}"
-    return f"{says}, a broken promise in none of them: rate below {percent(none_in(runs))} at 95 %"
+        problems = count(sum(t.code != PASSED for t in troubles), "problem")
+        return f"gate {WORDS[code]}: {problems} in {count(runs, 'run')}"
+    rate = f"failure rate below {percent(none_in(runs))}, 95% confidence"
+    return f"gate {WORDS[code]}: 0 of {count(runs, 'run')} broke a promise ({rate})"
 
 
 def terminal(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
-    """A line per trouble, with the command that shows it again; the outcome last."""
+    """One line per problem, with the command that repeats it; the outcome last."""
     lines = []
     for one in troubles:
         prop = f" {one.property}:" if one.property else ""
         says = stopped(one.sentence, TEXT_LIMIT)
-        lines.append(f"{one.kind}: {plain(one.cell, 200)}:{prop} {says}")
+        lines.append(f"{words(one.kind)}: {plain(one.cell, 200)}:{prop} {says}")
         if one.code != PASSED and one.result is not None:
             lines += [f"  report: {plain(one.result.run)}/report.html"] if one.result.run else []
             lines.append(f"  again: {plain(one.result.command, 1200)}")
@@ -43,9 +60,9 @@ def terminal(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
 
 
 def junit(path: Path, troubles: Sequence[Trouble], results: Sequence[Result]) -> Path:
-    """One suite with a case per cell and promise, and one per trouble that has no such case.
+    """One suite with a case per cell and promise, and one per problem without such a case.
 
-    What fails the gate is a failure, what leaves it inconclusive an error, never a pass.
+    A problem that fails the gate is a failure; one that makes it inconclusive is an error.
     """
     root = ET.Element("testsuites")
     group = ET.SubElement(root, "testsuite", name="holdfast gate", skipped="0")
@@ -74,29 +91,29 @@ def junit(path: Path, troubles: Sequence[Trouble], results: Sequence[Result]) ->
 
 
 def _case(group: ET.Element, name: str, troubles: Sequence[Trouble]) -> None:
-    """One case; the first of its troubles decides, for they come worst first."""
+    """One case; its first problem, the worst, decides."""
     case = ET.SubElement(group, "testcase", classname="holdfast.gate", name=plain(name, 300))
     if not troubles:
         return
     first = troubles[0]
     tag = "failure" if first.code == FAILED else "error"
     part = ET.SubElement(case, tag, type=first.kind, message=plain(first.sentence, 600))
-    lines = [f"{one.kind}: {plain(one.sentence, TEXT_LIMIT)}" for one in troubles]
+    lines = [f"{words(one.kind)}: {plain(one.sentence, TEXT_LIMIT)}" for one in troubles]
     lines += [f"again: {plain(one.result.command, 1200)}" for one in troubles if one.result]
     part.text = "\n".join(lines)
 
 
 def github_lines(troubles: Sequence[Trouble]) -> list[str]:
-    """Lines that GitHub turns into annotations: the worst ones, no more than it shows."""
+    """Annotations for GitHub: the worst problems, at most as many as it shows."""
     against = [one for one in troubles if one.code != PASSED]
     lines = []
     for one in against[:ANNOTATIONS]:
-        title = _property(f"holdfast: {one.kind} {one.property}".strip())
+        title = _property(f"holdfast: {words(one.kind)} {one.property}".strip())
         lines.append(f"::error title={title}::{_data(f'{one.cell}: {one.sentence}')}")
     if len(against) > ANNOTATIONS:
         lines[-1] = (
             "::error title=holdfast::"
-            f"{len(against) - ANNOTATIONS + 1} more troubles; the step summary has them"
+            f"{len(against) - ANNOTATIONS + 1} more problems; see the step summary"
         )
     return lines
 
@@ -111,12 +128,12 @@ def _property(text: str) -> str:
 
 
 def step_summary(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
-    """Markdown for the page of a step, at most as long as GitHub takes."""
+    """Markdown for a step's summary, at most as long as GitHub accepts."""
     lines = [f"## Holdfast: {headline(troubles, results)}", ""]
     if troubles:
         lines += ["| what | where | property | why |", "| --- | --- | --- | --- |"]
         for one in troubles:
-            row = (one.kind, one.cell, one.property, one.sentence)
+            row = (words(one.kind), one.cell, one.property, one.sentence)
             lines.append(f"| {' | '.join(_cell(part) for part in row)} |")
         lines.append("")
     commands = dict.fromkeys(
@@ -132,7 +149,7 @@ def step_summary(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
 
 
 def _table(results: Sequence[Result]) -> Iterable[str]:
-    """How often each promise was put to the test and kept."""
+    """How often each promise held, was violated, and was not exercised."""
     seen: dict[tuple[str, str], list[Verdict]] = {}
     for result in results:
         for prop, one in result.properties.items():

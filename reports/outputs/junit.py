@@ -1,4 +1,4 @@
-"""Judged runs as one JUnit file, for the servers that show such files."""
+"""Writes judged runs as one JUnit file, for CI servers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write(
     """Writes one suite with a case per run and returns the path.
 
     A broken promise is a failure; UNKNOWN and a failed environment are errors, never passes.
-    Raises UsageError where an object is not what a judge writes.
+    Raises UsageError for an object that is not a verdict.
     """
     runs = [read(verdicts) for verdicts in list_of_verdicts]
     outcomes = [run.outcome() for run in runs]
@@ -46,7 +46,7 @@ def write(
 
 
 def case_name(run: Judged) -> str:
-    """ "redis/critical-section/pause+kill[7]"; "no-faults" where none was injected."""
+    """Test name: "redis/critical-section/pause+kill[7]"; "no-faults" without faults."""
     nemeses = "+".join(dict.fromkeys(fault.do for fault in run.faults)) or "no-faults"
     return plain(f"{run.system}/{run.workload}/{nemeses}[{run.seed}]", 300)
 

@@ -1,4 +1,4 @@
-"""The verdict of a run on a terminal, or in a log where there is none."""
+"""The verdict of a run as text for a terminal or a log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FINDINGS_A_PROPERTY = 3
 COUNTS = 3
 ERRORS = 5
 WIDE = 100
-"""Columns from which on a property shows what its verdict leans on."""
+"""Minimum width in columns for showing coverage counts."""
 
 
 def wants_colour(environment: Mapping[str, str], *, is_terminal: bool) -> bool:
@@ -37,7 +37,7 @@ def wants_colour(environment: Mapping[str, str], *, is_terminal: bool) -> bool:
 
 
 def render(verdicts: Mapping[str, Any], *, width: int, colour: bool) -> str:
-    """The run as text at most `width` columns wide; without colour no escape sequence is in it.
+    """The run as text of at most `width` columns; without colour it has no escape sequences.
 
     Raises UsageError for an object it cannot read.
     """
@@ -62,7 +62,7 @@ def render(verdicts: Mapping[str, Any], *, width: int, colour: bool) -> str:
         console.print(_by_kind(run))
     _print_findings(console, run)
     if run.evidence.errors:
-        console.print(Text("Errors of calls", style="bold"))
+        console.print(Text("Call errors", style="bold"))
         console.print(_errors(run))
     if run.faults:
         console.print(Text("Faults", style="bold"))
@@ -86,7 +86,7 @@ def _print_verdict(console: Console, run: Judged) -> None:
 
 
 def _table(short: Sequence[str], *folding: str) -> Table:
-    """A table whose `short` columns stay on one line while the others fold."""
+    """A table whose `short` columns stay on one line while the others wrap."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in short:
         table.add_column(column, no_wrap=True)
@@ -97,7 +97,7 @@ def _table(short: Sequence[str], *folding: str) -> Table:
 
 def _properties(run: Judged, *, wide: bool) -> Table:
     table = _table(
-        ("property", "verdict", "promised", "severity"), "why", *(["leans on"] if wide else [])
+        ("property", "verdict", "promised", "severity"), "why", *(["coverage"] if wide else [])
     )
     for one in run.verdicts:
         table.add_row(
@@ -130,14 +130,14 @@ def _under(one: Judgement, at: UnderKind) -> Text:
 
 
 def _leans(one: Judgement) -> str:
-    """The first counts that the verdict leans on; the report has all of them."""
+    """The first coverage counts of the verdict; the report has all of them."""
     counts = [(name, n) for name, n in one.exercised.items() if " windows" not in name]
     shown = [f"{formatting.number(n)} {formatting.plain(name, 40)}" for name, n in counts[:COUNTS]]
     return ", ".join(shown)
 
 
 def _verdict(one: Judgement) -> Text:
-    """Sign, word and colour; the sign alone tells them apart as well."""
+    """Sign, word and colour; the sign alone is unique as well."""
     if one.verdict is Verdict.UNKNOWN:
         return Text("? UNKNOWN", style="bold magenta")
     if one.verdict is Verdict.HOLDS:
@@ -178,7 +178,7 @@ def _errors(run: Judged) -> Table:
 
 
 def _faults(run: Judged) -> Table:
-    table = _table(("fault", "kind", "target", "nodes", "from", "to", "bit"), "evidence")
+    table = _table(("fault", "kind", "target", "nodes", "from", "to", "effective"), "evidence")
     for fault in run.faults:
         brief = {name: what for name, what in fault.evidence.items() if name != "links"}
         evidence = formatting.evidence(brief)

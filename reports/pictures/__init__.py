@@ -1,1 +1,1 @@
-"""Drawings: findings, cycles, the timeline, small charts."""
+"""Drawings: findings, cycles, timeline, charts."""

@@ -1,4 +1,4 @@
-"""Small pictures of numbers: a distribution with its quantiles, the tokens in order of grants."""
+"""Charts: a distribution with its quantiles, fencing tokens in order of grants."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from holdfast.reports.verdict_file import Dist, Judged
 LABELS_PX, BARS_PX, TOKENS_PX = 36, 74, 150
 MOST_POINTS = 600
 SMALL_PX = 330
-"""Width of a distribution where two stand side by side."""
+"""Width of a distribution if two are side by side."""
 
 
 def distribution(name: str, title: str, dist: Dist) -> Markup | None:
-    """Bars over time spans with lines at p50 and p99; None where there is nothing to draw."""
+    """Bars over durations with lines at p50 and p99; None if there is nothing to draw."""
     bins = dist.histogram
     if bins is None or not dist.n or len(bins.edges_ns) != len(bins.counts) + 1:
         return None
@@ -72,7 +72,7 @@ def distribution(name: str, title: str, dist: Dist) -> Markup | None:
 
 
 def tokens(run: Judged) -> Markup | None:
-    """Every logged grant as a point at its time and token; a token that fell is a red triangle."""
+    """Every logged grant as a point at its time and token; a decreasing token is a red triangle."""
     log = [entry for entry in run.evidence.tokens.log if entry[2] >= 0]
     if len(log) < 2:
         return None
@@ -108,7 +108,7 @@ def tokens(run: Judged) -> Markup | None:
 
 
 def falls(log: Sequence[tuple[int, str, int, int]]) -> set[int]:
-    """Indices of grants whose token is not larger than the one before on the same lock."""
+    """Indices of grants whose token is not larger than its predecessor on the same lock."""
     highest: dict[str, int] = {}
     fallen = set()
     for i, (_, lock, token, _) in enumerate(log):
@@ -119,7 +119,7 @@ def falls(log: Sequence[tuple[int, str, int, int]]) -> set[int]:
 
 
 def _logarithmic(edges: Sequence[float]) -> bool:
-    """Whether bins widen so much that equal widths on the page need a logarithmic axis."""
+    """Whether the widths of bins differ so much that a logarithmic axis is needed."""
     return edges[0] > 0 and edges[-1] - edges[-2] > 2 * (edges[1] - edges[0])
 
 

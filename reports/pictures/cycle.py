@@ -1,4 +1,4 @@
-"""A circle as a small drawing: who waits for whom, or what would have to come before itself."""
+"""Draws a cycle: a wait-for cycle, or a contradictory order."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
-    """One of those in the circle; note: a second line, "" for none."""
+    """A node of the cycle; note: a second line, "" for none."""
 
     name: str
     note: str = ""
 
     @property
     def half(self) -> float:
-        """Half of its width in pixels."""
+        """Half of the node's width in pixels."""
         return max(DISC, CHAR_PX * len(plain(self.note, 18)) / 2 + 10)
 
     @property
     def said(self) -> str:
-        """The node within a sentence."""
+        """The node as part of a sentence."""
         note = f" ({plain(self.note, 18)})" if self.note else ""
         return f"{plain(self.name, 20)}{note}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Edge:
-    """An arrow from the node before to the one after, by their places among the nodes.
+    """An arrow between two nodes, by their indices.
 
-    label   what it rests on, in a few words; "" where the drawing breaks off
+    label   its evidence in a few words; "" if the drawing is cut off
     """
 
     before: int
@@ -50,10 +50,10 @@ class Edge:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Circle:
-    """What is drawn: nodes in the order in which they stand, and the arrows between them.
+    """A cycle: nodes in drawing order, and the arrows between them.
 
-    verb      what an arrow says within a sentence: "waits for", "comes before"
-    caption   what an arrow says, and what follows from all of them together
+    verb      meaning of an arrow in a sentence: "waits for", "comes before"
+    caption   meaning of an arrow and of the whole cycle
     """
 
     title: str
@@ -64,7 +64,7 @@ class Circle:
 
 
 def cycle(circle: Circle, number: int) -> Markup:
-    """The drawing, for the card of a finding; `number` is that of the card."""
+    """The drawing for the card of a finding; `number` is the number of the card."""
     nodes = circle.nodes
     told = [
         f"{nodes[edge.before].said} {circle.verb} {nodes[edge.after].said}: {plain(edge.label, 80)}"
@@ -89,7 +89,7 @@ def cycle(circle: Circle, number: int) -> Markup:
 
 
 def _spot(n: int, of: int, middle: float) -> Point:
-    """Two stand side by side, more around a circle whose first is at its top."""
+    """Positions: two nodes side by side, more on a ring that begins at the top."""
     if of == 2:
         return WIDE / 2 + (150 if n else -150), middle
     turn = 2 * math.pi * n / of - math.pi / 2

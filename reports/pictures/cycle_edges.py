@@ -1,4 +1,4 @@
-"""What goes in a circle in a finding: read from the ops that prove it, for the drawing of it."""
+"""Extracts the cycle of a finding (wait-for, or order) from its witnesses, for drawing."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from holdfast.reports.pictures.cycle import Circle, Edge, Node
 from holdfast.reports.text.formatting import plain, seconds
 from holdfast.reports.verdict_file import Event, Judged, Shown
 
-NO_ORDER = "An arrow: came first, or must have. Both at once: no order fits."
+NO_ORDER = 'An arrow means "must come before". A cycle means no order is possible.'
 
 
 def circle(finding: Shown, run: Judged) -> Circle | None:
-    """The circle of a finding; None for a kind that has none, or without the ops that show it."""
+    """The cycle of a finding; None for a kind without one, or without the needed witnesses."""
     found = CIRCLES.get(finding.kind)
     return found(finding.witnesses, run) if found else None
 
 
 def _waits(witnesses: Sequence[Event], run: Judged) -> Circle | None:
-    """Witnesses come in pairs, each an op and the one that it stands behind."""
+    """Witnesses come in pairs: a waiting op, and the hold that it waits for."""
     pairs = list(zip(witnesses[::2], witnesses[1::2], strict=False))
     names = [run.client(waiter.process) for waiter, _ in pairs]
     if len(pairs) < 2 or len(set(names)) < len(names):
@@ -32,32 +32,32 @@ def _waits(witnesses: Sequence[Event], run: Judged) -> Circle | None:
     ]
     open_end = [] if whole else [Edge(before=len(shown) - 1, after=0, label="")]
     return Circle(
-        title="Who waits for whom",
+        title="Wait-for cycle",
         verb="waits for",
-        caption="An arrow: waits for the lock named, which the other holds.",
+        caption="An arrow means: waits for the named lock, which the other client holds.",
         nodes=[Node(name=name) for name in shown],
         edges=[*edges, *open_end],
     )
 
 
 def _lost_update(witnesses: Sequence[Event], run: Judged) -> Circle | None:
-    """The last two are the resource's own: the lost write and the one that passed over it."""
+    """The last two witnesses are the resource's: the lost write and the one that ignored it."""
     if len(witnesses) < 2 or not all(one.op.startswith("served") for one in witnesses[-2:]):
         return None
     lost, over = witnesses[-2:]
     if int(over.res) <= int(lost.res):
         rests = f"accepted at {_at(run, lost.t_inv_ns)}, before {_at(run, over.t_inv_ns)}"
-        back = f"took version {over.res} again, as if it had not been"
+        back = f"took version {over.res} again, ignoring it"
     else:
         rests = f"accepted as version {lost.res}, before version {over.res}"
         built = f"built on version {over.arg}" if int(over.arg) >= 0 else "wrote blindly"
-        back = f"{built}, as if version {lost.res} had not been"
+        back = f"{built}, ignoring version {lost.res}"
     notes = [f"version {one.res}" for one in (lost, over)]
     return _orders([_sender(lost, run), _sender(over, run)], notes, rests, back)
 
 
 def _stale_write(witnesses: Sequence[Event], run: Judged) -> Circle | None:
-    """Both grants, then what the resource admitted of the newer, and last the older's write."""
+    """Witnesses: both grants, the newer owner's admitted request, the older owner's write."""
     if len(witnesses) < 4 or not witnesses[2].op.startswith("served"):
         return None
     old, new, admitted, write = *witnesses[:3], witnesses[-1]
@@ -70,7 +70,7 @@ def _stale_write(witnesses: Sequence[Event], run: Judged) -> Circle | None:
 
 
 def _inversion(witnesses: Sequence[Event], run: Judged) -> Circle | None:
-    """The earlier grant with the larger token, then the later one with the smaller."""
+    """Witnesses: the earlier grant with the larger token, the later grant with the smaller one."""
     grants = [one for one in witnesses if one.op in ("acquire", "try", "probe")]
     if len(grants) < 2:
         return None
@@ -78,17 +78,17 @@ def _inversion(witnesses: Sequence[Event], run: Judged) -> Circle | None:
     if second.t_inv_ns > first.t_ret_ns:
         rests = f"granted by {_at(run, first.t_ret_ns)}, before {_at(run, second.t_inv_ns)}"
     else:
-        rests = "granted first: the other proves that it held later"
-    back = f"token {second.token} must have been given before {first.token}"
+        rests = "granted first: the other grant is proved to be later"
+    back = f"token {second.token} must have been issued before {first.token}"
     notes = [f"token {one.token}" for one in (first, second)]
     return _orders([run.client(one.process) for one in (first, second)], notes, rests, back)
 
 
 def _orders(names: Sequence[str], notes: Sequence[str], rests: str, back: str) -> Circle:
-    """Two that would each have to come before the other."""
+    """Two nodes, each of which must come before the other."""
     nodes = [Node(name=name, note=note) for name, note in zip(names, notes, strict=True)]
     edges = [Edge(before=0, after=1, label=rests), Edge(before=1, after=0, label=back)]
-    title = "What would have to come before itself"
+    title = "Contradictory order"
     return Circle(title=title, verb="comes before", caption=NO_ORDER, nodes=nodes, edges=edges)
 
 

@@ -1,4 +1,4 @@
-"""One finding as a picture: a lane per client, holds as bars, and red where the rule is broken."""
+"""Draws one finding: a lane per client, holds as bars, the violation in red."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PATTERNED = ("pause", "kill", "partition", "clock")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lane:
-    """Where a lane stands: its first pixel, its bars' first pixel, its last."""
+    """Position of a lane: its first pixel, its bars' first pixel, its last pixel."""
 
     name: str
     top: float
@@ -40,7 +40,7 @@ class Lane:
 
 
 def draw(finding: Shown, number: int, run: Judged, tone: str) -> Markup:
-    """The picture of a finding; `number` and `tone` are those of its card."""
+    """The picture of a finding; `number` and `tone` of its card."""
     shown = scene(finding, run)
     rows = _pack(shown.bars)
     faults = len(shown.faults) * FAULT_PX
@@ -70,19 +70,19 @@ def draw(finding: Shown, number: int, run: Judged, tone: str) -> Markup:
 
 
 def fault_words(fault: Struck) -> str:
-    """A fault as it is named on a picture: "f1 pause of c1"."""
+    """Label of a fault: "f1 pause of c1"."""
     where = ", ".join(plain(node, 12) for node in fault.nodes[:3])
     more = "…" if len(fault.nodes) > 3 else ""
     return f"{plain(fault.id, 8)} {plain(fault.do, 16)}{' of ' + where if where else ''}{more}"
 
 
 def pattern(do: str) -> str:
-    """The pattern of a kind of fault: its own for those of the catalogue, one for all others."""
+    """The fill pattern of a kind of fault: one per kind of the catalogue, one for all others."""
     return do if do in PATTERNED else "other"
 
 
 def _pack(bars: tuple[Bar, ...]) -> list[int]:
-    """A row in its lane for every bar, so that two holds of one client do not cover each other."""
+    """A row within the lane for every bar, so that two holds of one client do not overlap."""
     ends: dict[tuple[str, int], int] = {}
     rows = []
     for bar in bars:
@@ -151,7 +151,7 @@ def _draw_bar(root: ET.Element, bar: Bar, y: float, shown: Scene) -> None:
 
 
 def _draw_bar_name(root: ET.Element, bar: Bar, y: float, shown: Scene) -> None:
-    """Inside the bar, off the overlap if it fits there; else beside the bar."""
+    """Label of a bar: inside, outside of the overlap if it fits; else beside the bar."""
     text = bar.text + (" →" if bar.open_end else "")
     need = (len(text) * CHAR_PX + 20) / NARROW_PX
     start, end = shown.scale(bar.from_ns), shown.scale(bar.to_ns)
@@ -234,7 +234,7 @@ def _draw_request(
 
 
 def _draw_outcome(place: ET.Element, outcome: str, y: float, state: str) -> None:
-    """Shape and not colour alone: a full disc for yes, a cross for no, a ring for unknown."""
+    """A mark by its outcome, also by shape: disc for ok, cross for refused, ring for unknown."""
     if outcome == "no":
         d = f"M-5 {y - 5}L5 {y + 5}M-5 {y + 5}L5 {y - 5}"
         add(place, "path", d=d, class_="cross" + state)
@@ -257,7 +257,7 @@ def _draw_number(
 
 
 def triangle(place: ET.Element, number: int) -> None:
-    """The numbered triangle that stands for a finding, its tip down at the moment it came about."""
+    """The numbered triangle of a finding; its tip points to the time of the finding."""
     add(place, "path", d="M-13 2L13 2L0 24Z", class_="number")
     add(place, "text", str(number), x=0, y=14, text_anchor="middle", class_="number text")
 
@@ -266,7 +266,7 @@ def _draw_axis(root: ET.Element, shown: Scene, run: Judged, bottom: float) -> No
     y = bottom + 4
     add(root, "line", x1=percent(0), x2=percent(1), y1=y, y2=y, class_="axis")
     if shown.in_order:
-        caption = "in order of time, not to scale; the labels carry the seconds since the start"
+        caption = "in order of time, not to scale; labels: seconds since the start"
     else:
         caption = "real time, seconds since the start of the run"
         low, high = (run.at(t) / NS for t in (shown.scale.times[0], shown.scale.times[-1]))
@@ -282,7 +282,7 @@ def _draw_axis(root: ET.Element, shown: Scene, run: Judged, bottom: float) -> No
 
 
 def _spoken(shown: Scene, run: Judged) -> str:
-    """The picture as a sentence, for those who listen to it."""
+    """The picture as a sentence, for screen readers."""
     said = [
         f"{seconds(run.at(mark.t_ns))}: {plain(mark.lane, 20)} {mark.text}"
         for mark in sorted(shown.marks, key=lambda mark: mark.t_ns)

@@ -1,4 +1,4 @@
-"""What a drawing of one finding shows: lanes, marks, holds, the overlap, and on what time axis."""
+"""Content of a finding's drawing: lanes, marks, holds, overlap, time axis."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from holdfast.reports.verdict_file import Event, Judged, Shown, Struck
 
 RESOURCE = "resource"
 OVERLAPS = {"double-grant", "broken-lease", "double-holder", "dead-grant", "stale-belief"}
-"""Kinds that two holds at one instant prove; of the others the event itself is the proof."""
+"""Kinds that are proved by two overlapping holds; the others are proved by an event."""
 
 CLOSEST, NARROWEST = 0.012, 0.03
 MOST_FAULTS = 4
 ALONE_NS, FINE_NS = 200_000_000, 20_000_000
-"""How much time is drawn around a single instant."""
+"""Time drawn around a single instant."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mark:
-    """The instant of one event that matters, and the call it belongs to."""
+    """The relevant instant of an event, and its call."""
 
     lane: str
     t_ns: int
@@ -34,7 +34,7 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bar:
-    """A hold in its lane; `open_end` where it went on past what is drawn."""
+    """A hold in its lane; `open_end`: it continues past the drawing."""
 
     lane: str
     from_ns: int
@@ -47,8 +47,8 @@ class Bar:
 class Scene:
     """One finding, ready to be drawn.
 
-    guilty   the mark that breaks the rule (-1: none does by itself)
-    digits   of a second, so that times which differ look different
+    guilty   index of the violating mark (-1: no single one)
+    digits   decimals of seconds, so that different times look different
     """
 
     lanes: tuple[str, ...]
@@ -63,7 +63,7 @@ class Scene:
 
 
 def scene(finding: Shown, run: Judged) -> Scene:
-    """The scene of a finding; events are placed at the edge that decides what they mean."""
+    """The scene of a finding; an event is placed at its decisive edge (request or response)."""
     marks = tuple(_mark(event, finding, run) for event in finding.witnesses)
     times = [mark.t_ns for mark in marks] or [finding.t_ns]
     bars = _bars(finding, run, times)
@@ -91,23 +91,23 @@ def scene(finding: Shown, run: Judged) -> Scene:
 
 
 def told(event: Event) -> str:
-    """What an event was, in a few words: "granted", "write refused"."""
+    """An event in a few words: "granted", "write refused"."""
     op, status = event.op.replace("_", "-"), event.status.replace("_", "-")
     if op in {"acquire", "try", "probe"}:
-        words = {"ok": "granted", "fail": "refused"}.get(status, "asked, no answer")
+        words = {"ok": "granted", "fail": "refused"}.get(status, "requested, no response")
     elif op in {"served-write", "served-read"}:
         what = op.removeprefix("served-")
         words = f"{what} accepted" if status == "ok" else f"{what} refused"
     else:
         base = {
-            "lost": "told: lost",
+            "lost": "notified of loss",
             "closed": "session closed",
             "waiting": "still waiting",
             "force-unlock": "operator unlocks",
         }.get(op)
         verb = {"renew": "renewal", "release": "release", "heartbeat": "heartbeat"}.get(op, op)
         answer = {"ok": "ok", "fail": "refused", "not-owner": "not the owner"}
-        words = base or f"{plain(verb, 30)} {answer.get(status, 'unanswered')}"
+        words = base or f"{plain(verb, 30)} {answer.get(status, 'without response')}"
     return f"{words}, token {event.token}" if event.token >= 0 else words
 
 
@@ -171,7 +171,7 @@ def _clashes(bars: tuple[Bar, ...]) -> tuple[tuple[int, int], ...]:
 
 
 def _squeezed(marks: tuple[Mark, ...], clashes: tuple[tuple[int, int], ...], width: int) -> bool:
-    """Whether a measured axis would push together what the reader has to tell apart."""
+    """Whether events would be too close to distinguish on a linear time axis."""
     if width <= 0:
         return False
     ordered = sorted(marks, key=lambda mark: mark.t_ns)
@@ -202,11 +202,11 @@ def _faults(run: Judged, low: float, high: float) -> tuple[Struck, ...]:
 
 
 def _guilty(marks: tuple[Mark, ...], t_ns: int, width: int) -> int:
-    """The mark at the moment of the finding, of equals the last; -1 if none is near it."""
+    """Index of the mark at the time of the finding (the last of equals); -1 if none is near."""
     near = [i for i, mark in enumerate(marks) if abs(mark.t_ns - t_ns) <= CLOSEST * width]
     return min(near, key=lambda i: (abs(marks[i].t_ns - t_ns), -i), default=-1)
 
 
 def overlap_text(scene: Scene) -> str:
-    """How long the holds overlapped in all that is drawn."""
+    """Total overlap of the drawn holds."""
     return span(max(end - start for start, end in scene.clashes)) if scene.clashes else ""

@@ -1,4 +1,4 @@
-"""The whole run as one picture: faults by kind, grants per second, numbered findings."""
+"""Draws the whole run: faults by kind, grants per second, numbered findings."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def overview(run: Judged, cards: Sequence[tuple[int, Shown, str]]) -> Markup:
 def grants_per_second(run: Judged) -> tuple[list[float], float]:
     """Grants per second in equal bins over the run, and how many grants each logged one stands for.
 
-    Empty where no time of a grant is known. The log of tokens is thinned by the judge, so its
-    bins are scaled up; a histogram of all grants is taken as it is.
+    Empty if no times of grants are known. The judge thins the token log, so its
+    bins are scaled up; a histogram of all grants is used as it is.
     """
     width = run.end_ns - run.start_ns
     if width <= 0:
@@ -100,7 +100,7 @@ def _fault_row(root: ET.Element, do: str, faults: Sequence[Struck], scale: Scale
         name = "fault" if fault.bit else "fault missed"
         box = {"x": percent(start), "width": wide(max(end - start, 0.003))}
         add(root, "rect", **box, y=y + 4, height=ROW_PX - 8, fill=fill, class_=name, rx=2)
-        text = plain(fault.id, 8) + ("" if fault.bit else ": did not bite")
+        text = plain(fault.id, 8) + ("" if fault.bit else ": no effect")
         width = (len(text) * CHAR_PX + 8) / NARROW_PX
         at = start if start + width <= 1 else end - width
         if at >= free:
@@ -112,7 +112,7 @@ def _area(root: ET.Element, rates: Sequence[float], top: float, bottom: float) -
     add(root, "text", "grants", x=0, y=top + 14, class_="lane")
     add(root, "text", "per second", x=0, y=top + 30, class_="caption")
     if not rates:
-        words = "no time of a grant came with the verdict"
+        words = "no times of grants in the verdict"
         add(spot(root, 0, top + 14), "text", words, x=8, y=0, class_="caption")
         return
     peak = max(max(rates), 1e-9)

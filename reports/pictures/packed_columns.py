@@ -1,7 +1,7 @@
-"""Columns of numbers as text that a page can carry: small where neighbours are alike.
+"""Compresses columns of numbers into text for a page.
 
-A number is kept as its difference from the one before it, differences of either sign as 2n or
--2n-1, the bytes of equal weight side by side, compressed by gzip, written in base64.
+Numbers are delta-encoded, signed differences zigzag-encoded (2n or -2n-1), bytes of equal weight
+grouped together, compressed by gzip, encoded in base64.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Bools = npt.NDArray[np.bool_]
 LEVEL = 6
 WIDEST = 1 << 31
 EXACT = 1 << 53
-"""From here on a script cannot tell neighbouring whole numbers apart."""
+"""From here on JavaScript cannot represent every whole number."""
 
 
 def packed(columns: Mapping[str, npt.NDArray[Any]]) -> tuple[list[tuple[str, int, int]], str]:
-    """Where each column lies (name, bytes per number, how many), and all of them as one text.
+    """Layout of the columns (name, bytes per number, count), and all of them as one text.
 
-    Columns hold whole numbers from 0 up to 2 ** 32 - 1; each gets the bytes that it needs.
+    Columns have whole numbers from 0 to 2 ** 32 - 1, with as few bytes as needed.
     """
     layout, parts = [], []
     for name, column in columns.items():
@@ -40,13 +40,13 @@ def packed(columns: Mapping[str, npt.NDArray[Any]]) -> tuple[list[tuple[str, int
 
 
 def signed(values: Ints) -> Ints:
-    """Differences of either sign as numbers from 0 on; what is too wide is cut to what fits."""
+    """Zigzag encoding of signed differences; values out of range are clipped."""
     inside = np.clip(values, -WIDEST + 1, WIDEST - 1)
     return np.where(inside >= 0, 2 * inside, -2 * inside - 1)
 
 
 def steps(values: Ints, lanes: Ints) -> Ints:
-    """Differences, each from the value before it in its lane (from 0 for the first of a lane)."""
+    """Differences, each from its predecessor in its lane (from 0 for the first of a lane)."""
     order = np.argsort(lanes, kind="stable")
     mine, lane = values[order], lanes[order]
     apart = np.diff(mine, prepend=0)
@@ -58,16 +58,16 @@ def steps(values: Ints, lanes: Ints) -> Ints:
 
 
 def sparse_steps(values: Ints, there: Bools, lanes: Ints) -> Ints:
-    """0 where there is none, else 1 + the signed difference from the one before it in its lane."""
+    """0 for a missing value, else 1 + the zigzag difference from its predecessor in its lane."""
     found = np.zeros(len(values), np.int64)
     found[there] = 1 + signed(steps(values[there], lanes[there]))
     return found
 
 
 def ranked(values: Ints, there: Bools) -> tuple[Ints, list[str]]:
-    """Numbers that a script can carry, and their names where these are not the numbers themselves.
+    """Numbers that JavaScript can represent, and their names if they are not the numbers.
 
-    Tokens may use all 64 bits; if any does, each is told by its place among them.
+    Tokens may use all 64 bits; if any does, each is replaced by its rank.
     """
     real = values[there]
     if not len(real) or (real.max() < WIDEST // 2 and real.min() > -WIDEST // 2):

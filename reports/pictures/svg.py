@@ -1,7 +1,7 @@
-"""Pictures without a library: elements, a time scale, labels that do not collide.
+"""SVG without a library: elements, a time scale, labels that do not collide.
 
-Horizontal places are per cent of the picture and vertical ones pixels, so that a picture follows
-the width of the page while its text keeps its size.
+Horizontal positions are percentages of the picture and vertical ones pixels, so that a picture
+scales with the page while its text keeps its size.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from markupsafe import Markup
 from holdfast.reports.text.formatting import plain
 
 GUTTER, RIGHT = 0.12, 0.985
-"""Where the plot begins and ends, as shares of the width of a picture."""
+"""Begin and end of the plot, as fractions of the width of a picture."""
 
 NARROW_PX = 519
-"""Width of the plot on the narrowest page that is laid out without scrolling."""
+"""Width of the plot on the narrowest page without horizontal scrolling."""
 
 CHAR_PX = 6.5
 
@@ -29,7 +29,7 @@ FEW = 4
 
 
 def picture(name: str, height: float, title: str, description: str) -> ET.Element:
-    """An empty picture with its words for those who cannot see it; `name` is unique on a page."""
+    """An empty picture with texts for screen readers; `name` is unique on a page."""
     root = ET.Element(
         "svg",
         {
@@ -46,7 +46,7 @@ def picture(name: str, height: float, title: str, description: str) -> ET.Elemen
 
 
 def add(parent: ET.Element, tag: str, text: str = "", **attributes: str | float) -> ET.Element:
-    """A child element; `class_` is class, `font_size` font-size; text is made harmless."""
+    """A child element; `class_` is class, `font_size` font-size; text is escaped."""
     element = ET.SubElement(
         parent,
         tag,
@@ -63,12 +63,12 @@ def add(parent: ET.Element, tag: str, text: str = "", **attributes: str | float)
 
 
 def spot(parent: ET.Element, share: float, y: float) -> ET.Element:
-    """A place at a share of the plot whose children are drawn in pixels around it."""
+    """A group at a fraction of the plot whose children are drawn in pixels around it."""
     return add(parent, "svg", x=percent(share), y=y, overflow="visible")
 
 
 def full(root: ET.Element) -> ET.Element:
-    """A plot that leaves no room for names at its left."""
+    """A plot without space for names on its left."""
     width = 1 / (RIGHT - GUTTER)
     return add(
         root,
@@ -81,23 +81,23 @@ def full(root: ET.Element) -> ET.Element:
 
 
 def percent(share: float) -> str:
-    """A share of the plot (0 left, 1 right) as a place in the picture."""
+    """A fraction of the plot (0 left, 1 right) as a position in the picture."""
     return f"{100 * (GUTTER + (RIGHT - GUTTER) * share):.3f}%"
 
 
 def wide(share: float) -> str:
-    """A width of a share of the plot."""
+    """A fraction of the plot as a width."""
     return f"{100 * (RIGHT - GUTTER) * max(share, 0):.3f}%"
 
 
 def markup(root: ET.Element) -> Markup:
-    """The finished picture; ElementTree has escaped all that was put in."""
+    """The finished picture; ElementTree has escaped all text."""
     return Markup(ET.tostring(root, encoding="unicode"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scale:
-    """Time to share of the plot, linear between knots; knots rise strictly."""
+    """Maps time to a fraction of the plot, linear between knots; knots increase strictly."""
 
     times: tuple[float, ...]
     shares: tuple[float, ...]
@@ -114,12 +114,12 @@ class Scale:
 
 
 def linear(low: float, high: float) -> Scale:
-    """A scale to measure on; an empty range is widened so that it stays one."""
+    """A linear scale; an empty range is widened."""
     return Scale(times=(low, high if high > low else low + 1), shares=(0.0, 1.0))
 
 
 def by_order(times: Sequence[float]) -> Scale:
-    """A scale that gives every distinct time the same room, with a margin at both ends."""
+    """A scale with equal space between distinct times, with a margin at both ends."""
     knots = sorted(set(times))
     gap = max((knots[-1] - knots[0]) / max(len(knots) - 1, 1), 1)
     padded = [knots[0] - gap, *knots, knots[-1] + gap]
@@ -141,7 +141,7 @@ def round_ticks(low: float, high: float, most: int = 8) -> list[float]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placed:
-    """A label that found its room: beside its tick at `x`, `level` rows above it."""
+    """A placed label: beside its tick at `x`, `level` rows above it."""
 
     index: int
     level: int
@@ -152,10 +152,10 @@ class Placed:
 
 
 def place_labels(ticks: Sequence[tuple[float, str]], room: float = NARROW_PX) -> list[Placed]:
-    """Rooms for labels at shares of a plot of `room` pixels, so that none covers another.
+    """Positions of labels at fractions of a plot of `room` pixels, without overlaps.
 
-    Each takes the lowest row, right of its tick if it can, where the fewest lines from labels
-    down to their ticks run through a text; of a few labels every order of placing is tried.
+    Each takes the lowest row, right of its tick if possible, with the fewest lines from labels
+    down to their ticks that cross a text; for a few labels every order of placing is tried.
     """
     order = sorted(range(len(ticks)), key=lambda i: -ticks[i][0])
     orders = permutations(order) if len(ticks) <= FEW else [tuple(order)]
@@ -188,7 +188,7 @@ def _cover(a: Placed, b: Placed) -> bool:
 
 
 def _crossings(one: Placed, placed: Sequence[Placed]) -> int:
-    """How often a line runs through a text: its own through those below, others through its."""
+    """Number of crossings: its line through texts below it, other lines through its text."""
     return sum(
         (one.level > other.level and other.low < one.x < other.high)
         + (other.level > one.level and one.low < other.x < one.high)

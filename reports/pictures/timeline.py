@@ -33,12 +33,12 @@ SCRIPT = "".join(
     for path in sorted((Path(__file__).parents[1] / "script").iterdir())
 )
 DIGEST = b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
-"""By which the page's policy knows this script from any other."""
+"""Hash of the script, for the page's content security policy."""
 
 MOST_OPS = 1_000_000
 MOST_STRINGS, STRING_LIMIT = 4000, 160
 AROUND_NS = 2_000_000_000
-"""How close to a finding or to the edge of a fault every op is kept."""
+"""Distance from a finding or a fault's edge within which every op is kept."""
 TOP = (1 << 32) - 1
 UNIT_NS = 1000
 SERVED = (Op.SERVED_READ, Op.SERVED_WRITE)
@@ -46,7 +46,7 @@ SERVED = (Op.SERVED_READ, Op.SERVED_WRITE)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recorded:
-    """A history and what is drawn of it beside its rows: the columns of `checkers.drawn`.
+    """A history and further data to draw: the columns of `checkers.evidence.plot_data`.
 
     nodes  process number -> node of the logical client
     """
@@ -58,7 +58,7 @@ class Recorded:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timeline:
-    """What the page carries for its script: `about` as JSON, `columns` as compressed text."""
+    """Data of the page for its script: `about` as JSON, `columns` as compressed text."""
 
     about: str
     columns: str
@@ -69,7 +69,7 @@ class Timeline:
 def timeline(
     recorded: Recorded, run: Judged, marks: Sequence[Mapping[str, Any]]
 ) -> Timeline | None:
-    """The data of the timeline, None where nothing was recorded.
+    """The data of the timeline, None if nothing was recorded.
 
     `marks` are the numbered findings: {"n", "t", "from", "to", "name", "tone", "lock"} in ns.
     Times are whole microseconds since the start of the run. O(n log n).
@@ -132,7 +132,7 @@ def _faults(run: Judged) -> list[dict[str, Any]]:
 
 
 def _offsets(found: Mapping[str, Any]) -> dict[str, float]:
-    """By how much the clock of each node was seen to be off, in ns; one process speaks for it."""
+    """Observed clock offset of each node, in ns, from one of its processes."""
     offsets = found.get("offset_ns")
     if not isinstance(offsets, Mapping):
         return {}
@@ -145,9 +145,9 @@ def _offsets(found: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _kept(recorded: Recorded, run: Judged, near: Sequence[int]) -> npt.NDArray[np.intp]:
-    """Rows that go into the page: all, or beyond MOST_OPS a sample of the attempts in quiet times.
+    """Rows of the page: all, or beyond MOST_OPS a sample of attempts far from findings and faults.
 
-    What is near a finding or the edge of a fault, and what was not answered ok, is kept first.
+    Rows near a finding or the edge of a fault, and rows that are not ok, are kept first.
     """
     rows = recorded.history.rows
     n = len(rows)
@@ -167,7 +167,7 @@ def _kept(recorded: Recorded, run: Judged, near: Sequence[int]) -> npt.NDArray[n
 
 
 def _lanes(recorded: Recorded, run: Judged) -> tuple[Ints, list[dict[str, str]]]:
-    """The lane of every row, and all lanes: clients, then what they protect, then servers."""
+    """The lane of every row, and all lanes: clients, then the resource, then servers."""
     rows = recorded.history.rows
     served = np.isin(rows["f"], [int(op) for op in SERVED])
     processes = np.unique(rows["process"][~served])
@@ -221,7 +221,7 @@ def _columns(
 def _holds(
     recorded: Recorded, run: Judged, keep: npt.NDArray[np.intp]
 ) -> dict[str, npt.NDArray[Any]]:
-    """Holds by the number of the acquire that began them, and the margins of renewals."""
+    """Holds by the row of their acquire, and the margins of renewals."""
     rows, drawn = recorded.history.rows, recorded.drawn
     place = np.full(len(rows), -1)
     place[keep] = np.arange(len(keep))

@@ -34,8 +34,8 @@ def write(
 ) -> Path:
     """Writes `report.html` into the run directory and returns its path.
 
-    Raises UsageError where `verdicts` is not what a judge writes. A reader never sees half a
-    report: the file appears whole.
+    Raises UsageError if `verdicts` is not a verdict object. The file is written
+    atomically.
     """
     text = render(verdicts, manifest, plan_toml, recorded, no_timeline)
     files.write(run_dir, "report.html", text.encode())
@@ -49,7 +49,7 @@ def render(
     recorded: Recorded | None = None,
     no_timeline: str = "",
 ) -> str:
-    """The report as a string; without a recording (`no_timeline` says why) it has no timeline."""
+    """The report as a string; without a timeline if there is no recording (`no_timeline`: why)."""
     run = read(verdicts)
     groups = page.groups(run, around(recorded) if recorded else None)
     cards = [card for group in groups for card in group.cards]
@@ -85,7 +85,7 @@ def render(
 
 
 def state(judgement: Judgement) -> str:
-    """How a verdict is drawn: "holds", "broken", "limit" or "unknown"."""
+    """Style of a verdict: "holds", "broken", "limit" or "unknown"."""
     if judgement.verdict is Verdict.VIOLATED:
         return "broken" if judgement.promised else "limit"
     return "holds" if judgement.verdict is Verdict.HOLDS else "unknown"
@@ -117,7 +117,7 @@ def _environment(run: Judged) -> Environment:
 
 
 def _say(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
-    """Foreign text: harmless, shortened, and unable to turn the direction of its surroundings."""
+    """Untrusted text: escaped, shortened, isolated from the text direction around it."""
     return Markup("<bdi>") + escape(formatting.plain(text, limit)) + Markup("</bdi>")
 
 
@@ -131,4 +131,4 @@ FILTERS = {
     "percent": formatting.percent,
     "spaced": lambda text: formatting.plain(str(text).replace("-", " ").replace("_", " "), 60),
 }
-"""What a template may put a value through before it is shown."""
+"""Filters of templates."""

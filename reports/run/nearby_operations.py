@@ -12,12 +12,12 @@ from holdfast.reports.pictures.timeline import Recorded
 from holdfast.reports.verdict_file import Shown
 
 BESIDE = 12
-"""How many ops on the same lock are told before a finding, and after it."""
+"""Number of ops on the same lock shown before a finding, and after it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Beside:
-    """One op near a finding; `proof` where the finding leans on it. t_ret_ns 0: never answered."""
+    """One op near a finding; `proof`: it is a witness. t_ret_ns 0: no response."""
 
     t_inv_ns: int
     t_ret_ns: int
@@ -30,7 +30,7 @@ class Beside:
 
 
 def around(recorded: Recorded) -> Callable[[Shown], list[Beside]]:
-    """A function from a finding to the ops nearest to it and those that prove it, by time."""
+    """Returns a function: finding -> the nearest ops and its witnesses, by time."""
     rows, strings = recorded.history.rows, recorded.history.strings
     t_inv = np.ascontiguousarray(rows["t_inv"])
     number = {text: n for n, text in enumerate(strings)}

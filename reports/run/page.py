@@ -1,4 +1,4 @@
-"""What stands on the page of a run: which findings get a card, which rows a long log keeps."""
+"""Content of a run's page: cards of findings, charts, rows of long logs."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LOG_ROWS = 240
 MANIFEST_ROWS = 80
 LATENCIES = 8
 MARGIN_NS, US = 20_000, 1000
-"""The least that is shown beside a finding on the timeline, and its unit."""
+"""Minimum margin around a finding on the timeline, and its unit."""
 
 Around = Callable[[Shown], Iterable[Beside]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Card:
-    """One finding on the page, with the number that it bears everywhere; `tone` is its group."""
+    """One finding on the page; `number` identifies it everywhere, `tone` is its group."""
 
     number: int
     finding: Shown
@@ -46,7 +46,7 @@ class Card:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """Cards that mean the same to the reader; `more` are the findings without a card."""
+    """Cards of one group; `more` are the findings without a card."""
 
     id: str
     title: str
@@ -57,7 +57,7 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chart:
-    """A distribution with its picture, None where it is too empty to draw."""
+    """A distribution with its picture, None if there is too little to draw."""
 
     title: str
     about: str
@@ -66,9 +66,9 @@ class Chart:
 
 
 def groups(run: Judged, around: Around | None = None) -> list[Group]:
-    """Broken promises, then documented limits, then harmless facts; empty ones left out.
+    """Broken promises, then documented limits, then notes; without empty groups.
 
-    `around` finds the ops around a finding, where the history is there.
+    `around` returns the operations around a finding, if the history is available.
     """
     order = list(Severity)
     judged = sorted(run.verdicts, key=lambda one: order.index(one.severity))
@@ -87,18 +87,18 @@ def groups(run: Judged, around: Around | None = None) -> list[Group]:
         (
             "broken",
             "Broken promises",
-            "What the system promises and did not keep.",
+            "Violated properties that the system promises.",
             broken,
             CARDS,
         ),
         (
             "limits",
             "Documented limits",
-            "Violated, but never promised by this system: the evidence of a known limit.",
+            "Violated properties that the system never promised.",
             limits,
             CARDS,
         ),
-        ("notes", "Worth knowing", "Facts that violate nothing.", notes, NOTES),
+        ("notes", "Notes", "Observations that violate no property.", notes, NOTES),
     ):
         if found:
             taken = sum(len(group.cards) for group in made)
@@ -143,7 +143,7 @@ def _group(
 
 
 def marks(run: Judged, cards: Sequence[Card]) -> list[dict[str, Any]]:
-    """The findings on cards as the timeline marks them: where, whose, and the part in red."""
+    """The findings on cards as marks of the timeline: time, lanes, overlap."""
     return [_mark(run, card) for card in cards]
 
 
@@ -166,35 +166,35 @@ def _mark(run: Judged, card: Card) -> dict[str, Any]:
 
 
 def residual(run: Judged) -> tuple[float, float]:
-    """Between which shares of expired owners' writes are accepted, at 95 %; (0, 1) if none came."""
+    """95% confidence interval of the acceptance rate of expired owners' writes; (0, 1) if none."""
     owner = run.evidence.expired_owner
     return clopper_pearson(owner.accepted, owner.sent)
 
 
 def spans(run: Judged) -> list[Chart]:
-    """How long calls took per op, waits, holds, and what was left of a lease at its renewal."""
+    """Latency per operation, waits, holds, and the remaining lease at renewals."""
     facts = run.evidence
     calls = list(facts.latency_ns.items())[:LATENCIES]
     return [
         *(
-            _chart(f"latency-{i}", plain(op.replace("_", " "), 40), "from call to answer", dist)
+            _chart(f"latency-{i}", plain(op.replace("_", " "), 40), "from call to return", dist)
             for i, (op, dist) in enumerate(calls)
         ),
-        _chart("wait", "Lock wait", "from asking to the grant", facts.wait_ns),
-        _chart("hold", "Hold time", "from the grant to the end of the claim", facts.hold_ns),
+        _chart("wait", "Lock wait", "from request to grant", facts.wait_ns),
+        _chart("hold", "Hold time", "from grant to end of the claim", facts.hold_ns),
         _chart(
             "margin",
             "Renewal margin",
-            "lease left when a renewal was answered",
+            "remaining lease when a renewal returned",
             facts.renewal_margin_ns,
         ),
     ]
 
 
 def token_rows(run: Judged) -> list[tuple[int, tuple[int, str, int, int], bool]]:
-    """Rows (place in the log, entry, whether its token fell) of a log that may be long.
+    """Rows (index in the log, entry, whether its token decreased) of a log that may be long.
 
-    Keeps the first and the last rows and the surroundings of every fall.
+    Keeps the first and the last rows and the rows around every decrease.
     """
     log = run.evidence.tokens.log
     fallen = charts.falls(log)

@@ -1,4 +1,4 @@
-"""Why a run failed, or what it held and how far that goes, in sentences for a newcomer."""
+"""The result of a run in sentences: verdict, kinds of findings, untested properties, scope."""
 
 from __future__ import annotations
 
@@ -21,70 +21,116 @@ def story(verdicts: Mapping[str, Any]) -> list[str]:
 
 
 def tell(run: Judged) -> list[str]:
-    """The story of a run that has been read: verdict, mechanisms, what was left open, bound."""
+    """Sentences about a run: verdict, kinds of findings, untested properties, scope."""
     broken = [one for one in violated(run) if one.promised]
     limits = [one for one in violated(run) if not one.promised]
     told = [headline(run)]
     for mechanism in mechanisms(run, broken):
         told += mechanism.sentences()
     if broken and limits:
-        told.append(f"Never promised, and violated as well: {_names(limits)}.")
+        told.append(f"Documented limits (violated, never promised): {_names(limits)}.")
     for mechanism in mechanisms(run, limits):
         told += mechanism.sentences()
     return [*told, *held(run), *left_open(run), bound(run)]
 
 
 def violated(run: Judged) -> list[Judgement]:
-    """The violated properties, those first that were promised."""
+    """The violated properties, promised ones first."""
     return sorted(_those(run, Verdict.VIOLATED), key=lambda one: not one.promised)
 
 
 def headline(run: Judged) -> str:
-    """The verdict of the run in one sentence that begins with its word."""
+    """The verdict of the run in one or two sentences."""
     outcome = run.outcome()
     text = claim(run)
-    return text if outcome is Outcome.LIMIT else f"{outcome.value}: {text}"
+    if outcome is Outcome.LIMIT:
+        return text
+    word = "Inconclusive" if outcome is Outcome.UNKNOWN else outcome.value
+    return f"{word}: {text}"
 
 
 def claim(run: Judged) -> str:
-    """What the verdict of a run says."""
+    """The verdict of a run as a sentence without the word of the verdict."""
     system = plain(run.system, 60)
     match run.outcome():
         case Outcome.BROKEN:
             broken = [one for one in violated(run) if one.promised]
-            return f"{system} broke its promise of {_names(broken) or 'what was judged'}."
+            return f"{system} broke its promise of {_names(broken) or 'a judged property'}."
         case Outcome.LIMIT:
             kept = any(one.promised for one in _those(run, Verdict.HOLDS))
-            first = f"HOLDS what {system} promises; " if kept else ""
-            what = _names(_those(run, Verdict.VIOLATED))
-            return f"{first}VIOLATED what {system} never promised: {what}."
+            return _limits(run, system, kept=kept)
         case Outcome.UNKNOWN if partly(run) and not _promised_open(run):
             lacks = dict.fromkeys(kind for one in partly(run) for kind in one.lacks())
             what = _names(_those(run, Verdict.HOLDS))
             kinds = listed(plain(kind, 40) for kind in lacks)
-            return f"{system} kept {what}; not exercised under {kinds}, which the plan asked for."
+            return f"{system} kept {what}, but it was not tested under {kinds}."
         case Outcome.UNKNOWN:
-            left = _names(_those(run, Verdict.UNKNOWN)) or "anything, for nothing was judged"
-            return f"this run of {system} proves nothing about {left}."
+            return _untested(run)
         case Outcome.FAILED:
-            return f"the run of {system} could not be carried out, so nothing is known."
+            return f"the run of {system} could not be executed."
         case _:
             kept_n = len(_those(run, Verdict.HOLDS))
-            what = count(kept_n, "property that was", "properties that were")
+            what = count(kept_n, "property", "properties")
             return f"{system} kept the {what} judged in this run."
+
+
+HAPPENED = {
+    "mutual-exclusion": "two clients held a lock at the same time",
+    "no-stale-write": "a late write was accepted",
+    "no-expired-write": "a late write was accepted",
+    "no-lost-update": "an update was lost",
+    "applied-once": "a retried command took effect twice",
+    "exactly-once-job": "a job was not done exactly once",
+    "token-order": "fencing tokens were out of order",
+    "ownership": "a client released or renewed a lock that it did not hold",
+    "loss-notice": "a client was not notified in time that it lost its lock",
+    "deadlock-freedom": "a free lock was not granted",
+    "orphan-freedom": "a lock that no client could hold was refused",
+    "no-hung-request": "a request did not return within its timeout",
+    "no-multi-lock-deadlock": "a deadlock of several locks was not resolved",
+    "no-false-rejection": "a valid request was rejected",
+    "starvation-freedom": "a request starved",
+    "bounded-bypass": "a waiter was overtaken in the queue",
+    "bounded-wait": "a request waited longer than the queue ahead of it",
+    "truthful-queries": "a query returned a wrong result",
+}
+"""Property id -> what happened if it was violated, for a reader who has the risk."""
+
+
+def _limits(run: Judged, system: str, *, kept: bool) -> str:
+    """Violated, but never promised: what happened, and whose promise it was not."""
+    ids = [one.property for one in _those(run, Verdict.VIOLATED)]
+    events = dict.fromkeys(HAPPENED.get(one, f"{names([one])} was violated") for one in ids)
+    what = listed(events)
+    first = f"{system} kept its promises. But {what}" if kept else what[:1].upper() + what[1:]
+    return f"{first}; {system} never promised to prevent {'it' if len(events) == 1 else 'this'}."
+
+
+def _untested(run: Judged) -> str:
+    """How many of the judged properties were not tested, and which."""
+    left, total = _those(run, Verdict.UNKNOWN), len(run.verdicts)
+    if not total:
+        return "no property was judged."
+    if not left:
+        return f"the run is incomplete (exit code {run.exit_code})."
+    if len(left) == total:
+        what = f"none of the {total} properties" if total > 1 else _names(left)
+        return f"{what} was {'' if total > 1 else 'not '}tested."
+    verb = "was" if len(left) == 1 else "were"
+    return f"{len(left)} of {total} properties {verb} not tested: {_names(left)}."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mechanism:
-    """One kind of finding in a run: what it means, its first instance, what to do about it."""
+    """One kind of finding in a run: its meaning, its first instance, its remedy."""
 
     means: str
     example: str
     remedy: str
 
     def sentences(self) -> list[str]:
-        """The three, as they are told one after the other."""
-        return [self.means, f"For instance, {self.example}", f"What to do: {self.remedy}"]
+        """Meaning, example and remedy, one sentence each."""
+        return [self.means, f"Example: {self.example}", f"What to do: {self.remedy}"]
 
 
 def mechanisms(run: Judged, judged: Iterable[Judgement]) -> list[Mechanism]:
@@ -111,43 +157,43 @@ def mechanisms(run: Judged, judged: Iterable[Judgement]) -> list[Mechanism]:
 
 
 def bound(run: Judged) -> str:
-    """How far the verdict reaches: one run, so many grants, so many faults that bit."""
+    """The scope of the verdict: duration, seed, grants, faults that took effect."""
     bit = [fault for fault in run.faults if fault.bit]
     kinds = Counter(fault.do for fault in bit)
     did = listed(f"{n} {plain(do, 40)}" for do, n in kinds.items())
-    faults = f"{count(len(bit), 'fault')} that bit ({did})" if bit else "no fault that bit"
+    faults = f"{count(len(bit), 'effective fault')} ({did})" if bit else "no effective fault"
     missed = len(run.faults) - len(bit)
     if missed:
-        faults += f" and {missed} that did not"
+        faults += f", {count(missed, 'fault')} without effect"
     base = (
-        f"This is one run of {seconds(run.end_ns - run.start_ns, 1)} with seed {run.seed}:"
+        f"One run of {seconds(run.end_ns - run.start_ns, 1)}, seed {run.seed}:"
         f" {count(run.evidence.acquire.granted, 'grant')}, {faults}."
     )
     if run.outcome() in {Outcome.HOLDS, Outcome.LIMIT}:
-        base += " What held has held once; that is no proof that it always does."
+        base += " One passing run is not a proof."
     return base
 
 
 def names(properties: Sequence[str]) -> str:
-    """Property ids as they read in a sentence."""
+    """Property ids as words of a sentence."""
     return listed(plain(one.replace("-", " "), 60) for one in properties)
 
 
 def meaning(prop: str) -> str:
-    """What a property says, in one clause; empty for one that is not in the table."""
+    """The property in one clause; empty for an unknown id."""
     return PROPERTIES[prop][1] if prop in PROPERTIES else ""
 
 
 def held(run: Judged) -> list[str]:
-    """What was judged and held, as one sentence or none."""
+    """The properties that held, as one sentence or none."""
     kept = _those(run, Verdict.HOLDS)
     if not kept or run.outcome() is Outcome.FAILED:
         return []
-    return [f"Judged and held: {_names(kept)}."]
+    return [f"Held: {_names(kept)}."]
 
 
 def partly(run: Judged) -> list[Judgement]:
-    """What held under some of the kinds of fault that were asked for and not under others."""
+    """Properties that held, but were not exercised under some planned kind of fault."""
     return [one for one in _those(run, Verdict.HOLDS) if one.lacks()]
 
 
@@ -156,14 +202,14 @@ def _promised_open(run: Judged) -> bool:
 
 
 def by_kind(run: Judged) -> list[str]:
-    """One sentence per set of kinds of fault under which the same was held and not exercised."""
+    """One sentence per group of properties that were exercised under the same kinds of fault."""
     told: dict[tuple[tuple[str, ...], tuple[tuple[str, str], ...]], list[Judgement]] = {}
     for one in partly(run):
         lacks = one.lacks()
         held_under = tuple(kind for kind, at in one.under.items() if at.asked and kind not in lacks)
         told.setdefault((held_under, tuple(lacks.items())), []).append(one)
     return [
-        f"Held under {listed(plain(kind, 40) for kind in kept)}, and not exercised under"
+        f"Held under {listed(plain(kind, 40) for kind in kept)}, not exercised under"
         f" {listed(f'{plain(kind, 40)} ({plain(why, 200)})' for kind, why in lacks)}:"
         f" {_names(judged)}."
         for (kept, lacks), judged in told.items()
@@ -171,16 +217,20 @@ def by_kind(run: Judged) -> list[str]:
 
 
 def left_open(run: Judged) -> list[str]:
-    """One sentence per reason why the run says nothing about some properties, or about some kinds
+    """One sentence per reason why some properties were not tested, in the run or under some kinds
     of fault."""
     by_reason: dict[str, list[Judgement]] = {}
     for one in _those(run, Verdict.UNKNOWN):
-        reason = plain(one.reason).rstrip(".") or "no reason was recorded"
+        reason = plain(one.reason).rstrip(".") or "no reason recorded"
         by_reason.setdefault(reason, []).append(one)
     return [
-        f"Not shown either way: {_names(judged)}, because {reason}."
+        f"{_capital(_names(judged))}: not tested. {_capital(reason)}."
         for reason, judged in by_reason.items()
     ] + by_kind(run)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _those(run: Judged, verdict: Verdict) -> list[Judgement]:

@@ -268,7 +268,7 @@ class Lanes {
           if (x >= GUTTER && x <= view.width - EDGE) pen.fillRect(x, y + 2, 1, height);
         }
         pen.globalAlpha = 1;
-        const text = `${fault.id} ${fault.nodes.slice(0, 3).join(", ")}${fault.bit ? "" : " (did not bite)"}`;
+        const text = `${fault.id} ${fault.nodes.slice(0, 3).join(", ")}${fault.bit ? "" : " (no effect)"}`;
         if (a > free && b - a > 7 * text.length) {
           pen.fillStyle = fault.bit ? colours.paper : colours.ink;
           pen.fillText(text, a + 5, y + 12);

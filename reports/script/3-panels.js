@@ -10,7 +10,7 @@ class Panels {
     const { series, about } = data;
     this.offsets = about.faults.flatMap((fault) => Object.entries(fault.offsets)
       .map(([node, ns]) => ({ node, us: ns / 1e3, from: fault.from, to: fault.to })));
-    this.rows = [["latency", this.latency], ["answers /s", this.rate], ["waiting", this.depth]];
+    this.rows = [["latency", this.latency], ["responses /s", this.rate], ["waiting", this.depth]];
     if (data.tokens) this.rows.push(["tokens", this.tokens]);
     if (series.margin.t.length) this.rows.push(["lease left", this.margin]);
     if (this.offsets.length) this.rows.push(["clock offset", this.clock]);

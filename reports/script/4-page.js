@@ -141,7 +141,7 @@ class Timeline {
       row.lastChild.firstChild.style.width = "150px";
     }
     const kept = this.data.about.kept < this.data.about.of;
-    part("timeline-sample").textContent = every > 1 || kept ? every > 1 ? `From 1 op in ${every} in view.` : "From the ops in view that are kept here." : "";
+    part("timeline-sample").textContent = every > 1 || kept ? every > 1 ? `From 1 op in ${every} in view.` : "From the kept ops in view." : "";
   }
 
   go(from, to) { this.view.set(from, to); this.changed(); }
@@ -257,7 +257,7 @@ class Timeline {
       element("th", momentText(ops.t[i]), row).scope = "row";
       for (const text of [data.lanes[ops.lane[i]].name, series.byId[ops.kind[i] & 31], about.statuses[ops.kind[i] >> 5],
         about.strings[ops.key[i]] ?? "…", ops.token[i] < 0 ? "–" : data.tokenText(ops.token[i]),
-        ret < NEVER ? spanText(ret - ops.t[i]) : "never answered", about.strings[ops.err[i]] || "–"]) {
+        ret < NEVER ? spanText(ret - ops.t[i]) : "no response", about.strings[ops.err[i]] || "–"]) {
         element("bdi", text, element("td", undefined, row));
       }
     }
@@ -305,15 +305,15 @@ class Timeline {
 
   holdText(hold, h, t) {
     const { ops, about } = this.data, op = hold.op[h];
-    const state = t <= hold.sure[h] ? "certain" : hold.tail[h] & 1 ? "lapsed: the lease is over" : "believed";
+    const state = t <= hold.sure[h] ? "certain" : hold.tail[h] & 1 ? "lapsed: the lease has expired" : "believed";
     const token = ops.token[op] >= 0 ? `, token ${this.data.tokenText(ops.token[op])}` : "";
-    const end = hold.tail[h] & 2 ? "nothing ended it" : spanText(hold.to[h] - hold.from[h]);
+    const end = hold.tail[h] & 2 ? "never ended" : spanText(hold.to[h] - hold.from[h]);
     return `holds ${about.strings[ops.key[op]] ?? "…"}${token}: ${state} (${end})`;
   }
 
   opText(i) {
     const { ops, about, series } = this.data, ret = returned(ops, i), error = about.strings[ops.err[i]];
-    const took = ret < NEVER ? spanText(ret - ops.t[i]) : "never answered";
+    const took = ret < NEVER ? spanText(ret - ops.t[i]) : "no response";
     const token = ops.token[i] >= 0 ? `, token ${this.data.tokenText(ops.token[i])}` : "";
     const said = `${series.byId[ops.kind[i] & 31]} ${about.statuses[ops.kind[i] >> 5]} in ${took}${token}, attempt ${ops.attempt[i]}`;
     return error ? [said, error] : [said];
@@ -332,6 +332,6 @@ loaded().then((data) => {
   document.documentElement.dataset.timeline = "ready";
 }).catch((error) => {
   part("timeline").hidden = false;
-  part("timeline-box").replaceChildren(element("p", `The timeline cannot be shown: ${error.message}. All findings stand above without it.`));
+  part("timeline-box").replaceChildren(element("p", `The timeline cannot be shown: ${error.message}. All findings are listed above.`));
   document.documentElement.dataset.timeline = "failed";
 });

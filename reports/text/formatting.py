@@ -1,4 +1,4 @@
-"""Text and numbers as a person reads them; nothing here trusts what a service or a user wrote."""
+"""Formats text and numbers for people; input from services and users is not trusted."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ DISPLAY_LIMIT, SAYS_LENGTH = 240, 80
 
 
 def plain(text: object, limit: int = DISPLAY_LIMIT) -> str:
-    """One line that no terminal, browser or XML parser can be led astray by.
+    """One line without characters that could mislead a terminal, browser or XML parser.
 
     Control characters become their pictures, direction marks and lone surrogates their code
-    points; what is longer than `limit` characters is cut and, where there is room, says how long
-    it was.
+    points; longer text is cut at `limit` characters and, if there is room, followed by its
+    length.
     """
     whole = str(text)
     shown = "".join(_visible(char) for char in whole[:limit])
@@ -27,7 +27,7 @@ def plain(text: object, limit: int = DISPLAY_LIMIT) -> str:
 
 
 def lines(text: str, limit: int) -> str:
-    """Like `plain`, with its line breaks and tabs kept: for a plan or a log."""
+    """Like `plain`, but keeps line breaks and tabs: for a plan or a log."""
     shown = "".join(char if char in "\n\t" else _visible(char) for char in text[:limit])
     if len(text) > limit:
         shown += f"\n… ({len(text):,} characters in all)"
@@ -48,17 +48,17 @@ def _visible(char: str) -> str:
 
 
 def seconds(ns: float, digits: int = 3) -> str:
-    """A point in time: "4.512 s", with a real minus sign."""
+    """A point in time: "4.512 s", with a typographic minus sign."""
     return f"{ns / NS:,.{digits}f} s".replace("-", MINUS)
 
 
 def percent(rate: float) -> str:
-    """A rate with two digits that count: "1.5 %", "0.00098 %"."""
-    return f"{100 * rate:.2g} %" if rate < 0.995 else f"{100 * rate:.0f} %"
+    """A rate with two significant digits: "1.5%", "0.00098%"."""
+    return f"{100 * rate:.2g}%" if rate < 0.995 else f"{100 * rate:.0f}%"
 
 
 def span(ns: float | None) -> str:
-    """A length of time in the unit that fits it: "512 ms", "38 µs", "2.40 s"; a dash for none."""
+    """A duration in a fitting unit: "512 ms", "38 µs", "2.40 s"; a dash for none."""
     if ns is None:
         return NONE
     size = abs(ns)
@@ -86,7 +86,7 @@ def listed(items: Iterable[str]) -> str:
 
 
 def number(value: object) -> str:
-    """A count or a ratio as short as it stays truthful."""
+    """A count, or a ratio with three significant digits."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
@@ -97,13 +97,13 @@ def number(value: object) -> str:
 
 
 def stopped(text: object, limit: int = 600) -> str:
-    """A sentence made harmless, with a full stop."""
+    """A sentence through `plain`, with a full stop."""
     clean = plain(text, limit).strip()
     return clean if not clean or clean.endswith((".", "!", "?", ")")) else clean + "."
 
 
 def sentence(text: object, limit: int = 600) -> str:
-    """The same with a capital, unless it begins with a name like "c5"."""
+    """The same with a capital letter, unless it begins with a name like "c5"."""
     clean = stopped(text, limit)
     first = clean.split(" ", 1)[0]
     return clean[:1].upper() + clean[1:] if first.isalpha() else clean
@@ -116,15 +116,15 @@ LABELS = {
     "offset_ns": "offset",
     "after_ns": "after the heal",
 }
-"""What the fault agent's names are called on a page, where that is not the name itself."""
+"""Labels of the fault agent's measurements, if different from their names."""
 
 PARTS = 6
 
 
 def evidence(measured: Mapping[str, Any]) -> str:
-    """What the fault agent measured, for people: "214 packets dropped", "c1 state T".
+    """The fault agent's measurements as text: "214 packets dropped", "c1 state T".
 
-    `bit` is left out, for it has a place of its own; many nodes are cut short and counted.
+    `bit` is omitted, because it has its own column; after PARTS nodes the rest is counted.
     """
     facts = [_fact(str(key), value) for key, value in measured.items() if key != "bit"]
     return "; ".join(fact for fact in facts if fact) or "nothing measured"
@@ -148,7 +148,7 @@ def _fact(key: str, value: Any) -> str:
 
 
 def _values(key: str, found: Any) -> str:
-    """One value, or the different ones among the processes of a node."""
+    """One value, or the distinct values of the processes of a node."""
     if isinstance(found, Mapping):
         leaves = dict.fromkeys(_values(key, leaf) for leaf in list(found.values())[:PARTS])
         return " / ".join(leaves) or "none"

@@ -150,7 +150,7 @@ def test_a_lost_row_may_explain_a_deadlock_but_a_slow_client_does_not() -> None:
         return deadlock_freedom.check(case(told)).verdict
 
     assert judged("writer c1: rows 3 to 8 are missing") is Verdict.UNKNOWN
-    assert judged("c1 ended by itself") is Verdict.UNKNOWN
+    assert judged("c1 exited unexpectedly") is Verdict.UNKNOWN
     assert judged("c1 was not idle within 30 s") is Verdict.VIOLATED
 
 

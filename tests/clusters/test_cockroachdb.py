@@ -31,10 +31,10 @@ def test_the_server_is_the_one_that_was_given() -> None:
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        ({"at": ":26257"}, "say where it is, as clients reach it: --set at=HOST:PORT"),
-        ({"at": "db:no"}, "'no' is no port"),
-        ({"at": "db", "idle": "1s"}, "idle=1s is not one of lease, none"),
-        ({"at": "db", "tokens": "sequence"}, "no such option: tokens"),
+        ({"at": ":26257"}, "expected its address for clients: --set at=HOST:PORT"),
+        ({"at": "db:no"}, "invalid port 'no'"),
+        ({"at": "db", "idle": "1s"}, "invalid idle=1s: expected lease or none"),
+        ({"at": "db", "tokens": "sequence"}, "unknown option: tokens"),
     ],
 )
 def test_what_is_wrong_with_the_options_is_said(options: dict[str, str], part: str) -> None:
@@ -54,7 +54,7 @@ def test_a_server_that_is_not_there_ends_the_run(
     words = ("--backend", "local-proxy", "--clients", "1", "--time", "1s", "--seed", "7")
     said = holdfast(capsys, "run", "--system", "cockroachdb", "--set", f"at={at}", *words)
     assert said.code == 4, said.err
-    assert f"cockroachdb: nobody lets us in at {at}" in said.err
+    assert f"cockroachdb: connection to {at} failed" in said.err
     assert "where it is with --set at=HOST:PORT" in said.err
 
 

@@ -234,7 +234,7 @@ def test_a_lease_that_is_gone_says_who_is_not_the_owner() -> None:
 
 
 def test_options_and_places_that_cannot_be_are_explained(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="lock=rpx is not one of transaction, rpc"):
+    with pytest.raises(UsageError, match="invalid lock=rpx: expected one of transaction, rpc"):
         SYSTEM.promises({"lock": "rpx"})
     place = Place(run_id="r", run_dir=tmp_path, shared=(SOURCES,), label="r")
     nodes = [Node(name=f"n{n}", role="server", address=f"127.9.0.{n}") for n in (1, 2)]

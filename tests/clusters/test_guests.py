@@ -62,7 +62,7 @@ def test_what_is_wrong_with_an_image_is_told_and_nothing_is_left(
     (wall / "gone.toml").write_text(table.replace(NAME, "holdfast-test-gone:1"))
     said = holdfast(capsys, *RUN, "--system", "gone.toml", "--time", "1s")
     assert said.code == 4
-    told = "there is no image holdfast-test-gone:1; make it: docker build -t holdfast-test-gone:1 ."
+    told = "missing image holdfast-test-gone:1; build it: docker build -t holdfast-test-gone:1 ."
     assert told in said.err
     (wall / "bad.toml").write_text(table.replace("{address} 7400 {data}", "{address}"))
     said = holdfast(capsys, *RUN, "--system", "bad.toml", "--time", "1s")

@@ -89,7 +89,7 @@ def test_the_mode_has_sessions_and_a_delay_and_cannot_be_without() -> None:
     assert promises.bound == "session"
     assert promises.delay_ns == int(DEFAULTS["delay_ms"]) * MILLISECOND
     assert SYSTEM.promises({"delay_ms": "300"}).delay_ns == 300 * MILLISECOND
-    with pytest.raises(UsageError, match="option delay_ms is 0: chubby"):
+    with pytest.raises(UsageError, match="invalid option delay_ms=0: chubby"):
         SYSTEM.promises({"delay_ms": "0"})
-    with pytest.raises(UsageError, match="system 'chubby' has no option 'delay'"):
+    with pytest.raises(UsageError, match="system 'chubby': unknown option 'delay'"):
         SYSTEM.promises({"delay": "300"})

@@ -111,7 +111,7 @@ def test_all_that_is_wrong_with_a_class_is_told_at_once(lock: Write) -> None:
     bad = "class L:\n    nodes = 2\n    tokens = 'some'\n    promises = {'exclusion': 'any'}\n"
     with pytest.raises(UsageError) as caught:
         user_system.row(lock(bad))
-    for part in ("no acquire and no release", "`server`", "tokens = 'some'", "'exclusion'"):
+    for part in ("missing acquire and release", "`server`", "tokens = 'some'", "'exclusion'"):
         assert part in str(caught.value)
 
 
@@ -132,9 +132,9 @@ def test_options_are_those_of_the_class_and_the_simulator_is_refused(lock: Write
     assert system.promises({"colour": "blue"}).tokens == "none"
     with pytest.raises(UsageError, match="did you mean 'colour'"):
         system.promises({"color": "blue"})
-    with pytest.raises(UsageError, match="cannot run in the simulator"):
+    with pytest.raises(UsageError, match="does not run in the simulator"):
         prepare.complete(Plan(system=name, backend="sim", nodes=0))
-    with pytest.raises(UsageError, match="there is no such file"):
+    with pytest.raises(UsageError, match="no such file"):
         prepare.complete(Plan(system="gone.py:L", nodes=0))
 
 

@@ -41,13 +41,13 @@ def test_an_answer_becomes_an_outcome_and_a_token() -> None:
     ("line", "part"),
     [
         ("hello", "not JSON"),
-        ("[1]", "no JSON object"),
+        ("[1]", "not a JSON object"),
         ('{"outcome": "ok"}', "without the id"),
-        ('{"id": 1}', "outcome is not of ok, fail"),
-        ('{"id": 1, "outcome": "ok", "token": "7"}', "no whole number"),
-        ('{"id": 1, "outcome": "ok", "fence": 7}', "does not have (fence)"),
-        ('{"event": "gone", "lock": "a", "attempt": 1}', "not of lost, waiting"),
-        ('{"event": "lost", "lock": "a"}', "the lock and the attempt"),
+        ('{"id": 1}', "outcome is not one of ok, fail"),
+        ('{"id": 1, "outcome": "ok", "token": "7"}', "not a whole number"),
+        ('{"id": 1, "outcome": "ok", "fence": 7}', "an unknown key (fence)"),
+        ('{"event": "gone", "lock": "a", "attempt": 1}', "not one of lost, waiting"),
+        ('{"event": "lost", "lock": "a"}', "without its lock and attempt"),
     ],
 )
 def test_a_line_that_is_no_answer_is_told_with_what_would_be(line: str, part: str) -> None:
@@ -112,12 +112,12 @@ def test_an_image_alone_starts_with_its_own_words_and_keeps_under_our_path(tmp_p
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ('image = "My Lock"\nports = [1]', "image must be the name of an image"),
-        ('image = "a"\nports = [1]\ndata = "kept"', "data must be a path inside the image"),
-        ('image = "a"\nports = [1]\ndata = "/a/../b"', "data must be a path inside the image"),
-        ('server = "a"\nports = [1]\ndata = "/kept"', "it has data and no image"),
-        ('image = "a"', "it has a server and no ports"),
-        ("nodes = 3", "it has nodes and no server or image"),
+        ('image = "My Lock"\nports = [1]', "image: expected the name of a docker image"),
+        ('image = "a"\nports = [1]\ndata = "kept"', "data: expected a path inside the image"),
+        ('image = "a"\nports = [1]\ndata = "/a/../b"', "data: expected a path inside the image"),
+        ('server = "a"\nports = [1]\ndata = "/kept"', "data without image"),
+        ('image = "a"', "missing ports: the ports"),
+        ("nodes = 3", "nodes without a server or image"),
     ],
 )
 def test_what_is_wrong_about_an_image_is_told(tmp_path: Path, text: str, part: str) -> None:
@@ -130,7 +130,7 @@ def test_an_image_on_another_backend_is_refused(tmp_path: Path) -> None:
     table = '[system]\nclient = "./client"\nimage = "a:1"\nports = [1]\n'
     name = described(tmp_path, table)
     for backend in ("local", "local-proxy", "ssh", "sim"):
-        with pytest.raises(UsageError, match=f"--backend docker, not {backend}"):
+        with pytest.raises(UsageError, match=f"use --backend docker instead of {backend}"):
             complete(Plan(system=name, backend=backend, seed=1))
 
 
@@ -150,15 +150,15 @@ def test_all_that_is_wrong_with_a_table_is_told_at_once(tmp_path: Path) -> None:
         user_system.row(described(tmp_path, bad))
     told = str(caught.value)
     for part in (
-        "no such key: clinet; did you mean 'client'?",
-        "server has {adress}",
-        "nodes must be a number, 1 to 9",
-        "tokens is not of none",
-        "ready has 'sent'",
-        "leader must say",
-        "no such property: exclusion; did you mean 'mutual-exclusion'?",
-        "it has no client",
-        "no ports",
+        "unknown key: clinet; did you mean 'client'?",
+        "server: unknown {adress}",
+        "nodes: expected a number, 1 to 9",
+        "tokens: expected one of none",
+        "ready: unknown 'sent'",
+        "leader: missing expect",
+        "unknown property: exclusion; did you mean 'mutual-exclusion'?",
+        "missing client: the command line",
+        "missing ports",
     ):
         assert part in told
     assert len(caught.value.problems) == 9
@@ -166,7 +166,7 @@ def test_all_that_is_wrong_with_a_table_is_told_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "part"),
-    [("x = 1", r"no table \[system\]"), ("[system", "not TOML")],
+    [("x = 1", r"missing table \[system\]"), ("[system", "not TOML")],
 )
 def test_a_file_without_a_table_is_told(tmp_path: Path, text: str, part: str) -> None:
     with pytest.raises(UsageError, match=part):

@@ -121,7 +121,7 @@ def test_a_lock_without_an_end_promises_no_freedom_from_orphans() -> None:
 
 
 def test_tokens_go_with_the_published_way_only() -> None:
-    with pytest.raises(UsageError, match="variant=published only"):
+    with pytest.raises(UsageError, match="requires variant=published"):
         SYSTEM.promises({"variant": "plain-del", "tokens": "counter"})
 
 

@@ -156,7 +156,7 @@ def test_all_hosts_that_cannot_take_part_are_told_at_once(tmp_path: Path, bed: B
     hosts.write_text(text.replace(str(bed.known_hosts), str(known)))
     ran = run(tmp_path, hosts)
     refused(ran, "ssh: h1:", "was refused for tester", "authorized_keys")
-    refused(ran, "ssh: h2:", "its host key ssh-ed25519 SHA256:", "ssh-keyscan -p 22", ">>")
+    refused(ran, "ssh: h2:", "unknown host key ssh-ed25519 SHA256:", "ssh-keyscan -p 22", ">>")
     refused(ran, "ssh: h3:", "has CHANGED", "ssh-keygen -f", "-R")
     refused(ran, "ssh: h4: sudo refused tester", "sudo_password_env")
     refused(ran, f"ssh: h5: {down}:22 cannot be reached: ", "is it up, and do `address`")
@@ -236,7 +236,7 @@ def test_a_disk_that_fills_midway_is_why_nothing_is_proved(tmp_path: Path, bed: 
         bed.on("h3", "dd", "if=/dev/zero", "of=/var/tmp/fill", "bs=64k", check=False)
         assert started.process.wait(WITHIN_S) == 3
         verdicts = json.loads((started.run_dir / "verdicts.json").read_text())
-        assert "n3 ended by itself: cannot go on: " in verdicts["problems"][0]
+        assert "n3 exited unexpectedly: cannot go on: " in verdicts["problems"][0]
         assert "No space left" in verdicts["problems"][0]
     finally:
         bed.on("h3", "rm", "/var/tmp/fill")

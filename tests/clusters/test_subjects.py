@@ -52,8 +52,8 @@ def test_a_library_is_chosen_by_an_option_of_its_system() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"library": "rdis"}, "no adapter for library 'rdis' .for it: redis, valkey"),
-        ({"library": "redis", "api": "trio"}, "api=trio is not one of sync, asyncio"),
+        ({"library": "rdis"}, "no adapter for library 'rdis' .available: redis, valkey"),
+        ({"library": "redis", "api": "trio"}, "invalid api=trio: expected one of sync, asyncio"),
         ({"library": "pottery"}, "redis: no adapter for library 'pottery'"),
     ],
 )
@@ -67,7 +67,7 @@ def test_without_a_lease_nothing_but_a_release_ends_a_hold() -> None:
     assert system.promises({"library": "redis"}).bound == "lease"
     assert system.promises({"expire": "none"}).bound == "none"
     assert system.promises({"renew": "library"}).bound == "none"
-    with pytest.raises(UsageError, match="way=door is not one of call, with"):
+    with pytest.raises(UsageError, match="invalid way=door: expected one of call, with"):
         system.promises({"way": "door"})
 
 

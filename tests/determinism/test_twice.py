@@ -36,8 +36,8 @@ def test_a_run_that_depends_on_the_hash_seed_is_an_error_that_names_the_row(
     exec(PLANTED, {})
     said = holdfast(capsys, *WORDS)
     assert said.code == 4
-    assert "seed 1: not the same history in another process: first difference: row " in said.out
-    assert "1 run twice, 1 of them different" in said.out
+    assert "seed 1: different history in another process: first difference: row " in said.out
+    assert "1 re-run, 1 different" in said.out
 
 
 def test_a_second_run_that_fails_is_told_with_its_last_words(

@@ -91,7 +91,7 @@ def test_more_seeds_are_added_to_what_is_done_and_a_budget_leaves_some_out(
     assert [row["key"] for row in campaigns.lines(journal)][:3] == kept
     (tmp_path / "foreign").mkdir()
     refused = holdfast(capsys, "campaign", file, "--out", "foreign", "--fresh")
-    assert refused.code == 2 and "leaves it alone" in refused.err
+    assert refused.code == 2 and "so --fresh does not remove it" in refused.err
     fresh = in_process(
         capsys, tmp_path, monkeypatch, written(tmp_path, seeds=1), "--out", "out", "--fresh"
     )
@@ -179,7 +179,7 @@ def test_a_scenario_is_not_run_where_its_file_is_contradicted(
     said = holdfast(capsys, "campaign", file)
     assert said.code == 2
     for part in (
-        "scenario 'owner-paus' is not in the catalogue; did you mean 'owner-pause'?",
+        "unknown scenario 'owner-paus'; did you mean 'owner-pause'?",
         "scenario owner-pause has a fixed workload, critical-section, not try-lock",
         "scenario sweep-pause is a sweep of many runs",
     ):
@@ -195,12 +195,12 @@ def test_what_cannot_be_prepared_is_told_before_anything_is_run(
     file.write_text('systems = ["redis", "none"]\nbackend = "sim"\noptions = {colour = "red"}')
     said = holdfast(capsys, "campaign", file)
     assert said.code == 2
-    assert "redis / sim / critical-section / none: redis: no such option: colour" in said.err
-    assert "none: no such option: colour" in said.err
+    assert "redis / sim / critical-section / none: redis: unknown option colour" in said.err
+    assert "none: unknown option: colour" in said.err
     assert not (tmp_path / ".holdfast").exists()
     assert holdfast(capsys, "campaign", tmp_path / "absent.toml").code == 2
     said = holdfast(capsys, "campaign", written(tmp_path), "--scheduler", "tcp://x:1", "-j", 2)
-    assert said.code == 2 and "workers of its own" in said.err
+    assert said.code == 2 and "has its own workers" in said.err
     said = holdfast(capsys, "campaign", written(tmp_path), "--dry-run")
     assert len(said.out.splitlines()) == 8
 
@@ -211,7 +211,7 @@ def test_a_scheduler_that_does_not_answer_is_an_environment_that_failed(
     monkeypatch.chdir(tmp_path)
     said = holdfast(capsys, "campaign", written(tmp_path), "--scheduler", "nowhere://1")
     assert said.code == 4
-    assert "cannot be reached" in said.err and "Traceback" not in said.err
+    assert "connection failed" in said.err and "Traceback" not in said.err
 
 
 def test_every_run_can_be_told_to_last_longer_than_the_file_says(
@@ -224,6 +224,6 @@ def test_every_run_can_be_told_to_last_longer_than_the_file_says(
     found = in_process(capsys, tmp_path, monkeypatch, file, "--time", "9s")
     assert str(found["results"]).count("--time 9s") == found["runs"] == 2
     refused = holdfast(capsys, "campaign", file, "--time", "soon")
-    assert refused.code == 2 and "'soon' is not a span of time" in refused.err
+    assert refused.code == 2 and "invalid duration 'soon'" in refused.err
     swarm = holdfast(capsys, "campaign", written(tmp_path), "--time", "9s")
-    assert swarm.code == 2 and "a swarm draws the length" in swarm.err
+    assert swarm.code == 2 and "a swarm samples the duration" in swarm.err

@@ -36,22 +36,26 @@ def doctor(capsys: Capture, folder: Path, text: str, *more: str) -> Said:
 
 def test_a_client_that_speaks_the_protocol_is_told_so(capsys: Capture, tmp_path: Path) -> None:
     said = doctor(capsys, tmp_path, GOOD)
-    assert said.code == 0 and "it speaks the line protocol" in said.out, said.out
+    assert said.code == 0 and "conforms to the line protocol" in said.out, said.out
 
 
 @pytest.mark.parametrize(
     ("before", "after", "part"),
     [
         ("held = {}", "held = {}; print('ready', flush=True)", "not JSON"),
-        ('"id": ask["id"]', '"id": 900 + ask["id"]', "an id that was not asked"),
-        (', "outcome": outcome', "", "outcome is not of ok"),
-        (SAY, f"{SAY}; {SAY}", "answered twice"),
-        ("for line in sys.stdin", "for line in sys.stdin.readlines()", "no answer to"),
-        (SAY, "sys.exit('no server')", "it said last: no server"),
-        ("del held[lock]", "pass", "release was ignored"),
-        ('if held.get(lock) == who else "not_owner"', "", "who does not hold, gives ok"),
+        ('"id": ask["id"]', '"id": 900 + ask["id"]', "response with an unknown id"),
+        (', "outcome": outcome', "", "outcome is not one of ok"),
+        (SAY, f"{SAY}; {SAY}", "two responses to id 1"),
+        ("for line in sys.stdin", "for line in sys.stdin.readlines()", "no response to"),
+        (SAY, "sys.exit('no server')", "its last output: no server"),
+        ("del held[lock]", "pass", "the release had no effect"),
+        ('if held.get(lock) == who else "not_owner"', "", "which does not hold, returned ok"),
         ('if held.setdefault(lock, who) == who else "fail"', "", "while attempt 1 holds"),
-        ("import json, sys", "import json, sys, atexit, time; ATEXIT", "after its input had ended"),
+        (
+            "import json, sys",
+            "import json, sys, atexit, time; ATEXIT",
+            "after the end of standard input",
+        ),
     ],
 )
 def test_each_way_to_break_it_is_named(
@@ -72,6 +76,6 @@ def test_each_way_to_break_it_is_named(
 
 def test_a_program_that_is_not_there_is_told(capsys: Capture) -> None:
     said = holdfast(capsys, "doctor", "--client", "./gone")
-    assert said.code == 1 and "there is no program './gone'" in said.out
+    assert said.code == 1 and "no executable program './gone'" in said.out
     said = holdfast(capsys, "doctor", "--client", "./gone {nod}")
     assert said.code == 2 and "{nod}" in said.err

@@ -72,7 +72,7 @@ def test_a_program_that_grants_everything_is_found_and_a_pause_reaches_it(
         ("print('ready')\n" + HONEST, "not JSON (print nothing else; logs go to stderr): ready"),
         (
             "import sys\nsys.stdin.readline()\nsys.exit('boom, no server')\n",
-            "ended with code 1 before it was asked to; its last lines on stderr: boom, no server",
+            "exited unexpectedly with code 1; its last lines on stderr: boom, no server",
         ),
     ],
 )

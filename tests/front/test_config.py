@@ -50,8 +50,11 @@ def test_a_value_that_was_set_is_shown_as_it_was_set(capsys: Capture, monkeypatc
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[run]\nnodes = 5\n", "holdfast.toml: [run]: settings stand at the top level"),
-        ("nodes = true\n", "holdfast.toml: nodes = True must be a text or a whole number"),
+        (
+            "[run]\nnodes = 5\n",
+            "holdfast.toml: [run]: unexpected table; settings are at the top level",
+        ),
+        ("nodes = true\n", "invalid nodes = True: expected a string or a whole number"),
         ("nodes = 0\n", "holdfast.toml: nodes: 0 is not in the range x>=1"),
         ("nodes = \n", "holdfast.toml: cannot be read"),
     ],

@@ -99,6 +99,6 @@ def test_a_server_that_does_not_start_is_named_with_its_last_words_and_its_log(
         cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 4, done.stderr
-    assert f"n1 ended by itself: port 2379 is taken (see {tmp_path / 'runs'}" in done.stderr
+    assert f"n1 exited unexpectedly: port 2379 is taken (see {tmp_path / 'runs'}" in done.stderr
     assert f"logs/n1/{system}.log)" in done.stderr
     assert "Traceback" not in done.stderr

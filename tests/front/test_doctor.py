@@ -21,7 +21,7 @@ from tests.front.said import holdfast
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
-NO_NFT = "there is neither libnftables nor nft; install nftables"
+NO_NFT = "missing libnftables and nft; install nftables"
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +60,7 @@ def test_a_look_that_fails_is_the_reason_of_its_own_row(
     monkeypatch.setattr(local, "precheck", look)
     said = holdfast(capsys, "doctor", "--json")
     rows = {row["what"]: row["missing"] for row in json.loads(said.out)["checks"]}
-    assert rows["backend local"] == "cannot be looked at: OSError: no such device"
+    assert rows["backend local"] == "check failed: OSError: no such device"
     assert rows["backend sim"] is None
 
 
@@ -111,8 +111,8 @@ class FakeEngine:
 @pytest.mark.parametrize(
     ("images", "uncut", "said"),
     [
-        ((), None, "there is no image holdfast-node:1; run `make docker-image`"),
-        (("holdfast-node:1",), NO_NFT, f"no packet can be dropped here: {NO_NFT}"),
+        ((), None, "missing image holdfast-node:1; run `make docker-image`"),
+        (("holdfast-node:1",), NO_NFT, f"packets cannot be dropped here: {NO_NFT}"),
         (("holdfast-node:1",), None, None),
     ],
     ids=["no image", "no nftables", "all there"],

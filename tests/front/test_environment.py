@@ -70,7 +70,7 @@ def test_a_server_that_does_not_start_is_named_with_its_last_words(
     a_command(tmp_path, monkeypatch, f"echo '{why}' >&2; exit 1")
     said = holdfast(capsys, *REDIS)
     log = tmp_path / ".holdfast/runs/latest/logs/n1/redis.log"
-    failed(said, f"n1 ended by itself: {why} (see {log.resolve()})")
+    failed(said, f"n1 exited unexpectedly: {why} (see {log.resolve()})")
     assert why in log.read_text()
     nothing_is_left(tmp_path)
 

@@ -33,9 +33,9 @@ def test_the_verdict_names_the_first_error_and_how_many_there_were(
     words = ("--clients", "2", "--time", "1s", "--lease", "200ms", "--seed", "1")
     said = holdfast(capsys, "run", "--system", "mine.py:Lock", *words)
     assert said.code == 3, said.out + said.err
-    assert "every acquire ended in an error:" in said.out and WHY in said.out
+    assert "Every acquire failed with an error:" in said.out and WHY in said.out
     assert "unavailable" not in said.out
-    assert "Errors of calls" in said.out
+    assert "Call errors" in said.out
     assert "no_such_module" in Path(".holdfast/runs/latest/report.html").read_text()
 
 
@@ -51,7 +51,7 @@ def test_doctor_tries_a_class_before_a_run_and_tells_the_first_error(
     Path("mine.py").write_text(RAISES)
     code, wrong = faults(capsys, "--system", "mine.py:Lock")
     assert code == 2 and wrong[0] == (
-        f"1 of 1 calls ended in an error, the first (acquire): {WHY}"
+        f"1 of 1 calls failed with an error, the first (acquire): {WHY}"
     ), wrong
     # A module that this process has, and that the clients of a run do not have.
     Path("mine.py").write_text(RAISES.replace("no_such_module", "click"))

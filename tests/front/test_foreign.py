@@ -64,11 +64,11 @@ def test_json_has_one_object_for_one_file_and_an_array_for_two(
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        ((), "say what it is a history of, with --model"),
+        ((), "a foreign history needs --model: one of mutex"),
         (("--model", "mutx"), "did you mean 'mutex'?"),
         (("--model", "semaphore:x"), "semaphore:3"),
-        (("--model", "semaphore"), "'semaphore' is not in the catalogue"),
-        (("--model", "mutex:3"), "'mutex:3' is not in the catalogue"),
+        (("--model", "semaphore"), "unknown model 'semaphore'"),
+        (("--model", "mutex:3"), "unknown model 'mutex:3'"),
         (("--model", "register"), "'acquire' is nothing this model knows"),
         (("--model", "fenced"), "no ok acquire carries a token"),
         (("--model", "mutex", "--format", "jsonl"), "line 1: not a JSON object"),

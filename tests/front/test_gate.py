@@ -40,14 +40,14 @@ def test_a_baseline_is_made_from_good_runs_and_never_from_bad_ones(
 ) -> None:
     good, bad = campaign(tmp_path / "good", "+++"), campaign(tmp_path / "bad", "+x+")
     said = holdfast(capsys, "gate", good)
-    assert said.code == 2 and "there is no such baseline" in said.err
+    assert said.code == 2 and "no such baseline" in said.err
     said = holdfast(capsys, "gate", bad, "--update-baseline")
     assert said.code == 1 and "not written" in said.err
     assert not (tmp_path / "holdfast-baseline.toml").exists()
     assert holdfast(capsys, "gate", good, "--update-baseline").code == 0
     said = holdfast(capsys, "gate", good)
     assert said.code == 0
-    assert said.out.splitlines()[-1].endswith("rate below 63 % at 95 %")
+    assert said.out.splitlines()[-1].endswith("(failure rate below 63%, 95% confidence)")
     text = (tmp_path / "holdfast-baseline.toml").read_text()
     assert holdfast(capsys, "gate", bad, "--update-baseline").code == 1
     assert (tmp_path / "holdfast-baseline.toml").read_text() == text
@@ -61,7 +61,9 @@ def test_an_excuse_ends_on_its_day(capsys: Capture, tmp_path: Path) -> None:
     words = ("gate", bad, "--baseline", "base.toml", "--today")
     assert holdfast(capsys, *words, "2027-01-31").code == 0
     said = holdfast(capsys, *words, "2027-02-01")
-    assert said.code == 1 and "its excuse ended on 2027-01-31 (issue 12)" in said.out
+    assert (
+        said.code == 1 and "known issue, suppression expired on 2027-01-31 (issue 12)" in said.out
+    )
     assert holdfast(capsys, *words, "tomorrow").code == 2
     assert holdfast(capsys, *words[:2], "--update-baseline", *words[2:], "2027-01-31").code == 0
     assert "issue 12" in (tmp_path / "base.toml").read_text(), "the excuse stays"
@@ -117,5 +119,5 @@ def test_runs_too_few_to_compare_are_inconclusive(capsys: Capture, tmp_path: Pat
             journal.add([run(seed, "+", p99_ms=10) for seed in range(count)])
     holdfast(capsys, "gate", "before", "--update-baseline")
     said = holdfast(capsys, "gate", "now", "--fail-on", "p99:25%")
-    assert said.code == 3 and "three on each side" in said.out
+    assert said.code == 3 and "at least 3 on each side are needed" in said.out
     assert holdfast(capsys, "gate", "now").code == 0

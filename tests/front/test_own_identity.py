@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -94,4 +95,4 @@ def test_the_marker_takes_a_described_lock_from_beside_the_test(tmp_path: Path) 
     )
     ran = repository.run("pytest -p no:cacheprovider tests")
     assert "refuser@" in ran.said and "Error" not in ran.said, ran.said
-    assert "gate INCONCLUSIVE: 1 run" in ran.said
+    assert re.search(r"gate INCONCLUSIVE: \d+ problems? in 1 run", ran.said)

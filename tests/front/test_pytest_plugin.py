@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -56,10 +57,10 @@ def test_each_outcome_is_told_in_its_own_words(repository: Repository) -> None:
     assert ran.code == 1, ran.said
     assert "holdfast: 5 campaigns from seed 3, profile standard" in ran.said
     assert "3 failed, 2 passed" in ran.said
-    assert "gate FAILED: 1 run" in ran.said
+    assert re.search(r"gate FAILED: \d+ problems? in 1 run", ran.said)
     assert "VIOLATED: majority broke its promise" in ran.said
     assert "again: holdfast run --system majority --backend sim" in ran.said
-    assert "gate INCONCLUSIVE: 1 run" in ran.said and "put to the test in none" in ran.said
+    assert "gate INCONCLUSIVE: " in ran.said and "promised, but not tested in any" in ran.said
     assert "did you mean 'single'?" in ran.said and "key 'colour'" in ran.said
     gated = repository.run("holdfast gate .holdfast/pytest --update-baseline")
     assert gated.code == 1 and "not written" in gated.said
@@ -83,7 +84,7 @@ def test_a_green_test_shows_what_was_violated_and_never_promised(repository: Rep
     ran = repository.run("pytest -p no:cacheprovider --holdfast-seed 3 test_limit.py")
     assert ran.code == 0, ran.said
     _, _, told = ran.said.partition("holdfast: violated in tests that passed")
-    assert "no-stale-write: violated, though never promised" in told, ran.said
+    assert "no-stale-write: violated, never promised" in told, ran.said
     assert "test_limit.py::test_a_limit: single unfenced / sim" in told and "1 passed" in told
     quiet = repository.run(
         "pytest -p no:cacheprovider --holdfast-seed 3 test_locks.py -k single_holds"
@@ -94,7 +95,7 @@ def test_a_green_test_shows_what_was_violated_and_never_promised(repository: Rep
 def test_a_missing_baseline_ends_everything_with_exit_code_2(repository: Repository) -> None:
     ran = repository.run("pytest --holdfast-baseline absent.toml")
     assert ran.code == 2, ran.said
-    assert "there is no such baseline" in ran.said and "passed" not in ran.said
+    assert "no such baseline" in ran.said and "passed" not in ran.said
 
 
 def test_the_plugin_imports_pytest_and_nothing_else() -> None:

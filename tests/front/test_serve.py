@@ -257,10 +257,10 @@ def test_a_stranger_needs_the_token_and_keeps_it_in_a_cookie(runs: Path) -> None
         (("--host", "0.0.0.0"), "add --allow-remote"),
         (("--host", "192.0.2.1"), "add --allow-remote"),
         (("--host", "::"), "add --allow-remote"),
-        (("--host", "[2001:db8::1]"), "--host 2001:db8::1: other machines could reach it"),
+        (("--host", "[2001:db8::1]"), "--host 2001:db8::1 is reachable from other machines"),
         (("--host", "example.org"), "add --allow-remote"),
         (("--runs", "nowhere"), "no such folder"),
-        (("--token-file", "short"), "only with --allow-remote"),
+        (("--token-file", "short"), "--token-file requires --allow-remote"),
         (("--allow-remote", "--token-file", "short"), "at least 16"),
         (("--allow-remote", "--token-file", "none"), "cannot be read"),
     ],
@@ -349,7 +349,7 @@ def test_a_damaged_run_does_not_hide_the_others(runs: Path, tmp_path: Path) -> N
         body = ask(server, "/")[2].decode()
         assert "6 runs" in body
         assert body.count("unreadable") >= 3
-        assert "a newer one wrote it" in ask(server, "/run?id=c")[2].decode()
+        assert "the file is from a newer version" in ask(server, "/run?id=c")[2].decode()
 
 
 def test_the_help_names_what_it_listens_at(capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,7 +67,7 @@ def test_what_cannot_be_simulated_or_planted_is_refused_with_a_suggestion(capsys
 MUTANT = MUTANTS["leaky-round"]
 TOKENS = ("token-order", "token-inversion", "token 1 after token 2")
 STUCK = ("deadlock-freedom", "deadlock", "nobody was granted")
-ASSERTED = "n2 ended by itself: AssertionError: entry 9 is not in 1..2"
+ASSERTED = "n2 exited unexpectedly: AssertionError: entry 9 is not in 1..2"
 
 
 def seed_of(*shown: tuple[str, str, str], problems: tuple[str, ...] = ()) -> Seed:
@@ -125,7 +125,7 @@ def test_a_bug_that_does_not_show_is_not_found_whatever_else_is_violated(capsys:
     said = holdfast(capsys, *words)
     assert said.code == 3
     assert "wide-quorum not found in 3 seeds: it breaks deadlock-freedom" in said.out
-    assert "violated too, no proof of this bug: token-order (token-inversion)" in said.out
+    assert "other violations, not caused by this bug: token-order (token-inversion)" in said.out
 
 
 @pytest.mark.parametrize("system", ["majority", "single", "chubby", "redlock"])

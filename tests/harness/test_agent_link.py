@@ -40,7 +40,7 @@ def test_an_answer_that_comes_late_is_never_that_to_a_later_request(tmp_path: Pa
             await adopt(link, "n2", two.pid)
             os.kill(link.pid, signal.SIGSTOP)
             link.within_s = SHORT_S
-            with pytest.raises(NoAnswer, match="no answer to pause"):
+            with pytest.raises(NoAnswer, match="no response to pause"):
                 await link.ask("pause", fault="f1", nodes=["n1"])
             os.kill(link.pid, signal.SIGCONT)
             link.within_s = LONG_S
@@ -148,7 +148,7 @@ def test_a_fault_that_was_not_answered_is_healed_and_is_evidence_of_nothing(
 
     asyncio.run(work())
     told = {(row["id"], row["event"]): row for row in rows}
-    assert "no answer to pause" in told["f1", "failed"]["reason"]
+    assert "no response to pause" in told["f1", "failed"]["reason"]
     assert told["f1", "injected"]["t_ns"] == told["f1", "injected"]["before_ns"]
     assert told["f1", "injected"]["nodes"] == ["n1"]
     assert told["f1", "healed"]["bit"] is False

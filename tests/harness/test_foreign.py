@@ -137,18 +137,18 @@ def test_lines_are_counted_in_json_of_many_lines(tmp_path: Path) -> None:
 
 WHOLE = '[\n {"process": 0, "type": "invoke", "f": "read"},\n'
 BAD_JSON: dict[str, tuple[str | bytes, int]] = {
-    "cut off": (WHOLE, 1),
+    "truncated?": (WHOLE, 1),
     "not JSON: ": (WHOLE + ' {"process": 0, "type": "ok"', 3),
-    "stands where , or ] is wanted": (WHOLE + ' {"process": "nemesis"} 7]', 3),
-    "stands where : is wanted": ('{"history", []}', 1),
-    "is a string in JSON": ("{\n 7: []}", 2),
+    "expected , or ]": (WHOLE + ' {"process": "nemesis"} 7]', 3),
+    "expected :": ('{"history", []}', 1),
+    "expected a string as field name": ("{\n 7: []}", 2),
     "an object per event": (WHOLE + " [1]]", 3),
     "an array of objects": (WHOLE[:-2] + "]\n7", 3),
-    "NaN is no number": (WHOLE + ' {"time": NaN}]', 3),
-    "type is 'begin'": (WHOLE + '\n{"process": 0, "type": "begin", "f": "read"}]', 4),
+    "invalid JSON number NaN": (WHOLE + ' {"time": NaN}]', 3),
+    "invalid type 'begin'": (WHOLE + '\n{"process": 0, "type": "begin", "f": "read"}]', 4),
     "not UTF-8": (WHOLE.encode() + b'"\xff"]', 3),
-    "JSON that can be read": (WHOLE + '{"value": ' + "[" * 100_000, 3),
-    "too many brackets": (
+    "unreadable JSON": (WHOLE + '{"value": ' + "[" * 100_000, 3),
+    "nested too deeply": (
         WHOLE
         + '{"process": 1, "type": "invoke", "f": "read", "value": '
         + '{"a":' * 800
@@ -184,19 +184,22 @@ def test_a_comparison_that_failed_is_an_answer_in_an_etcd_log(tmp_path: Path) ->
 INVOKE = '{"process": 0, "type": "invoke", "f": "read", "time": 5}\n'
 BAD = {
     "completion without invocation": ('{"process": 0, "type": "ok", "f": "read"}', 1),
-    "two invocations at once": (INVOKE + INVOKE, 2),
+    "two concurrent invocations": (INVOKE + INVOKE, 2),
     "time goes backwards": (INVOKE + INVOKE.replace("invoke", "ok").replace("5", "4"), 2),
-    "time must be a whole number": (INVOKE.replace("5", "1e9"), 1),
-    "token must be a whole number": (INVOKE.replace('"time": 5', '"token": 1e9'), 1),
+    "expected a whole number from ": (INVOKE.replace("5", "1e9"), 1),
+    "invalid token 1000000000.0: expected a whole number": (
+        INVOKE.replace('"time": 5', '"token": 1e9'),
+        1,
+    ),
     "a number of": (INVOKE.replace("5", "9" * 30), 1),
     "not a JSON object: Integer": (INVOKE.replace("5", "9" * 100_000), 1),
-    "process must be a whole number": (INVOKE.replace(": 0", ": -4"), 1),
-    "f must be a word": (INVOKE.replace('"read"', "7"), 1),
-    "type is 'begin'": (INVOKE.replace("invoke", "begin"), 1),
-    "no process": (INVOKE.replace("process", "proces"), 1),
+    "invalid process -4: expected a whole number": (INVOKE.replace(": 0", ": -4"), 1),
+    "invalid f 7: expected a word": (INVOKE.replace('"read"', "7"), 1),
+    "invalid type 'begin'": (INVOKE.replace("invoke", "begin"), 1),
+    "missing process": (INVOKE.replace("process", "proces"), 1),
     "not a JSON object": (INVOKE + INVOKE[:30], 2),
     "but line 1 invoked read": (INVOKE + INVOKE.replace("invoke", "ok").replace("read", "cas"), 2),
-    "not one operation": ('{"process": "nemesis", "type": "info", "f": "start"}\n', 1),
+    "no operation of a client": ('{"process": "nemesis", "type": "info", "f": "start"}\n', 1),
     "a JSON object per line": (INVOKE + "[1, 2]\n", 2),
 }
 
@@ -216,20 +219,20 @@ BAD_EDN: dict[str, tuple[str | bytes, int]] = {
         '{:process "x\\ny" :type :invoke :f "a\\nb" :key 3}{:process "x\\ny" :type :ok :f "c"}',
         1,
     ),
-    "closes the (": ("(" + EVENT + "]", 2),
-    "^ stands before nothing": (EVENT + "^", 1),
-    "closes the {": (EVENT + "{:process 1]", 2),
-    "closes nothing": (EVENT + "}", 2),
-    "a string without its end": (EVENT + '{:f "abc\n\n', 2),
+    "does not match the (": ("(" + EVENT + "]", 2),
+    "nothing follows ^": (EVENT + "^", 1),
+    "does not match the {": (EVENT + "{:process 1]", 2),
+    "unmatched }": (EVENT + "}", 2),
+    "unterminated string": (EVENT + '{:f "abc\n\n', 2),
     "a key without a value": ("{:process 0 :type}", 1),
     "a key twice": ("{:f :a :f :b}", 1),
     "a map per event": (EVENT + "17", 2),
-    "more than 64 brackets": ("{:value " + "[" * 1_000_000, 1),
-    "stands before nothing": (EVENT + "{:process #tag}", 2),
+    "nested more than 64 levels": ("{:value " + "[" * 1_000_000, 1),
+    "nothing follows ": (EVENT + "{:process #tag}", 2),
     "a number of 5001 digits": ("{:value 1" + "0" * 5000 + "}", 1),
     "the number 1e999 is too large": ("{:value 1e999}", 1),
     "not UTF-8": (EVENT.encode() + b"{:f \xff}", 2),
-    "one token of more than": ('{:f "' + "a" * 3_000_000 + '"}', 1),
+    "a token of more than": ('{:f "' + "a" * 3_000_000 + '"}', 1),
 }
 
 
@@ -245,9 +248,9 @@ def test_malformed_edn_is_told_with_its_line(tmp_path: Path, reason: str) -> Non
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("INFO jepsen.util - 3 :invoke", "2 of the four"),
-        ("INFO jepsen.util", "cut off"),
-        ("WARN jepsen.util - 3 :invoke :read nil", "not INFO"),
+        ("INFO jepsen.util - 3 :invoke", "2 fields: expected process, type, f, value"),
+        ("INFO jepsen.util", "truncated?"),
+        ("WARN jepsen.util - 3 :invoke :read nil", "expected INFO"),
         ("INFO jepsen.util - 3 :invoke :cas [1", "ends inside"),
         (b"INFO jepsen.util - 3 :invoke :read \xff\xfe", "not UTF-8"),
     ],
@@ -263,7 +266,7 @@ def test_a_malformed_etcd_log_is_told_with_its_line(
 
 @pytest.mark.parametrize("text", ["", "hello", "\x00\x01", "<html>", "7"])
 def test_what_is_no_history_is_told(tmp_path: Path, text: str) -> None:
-    with pytest.raises(UsageError, match="line 1: begins like no history"):
+    with pytest.raises(UsageError, match="line 1: unknown format of history"):
         ops_of(tmp_path, text)
 
 

@@ -163,7 +163,7 @@ def test_rules_are_read_with_every_mistake_told() -> None:
     with pytest.raises(UsageError) as caught:
         rules(["p98:25%", "p50:fast"])
     assert "did you mean 'p99'?" in str(caught.value)
-    assert "write it like p50:25%" in str(caught.value)
+    assert "expected p50:PERCENT, like p50:25%" in str(caught.value)
 
 
 def test_a_baseline_written_reads_back_the_same(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_baseline_without_reason_or_with_unknown_keys_is_refused(tmp_path: Pat
     with pytest.raises(UsageError) as caught:
         baselines.read(file)
     text = str(caught.value)
-    for part in ("reason is missing", "did you mean 'mutual-exclusion'?", "must be a day",
+    for part in ("missing reason", "did you mean 'mutual-exclusion'?", "expected a day",
                  "did you mean 'reason'?", "did you mean 'cell'?"):  # fmt: skip
         assert part in text
     with pytest.raises(UsageError, match="--update-baseline"):
@@ -203,7 +203,7 @@ def test_a_kind_of_fault_that_no_run_exercised_leaves_the_gate_open() -> None:
     lacking = [under(seed, pause="+", reset="?") for seed in range(3)]
     (trouble,) = against(lacking)
     assert (trouble.code, trouble.kind) == (3, "not-exercised")
-    assert trouble.sentence == "promised, and under reset exercised in none of 3 runs: idle"
+    assert trouble.sentence == "promised, but not tested under reset in any of 3 runs: idle"
     assert not against([*lacking, under(3, pause="?", reset="+")])
 
 

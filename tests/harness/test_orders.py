@@ -206,5 +206,5 @@ def test_a_client_whose_thread_is_busy_is_not_forked_when_the_fault_is_over(
 
 def test_a_client_that_does_not_listen_is_told(tmp_path: Path) -> None:
     orders = Orders(Agent(), tmp_path)  # type: ignore[arg-type]
-    with pytest.raises(EnvironmentFailed, match="c9: it does not listen"):
+    with pytest.raises(EnvironmentFailed, match="c9: connection failed"):
         asyncio.run(orders.ask("order", fault="f", nodes=["c9"], what="stall"))

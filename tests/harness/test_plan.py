@@ -33,17 +33,17 @@ def test_three_mistakes_are_three_lines() -> None:
     lines = str(caught.value).splitlines()
     assert len(lines) == 3
     assert "did you mean 'critical-section'?" in lines[0]
-    assert "'2' is not a span of time" in lines[1]
+    assert "invalid duration '2'" in lines[1]
     assert "did you mean 'clock'?" in lines[2]
 
 
 def test_an_unknown_key_is_told_with_its_neighbour() -> None:
-    with pytest.raises(UsageError, match=r"key 'sytem' .* did you mean 'system'"):
+    with pytest.raises(UsageError, match=r"unknown key 'sytem'; did you mean 'system'"):
         parse({"sytem": "redis", "system": "redis"}, KNOWN)
 
 
 def test_a_wrong_type_is_told() -> None:
-    with pytest.raises(UsageError, match=r"clients = 'many' must be of type whole number"):
+    with pytest.raises(UsageError, match=r"invalid clients = 'many': expected a whole number"):
         parse({"system": "redis", "clients": "many"}, KNOWN)
 
 
@@ -103,5 +103,5 @@ def test_spans_of_time_read_and_write(text: str, ns: int) -> None:
 
 @pytest.mark.parametrize("text", ["5", "s", "5 sec", "", "1e3s", "nan s"])
 def test_what_is_no_span_of_time_is_told(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a span of time"):
+    with pytest.raises(UsageError, match="invalid duration '"):
         duration_ns(text)

@@ -272,9 +272,9 @@ def test_a_history_is_narrowed_and_says_where(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("of_lock", "of_resource", "why"),
     [
-        ((0, 0), 0, "the kernel gives none"),
+        ((0, 0), 0, "their kernel provides none"),
         ((0, 0), LEFT | CAME, "the lock's client hides its sockets"),
-        ((LEFT, LEFT | CAME), LEFT | CAME, "of 2 answers of the lock 1 came without a stamp"),
+        ((LEFT, LEFT | CAME), LEFT | CAME, "1 of 2 lock responses have no kernel timestamp"),
         ((LEFT | CAME, LEFT | CAME), 0, ""),
     ],
 )

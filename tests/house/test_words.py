@@ -1,17 +1,28 @@
 """Plain technical English: a deny-list of paraphrases, over every source of text in SOURCES.
 
 The list is a guard for texts that have been read and rewritten, not a substitute for reading them.
-To extend it to other texts (help, messages, templates, docstrings), add a function to SOURCES.
+FINISHED lists the folders whose docstrings have been rewritten, MESSAGES those whose messages have.
+To extend the list to other texts, add a function to SOURCES.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from holdfast import catalogue, docgen
+from holdfast.catalogue.findings import FINDINGS
+from holdfast.catalogue.mutants import MUTANTS
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import ABILITIES
+from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.reports.run.finding_kinds import KINDS
+from holdfast.scenarios import SCENARIOS, path_of
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED, HISTORY = "docs/reference", "docs/decisions"
@@ -164,7 +175,93 @@ def documents() -> Iterator[Text]:
             yield prose(path.read_text()), where
 
 
-SOURCES: tuple[Callable[[], Iterator[Text]], ...] = (documents,)
+MESSAGES = (
+    "src/holdfast", "reports", "nemesis", "workloads", "clusters",
+    "harness/core", "harness/plans", "harness/foreign", "harness/runs", "harness/client",
+    "harness/history", "harness/driver", "harness/judging", "harness/campaigns",
+)  # fmt: skip
+"""Folders whose messages (string constants of raise statements) have been rewritten."""
+FINISHED = (
+    "src/holdfast", "reports", "workloads", "nemesis",
+    "harness/core", "harness/campaigns", "harness/plans", "harness/runs",
+)  # fmt: skip
+"""Folders, and files, whose docstrings have been rewritten."""
+
+
+def help_texts() -> Iterator[Text]:
+    """The help of every command."""
+    yield docgen.commands(), "holdfast --help"
+
+
+def summaries() -> Iterator[Text]:
+    """One-sentence descriptions: catalogue, scenarios, properties, abilities, kinds of findings."""
+    for table in (
+        catalogue.SYSTEMS, catalogue.BACKENDS, catalogue.WORKLOADS, catalogue.NEMESES,
+        catalogue.MODELS, MUTANTS, SCENARIOS, FINDINGS,
+    ):  # fmt: skip
+        for name, row in table.items():
+            yield row.says, name
+    for name, text in {**catalogue.RESOURCES, **ABILITIES}.items():
+        yield text, name
+    for name, (_, sentence) in PROPERTIES.items():
+        yield sentence, name
+    for name, words in KINDS.items():
+        yield f"{words.name}\n{words.means}\n{words.remedy}", name
+    for name in SCENARIOS:
+        lines = path_of(name).read_text().splitlines()
+        yield "\n".join(line[1:] for line in lines if line.startswith("#")), f"{name}.toml"
+    for name, row in catalogue.SYSTEMS.items():
+        sheet = load(row.entry).promises({}).sheet
+        yield "\n".join(sheet.values()), f"design sheet of {name}"
+    for rows in (catalogue.SYSTEMS, catalogue.WORKLOADS, catalogue.NEMESES):
+        for name, entry in rows.items():
+            yield prose(docgen.docstring(entry.entry)), f"module docstring of {name}"
+
+
+def templates() -> Iterator[Text]:
+    """Text of the HTML templates: without tags and expressions."""
+    for path in sorted((ROOT / "reports/templates").glob("*.html")):
+        labels = " ".join(re.findall(r'(?:aria-label|title|alt)="([^"]*)"', path.read_text()))
+        text = re.sub(r"\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", " ", path.read_text(), flags=re.S)
+        yield f"{text}\n{labels}", path.name
+
+
+def _modules(*places: str) -> Iterator[tuple[ast.Module, str]]:
+    """Every module of these folders; a link to a folder is not followed."""
+    for place in places:
+        found = sorted((ROOT / place).rglob("*.py")) if (ROOT / place).is_dir() else [ROOT / place]
+        for path in found:
+            yield ast.parse(path.read_text()), path.relative_to(ROOT).as_posix()
+
+
+def messages() -> Iterator[Text]:
+    """String constants of raise statements."""
+    for tree, where in _modules(*MESSAGES):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Raise):
+                texts = [
+                    one.value
+                    for one in ast.walk(node)
+                    if isinstance(one, ast.Constant) and isinstance(one.value, str)
+                ]
+                yield prose(" ".join(texts)), f"{where}:{node.lineno}"
+
+
+def docstrings() -> Iterator[Text]:
+    """Docstrings of modules, classes and functions, and texts below constants."""
+    for tree, where in _modules(*FINISHED):
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.Expr)
+                and isinstance(node.value, ast.Constant)
+                and isinstance(node.value.value, str)
+            ):
+                yield prose(node.value.value), f"{where}:{node.lineno}"
+
+
+SOURCES: tuple[Callable[[], Iterator[Text]], ...] = (
+    documents, help_texts, summaries, templates, messages, docstrings,
+)  # fmt: skip
 """Where texts come from. A pass over further texts adds its function here."""
 
 

@@ -115,7 +115,7 @@ def test_the_last_of_two_faults_opens_a_link(agent: AgentProcess, port: int) -> 
 
 def test_a_link_that_no_proxy_carries_is_refused(agent: AgentProcess) -> None:
     error = agent.error("cut", fault="f1", links=[{"node": "n1", "from": ["127.1.0.77"]}])
-    assert "no proxy carries what 127.1.0.77 sends to n1" in error
+    assert "no proxy for traffic from 127.1.0.77 to n1" in error
 
 
 def test_a_connection_to_a_server_that_is_not_there_takes_its_time_to_end(

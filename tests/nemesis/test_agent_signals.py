@@ -106,7 +106,7 @@ def test_a_process_that_dies_during_its_pause_is_told_and_healed() -> None:
         assert agent.do("observe", fault="f1")["states"] == {"n1": "gone", "n2": "T"}
         agent.do("heal", fault="f1")
         assert soon(two.pid, "S")
-        assert "no process of it is alive" in agent.error("pause", fault="f2", nodes=["n1"])
+        assert "no live process" in agent.error("pause", fault="f2", nodes=["n1"])
 
 
 def test_a_kill_takes_the_children_along_and_names_what_to_restart() -> None:

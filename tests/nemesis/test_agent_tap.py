@@ -180,5 +180,5 @@ def test_a_connection_that_nobody_uses_is_ended_at_both_ends(
 
 def test_only_a_tapped_wire_can_be_disturbed(agent: AgentProcess) -> None:
     error = agent.error("disturb", fault="g", nodes=["n1"], what="reset")
-    assert "its wire is not tapped" in error
+    assert "not tapped; send tap first" in error
     assert "is not one of" in agent.error("disturb", fault="h", nodes=["n0"], what="noise")

@@ -122,8 +122,8 @@ def test_in_a_majority_ring_each_hears_another_majority(servers: int) -> None:
     [
         ("bridge", 2, "at least 3"),
         ("majority-ring", 3, "at least 4"),
-        ("isolate", 1, "nobody to cut n1 off from"),
-        ("one-way", 1, "nobody to cut n1 off from"),
+        ("isolate", 1, "no node to cut n1 off from"),
+        ("one-way", 1, "no node to cut n1 off from"),
     ],
 )
 def test_a_cluster_too_small_for_a_shape_is_a_reason(shape: str, servers: int, reason: str) -> None:
@@ -194,5 +194,5 @@ def test_in_a_majority_ring_of_independent_servers_clients_reach_bare_majorities
 
 @pytest.mark.parametrize("shape", ["isolate", "halves", "bridge", "majority-ring", "one-way"])
 def test_clients_kept_leave_nothing_to_cut_between_independent_servers(shape: str) -> None:
-    with pytest.raises(Unresolved, match="do not talk to each other"):
+    with pytest.raises(Unresolved, match="do not communicate"):
         cut(shape, view(servers=5, peers=False), clients="keep")

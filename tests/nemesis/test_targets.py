@@ -47,7 +47,7 @@ def test_without_a_majority_no_quorum_is_left_and_without_a_minority_one_is(
     if least:
         assert {len(found) for found in draws("minority", servers)} == {least}
     else:
-        with pytest.raises(Unresolved, match="can lose none"):
+        with pytest.raises(Unresolved, match="have no minority"):
             draws("minority", servers)
 
 

@@ -31,7 +31,7 @@ def caught(seed: Seed, breaks: str) -> bool:
     if not seed.found:
         return False
     if breaks == ASSERTION:
-        return any("ended by itself: AssertionError" in problem for problem in seed.problems)
+        return any("exited unexpectedly: AssertionError" in problem for problem in seed.problems)
     return breaks in [prop for prop, _ in seed.alarms]
 
 

@@ -26,23 +26,21 @@ def test_the_state_of_a_campaign_is_that_of_its_worst_cell() -> None:
 
 def test_it_says_how_far_it_reaches_and_what_was_left_out() -> None:
     says = bound(told(run("+"), run("+"), not_run=("redis / docker",)))
-    assert "0 of 2 runs: rate below 78 % at 95 %" in says
-    assert "7 of 9 runs were not made" in says and "redis / docker" in says
+    assert "0 of 2 runs broke a promise (rate below 78%, 95% confidence)" in says
+    assert "7 of 9 runs were not started" in says and "redis / docker" in says
 
 
 def test_runs_that_could_not_be_carried_out_kept_no_promise() -> None:
     lost = run("?", exit_code=4, problems=("no engine",))
     says = bound(told(lost, lost))
-    assert says == (
-        "None of 2 runs could be carried out, so nothing is known of any promise: no engine."
-    )
-    assert "0 with" not in counts([lost, lost], 9)
+    assert says == ("None of 2 runs could be executed, so no promise was tested: no engine.")
+    assert "0 broke" not in counts([lost, lost], 9)
     assert counts([lost, run("x", exit_code=1)], 9) == (
-        "2 of 9 runs, 1 with a broken promise, 1 could not be carried out"
+        "2 of 9 runs, 1 broke a promise, 1 could not be executed"
     )
     says = bound(told(lost, run("+"), run("+")))
-    assert "0 of 2 runs: rate below 78 % at 95 %" in says
-    assert "1 of 3 runs could not be carried out" in says
+    assert "0 of 2 runs broke a promise (rate below 78%, 95% confidence)" in says
+    assert "1 of 3 runs could not be executed" in says
 
 
 def test_a_limit_is_not_a_broken_promise() -> None:

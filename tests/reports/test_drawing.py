@@ -105,7 +105,7 @@ def test_odd_findings_are_drawn_without_a_crash() -> None:
     assert len(words) == len(set(words))
     never = Event(op="acquire", node="c1", t_inv_ns=at(2), status="info")
     one = Shown(kind="hung-request", sentence="", lock="db", t_ns=at(2), witnesses=(never,))
-    assert "asked, no answer · 2.000 s" in texts(draw(one, 1, run, "broken"))
+    assert "requested, no response · 2.000 s" in texts(draw(one, 1, run, "broken"))
     loose = Shown(
         kind="deadlock", sentence="", lock="db", t_ns=0, spans=((at(1), at(2), "free", -1),)
     )
@@ -121,7 +121,7 @@ def test_an_event_is_told_by_what_the_service_answered() -> None:
     assert words("try", "fail") == "refused"
     assert words("release", "not-owner") == "release not the owner"
     assert words("served_write", "fail", 7) == "write refused, token 7"
-    assert words("renew", "invoked") == "renewal unanswered"
+    assert words("renew", "invoked") == "renewal without response"
 
 
 @settings(max_examples=150, deadline=None)
@@ -167,12 +167,10 @@ def test_the_overview_counts_grants_per_second_and_numbers_the_findings() -> Non
     assert abs(sum(rates) - 512) < 1e-6
     assert weight > 1
     picture = overview(run, [(1, shown(run, 0), "broken"), (2, shown(run, 1), "notes")])
-    assert {"1", "2", "pause", "kill", "partition", "clock", "f5: did not bite"} <= set(
-        texts(picture)
-    )
+    assert {"1", "2", "pause", "kill", "partition", "clock", "f5: no effect"} <= set(texts(picture))
     none = read(specimens.unknown())
     assert grants_per_second(none)[0] == []
-    assert "no time of a grant came with the verdict" in texts(overview(none, []))
+    assert "no times of grants in the verdict" in texts(overview(none, []))
 
 
 def test_exact_grant_counts_are_preferred_to_the_thinned_log() -> None:

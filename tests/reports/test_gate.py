@@ -36,21 +36,21 @@ def test_annotations_are_escaped_and_no_more_than_are_shown() -> None:
     assert "50%25 done" in line and "\n" not in line and "%250A" in line
     many = [named("x", system=f"s{n}") for n in range(30)]
     lines = github_lines(judge(many, Baseline(), rules([]), TODAY))
-    assert len(lines) == 10 and "21 more troubles" in lines[-1]
+    assert len(lines) == 10 and "21 more problems" in lines[-1]
 
 
 def test_a_step_summary_stays_in_its_bound_and_says_the_outcome_first() -> None:
     many = [named("x", system=f"s{n}", text="|" + "A" * 500) for n in range(2200)]
     text = step_summary(judge(many, Baseline(), rules([]), TODAY), many)
     assert len(text.encode()) <= SUMMARY_BYTES
-    assert text.startswith("## Holdfast: gate FAILED: 2,200 runs")
+    assert text.startswith("## Holdfast: gate FAILED: 2,200 problems in 2,200 runs")
     assert "\\|AAAA" in text
     good = runs("+++")
-    assert "rate below 63 % at 95 %" in step_summary([], good)
+    assert "failure rate below 63%, 95% confidence" in step_summary([], good)
 
 
 def test_the_terminal_tells_how_to_see_it_again() -> None:
     results = runs("+x")
     text = terminal(judge(results, Baseline(), rules([]), TODAY), results)
     assert "again: holdfast run --seed 1" in text
-    assert text.splitlines()[-1] == "gate FAILED: 2 runs, 1 trouble"
+    assert text.splitlines()[-1] == "gate FAILED: 1 problem in 2 runs"

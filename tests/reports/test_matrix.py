@@ -47,8 +47,8 @@ def states(*results: Result) -> dict[str, str]:
 def test_a_run_is_filed_under_the_fault_that_bit() -> None:
     found = states(run("+"), run("+", "pause"), run("+", "pause"), run("?", "clock"))
     assert found == {
-        "none": "held 0 of 1: below 95 %",
-        "pause": "held 0 of 2: below 78 %",
+        "none": "held 0 of 1: below 95%",
+        "pause": "held 0 of 2: below 78%",
         "clock": "not exercised 0 of 1 run",
     }
 
@@ -67,12 +67,12 @@ def test_a_scenario_has_a_column_if_all_its_kinds_bit_and_no_system_has_columns_
 def test_a_violation_amid_two_faults_accuses_neither_alone() -> None:
     found = states(run("+", "pause"), run("x", "pause", "kill"))
     assert found["pause"].startswith("held")
-    assert found["several"] == "violated 1 of 1: 5 % to 100 %"
+    assert found["several"] == "violated 1 of 1: 5% to 100%"
 
 
 def test_one_violation_outweighs_and_silence_does_not_count() -> None:
     found = states(run("+", "kill"), run("x", "kill"), *[run("?", "kill")] * 5)
-    assert found["kill"] == "violated 1 of 2: 1.3 % to 99 %"
+    assert found["kill"] == "violated 1 of 2: 1.3% to 99%"
 
 
 def test_an_incomplete_run_holds_nothing_and_a_failed_one_is_left_out() -> None:

@@ -60,7 +60,7 @@ def test_a_hostile_name_cannot_steer_the_terminal() -> None:
 def test_a_run_without_faults_or_properties_still_says_what_it_is() -> None:
     run = specimens.unknown() | {"verdicts": []}
     text = render(run, width=80, colour=False)
-    assert "proves nothing about anything" in text
+    assert "Inconclusive: no property was judged." in text
     assert "Properties" not in text
 
 

@@ -157,4 +157,4 @@ def test_the_ops_around_a_finding_stand_in_a_table_without_a_script() -> None:
 
 def test_a_recording_that_cannot_be_read_is_told_on_the_page() -> None:
     text = html.render(specimens.clean(), MANIFEST, PLAN, None, "history: <b>damaged</b>")
-    assert "There is no interactive timeline: <bdi>history: &lt;b&gt;damaged" in text
+    assert "No interactive timeline: <bdi>history: &lt;b&gt;damaged" in text

@@ -1,7 +1,7 @@
-"""Owners that die holding: now and then a client stops dead with the lock in its hand.
+"""Owners that die while holding: now and then a client exits with the lock held.
 
-Asks: orphans and deadlock freedom after an owner's death, exclusion, stale writes, token order
-Catches: locks that stay held for ever, waiters that are forgotten
+Asks: orphans and deadlock freedom after an owner's crash, exclusion, stale writes, token order
+Catches: locks that stay held forever, forgotten waiters
 Checkers: exclusion, fencing and liveness
 """
 
@@ -13,11 +13,11 @@ from holdfast.workloads.shape import Shape
 
 ASKS = PACED_ASKS
 ONE_IN = 40
-"""How many holds there are, on average, to one whose owner dies."""
+"""Average number of holds per hold whose owner dies."""
 
 
 async def client(ctx: Context) -> None:
-    """The driver starts a new client in the dead one's place, with a number of its own."""
+    """The driver replaces a dead client by a new one with its own number."""
     shape = Shape.of(ctx.options)
     while ctx.running:
         grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)

@@ -1,8 +1,8 @@
-"""The plain use of a lock: acquire, write several times without looking again, release.
+"""The basic use of a lock: acquire, write several times without checking the lease, release.
 
-Asks: exclusion, stale and expired writes, token order, ownership, loss notice, liveness
-Catches: double grants, broken leases, stale writes by a holder that was stopped past its lease
-Checkers: every one but lost updates
+Asks: exclusion, stale and expired writes, token order, ownership, loss notification, liveness
+Catches: double grants, broken leases, stale writes by a holder that was paused past its lease
+Checkers: all except lost updates
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ ASKS = (
 
 
 async def client(ctx: Context) -> None:
-    """Writes are spaced, and unless `look` is set the lease is not looked at between them: that is
-    the hazard."""
+    """Writes are spaced; unless `look` is set, the lease is not checked between them, which is the
+    hazard."""
     shape = Shape.of(ctx.options)
     while ctx.running:
         grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)

@@ -1,6 +1,6 @@
-"""A crowd before one door: many clients that all ask alike, hold for a moment and come again.
+"""Many identical clients compete for one lock (thundering herd), each with short holds.
 
-Asks: that nobody starves or is overtaken more than the order allows, exclusion, liveness
+Asks: starvation, overtaking beyond the queue's order, exclusion, liveness
 Catches: queues that are not served from their head, waits that grow without bound
 Checkers: starvation-freedom, bounded-bypass and those of exclusion and liveness
 """
@@ -15,7 +15,7 @@ ASKS = FLOOD_ASKS
 
 
 async def client(ctx: Context) -> None:
-    """One write per hold; whoever was served stands at the end of the queue again."""
+    """One write per hold; then the client requests the lock again."""
     shape = Shape.of(ctx.options)
     while ctx.running:
         grant = await ctx.acquire(ctx.locks[0], wait_ns=shape.wait_ns)

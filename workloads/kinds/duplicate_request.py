@@ -1,7 +1,7 @@
-"""Commands sent twice: as after a timeout that left open whether the first one had arrived.
+"""Commands sent twice, as after a timeout that left the outcome of the first one unknown.
 
-Asks: that each takes effect once, besides exclusion, stale writes, token order and liveness
-Catches: a resource that applies a command as often as it is told
+Asks: that each takes effect once; exclusion, stale writes, token order, liveness
+Catches: a resource that applies a retried command again
 Checkers: applied-once and those of exclusion, fencing and liveness
 """
 
@@ -22,7 +22,7 @@ ASKS = (
 
 
 async def client(ctx: Context) -> None:
-    """Every other write is sent twice under one identity."""
+    """Every second write is sent twice with one identity."""
     shape = Shape.of(ctx.options)
     while ctx.running:
         grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)

@@ -1,10 +1,10 @@
-"""A tree of locks: who holds a path holds all that lies below it, and writes there.
+"""Hierarchical locks: the holder of a path holds all paths below it, and writes there.
 
-Asks: that nothing above, at or below a held path is held meanwhile, and that tokens are ordered
-    along every line; ownership, loss notices, liveness and fairness on each line
-Catches: a conflict that is seen one step up or down only, descendants that are forgotten, waiters
-    of another path that nobody wakes
-Checkers: those of exclusion, fencing, ownership and liveness; each line is judged as one lock
+Asks: that no ancestor or descendant of a held path is held, and that tokens are ordered along every
+    ancestor chain; ownership, loss notifications, liveness and fairness on each chain
+Catches: conflicts that are checked one level up or down only, forgotten descendants, waiters of
+    another path that are not woken
+Checkers: those of exclusion, fencing, ownership and liveness; each chain is judged as one lock
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ ASKS = (
     "bounded-wait",
 )
 FORK = ("a", "b")
-"""What each path branches into; whatever is two steps below the top is a leaf."""
+"""Children of each path; paths two levels below the root are leaves."""
 
 
 async def client(ctx: Context) -> None:
-    """Takes a leaf more often than a branch, and seldom the whole tree; writes to leaves."""
+    """Locks mostly leaves, sometimes branches, rarely the whole tree; writes to leaves."""
     shape = Shape.of(ctx.options)
     while ctx.running:
         steps = ctx.rng.choice((0, 1, 1, 2, 2, 2))

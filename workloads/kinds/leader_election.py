@@ -1,12 +1,12 @@
-"""Leader election: whoever holds leads, for long, and its token is the number of its term.
+"""Leader election: the holder is the leader, for a long term; its token is the number of its term.
 
-A new leader reads first, which fences off the leaders before it, then writes on and on while its
-hold is renewed. It steps down when it is told that it lost, or when it has led long enough
-(`--set hold_leases=30`), and lets the others go first.
+A new leader reads first, which fences off previous leaders, then writes repeatedly while its hold
+is renewed. It steps down when it is notified of a loss, or after its term (`--set hold_leases=30`),
+and then pauses so that other clients can lead.
 
-Asks: one leader at a time, terms that grow, loss notice, stale and expired writes, liveness
-Catches: two leaders, terms that go back, leaders that do not know that they are none any more
-Checkers: every one but lost updates
+Asks: one leader at a time, increasing terms, loss notification, stale and expired writes, liveness
+Catches: two leaders (split brain), decreasing terms, stale leaders that do not know it
+Checkers: all except lost updates
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ASKS = CRITICAL_SECTION_ASKS
 
 
 async def client(ctx: Context) -> None:
-    """All are candidates all the time; there is one office per lock."""
+    """Every client is always a candidate; each lock has one leader."""
     shape = Shape.of(ctx.options)
     while ctx.running:
         grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)

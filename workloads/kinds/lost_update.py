@@ -1,7 +1,7 @@
-"""Read, think, write back: what a lock is bought for.
+"""Read-modify-write of one value under the lock.
 
 Asks: lost updates and exclusion, stale writes, token order, liveness
-Catches: two accepted writes that build on one version
+Catches: two accepted writes that are based on one version
 Checkers: no-lost-update and those of exclusion, fencing and liveness
 """
 
@@ -22,7 +22,7 @@ ASKS = (
 
 
 async def client(ctx: Context) -> None:
-    """Each write names the version it was computed from; the resource does not check it."""
+    """Each write names the version that it is based on; the resource does not check it."""
     shape = Shape.of(ctx.options)
     while ctx.running:
         grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)

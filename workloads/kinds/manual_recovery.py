@@ -1,10 +1,10 @@
-"""An owner that hangs while it is renewed for ever, and an operator that takes its lock away.
+"""An owner hangs while its lease is renewed, and an operator ends its hold.
 
-Asks: that the lock goes on to the next with a larger token, that the old owner is told and its
-    late write refused; ownership, token order, liveness
-Catches: a lock that is granted before it was taken away, an owner that is not told, a late write
-    that gets through, a lock that is lost with its hung owner
-Checkers: those of exclusion, fencing, notices and liveness
+Asks: that the next waiter is granted the lock with a larger token, that the old owner is notified
+    and its late write rejected; ownership, token order, liveness
+Catches: a grant before the operator's unlock, an owner that is not notified, an accepted late
+    write, a lock that is lost with its hung owner
+Checkers: those of exclusion, fencing, notifications and liveness
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ ASKS = (
     "no-hung-request",
 )
 OPERATOR, HANGING = 1, 2
-"""Numbers of the clients that are not ordinary ones."""
+"""Indices of the clients with a special role."""
 PATIENCE = 2
-"""An operator steps in when one hold has lasted for so many leases."""
+"""Number of leases after which the operator ends a hold."""
 
 
 async def client(ctx: Context) -> None:
-    """The first client is the operator, the second hangs whenever it holds, the others work."""
+    """The first client is the operator, the second hangs when it holds, the others work."""
     shape = Shape.of(ctx.options)
     if ctx.process == OPERATOR:
         await _operates(ctx)
@@ -53,7 +53,7 @@ async def client(ctx: Context) -> None:
 
 
 async def _operates(ctx: Context) -> None:
-    """Looks who holds, and ends a hold that has been the same for too long."""
+    """Queries the holder, and ends a hold that has lasted too long."""
     since: dict[str, tuple[int, int]] = {}
     while ctx.running:
         for lock in ctx.locks:

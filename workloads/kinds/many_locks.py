@@ -1,7 +1,7 @@
-"""Two locks at once: the second is asked for while the first is held, in an order or in none.
+"""Two locks at once: a client acquires one while it holds another, in random or fixed order.
 
-Asks: that circles of waits are broken, exclusion, ownership, token order, liveness
-Catches: clients that wait for each other for ever
+Asks: that wait-for cycles are resolved; exclusion, ownership, token order, liveness
+Catches: clients that wait for each other forever
 Checkers: no-multi-lock-deadlock and those of exclusion and liveness
 """
 
@@ -22,7 +22,7 @@ ASKS = (
 
 
 async def client(ctx: Context) -> None:
-    """`--set ordered=1`: everybody takes them in one order, so that no circle can come about."""
+    """`--set ordered=1`: all clients use one order, so that no wait-for cycle is possible."""
     shape = Shape.of(ctx.options)
     while ctx.running:
         wanted = ctx.rng.sample(ctx.locks, min(2, len(ctx.locks)))

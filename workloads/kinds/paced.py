@@ -1,12 +1,14 @@
-"""Acquires that are due at fixed times, whether or not the service keeps up.
+"""Acquires at fixed times (open loop), whether or not the service keeps up.
 
-With `--rate N` all clients together ask N times a second. Who falls behind asks as soon as it can
-and records how late it was: a slow answer delays the next question, and a latency that counts from
-the question alone would not show it. Without a rate each client asks again at once.
+With `--rate N` all clients together send N acquires per second. A client that falls behind sends as
+soon as it can and records its delay: a slow response delays the next request, and a latency
+measured from the request alone would hide that (coordinated omission). Without a rate each client
+sends the next acquire immediately.
 
 Asks: exclusion, token order, orphans, stale writes, liveness
-Catches: what shows only under load, and at which load it does
-Checkers: exclusion, fencing and liveness; HOLDS only if nine tenths of what was due was asked
+Catches: violations that need load, and the load that they need
+Checkers: exclusion, fencing and liveness; HOLDS only if at least 90% of the planned acquires were
+    sent
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ ASKS = (
 
 
 async def client(ctx: Context) -> None:
-    """Takes a lock when it is due, writes once if it got it, gives it back."""
+    """Acquires a lock at the planned time; if granted, writes once and releases it."""
     rate = Shape.of(ctx.options).rate
     every_ns = SECOND * int(ctx.options["clients"]) // rate if rate else 0
     due_ns = ctx.now_ns() + ctx.rng.randrange(every_ns) if rate else 0

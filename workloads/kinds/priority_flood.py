@@ -1,7 +1,7 @@
-"""A flood of urgent requests, and a few that are not: the latter must get their turn as well.
+"""Endless high-priority requests and a few low-priority ones, which must be granted as well.
 
-Asks: that nobody starves, exclusion, stale writes, token order, liveness
-Catches: priorities that never age, so that whoever is not urgent waits for ever
+Asks: starvation, exclusion, stale writes, token order, liveness
+Catches: priorities without ageing, so that low-priority requests wait forever
 Checkers: starvation-freedom, bounded-bypass and those of exclusion and liveness
 """
 
@@ -23,12 +23,12 @@ ASKS = (
     "bounded-wait",
 )
 PATIENT_IN = 3
-"""One client in so many is never urgent."""
+"""One in this number of clients has low priority."""
 URGENT = (5, 6, 7)
 
 
 async def client(ctx: Context) -> None:
-    """The urgent ones ask again at once; the patient ones wait as long as they may."""
+    """High-priority clients request again at once; low-priority clients use the longest wait."""
     shape = Shape.of(ctx.options)
     patient = ctx.process % PATIENT_IN == 0
     while ctx.running:

@@ -1,11 +1,11 @@
-"""Questions: who holds, how many wait, how many before me, may I have it if nobody held since?
+"""Queries: the holder of a lock, queue length and own position, and conditional acquires.
 
-`--set metadata=1`: each hold carries a text that names its attempt, and a holder is named with it.
+A conditional acquire is granted only if there was no hold since a given version. With
+`--set metadata=1` each hold carries a text that names its attempt, and queries return it.
 
-Asks: that the answers are true, that who waits is notified of its grant, besides exclusion, tokens
-    and liveness
-Catches: a holder that is none any more, another's text, places from the wrong end, a queue of
-    another length, conditions that nobody checks
+Asks: that query results are correct and waiters are notified of grants; exclusion, tokens, liveness
+Catches: outdated holders, metadata of other holds, positions counted from the wrong end, wrong queue
+    lengths, conditions that are not checked
 Checkers: truthful-queries, grant-notice and those of exclusion and liveness
 """
 
@@ -33,7 +33,7 @@ ASKS = (
 
 
 async def client(ctx: Context) -> None:
-    """Half of the acquires are on the condition that the last grant known is still the newest."""
+    """Half of the acquires are conditional: the last known grant is still the newest."""
     shape = Shape.of(ctx.options)
     newest: dict[str, int] = {}
     plain = Terms(metadata="whose it is") if shape.metadata else Terms()
@@ -57,7 +57,7 @@ async def client(ctx: Context) -> None:
 
 
 async def _wait(ctx: Context, shape: Shape, lock: str, terms: Terms) -> Grant | None:
-    """Acquires, and asks for its place as long as that takes."""
+    """Acquires, and queries its queue position meanwhile."""
     asking = asyncio.ensure_future(ctx.acquire(lock, wait_ns=shape.wait_ns, terms=terms))
     await ctx.sleep(shape.gap_ns)
     while not asking.done():

@@ -1,8 +1,8 @@
-"""A read-write lock: readers go together and only read, a writer goes alone and writes.
+"""A read-write lock: readers share it and read, a writer holds it exclusively and writes.
 
 Asks: exclusion by mode, starvation of writers, stale and expired writes, token order, ownership
-Catches: a writer beside readers, readers that never let a writer in, stale writes after a read
-Checkers: every one but lost updates
+Catches: a writer beside readers, writers starved by readers, stale writes after a read
+Checkers: all except lost updates
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from holdfast.workloads.shape import Shape
 ASKS = (*CRITICAL_SECTION_ASKS, "starvation-freedom", "bounded-bypass", "bounded-wait")
 READER = Terms(mode=Mode.SHARED)
 WRITER_IN = 3
-"""One client in so many writes; if all did now and then, all would soon wait to write."""
+"""One in this number of clients writes; if all wrote sometimes, all would soon wait for writes."""
 
 
 async def client(ctx: Context) -> None:
-    """A reader or a writer for life."""
+    """A client is either a reader or a writer."""
     shape = Shape.of(ctx.options)
     writes = ctx.process % WRITER_IN == 0
     terms = PLAIN if writes else READER

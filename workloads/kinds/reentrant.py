@@ -1,9 +1,9 @@
-"""A reentrant lock: its owner is let in again, and the lock is free when the last entry is over.
+"""A reentrant lock: its holder may acquire it again, and the last release frees it.
 
-Asks: exclusion, stale and expired writes, token order, ownership, loss notice, liveness, and that
-    a release says truly whether the lock is now fully released
-Catches: an inner release that frees the lock or says so, an owner that waits for itself
-Checkers: every one but lost updates
+Asks: exclusion, stale and expired writes, token order, ownership, loss notification, liveness, and
+    whether a release reports correctly that the lock is fully released
+Catches: an inner release that frees the lock or reports that, an owner that waits for itself
+Checkers: all except lost updates
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEEPEST = 3
 
 
 async def client(ctx: Context) -> None:
-    """Goes in up to three times and writes at every depth, on the way in and on the way out."""
+    """Acquires up to 3 times and writes at every depth, after each acquire and each release."""
     shape = Shape.of(ctx.options)
     while ctx.running:
         await _enter(ctx, shape, ctx.rng.choice(ctx.locks), ctx.rng.randint(1, DEEPEST))
@@ -27,7 +27,7 @@ async def client(ctx: Context) -> None:
 
 
 async def _enter(ctx: Context, shape: Shape, lock: str, deeper: int) -> None:
-    """Each entry is an attempt of its own, with a lease of its own."""
+    """Each entry is a separate attempt with its own lease."""
     grant = await ctx.acquire(lock, wait_ns=shape.wait_ns, terms=AGAIN)
     if grant is None:
         return

@@ -1,11 +1,12 @@
-"""Holds far longer than the lease, renewed after part of it (`--set renew_pct=33`), each time up to
-so many percent of it sooner or later (`--set renew_spread_pct=0`): near its end, for races.
+"""Holds for several leases, renewed after part of the lease (`--set renew_pct=33`).
 
-`--set extend=1`: renewals are extensions, for twice the first lease and for half of it in turn.
+Each renewal is up to `--set renew_spread_pct=0` % of the lease earlier or later: near its end, to
+provoke races. With `--set extend=1` renewals ask for twice and for half of the first lease in turn.
 
-Asks: exclusion under renewal, loss notice, ownership, stale and expired writes, liveness, fairness
-Catches: renewals that revive an expired lease, losses that nobody is told of
-Checkers: every one but lost updates
+Asks: exclusion under renewal, loss notification, ownership, stale and expired writes, liveness,
+    fairness
+Catches: renewals that revive an expired lease, losses without a notification
+Checkers: all except lost updates
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ ASKS = (*CRITICAL_SECTION_ASKS, "starvation-freedom", "bounded-wait")
 
 
 async def client(ctx: Context) -> None:
-    """Writes all the while; stops when it is told that the lock is lost."""
+    """Writes during the whole hold; stops when it is notified of a loss."""
     shape = Shape.of(ctx.options)
     ttls_ns = (2 * ctx.lease_ns, ctx.lease_ns // 2) if shape.extend else ()
     while ctx.running:

@@ -1,9 +1,9 @@
-"""A retry storm: most clients never queue but try again at once, and a few wait in the queue.
+"""A retry storm: most clients do not queue but retry at once, and a few wait in the queue.
 
-`--set backoff_ms=20` is the longest pause after a refusal (0 by default): with it the storm abates.
+`--set backoff_ms=20` is the longest pause after a rejection (default: 0); with it the storm abates.
 
-Asks: that nobody is turned away without a reason, that grants go on and who waits is served
-Catches: grants that stop while everybody asks, refusals of a free lock, waits that tries pass by
+Asks: that rejections have a reason, that grants continue and queued requests are granted
+Catches: grants that stop under retries, rejections of a free lock, waiters overtaken by tries
 Checkers: no-false-rejection, starvation-freedom (livelock) and those of exclusion and liveness
 """
 
@@ -23,11 +23,11 @@ ASKS = (
     "no-hung-request",
 )
 PATIENT_IN = 4
-"""One client in so many waits for its turn."""
+"""One in this number of clients queues."""
 
 
 async def client(ctx: Context) -> None:
-    """Tries until it gets the lock; works, gives it back, thinks, and begins again."""
+    """Tries until the lock is granted, works, releases it, pauses, and begins again."""
     shape = Shape.of(ctx.options)
     patient = ctx.process % PATIENT_IN == 0
     while ctx.running:

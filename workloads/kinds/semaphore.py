@@ -1,8 +1,8 @@
-"""A semaphore: so many permits, and clients that take one or two of them for a while.
+"""A semaphore: a fixed number of permits, and clients that hold one or two of them for a while.
 
-Asks: that never more permits are held than there are, ownership, loss notices, liveness
-Catches: one permit too many, permits that are never given back, waiters that are forgotten
-Checkers: exclusion, ownership and liveness; nothing is written, for tokens order no two permits
+Asks: that no more permits are held than exist; ownership, loss notifications, liveness
+Catches: one permit too many, permits that are never released, forgotten waiters
+Checkers: exclusion, ownership and liveness; no writes, because tokens do not order two permits
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ASKS = (
 
 
 async def client(ctx: Context) -> None:
-    """Holds as long as it would take to write, and renews once in the middle."""
+    """Holds for the duration of the writes of other workloads, and renews once in the middle."""
     shape = Shape.of(ctx.options)
     while ctx.running:
         permits = ctx.rng.randint(1, min(2, shape.permits))

@@ -1,9 +1,9 @@
-"""Holds shown as one word: whether one is in force is asked while it lasts and after its end.
+"""Sequencers: holds as one string, checked for being in force during and after the hold.
 
-Asks: that what the service says of a hold is so; exclusion, ownership, loss notices, token order,
+Asks: that the result of a check is correct; exclusion, ownership, loss notifications, token order,
     liveness
-Catches: a service that takes whatever it once gave out for good, or forgets what it gave out
-Checkers: truthful-queries, and those of exclusion and liveness
+Catches: a service that accepts every sequencer it ever issued, or rejects valid ones
+Checkers: truthful-queries and those of exclusion and liveness
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ASKS = (
 
 
 async def client(ctx: Context) -> None:
-    """Looks before it writes, as a careful resource would for it, and once more afterwards."""
+    """Checks the sequencer before each write, as a resource would, and once after the hold."""
     shape = Shape.of(ctx.options)
     while ctx.running:
         grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)

@@ -1,10 +1,10 @@
-"""Processes that share one client id, and are told apart (on `reference`: `--set owner=everybody`).
+"""Processes that share one client id (on `reference`: `--set owner=everybody`).
 
-Each gives back and renews once more what it had, when the lock is another's by then: as a second
+Each repeats its release and renewal when the lock already belongs to another process: as a second
 process of the same name would, or the first one after a retry.
 
-Asks: that only the holder releases and renews, exclusion, token order, stale writes, liveness
-Catches: services that know an owner by its name and not by its attempt
+Asks: that only the holder releases and renews; exclusion, token order, stale writes, liveness
+Catches: services that identify an owner by its name instead of its attempt
 Checkers: ownership and those of exclusion, fencing and liveness
 """
 
@@ -26,7 +26,7 @@ ASKS = (
 
 
 async def client(ctx: Context) -> None:
-    """Comes back to its latest hold a while after it has ended."""
+    """Repeats the release or renewal of its latest hold some time after its end."""
     shape = Shape.of(ctx.options)
     before: Grant | None = None
     while ctx.running:

@@ -1,12 +1,12 @@
-"""A job that one of many shall do, once: the nightly report, one after the other.
+"""A singleton job: several clients, of which one does each job, once, such as a nightly report.
 
-Whoever gets the lock looks for the first job that is not done, does it and gives the lock back.
-What tells that a job is done is its effect (mark=0), so that effect and knowledge cannot part. By
-a mark of its own it is done at least once where the mark is set after the effect (mark=1), for the
-owner may die between the two, and at most once where it is set before (mark=2).
+The holder looks for the first job that is not done, does it and releases the lock. With mark=0 the
+effect itself shows that a job is done, so effect and mark cannot differ. With a separate mark a job
+is done at least once if the mark is set after the effect (mark=1), because the owner may die in
+between, and at most once if it is set before (mark=2).
 
-Asks: that each job is done once, exclusion, stale writes, token order, liveness
-Catches: jobs that are done by two owners, or by nobody though they are taken for done
+Asks: that each job is done once; exclusion, stale writes, token order, liveness
+Catches: jobs that are done by two owners, or marked as done but never done
 Checkers: exactly-once-job and those of exclusion, fencing and liveness
 """
 
@@ -31,7 +31,7 @@ WITH_THE_EFFECT, AFTER_IT, BEFORE_IT = 0, 1, 2
 
 
 async def client(ctx: Context) -> None:
-    """Nobody remembers that it did a job: a new owner looks, and finds what is done."""
+    """Clients keep no state about jobs: a new owner looks up which are done."""
     shape = Shape.of(ctx.options)
     first: dict[str, int] = {}
     while ctx.running:
@@ -48,7 +48,7 @@ async def client(ctx: Context) -> None:
 
 
 async def _do(ctx: Context, shape: Shape, grant: Grant, number: int) -> None:
-    """The job takes its time, never twice the same; then its effect is there, all at once."""
+    """The job takes a random time; then it takes effect atomically."""
     effect, mark = job_key(grant.lock, number), mark_key(grant.lock, number)
     if shape.mark == BEFORE_IT and await ctx.write(grant, base=0, key=mark) < 0:
         return
@@ -60,9 +60,9 @@ async def _do(ctx: Context, shape: Shape, grant: Grant, number: int) -> None:
 
 
 async def _first_open(ctx: Context, shape: Shape, grant: Grant, known: int) -> int:
-    """The first job that is not done; -1 where the resource does not say.
+    """The first job that is not done; -1 without a response from the resource.
 
-    All before `known` are done. Jobs are done in turn, so it is found by doubling and halving.
+    All before `known` are done. Jobs are done in order: exponential and binary search.
     """
     name = job_key if shape.mark == WITH_THE_EFFECT else mark_key
     low, step = known, 1

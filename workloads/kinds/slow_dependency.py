@@ -1,10 +1,10 @@
-"""A lock held across a call to something slow, which answers at once mostly, and now and then late.
+"""A lock held across a call to a dependency that is usually fast and sometimes slow.
 
-One call in five lasts as long as `--set hold_leases=3` leases. The owner does not renew meanwhile;
-with `--set renews=1` it does.
+One call in five takes `--set hold_leases=3` leases. The owner does not renew meanwhile; with
+`--set renews=1` it does.
 
-Asks: stale, expired and lost writes of owners that were away too long, exclusion, liveness
-Catches: results that are written after the lease they were computed under
+Asks: stale, expired and lost writes of late owners; exclusion, liveness
+Catches: results that are written after the lease under which they were computed
 Checkers: no-lost-update and those of exclusion, fencing and liveness
 """
 
@@ -28,11 +28,11 @@ ASKS = (
     "no-hung-request",
 )
 SLOW_IN = 5
-"""One call in so many is slow."""
+"""One in this number of calls is slow."""
 
 
 async def client(ctx: Context) -> None:
-    """Reads, asks the other side, writes what came of it."""
+    """Reads, calls the dependency, writes the result."""
     shape = Shape.of(ctx.options)
     while ctx.running:
         grant = await ctx.acquire(ctx.rng.choice(ctx.locks), wait_ns=shape.wait_ns)

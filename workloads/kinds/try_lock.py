@@ -1,7 +1,7 @@
-"""Never waits: asks, works if it got the lock, goes away if not.
+"""Try-lock: tries once without waiting, works if the lock is granted, gives up otherwise.
 
-Asks: that nobody is refused a free lock, exclusion, token order, stale writes, liveness
-Catches: double grants among tries, a lock that refuses though nobody can hold it
+Asks: that a free lock is not refused; exclusion, token order, stale writes, liveness
+Catches: double grants among tries, a lock that is refused although no client can hold it
 Checkers: no-false-rejection and those of exclusion, fencing and liveness
 """
 
@@ -22,7 +22,7 @@ ASKS = (
 
 
 async def client(ctx: Context) -> None:
-    """A refused try is followed by a short pause, so that refusals do not flood the service."""
+    """A rejected try is followed by a short pause, so that retries do not flood the service."""
     shape = Shape.of(ctx.options)
     while ctx.running:
         grant = await ctx.try_acquire(ctx.rng.choice(ctx.locks))

@@ -1,1 +1,1 @@
-"""The protected resource: its server, its client, bugs planted in it."""
+"""The protected resource: server, client, planted bugs."""

@@ -1,7 +1,7 @@
-"""The protected resource as a client reaches it: one connection, one request at a time.
+"""Client of the protected resource: one connection, one request at a time.
 
-A request whose answer did not come is INFO, and its connection is closed: a late answer must never
-be read as the answer to the next request.
+A request without a response is INFO, and its connection is closed: a late response must never be
+read as the response to the next request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ResourceClient:
         self._turn = asyncio.Lock()
 
     async def read(self, key: str, *, op: int, attempt: int, token: int) -> Reply:
-        """Ask for the version of a key."""
+        """Read the version of a key."""
         return await self._ask(
             {"do": "read", "key": key, "op": op, "attempt": attempt, "token": token, "base": -1}
         )
@@ -34,9 +34,9 @@ class ResourceClient:
     async def write(
         self, key: str, *, op: int, attempt: int, token: int, base: int, once: bool = False
     ) -> Reply:
-        """Ask for a write that builds on version `base` (-1: on whatever is there).
+        """Write based on version `base` (-1: on any version).
 
-        once: it is the one command of its key, whoever sends it."""
+        once: an idempotent command, identified by its key, from any client."""
         asked: dict[str, Any] = {"do": "write", "key": key, "op": op, "attempt": attempt}
         asked |= {"token": token, "base": base}
         return await self._ask({**asked, "once": 1} if once else asked)

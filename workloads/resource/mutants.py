@@ -1,6 +1,6 @@
-"""The planted bugs of the protected resource: its rule of admission with one thing done wrong.
+"""Planted bugs of the protected resource: its admission rule with one mistake.
 
-The front door's table says of each what it breaks. None of this is loaded unless a run asks for it.
+`catalogue.mutants` names the property that each violates. Loaded only if a run names one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from holdfast.workloads.resource.server import Register, Store
 
 
 class UncheckedTokens(Store):
-    """Admits everybody, whatever it was told to be."""
+    """Admits every request in every mode."""
 
     def admit(self, key: str, attempt: int, token: int) -> tuple[bool, Register]:
         register = self.registers.setdefault(key, Register())
@@ -19,7 +19,7 @@ class UncheckedTokens(Store):
 
 
 class TolerantTokens(Store):
-    """Admits a token that is older by one, and goes back to it."""
+    """Admits a token that is older by one, and takes it as the newest."""
 
     def admit(self, key: str, attempt: int, token: int) -> tuple[bool, Register]:
         register = self.registers.setdefault(key, Register())
@@ -30,7 +30,7 @@ class TolerantTokens(Store):
 
 
 class TokensAsText(Store):
-    """Compares tokens as words, as who keeps them in a text column may: 10 is before 9."""
+    """Compares tokens as strings, as in a text column of a database: 10 < 9."""
 
     def admit(self, key: str, attempt: int, token: int) -> tuple[bool, Register]:
         register = self.registers.setdefault(key, Register())
@@ -41,7 +41,7 @@ class TokensAsText(Store):
 
 
 class ShortMemory(Store):
-    """Knows the newest token of the key that was asked for last, and of no other."""
+    """Remembers only the newest token of the key that was requested last."""
 
     def admit(self, key: str, attempt: int, token: int) -> tuple[bool, Register]:
         for name, other in self.registers.items():
@@ -51,14 +51,14 @@ class ShortMemory(Store):
 
 
 class ForgetfulStore(Store):
-    """Takes every write for a new one."""
+    """Treats every write as a new one."""
 
     def applied(self, name: int) -> int | None:
         return None
 
 
 class JealousTokens(Store):
-    """Takes each token once, as if its owner had nothing more to ask for."""
+    """Accepts each token once."""
 
     def admit(self, key: str, attempt: int, token: int) -> tuple[bool, Register]:
         register = self.registers.setdefault(key, Register())
@@ -68,7 +68,7 @@ class JealousTokens(Store):
 
 
 class ForgottenJobs(Store):
-    """Knows no version and no command any more after a restart, only the tokens."""
+    """Loses versions and commands in a restart, keeps the tokens."""
 
     def restarted(self) -> None:
         self.done.clear()
@@ -85,4 +85,4 @@ STORES: dict[str, type[Store]] = {
     "forgotten-jobs": ForgottenJobs,
     "jealous-tokens": JealousTokens,
 }
-"""name -> the store with that bug"""
+"""name -> store with that bug"""

@@ -1,14 +1,13 @@
-"""The protected resource: a process of its own with its own ordered log of every request.
+"""The protected resource: a separate process with its own ordered log of every request.
 
 `python -S -m holdfast.workloads.resource.server CONFIG.json`. It keeps one versioned register per
-key, in one of five ways: `fenced` admits a token that is not smaller than the highest it has
-admitted, `strict` refuses besides a second *attempt* with an equal token, `unfenced` admits
-everybody, `cas` everybody but a write that names a version which is no longer the newest,
-`idempotent` everybody, but carries out a command that its key names once, whoever sends it. Every
-accepted write makes the next version, once: a write that comes again under the identity it had is
-answered as before. What it decided is a row before it is an answer, and after a restart it reads
-its own rows again, so its highest token survives the death of its process (not that of the host:
-rows are memory-mapped, not synced).
+key, in one of five modes: `fenced` admits a token >= the highest token admitted so far; `strict`
+also rejects a second *attempt* with an equal token; `unfenced` admits every request; `cas` every
+request except a write based on an outdated version; `idempotent` every request, and applies each
+idempotency key once, from any client. Every accepted write creates the next version, once: a
+repeated write with the same identity gets the first response. A decision is recorded as a row
+before the response is sent, and after a restart it reads its own rows again, so its highest token
+survives a crash of its process (not of the host: rows are memory-mapped, not synced).
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ LIMIT = 1 << 16
 MODES = ("fenced", "strict", "unfenced", "cas", "idempotent")
 WITHOUT_TOKENS = ("unfenced", "cas", "idempotent")
 REMEMBERED = 1 << 16
-"""writes that the resource knows again when they come twice"""
+"""number of writes that the resource remembers for duplicate detection"""
 
 
 @dataclass(slots=True)
 class Register:
-    """One key: how many writes it took, and the newest token it admitted with its attempt."""
+    """One key: number of writes, and the newest admitted token with its attempt."""
 
     version: int = 0
     highest: int = NO_TOKEN
@@ -49,9 +48,9 @@ class Register:
 
 @dataclass(slots=True)
 class Store:
-    """All registers and the rule of admission. No file, no socket, no clock.
+    """All registers and the admission rule. No file, no socket, no clock.
 
-    done   identity of a write that was applied -> the version it made, for the latest of them
+    done   identity of an applied write -> the version that it created, for the latest writes
     """
 
     mode: str
@@ -59,14 +58,14 @@ class Store:
     done: dict[int, int] = field(default_factory=dict)
 
     def register(self, key: str) -> Register:
-        """What is known of a key."""
+        """The register of a key."""
         known = self.registers.get(key)
         if known is None:
             known = self.registers[key] = Register()
         return known
 
     def admit(self, key: str, attempt: int, token: int) -> tuple[bool, Register]:
-        """Whether a request may pass; a passing one raises the highest token of its key."""
+        """Whether a request is admitted; an admitted one raises the highest token of its key."""
         register = self.register(key)
         if self.mode not in WITHOUT_TOKENS:
             if token < register.highest:
@@ -79,19 +78,19 @@ class Store:
         return True, register
 
     def builds(self, register: Register, base: int) -> bool:
-        """Whether a write may follow the newest version; -1 names none."""
+        """Whether a write may follow the newest version; base -1: always."""
         return self.mode != "cas" or base in (-1, register.version)
 
     def applied(self, name: int) -> int | None:
-        """The version that a write made when it came before, None for a new one."""
+        """The version that a repeated write created the first time, None for a new one."""
         return self.done.get(name)
 
     def repeated(self, key: str, once: bool) -> int | None:
-        """The version that the one command of a key made, None where it has to be carried out."""
+        """The version created by the command of a key, None if it has to be applied."""
         return self.register(key).version or None if once and self.mode == "idempotent" else None
 
     def restarted(self) -> None:
-        """A new process has read the rows of the one before; what it knows then is all there is."""
+        """Called after a restart, when the rows of the previous process have been read."""
 
     def note(self, name: int, version: int) -> None:
         """Remember a write, so that it takes effect once."""
@@ -101,14 +100,14 @@ class Store:
 
 
 class Server:
-    """Answers JSON lines over TCP, one client at a time in its own log's order."""
+    """Serves JSON lines over TCP, one request at a time in the order of its log."""
 
     def __init__(self, store: Store, recorder: segments.Recorder) -> None:
         self._store = store
         self._recorder = recorder
 
     def decide(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """One request: recorded, decided, recorded as decided. KeyError etc. for garbage."""
+        """One request: recorded, decided, decision recorded. KeyError etc. for garbage."""
         key, attempt = str(request["key"]), int(request["attempt"])
         token, base, name = int(request["token"]), int(request["base"]), int(request["op"])
         write = request["do"] == "write"
@@ -146,7 +145,7 @@ class Server:
         return {"ok": admitted, "version": register.version, "error": error}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection. Garbage ends it, and only it; so does the end of the run."""
+        """One connection. Garbage closes only this connection; so does the end of the run."""
         with contextlib.suppress(ConnectionError, asyncio.CancelledError, ValueError):
             while line := await reader.readline():
                 try:
@@ -160,7 +159,7 @@ class Server:
 
 
 def store_type(mutant: str) -> type[Store]:
-    """The store itself, or one with a planted bug; KeyError for a bug that is not known."""
+    """The store, or one with a planted bug; KeyError for an unknown bug."""
     if not mutant:
         return Store
     from holdfast.workloads.resource.mutants import STORES
@@ -169,7 +168,7 @@ def store_type(mutant: str) -> type[Store]:
 
 
 def replay(directory: Path, writer: str, store: Store) -> None:
-    """Bring a store to where the rows of an earlier process of this resource left it."""
+    """Restore a store from the rows of an earlier process of this resource."""
     row = struct.Struct(ROW_FORMAT)
     strings_file = directory / f"{writer}.strings"
     strings = ["", *(json.loads(line) for line in strings_file.read_bytes().splitlines())]
@@ -201,7 +200,7 @@ async def _serve(config: dict[str, Any], store: Store, recorder: segments.Record
 
 
 def main(argv: list[str]) -> int:
-    """Serve until the run ends. A restarted resource records under a new writer's name."""
+    """Serve until the run ends. A restarted resource records with a new writer name."""
     config = json.loads(Path(argv[1]).read_text())
     store = store_type(config.get("mutant", ""))(config["mode"])
     directory = Path(config["history"])

@@ -29,7 +29,7 @@ from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Command, Image, Node, Place
 
 NO_IMAGE = (
-    "docker: there is no image {}; run `make docker-image`, or from anywhere"
+    "docker: missing image {}; run `make docker-image`, or from any folder"
     " `python -m holdfast.clusters.backends.docker.image.build`"
 )
 QUICK_S = 5
@@ -61,7 +61,7 @@ def precheck() -> str | None:
         return f"docker: the engine at {engine.url()} does not list its images: {refused}"
     if os.geteuid() == 0:
         reason = abilities.cut()
-        return None if reason is None else f"docker: no packet can be dropped here: {reason}"
+        return None if reason is None else f"docker: packets cannot be dropped here: {reason}"
     if shutil.which("docker") is None:
         return "docker needs the command docker (package docker.io), or root"
     return None
@@ -87,7 +87,9 @@ class DockerBackend:
         Raises EnvironmentFailed without an engine, an image or a free subnet.
         """
         if len(nodes) > MOST_NODES:
-            raise EnvironmentFailed(f"docker: at most {MOST_NODES} nodes, not {len(nodes)}")
+            raise EnvironmentFailed(
+                f"docker: {len(nodes)} nodes; at most {MOST_NODES} are supported"
+            )
         await self._call(self._check_image)
         self._lock = _hold(self._place.run_dir / LOCK)
         subnet = await self._call(self._make_network)
@@ -126,7 +128,7 @@ class DockerBackend:
             if command.nobody:
                 command.log.chmod(0o644)
         if await self._call(self._exit_code, execution) == launch.NOT_RUN:
-            raise EnvironmentFailed(f"{where} cannot run: {processes.last_words(command.log)}")
+            raise EnvironmentFailed(f"{where}: cannot run: {processes.last_words(command.log)}")
         return pid
 
     async def _start_guest(self, node: str, command: Command, image: Image) -> int:
@@ -139,7 +141,7 @@ class DockerBackend:
         if not await processes.became(pid, user_images.ENTERING, where=where):
             await self._call(hearing.join, user_images.HEARD_S)
             last = processes.last_words(command.log)
-            raise EnvironmentFailed(f"{where} ended at its start: {last}")
+            raise EnvironmentFailed(f"{where} exited at its start: {last}")
         return pid
 
     def agent_argv(self) -> Sequence[str]:
@@ -263,7 +265,7 @@ class DockerBackend:
         api.start(made["Id"])
         pid = api.inspect_container(made["Id"])["State"]["Pid"]
         if not pid:
-            raise EnvironmentFailed(f"docker: the container of {node.name} ended at its start")
+            raise EnvironmentFailed(f"docker: the container of {node.name} exited at its start")
         self._pids[node.name] = pid
 
     def _exec(self, node: str, command: Command) -> tuple[str, int]:
@@ -316,5 +318,5 @@ def _hold(path: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as taken:
         os.close(descriptor)
-        raise EnvironmentFailed(f"docker: another driver uses {path.parent}") from taken
+        raise EnvironmentFailed(f"docker: {path.parent} is in use by another driver") from taken
     return descriptor

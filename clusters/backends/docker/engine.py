@@ -57,14 +57,14 @@ def precheck() -> str | None:
 def _socket_problem() -> str | None:
     if not url().startswith("unix://"):
         return (
-            f"docker: DOCKER_HOST is {url()}, but faults act on processes of this very host; "
+            f"docker: DOCKER_HOST is {url()}, but faults act on processes of this host; "
             "use an engine with a unix socket"
         )
     path = Path(url().removeprefix("unix://"))
     if not path.exists():
-        return f"docker: no engine answers at {url()}; {HINT}"
+        return f"docker: no engine at {url()}; {HINT}"
     if not os.access(path, os.R_OK | os.W_OK):
-        return f"docker: you may not use the engine at {url()}; join its group, or {HINT}"
+        return f"docker: no permission to use the engine at {url()}; join its group, or {HINT}"
     return None
 
 
@@ -78,7 +78,7 @@ def connect(timeout_s: float) -> Any:
     try:
         return docker.APIClient(base_url=url(), version="auto", timeout=timeout_s)
     except (docker.errors.DockerException, OSError) as refused:
-        raise EnvironmentFailed(f"docker: no engine answers at {url()}; {HINT}") from refused
+        raise EnvironmentFailed(f"docker: no engine at {url()}; {HINT}") from refused
 
 
 def in_plain_words(work: Callable[..., Result], *args: object) -> Result:
@@ -146,7 +146,7 @@ def remove_network(engine: Engine, found: Mapping[str, Any]) -> None:
             raise
         raise Miscounted(
             f"docker: the engine has no container on the network {found.get('Name', found['Id'])}"
-            " and yet counts some, so it keeps it; restart dockerd, then `holdfast doctor --clean`"
+            " but counts some, so it keeps it; restart dockerd, then `holdfast doctor --clean`"
         ) from error
 
 

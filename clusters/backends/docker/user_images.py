@@ -45,7 +45,7 @@ def start(
     if not pid:
         hearing.join(HEARD_S)
         last = processes.last_words(command.log)
-        raise EnvironmentFailed(f"{where} ended at its start: {last}")
+        raise EnvironmentFailed(f"{where} exited at its start: {last}")
     return pid, hearing
 
 
@@ -54,7 +54,7 @@ def _make(
 ) -> None:
     if not api.images(image.name):
         raise EnvironmentFailed(
-            f"docker: there is no image {image.name}; make it: docker build -t {image.name} ."
+            f"docker: missing image {image.name}; build it: docker build -t {image.name} ."
         )
     api.create_container(
         image.name,

@@ -65,10 +65,10 @@ def _links() -> str | None:
             attempt, input="\n".join(links), capture_output=True, text=True, timeout=PROBE_S
         )
     except subprocess.TimeoutExpired:
-        return f"local cannot make a network namespace: no answer within {PROBE_S} s"
+        return f"local cannot create a network namespace: no response within {PROBE_S} s"
     if probe.returncode:
         reason = (probe.stderr.strip().splitlines() or ["no reason given"])[0]
-        return f"local cannot make network namespaces and links here: {reason}"
+        return f"local cannot create network namespaces and links here: {reason}"
     return None
 
 
@@ -89,11 +89,13 @@ class LocalBackend:
         outside = os.environ.get(OUTSIDE_VARIABLE)
         if outside is None or outside == _network():
             raise EnvironmentFailed(
-                "local: this process is not in a network namespace of its own; "
-                "start the run by `holdfast run --backend local`"
+                "local: this process is not in its own network namespace; "
+                "start the run with `holdfast run --backend local`"
             )
         if len(nodes) > MOST_NODES:
-            raise EnvironmentFailed(f"local: at most {MOST_NODES} nodes, not {len(nodes)}")
+            raise EnvironmentFailed(
+                f"local: {len(nodes)} nodes; at most {MOST_NODES} are supported"
+            )
         for node in nodes:
             holder = await self._children.hold("unshare", "--net", "--", "sleep", "infinity")
             self._holders[node.name] = holder
@@ -156,7 +158,7 @@ class LocalBackend:
             lambda: _network(holder.pid) not in ("", own) or holder.returncode is not None,
             bound_ns=processes.START_NS,
             where=f"local: {node}",
-            what="making a network namespace",
+            what="creating a network namespace",
         )
         if holder.returncode is not None:
             raise EnvironmentFailed(f"local: {node}: the kernel refused a network namespace")
@@ -216,5 +218,5 @@ def _which(tool: str) -> str | None:
 def _tool(name: str) -> str:
     found = _which(name)
     if found is None:
-        raise EnvironmentFailed(f"local: there is no {name}; install {TOOLS[name]}")
+        raise EnvironmentFailed(f"local: missing command {name}; install {TOOLS[name]}")
     return found

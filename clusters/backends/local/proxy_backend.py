@@ -61,7 +61,9 @@ class LocalProxyBackend:
     async def open(self, nodes: Sequence[Node]) -> Sequence[Node]:
         """Gives each node a loopback address; EnvironmentFailed if there is none left."""
         if len(nodes) > MOST_NODES:
-            raise EnvironmentFailed(f"local-proxy: at most {MOST_NODES} nodes, not {len(nodes)}")
+            raise EnvironmentFailed(
+                f"local-proxy: {len(nodes)} nodes; at most {MOST_NODES} are supported"
+            )
         self._claim, self._block = _claim_block(self._place.label)
         self._nodes = [
             replace(node, address=self._address(0, n), python=sys.executable)

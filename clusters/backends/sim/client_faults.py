@@ -23,7 +23,7 @@ class Disturb:
 
     def __init__(self, cluster: SimCluster, args: Args) -> None:
         if args["what"] not in ON_THE_WIRE:
-            raise EnvironmentFailed(f"simulator: it has no fault {args['what']}")
+            raise EnvironmentFailed(f"simulator: unsupported fault {args['what']}")
         self._network = cluster.network
         self._replies = args["what"] == "reply-loss"
         self._nodes = tuple(args["nodes"])
@@ -59,7 +59,7 @@ class Order:
 
     def __init__(self, cluster: SimCluster, args: Args) -> None:
         if args["what"] != "cancel":
-            raise EnvironmentFailed(f"simulator: no client obeys {args['what']}")
+            raise EnvironmentFailed(f"simulator: clients do not support {args['what']}")
         self._cancelled: list[float] = []
         for name in args["nodes"]:
             host = cluster.hosts[name]

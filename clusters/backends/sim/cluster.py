@@ -196,7 +196,7 @@ class SimCluster:
             self.crash(host.node.name)
             if error is not None or host.state < IDLE:
                 why = f"{type(error).__name__}: {error}" if error else host.last_words
-                self.problems.append(f"{host.node.name} ended by itself: {why}")
+                self.problems.append(f"{host.node.name} exited unexpectedly: {why}")
 
         task.add_done_callback(ended)
 

@@ -19,7 +19,7 @@ Tear = Callable[[float], None]
 def _armed(cluster: SimCluster, do: str, args: Mapping[str, Any]) -> list[Host]:
     hosts = [cluster.hosts[name] for name in args["nodes"]]
     if not any(host.alive for host in hosts):
-        raise EnvironmentFailed(f"{do} {'+'.join(args['nodes'])}: no process of it is alive")
+        raise EnvironmentFailed(f"{do} {'+'.join(args['nodes'])}: no live process")
     return [host for host in hosts if host.alive]
 
 

@@ -42,7 +42,7 @@ class SimAgent:
             self._active[args["fault"]] = kind
             evidence = kind.observe()
         else:
-            raise EnvironmentFailed(f"simulator: no such request: {do}")
+            raise EnvironmentFailed(f"simulator: unknown request: {do}")
         return {"t_ns": self._cluster.engine.now_ns, "evidence": evidence}
 
     def _heal(self, fault: str) -> Evidence:
@@ -118,7 +118,7 @@ class Pause:
                 loop.stop()
                 self._loops[name] = loop
         if not self._loops:
-            raise EnvironmentFailed(f"pause {'+'.join(self.nodes)}: no process of it is alive")
+            raise EnvironmentFailed(f"pause {'+'.join(self.nodes)}: no live process")
 
     def observe(self) -> Evidence:
         """It bites as long as every living one of them is stopped, and one lives."""
@@ -149,7 +149,7 @@ class Freeze:
                 loop.freeze()
                 self._loops[name] = loop
         if not self._loops:
-            raise EnvironmentFailed(f"freeze {'+'.join(args['nodes'])}: no process of it is alive")
+            raise EnvironmentFailed(f"freeze {'+'.join(args['nodes'])}: no live process")
 
     def observe(self) -> Evidence:
         """It bit where a send came."""
@@ -177,7 +177,7 @@ class Kill:
         self._cluster = cluster
         self._killed = [name for name in self.nodes if cluster.hosts[name].alive]
         if not self._killed:
-            raise EnvironmentFailed(f"kill {'+'.join(self.nodes)}: no process of it is alive")
+            raise EnvironmentFailed(f"kill {'+'.join(self.nodes)}: no live process")
         for name in self._killed:
             cluster.crash(name)
 

@@ -103,7 +103,7 @@ class SimRun:
             with watched(self._guard) as self._breaches:
                 over = self.engine.run(begun_ns + BEYOND_NS)
             if not over:
-                raise EnvironmentFailed("simulator: the run was not over in an hour of its time")
+                raise EnvironmentFailed("simulator: the run did not end within 1 h of virtual time")
         except EnvironmentFailed:
             self.cluster.bury()
             raise
@@ -176,7 +176,7 @@ class SimRun:
         within_ns = self.plan.locks * (bound + SECOND) + 15 * SECOND
         (probe,) = self.cluster.named("probe")
         if not await self._until(lambda: probe.state >= IDLE, within_ns):
-            self._problem(f"the probe was not done within {within_ns // SECOND} s")
+            self._problem(f"the probe did not finish within {within_ns // SECOND} s")
 
     async def _until_states(self, word: str, state: int, within_ns: int) -> None:
         """Wait until every living client is so far; who is not becomes a problem."""

@@ -77,7 +77,7 @@ class World:
 
     def park(self, handle: Handle) -> None:
         """Never asked."""
-        raise AssertionError("nobody stops the world")
+        raise AssertionError("only an explicit stop ends the world")
 
 
 class Engine:
@@ -131,8 +131,8 @@ class Engine:
                 self._drain(until_ns)
                 if self.events > MOST_EVENTS or len(self.heap) > MOST_WAITING:
                     raise EnvironmentFailed(
-                        f"simulator: {self.events} events, {len(self.heap)} to come and no end;"
-                        " something runs in circles"
+                        f"simulator: {self.events} events, {len(self.heap)} pending, no end;"
+                        " a loop without progress in virtual time?"
                     )
             return True
         finally:

@@ -78,7 +78,7 @@ class SshBackend:
     async def open(self, nodes: Sequence[Node]) -> Sequence[Node]:
         """Gives every node a host, a namespace and an address that all other nodes reach."""
         if len(nodes) > MOST_NODES:
-            raise EnvironmentFailed(f"ssh: at most {MOST_NODES} nodes, not {len(nodes)}")
+            raise EnvironmentFailed(f"ssh: {len(nodes)} nodes; at most {MOST_NODES} are supported")
         counts: dict[str, int] = {}
         for n, node in enumerate(nodes, 1):
             turn = counts[node.role] = counts.get(node.role, 0) + 1

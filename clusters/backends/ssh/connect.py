@@ -66,7 +66,7 @@ class Connection:
             channel = self._client.get_transport().open_session(timeout=CONNECT_S)
             channel.exec_command(shlex.join(argv))
         except (self._paramiko.SSHException, OSError, EOFError, AttributeError) as error:
-            raise EnvironmentFailed(f"ssh: {self.host.name}: the connection is gone") from error
+            raise EnvironmentFailed(f"ssh: {self.host.name}: connection lost") from error
         return channel
 
     def make_folder(self, path: str) -> None:
@@ -102,7 +102,7 @@ class Connection:
         except (self._paramiko.SSHException, OSError, EOFError) as error:
             # What sftp says of a full disk is no more than "Failure".
             reason = str(error) or type(error).__name__
-            hint = "; is its disk full, or the folder not yours?" if reason == "Failure" else ""
+            hint = "; is the disk full, or the folder not writable?" if reason == "Failure" else ""
             raise EnvironmentFailed(
                 f"ssh: {self.host.name}: {path} cannot be written: {reason}{hint}"
             ) from error
@@ -131,8 +131,8 @@ class Connection:
             scan = shlex.join(["ssh-keyscan", "-p", str(to.port), to.address])
             raise self._failed(
                 to,
-                f"its host key {error} is not in {known}; compare the fingerprint with the one its"
-                f" owner tells you, then add it: {scan} >> {shlex.quote(known)}",
+                f"unknown host key {error} (not in {known}); compare its fingerprint with the"
+                f" owner's, then add it: {scan} >> {shlex.quote(known)}",
             ) from error
         except self._paramiko.BadHostKeyException as error:
             name = to.address if to.port == 22 else f"[{to.address}]:{to.port}"
@@ -140,7 +140,7 @@ class Connection:
             raise self._failed(
                 to,
                 f"its host key has CHANGED and is {error.key.get_name()} {error.key.fingerprint}"
-                f" now; this may be another machine. Find out why; then forget the old: {forget}",
+                f" now; this may be another machine. Find out why, then remove the old: {forget}",
             ) from error
         except self._paramiko.AuthenticationException as error:
             what = f"the key {key}" if key else "every key of your agent"
@@ -152,11 +152,11 @@ class Connection:
                 " add the public key to its authorized_keys",
             ) from error
         except FileNotFoundError as error:
-            raise self._failed(to, f"there is no key file {key}") from error
+            raise self._failed(to, f"missing key file {key}") from error
         except (self._paramiko.SSHException, OSError, EOFError) as error:
             if str(error) == NOTHING_TO_SHOW:
                 raise self._failed(
-                    to, "there is no key to show: give a `key`, or load one into an agent (ssh-add)"
+                    to, "no key: set `key`, or load one into an agent (ssh-add)"
                 ) from error
             raise self._failed(
                 to,

@@ -65,7 +65,7 @@ class Steward:
         """The answer to one request: {"ok": true, ...} or {"ok": false, "error"}."""
         act = getattr(self, f"do_{request.get('do')}", None)
         if act is None:
-            return {"ok": False, "error": f"the steward knows no request {request.get('do')!r}"}
+            return {"ok": False, "error": f"the host agent has no request {request.get('do')!r}"}
         try:
             return {"ok": True, **act(request)}
         except (Impossible, OSError) as error:
@@ -75,12 +75,14 @@ class Steward:
         """Check this host, unpack what was brought, start the fault agent."""
         problems = missing_tools()
         if os.geteuid() != 0:
-            problems.append("the steward is not root; give the host sudo = true, or log in as root")
+            problems.append(
+                "the host agent is not root; set sudo = true for the host, or log in as root"
+            )
         free = shutil.disk_usage(self._root).free
         if free < FREE_BYTES:
             problems.append(
-                f"{self._root.parent} has {free >> 20} MiB free and a run needs"
-                f" {FREE_BYTES >> 20}; make room, or give another `folder`"
+                f"{self._root.parent} has {free >> 20} MiB free; a run needs"
+                f" {FREE_BYTES >> 20} MiB; free some space, or set another `folder`"
             )
         if problems:
             raise Impossible("; ".join(problems))
@@ -136,8 +138,8 @@ class Steward:
                 if answer.get("id") == request["line"]["id"]:
                     return {"answer": answer}
         except OSError as error:
-            raise Impossible(f"the fault agent is gone: {error}") from error
-        raise Impossible("the fault agent is gone")
+            raise Impossible(f"the fault agent exited: {error}") from error
+        raise Impossible("the fault agent exited")
 
     def do_start(self, request: Request) -> dict[str, Any]:
         """Start a process on a node, in the folder of its log; its pid, once it is itself."""
@@ -310,9 +312,9 @@ def lines(source: int) -> Any:
     while True:
         ready, _, _ = select.select([source, read], [], [], SILENCE_S)
         if source not in ready:
-            why = "a signal asked it to" if ready else f"nobody asked it for {SILENCE_S:g} s"
+            why = "received a signal" if ready else f"no request for {SILENCE_S:g} s"
             with suppress(OSError):
-                sys.stderr.write(f"the steward left, for {why}\n")
+                sys.stderr.write(f"the host agent exited: {why}\n")
             return
         data = os.read(source, 1 << 20)
         if not data:

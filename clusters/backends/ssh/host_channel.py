@@ -81,8 +81,8 @@ class Line:
         name = self._host.sudo_password_env
         if name not in os.environ:
             raise EnvironmentFailed(
-                f"ssh: {self._host.name}: its sudo password should be in the environment variable"
-                f" {name}, which is not set; export it before the run"
+                f"ssh: {self._host.name}: missing sudo password: the environment variable"
+                f" {name} is not set; export it before the run"
             )
         return os.environ[name]
 
@@ -91,7 +91,7 @@ class Line:
             self._channel.settimeout(within_s)
             self._channel.sendall(data)
         except OSError as error:
-            raise Gone(str(error) or "the connection is gone") from error
+            raise Gone(str(error) or "connection lost") from error
 
     def _receive(self, within_s: float) -> bytes:
         parts = [self._rest]
@@ -100,11 +100,11 @@ class Line:
             try:
                 data = self._channel.recv(1 << 18)
             except TimeoutError as error:
-                raise Gone(f"no answer within {within_s:g} s") from error
+                raise Gone(f"no response within {within_s:g} s") from error
             except OSError as error:
-                raise Gone(str(error) or "the connection is gone") from error
+                raise Gone(str(error) or "connection lost") from error
             if not data:
-                raise Gone(f"it ended{self._last_words()}")
+                raise Gone(f"it exited{self._last_words()}")
             parts.append(data)
         line, _, self._rest = b"".join(parts).partition(b"\n")
         return line
@@ -120,10 +120,10 @@ class Line:
                 channel.close()
                 raise self._refused(WRONG_PASSWORD)
             if channel.exit_status_ready() and not channel.recv_ready():
-                raise self._refused(self._last_words().lstrip(": ") or "it said nothing")
+                raise self._refused(self._last_words().lstrip(": ") or "no output")
             if time.monotonic() > deadline:
                 channel.close()
-                raise self._refused(f"nothing happened within {BEGIN_S:g} s")
+                raise self._refused(f"no response within {BEGIN_S:g} s")
             time.sleep(POLL_S)
         try:
             return dict(json.loads(self._receive(BEGIN_S)))
@@ -145,7 +145,7 @@ class Line:
                 " sudo = false"
             )
         return EnvironmentFailed(
-            f"ssh: {host.name}: {host.python} could not begin there: {why}"
+            f"ssh: {host.name}: {host.python} did not start there: {why}"
             " (it needs Python 3.11 or newer)"
         )
 

@@ -87,7 +87,7 @@ def read(path: Path) -> dict[str, Any]:
     for name, (kind, default) in known.items():
         values[name] = table.pop(name, default)
         if type(values[name]) is not kind:
-            problems.append(f"{path}: {name} = {values[name]!r} must be of type {kind.__name__}")
+            problems.append(f"{path}: invalid {name} = {values[name]!r}: expected {kind.__name__}")
     for name in table:
         problems.append(f"{path}: {suggest(name, ['host', 'clock_bound', *known], 'key')}")
     try:
@@ -96,7 +96,7 @@ def read(path: Path) -> dict[str, Any]:
         bound_ns = 0
         problems.append(f"{path}: clock_bound: {error}")
     if not isinstance(rows, list) or not rows:
-        problems.append(f"{path}: names no host; begin one with [[host]]")
+        problems.append(f"{path}: no hosts; begin one with [[host]]")
         rows = []
     found = [_host(row, f"{path}: host {n}", problems) for n, row in enumerate(rows, 1)]
     hosts = [host for host in found if host is not None]
@@ -121,7 +121,7 @@ def from_manifest(table: Mapping[str, Any]) -> Hosts:
 
 def _host(row: Any, where: str, problems: list[str]) -> Host | None:
     if not isinstance(row, dict):
-        problems.append(f"{where}: must be a table; begin it with [[host]]")
+        problems.append(f"{where}: expected a table; begin it with [[host]]")
         return None
     before = len(problems)
     jump = row.pop("jump", None)
@@ -130,8 +130,8 @@ def _host(row: Any, where: str, problems: list[str]) -> Host | None:
     host = _made(Host, row, where, problems, ("name", "address"))
     if host is not None and not _is_ipv4(host.reached):
         problems.append(
-            f"{where}: {host.reached!r} is no IPv4 address, and the tunnel between hosts needs one;"
-            " give it as `inner`"
+            f"{where}: {host.reached!r} is not an IPv4 address; the tunnel between hosts needs one;"
+            " set it as `inner`"
         )
     if host is None or len(problems) > before:
         return None
@@ -149,7 +149,7 @@ def _is_ipv4(text: str) -> bool:
 def _made(kind: Any, row: Any, where: str, problems: list[str], needed: Sequence[str]) -> Any:
     """A Host or Jump of a table; every mistake in it becomes a problem."""
     if not isinstance(row, dict):
-        problems.append(f"{where}: must be a table with {', '.join(needed)}")
+        problems.append(f"{where}: expected a table with {', '.join(needed)}")
         return None
     shapes = {each.name: str(each.type) for each in fields(kind) if str(each.type) in TYPES}
     before = len(problems)
@@ -157,8 +157,8 @@ def _made(kind: Any, row: Any, where: str, problems: list[str], needed: Sequence
         if name not in shapes:
             problems.append(f"{where}: {suggest(name, [*shapes, 'jump'], 'key')}")
         elif type(value) is not TYPES[shapes[name]]:
-            problems.append(f"{where}: {name} = {value!r} must be of type {shapes[name]}")
+            problems.append(f"{where}: invalid {name} = {value!r}: expected {shapes[name]}")
     for name in needed:
         if not row.get(name):
-            problems.append(f"{where}: it needs {name}")
+            problems.append(f"{where}: missing {name}")
     return kind(**row) if len(problems) == before else None

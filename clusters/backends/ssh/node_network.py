@@ -31,7 +31,7 @@ class Impossible(Exception):
 def missing_tools() -> list[str]:
     """What has to be installed before this host can carry nodes, one line each."""
     return [
-        f"there is no command {tool}; install {package}"
+        f"missing command {tool}; install {package}"
         for tool, package in TOOLS.items()
         if shutil.which(tool, path=search_path()) is None
     ]

@@ -41,7 +41,7 @@ class Copies:
     def write(self, name: str, at: int, data: bytes) -> None:
         """Puts a piece into its file. A host may write to histories and logs only."""
         if not MIRRORED.fullmatch(name) or ".." in name:
-            raise EnvironmentFailed(f"ssh: a host sent a file of the name {name!r}")
+            raise EnvironmentFailed(f"ssh: a host sent a file with an invalid name {name!r}")
         if name not in self._open:
             path = self._root / name
             path.parent.mkdir(parents=True, exist_ok=True)

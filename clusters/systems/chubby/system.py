@@ -1,10 +1,10 @@
-"""The mode as the driver sees it.
+"""Driver side of the Chubby mode of the reference service: promises and node commands.
 
-Promises: what the reference service promises; and that a lock whose holder's session died is closed
-    for the lock-delay, so that what the dead one had sent can arrive before anybody else is let in.
-Does not promise: anything by the delay about requests that take longer than it; the sequencer is
-    there for those.
-Tested with: what the reference service is tested with, and owners that die holding.
+Promises: the promises of the reference service; and a lock-delay: a lock whose holder's session
+    expired is not granted until late requests of the dead client have had time to arrive.
+Does not promise: protection by the lock-delay against requests that take longer than it; use the
+    sequencer for those.
+Tested with: the tests of the reference service, and owners that die while holding.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ SYSTEM = ReferenceSystem(
         **SHEET,
         "lease": "a session kept alive by heartbeats; all its locks end with it",
         "renewal": "a heartbeat of the session, a command in the log",
-        "token enforcement": "a sequencer names lock, mode and generation; the resource compares"
-        " generations, and the service says whether a sequencer is in force",
-        "consequence": "a lock whose holder's session died is closed for the lock-delay",
+        "token enforcement": "a sequencer contains lock, mode and generation; the resource compares"
+        " generations, and the service checks whether a sequencer is in force",
+        "consequence": "a lock whose holder's session expired is not granted during the lock-delay",
     },
 )

@@ -26,16 +26,16 @@ def where(options: Mapping[str, str]) -> Where:
     unknown = sorted(set(options) - set(DEFAULTS))
     if unknown:
         known = ", ".join(sorted(DEFAULTS))
-        raise UsageError(f"cockroachdb: no such option: {', '.join(unknown)} (known: {known})")
+        raise UsageError(f"cockroachdb: unknown option: {', '.join(unknown)} (known: {known})")
     given = {**DEFAULTS, **options}
     host, _, port = given["at"].partition(":")
     if not host:
         raise UsageError(
-            f"cockroachdb: at={given['at']}: say where it is, as clients reach it: --set"
+            f"cockroachdb: invalid at={given['at']}: expected its address for clients: --set"
             " at=HOST:PORT"
         )
     if port and not (port.isdecimal() and 0 < int(port) < 65536):
-        raise UsageError(f"cockroachdb: at={given['at']}: {port!r} is no port")
+        raise UsageError(f"cockroachdb: at={given['at']}: invalid port {port!r}")
     if given["idle"] not in ("lease", "none"):
-        raise UsageError(f"cockroachdb: idle={given['idle']} is not one of lease, none")
+        raise UsageError(f"cockroachdb: invalid idle={given['idle']}: expected lease or none")
     return Where(host=host, port=int(port or PORT), user=given["user"], database=given["database"])

@@ -56,8 +56,8 @@ class GivenClient(SessionClient):
                 if loop.time() >= until_s:
                     at = f"{self._at.host}:{self._at.port}"
                     raise EnvironmentFailed(
-                        f"cockroachdb: nobody lets us in at {at}; it is not started here, so say"
-                        f" where it is with --set at=HOST:PORT ({error})"
+                        f"cockroachdb: connection to {at} failed; Holdfast does not start it: give"
+                        f" its address with --set at=HOST:PORT ({error})"
                     ) from error
             await asyncio.sleep(PAUSE_S)
         await super().open()

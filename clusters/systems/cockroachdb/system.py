@@ -1,9 +1,9 @@
-"""CockroachDB as the driver sees it: its user deploys it; it is reached over PostgreSQL's wire.
+"""Driver side of CockroachDB: deployed by the user, reached over the PostgreSQL protocol.
 
-Promises: exclusion where nothing goes wrong; progress while clients are cut off, stopped or killed
-Does not promise: exclusion under faults, for a lock of `SELECT ... FOR UPDATE` is kept in memory by
-    whoever serves the row, and may be lost when another node takes that over; any fencing token
-Tested with: PostgreSQL 15 in its place, over the same wire; no CockroachDB was at hand
+Promises: exclusion without faults; progress while clients are partitioned, paused or killed
+Does not promise: exclusion under faults: a `SELECT ... FOR UPDATE` lock is in the memory of the
+    leaseholder of the row, and may be lost when another node takes over; fencing tokens
+Tested with: PostgreSQL 15 instead, over the same protocol; CockroachDB itself was not available
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ class CockroachDb:
                 "acquisition": "SELECT ... FOR UPDATE in a transaction that stays open, or NOWAIT",
                 "lease": "none; idle_session_timeout ends a session that is silent for a lease"
                 " (never with idle=none)",
-                "renewal": "any answer of the session; the client asks every 300 ms or more often",
+                "renewal": "any response of the session; the client queries it every <= 300 ms",
                 "token enforcement": "none",
                 "timeout": "a session that is silent for 1 s is closed by the client",
                 "retry": "none; the next attempt opens a session",
-                "consequence": "locks are kept by the node that serves the row and may be lost when"
-                " another one takes over; the transaction may then fail at its end",
-                "clock assumptions": "those of the database: clocks apart by less than its offset",
-                "evidence": "deployed by its user, without a password; nothing on its servers is"
-                " faulted by Holdfast",
+                "consequence": "locks are in memory of the row's leaseholder and may be lost if"
+                " another node takes over; the transaction may then fail at commit",
+                "clock assumptions": "those of the database: clock skew below its maximum offset",
+                "evidence": "deployed by the user, without a password; Holdfast injects no faults"
+                " on its servers",
             },
         )
 
@@ -71,7 +71,7 @@ class CockroachDb:
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
         """Raises UsageError: there is nothing to start."""
-        raise UsageError("cockroachdb: it is deployed by its user; it runs on no nodes")
+        raise UsageError("cockroachdb: deployed by its user; expected --nodes 0")
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Nobody is waited for; clients ask until somebody answers."""

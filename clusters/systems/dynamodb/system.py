@@ -1,8 +1,9 @@
-"""The DynamoDB lock as the driver sees it, against the emulator of the package `moto`.
+"""Driver side of the DynamoDB lock, on the emulator of the package `moto`.
 
-Promises: exclusion while the table keeps what it answered, whatever the clocks say
-Does not promise: exclusion after a restart (this emulator keeps nothing), fencing tokens, notices
-Tested with: moto 5.2.5, which has the interface of DynamoDB and none of its replication
+Promises: exclusion while the table keeps acknowledged writes, independent of wall clocks
+Does not promise: exclusion after a restart (the emulator stores nothing), fencing tokens, loss
+notification
+Tested with: moto 5.2.5, which has the API of DynamoDB without its replication
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ EMULATOR = "holdfast.clusters.systems.dynamodb.emulator"
 LISTING = {**HEADERS, "X-Amz-Target": f"{NAMESPACE}.ListTables", "Content-Length": "2"}
 SHEET = {
     "owner identity": "a record version unique to one write of one attempt",
-    "acquisition": "a put on the condition that there is no record, or that its version is the one"
-    " seen unchanged for its lease; polled every 20 to 80 ms",
-    "lease": "counted by each waiter on its own monotonic clock, from when it saw the version",
-    "renewal": "a put of a new version on the condition that the version is ours",
-    "token enforcement": "none: versions are unique, but say nothing about order",
-    "timeout": "1 s per request; a write without an answer is unknown",
+    "acquisition": "a conditional put: no record exists, or its version has not changed for its"
+    " lease; polled every 20 to 80 ms",
+    "lease": "measured by each waiter on its own monotonic clock, since it saw the version",
+    "renewal": "a conditional put of a new version: the present one is ours",
+    "token enforcement": "none: versions are unique, but not ordered",
+    "timeout": "1 s per request; a write without a response is unknown",
     "retry": "none; a renewal after an unknown one accepts either version as ours",
-    "consequence": "a holder that stops for longer than its lease is replaced and not told",
-    "clock assumptions": "monotonic clocks of clients run at nearly one pace",
-    "evidence": "an emulator in memory: a restart forgets the table, as DynamoDB would not",
+    "consequence": "a holder paused for longer than its lease is replaced without a notification",
+    "clock assumptions": "monotonic clocks of clients run at nearly the same rate",
+    "evidence": "an in-memory emulator: unlike DynamoDB, a restart loses the table",
 }
 
 

@@ -1,13 +1,13 @@
-"""etcd as the driver sees it: how a member starts, who leads, and what it promises.
+"""Driver side of etcd: member command, leader, promises.
 
-Promises: exclusion, ordered tokens, ownership and progress under any fault that leaves, or gives
-    back, a majority; with a resource that checks tokens, no stale write.
-Does not promise: notice of a loss (a client learns it from its next renewal); that a holder which
-    was stopped past its lease writes nothing.
-Tested with: Debian's etcd 3.4.23 on three members; partitions, stops, deaths, wall clocks off.
-    Known of that version: its Lock call answers ok to a waiter whose lease has expired (etcd#11456,
-    `--set lock=rpc`), and a leader that was stopped revokes leases that were kept alive through
-    its successor (etcd#15247).
+Promises: exclusion, ordered tokens, ownership and progress under any fault that leaves, or
+    restores, a majority; with a resource that checks tokens, no stale write.
+Does not promise: loss notification (a client learns of a loss from its next renewal); that a holder
+    paused past its lease does not write.
+Tested with: Debian's etcd 3.4.23, 3 members; partitions, pauses, crashes, wall clock faults.
+    Known issues of that version: its Lock call returns ok to a waiter whose lease has expired
+    (etcd#11456, `--set lock=rpc`), and a leader that was paused revokes leases that were kept alive
+    through its successor (etcd#15247).
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ KEPT = (
 )
 ACQUISITION = {
     "transaction": "a transaction that writes the key with a lease if its create revision is 0;"
-    " refused ones are polled again every 10 to 50 ms",
+    " a rejected one is polled every 10 to 50 ms",
     "rpc": "the server's Lock call on one member, which queues a key of the lease",
 }
 TOKENS = {
     "transaction": "the create revision of the key",
-    "rpc": "the revision of the answer to the Lock call, at which the attempt was first in line",
+    "rpc": "the revision of the Lock call's response, at which the attempt headed the queue",
 }
 
 
@@ -93,8 +93,8 @@ class Etcd:
         chosen = choose("etcd", options, OPTIONS)
         if len(servers) > 1 and node.address.startswith(LOOPBACK):
             raise EnvironmentFailed(
-                "etcd: its members must reach each other under the same addresses, which proxies on"
-                " loopback cannot give; use --backend docker, or --nodes 1"
+                "etcd: its members must reach each other by the same addresses, which proxies on"
+                " loopback cannot provide; use --backend docker, or --nodes 1"
             )
         data = place.run_dir / "data" / node.name
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -157,21 +157,21 @@ def _url(address: str, port: int) -> str:
 
 
 def _sheet(chosen: Mapping[str, str]) -> dict[str, str]:
-    alive = "keeps it alive" if chosen["waiting"] == "alive" else "lets it run (waiting=idle)"
+    alive = "keeps it alive" if chosen["waiting"] == "alive" else "does not renew it (waiting=idle)"
     return {
-        "owner identity": "a lease of its own for every attempt",
+        "owner identity": "one lease per attempt",
         "acquisition": ACQUISITION[chosen["lock"]],
-        "lease": "whole seconds, counted by the leader; a new leader counts every lease anew; a"
+        "lease": "whole seconds, measured by the leader; a new leader restarts every lease; a"
         f" client that waits {alive}",
-        "renewal": "a keepalive of the lease, which says how long it has anew, or that it is gone",
+        "renewal": "a keepalive of the lease; the response has the new TTL, 0 if the lease is gone",
         "token enforcement": TOKENS[chosen["lock"]],
-        "timeout": "1 s for one member, then the next is asked; a release is asked for once",
-        "retry": "an acquire that failed is taken back by revoking its lease before the next",
-        "consequence": "a minority neither grants nor keeps alive; a dead majority stops it",
-        "clock assumptions": "monotonic clocks of leader and client differ by less than 0.1"
-        " percent; wall clocks play no part",
-        "evidence": f"every write synced; election timeout {chosen['election']} ms, heartbeat a"
-        " tenth of it",
+        "timeout": "1 s per member, then the next one; a release is sent once",
+        "retry": "the lease of a failed acquire is revoked before the next acquire",
+        "consequence": "a minority neither grants nor renews; without a majority it stops",
+        "clock assumptions": "monotonic clock rates of leader and client differ by less than 0.1%;"
+        " wall clocks are not used",
+        "evidence": f"every write is fsynced; election timeout {chosen['election']} ms, heartbeat"
+        " 10% of it",
     }
 
 

@@ -1,12 +1,11 @@
-"""The majority vote as the driver sees it: it claims what a lock needs, and cannot keep it.
+"""Driver side of the majority vote: it promises what users expect of a lock, and cannot keep it.
 
-Every node runs the lease server of `single`. The promises are those that users of such a vote
-read into it; that they are broken, by a restart, a clock, or tokens of servers that know nothing
-of each other, is what the harness is there to show.
+Every node runs the lease server of `single`. The promises are those that users expect of such a
+vote. Restarts, clock errors and tokens of independent servers break them, which Holdfast shows.
 
-Promises: all that the reference service promises.
+Promises: all promises of the reference service.
 Does not promise: a queue.
-Tested with: partitions, stops, deaths and wall clocks off.
+Tested with: partitions, pauses, crashes and wall clock faults.
 """
 
 from __future__ import annotations
@@ -26,18 +25,17 @@ MOST = 1000
 
 SHEET = {
     "owner identity": "one round of one attempt: a number that no two rounds share",
-    "acquisition": "yes from a quorum of lease servers that do not know each other",
-    "queue": "none; who loses a round gives its leases back and tries again after a random while",
-    "lease": "counted by each server for itself, 1 percent and 2 ms set aside for their clocks",
+    "acquisition": "a grant from a quorum of independent lease servers",
+    "queue": "none; a client that lost a round releases its leases, backs off and retries",
+    "lease": "measured by each server on its own; 1% and 2 ms are reserved for clock error",
     "renewal": "a quorum must renew",
-    "token enforcement": "the largest token of those who said yes; counters of separate servers"
-    " drift apart, so a later grant may carry a smaller one",
-    "timeout": "a server that does not vote in 250 ms has not voted",
+    "token enforcement": "largest token of the granting servers; counters of independent servers"
+    " diverge, so a later grant may carry a smaller one",
+    "timeout": "a server that does not respond within 250 ms counts as a rejection",
     "retry": "a new round under a new owner number",
-    "consequence": "a server that restarts has forgotten its vote, and two clients can both have"
-    " a quorum",
-    "clock assumptions": "all servers count a lease at nearly the same pace",
-    "evidence": "the resource's own log, this harness",
+    "consequence": "a restarted server has lost its votes, and two clients can both have a quorum",
+    "clock assumptions": "the clocks of all servers run at nearly the same rate",
+    "evidence": "the resource's log and the recorded history",
 }
 
 

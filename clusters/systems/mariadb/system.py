@@ -1,7 +1,7 @@
-"""MariaDB row locks as the driver sees them: one server, holds that live as long as their session.
+"""Driver side of MariaDB row locks: one server, holds that live as long as their session.
 
-Promises: exclusion under every fault; who loses the session is told and holds nothing any more
-Does not promise: that a holder which is stopped or cut off notices before the next one is served
+Promises: exclusion under every fault; a client that loses its session is notified and holds nothing
+Does not promise: that a paused or partitioned holder notices before the next client is granted
 Tested with: Debian's MariaDB 10.11 and PyMySQL 1.2.4
 """
 
@@ -67,19 +67,19 @@ class MariaRow:
                 "owner identity": "the session",
                 "acquisition": "SELECT ... FOR UPDATE with WAIT or NOWAIT, in an open transaction",
                 "queue": "in the server",
-                "lease": "none; the server ends a session that is silent for a lease, in whole"
+                "lease": "none; the server ends a session that is idle for a lease, in whole"
                 " seconds (wait_timeout, idle_transaction_timeout)"
                 if idle
-                else "none: a session that is silent holds for ever",
-                "renewal": "any answer of the session; the client asks every 300 ms or more often",
-                "token enforcement": "a number from a sequence, drawn once the lock is held"
+                else "none: an idle session holds forever",
+                "renewal": "any response of the session; the client queries it every <= 300 ms",
+                "token enforcement": "a number from a sequence, taken after the grant"
                 if tokens
                 else "none: these locks have no token",
-                "timeout": "a session that is silent for 1 s is closed by the client; waits are"
-                " counted in whole seconds by the server",
+                "timeout": "the client closes a session without a response for 1 s; waits are"
+                " measured in whole seconds by the server",
                 "retry": "none; the next attempt opens a session",
-                "consequence": "the server lets the next one in before a holder that is stopped or"
-                " cut off can know; only the resource can stop it then",
+                "consequence": "the server grants the lock to the next client before a paused or"
+                " partitioned holder can know; then only the resource can reject its writes",
                 "clock assumptions": "none for exclusion",
                 "evidence": "innodb_flush_log_at_trx_commit 1; locks live in memory and end with"
                 " the server",

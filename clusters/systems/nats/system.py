@@ -1,11 +1,11 @@
-"""A lock in a NATS key-value bucket as the driver sees it: how a server starts, who leads.
+"""Driver side of a lock in a NATS key-value bucket: server command, leader, promises.
 
-Promises: exclusion while clocks keep time, ordered tokens, ownership, progress; with a resource
+Promises: exclusion while clocks are correct, ordered tokens, ownership, progress; with a resource
     that checks tokens, no stale write.
-Does not promise: exclusion where a server's wall clock steps, for keys age by it; any notice of a
-    loss.
-Tested with: Debian's nats-server 2.9.10 and nats-py 2.16.0. One server kept its promises; three of
-    this version do not (nats-server#4320, `holdfast list findings`).
+Does not promise: exclusion if a server's wall clock steps, because keys expire by it; loss
+    notification.
+Tested with: Debian's nats-server 2.9.10 and nats-py 2.16.0. One server kept its promises; three
+    servers of this version do not (nats-server#4320, `holdfast list findings`).
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ SAFE = ("mutual-exclusion", "no-stale-write", "no-lost-update", "token-order", "
 LIVE = ("deadlock-freedom", "orphan-freedom")
 SHEET = {
     "owner identity": "a value unique to the attempt, and the revision of its newest write",
-    "acquisition": "a write on the condition that the key has none, or was deleted; polled every"
+    "acquisition": "a conditional write: the key does not exist, or was deleted; polled every"
     " 10 to 50 ms",
-    "lease": "the age limit of the whole bucket, counted from the newest write of a key on the wall"
-    " clock of each server; so all locks have one lease",
-    "renewal": "a write on the condition that ours is the newest",
-    "token enforcement": "the revision of the creation, its number in the bucket's log",
-    "timeout": "1 s per request; a write without an answer is unknown",
-    "retry": "none; a renewal after an unknown one looks up which of ours is the newest",
-    "consequence": "a holder that stops for longer than its lease is replaced and not told",
+    "lease": "the age limit of the bucket, measured from a key's latest write on the wall"
+    " clock of each server; all locks have the same lease",
+    "renewal": "a conditional write: our revision is the latest",
+    "token enforcement": "the revision of the creation: its position in the bucket's log",
+    "timeout": "1 s per request; a write without a response is unknown",
+    "retry": "none; a renewal after an unknown one looks up our latest revision",
+    "consequence": "a holder paused for longer than its lease is replaced without a notification",
     "clock assumptions": "the wall clocks of servers do not step",
-    "evidence": "writes go to a file and are not synced one by one: a process may die, the machine"
-    " may not",
+    "evidence": "writes go to a file without fsync per write: survives a process crash, not a"
+    " machine crash",
 }
 
 
@@ -79,8 +79,8 @@ class NatsKv:
         """One server; its data is data/<node> in the run's folder."""
         if len(servers) > 1 and node.address.startswith(LOOPBACK):
             raise EnvironmentFailed(
-                "nats-kv: its servers must reach each other under the same addresses, which proxies"
-                " on loopback cannot give; use --backend docker, or --nodes 1"
+                "nats-kv: its servers must reach each other by the same addresses, which proxies"
+                " on loopback cannot provide; use --backend docker, or --nodes 1"
             )
         data = place.run_dir / "data" / node.name
         data.mkdir(parents=True, exist_ok=True)

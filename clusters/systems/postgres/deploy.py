@@ -39,8 +39,8 @@ def missing() -> str | None:
         return "postgres is not installed; install postgresql, or use --backend docker"
     if os.geteuid() == 0 and subprocess.run(UNPRIVILEGED, capture_output=True).returncode:
         return (
-            "postgres refuses to run as root, and this machine lets nobody make a user namespace"
-            " to be somebody else in; run as another user, or use --backend docker"
+            "postgres refuses to run as root, and this machine has no user namespaces"
+            " to run it as another user; run as another user, or use --backend docker"
         )
     return None
 

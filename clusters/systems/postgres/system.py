@@ -105,23 +105,25 @@ class PostgresSystem:
         pooled = chosen["via"] == "pgbouncer"
         return {
             "owner identity": "the session"
-            + (", which a pooler lends to whoever begins a transaction" if pooled else ""),
+            + (
+                ", which a pooler assigns to the client that begins a transaction" if pooled else ""
+            ),
             "acquisition": self.scopes[scope],
             "queue": "in the server, in order of arrival",
-            "lease": "none; the server ends a session that is silent for a lease"
+            "lease": "none; the server ends a session that is idle for a lease"
             " (idle_session_timeout, idle_in_transaction_session_timeout)"
             if idle
-            else "none: a session that is silent holds for ever",
-            "renewal": "any answer of the session; the client asks every 300 ms or more often",
-            "token enforcement": "a number from a sequence, drawn once the lock is held"
+            else "none: an idle session holds forever",
+            "renewal": "any response of the session; the client queries it every <= 300 ms",
+            "token enforcement": "a number from a sequence, taken after the grant"
             if chosen["tokens"] == "sequence"
             else "none: these locks have no token",
-            "timeout": "a session that is silent for 1 s is closed by the client; the server"
-            " gives up a dead connection after some 3 s (tcp_keepalives, tcp_user_timeout,"
+            "timeout": "the client closes a session without a response for 1 s; the server"
+            " closes a dead connection after about 3 s (tcp_keepalives, tcp_user_timeout,"
             " client_connection_check_interval)",
             "retry": "none; the next attempt opens a session",
-            "consequence": "the server lets the next one in before a holder that is stopped or cut"
-            " off can know; only the resource can stop it then",
+            "consequence": "the server grants the lock to the next client before a paused or"
+            " partitioned holder can know; then only the resource can reject its writes",
             "clock assumptions": "none for exclusion",
             "evidence": "fsync and synchronous_commit on; locks live in memory and end with"
             " the server",

@@ -55,7 +55,7 @@ class ProgramClient:
         }
         argv = command_line.filled(json.loads(options["argv"]), values, folder)
         if shutil.which(argv[0]) is None:
-            self._give_up(f"cannot be started: there is no program {argv[0]} that may be run")
+            self._give_up(f"cannot be started: no executable program {argv[0]}")
         leash = DIES_WITH_WORKER if shutil.which(DIES_WITH_WORKER[0]) else ()
         pipe = asyncio.subprocess.PIPE
         environ = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
@@ -104,7 +104,7 @@ class ProgramClient:
         try:
             said = await asyncio.wait_for(waiting, bound)
         except TimeoutError:
-            return Answer(outcome=Status.INFO, error="the client program did not answer in time")
+            return Answer(outcome=Status.INFO, error="no response from the client program in time")
         finally:
             if self._waiting.pop(number, None) is not None:
                 self._late.add(number)
@@ -117,15 +117,15 @@ class ProgramClient:
                 try:
                     self._hear(protocol.read(line))
                 except protocol.Garbage as wrong:
-                    self._give_up(f"said {wrong}")
+                    self._give_up(f"sent {wrong}")
         if self._closing:
             return
-        # What it said last may still be on its way to us.
+        # Its last lines may not have been read yet.
         await asyncio.wait(self._tasks[1:], timeout=CLOSE_S)
         if self._process.returncode is None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), CLOSE_S)
-        self._give_up(f"ended with code {self._process.returncode} before it was asked to")
+        self._give_up(f"exited unexpectedly with code {self._process.returncode}")
 
     def _hear(self, said: tuple[int, dict[str, object]] | protocol.Event) -> None:
         if isinstance(said, protocol.Event):
@@ -141,7 +141,7 @@ class ProgramClient:
             return
         waiting = self._waiting.pop(number, None)
         if waiting is None:
-            raise protocol.Garbage(f"an answer to id {number}, which waits for none")
+            raise protocol.Garbage(f"a response to id {number}, which is not pending")
         if not waiting.done():
             waiting.set_result(protocol.answer(answer, 0))
 

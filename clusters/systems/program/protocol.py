@@ -68,17 +68,17 @@ def read(line: bytes) -> tuple[int, dict[str, Any]] | Event:
     except ValueError as error:
         raise wrong("a line that is not JSON (print nothing else; logs go to stderr)") from error
     if not isinstance(said, dict):
-        raise wrong("a line that is no JSON object")
+        raise wrong("a line that is not a JSON object")
     if "event" in said:
         return _event(said, wrong)
     number = said.get("id")
     if not isinstance(number, int) or isinstance(number, bool):
-        raise wrong("an answer without the id of its request")
+        raise wrong("a response without the id of its request")
     if said.get("outcome") not in OUTCOMES:
-        raise wrong(f"an answer whose outcome is not of {', '.join(OUTCOMES)}")
+        raise wrong(f"a response whose outcome is not one of {', '.join(OUTCOMES)}")
     token = said.get("token")
     if token is not None and (not isinstance(token, int) or isinstance(token, bool) or token < 0):
-        raise wrong("a token that is no whole number from 0 on")
+        raise wrong("a token that is not a whole number >= 0")
     _only(said, ANSWER_KEYS, wrong)
     return number, said
 
@@ -96,19 +96,19 @@ def answer(said: dict[str, Any], lease_ns: int) -> Answer:
 
 def _event(said: dict[str, Any], wrong: Any) -> Event:
     if said["event"] not in EVENTS:
-        raise wrong(f"an event that is not of {', '.join(EVENTS)}")
+        raise wrong(f"an event that is not one of {', '.join(EVENTS)}")
     if not isinstance(said.get("lock"), str) or not isinstance(said.get("attempt"), int):
-        raise wrong("an event without the lock and the attempt that it is about")
+        raise wrong("an event without its lock and attempt")
     _only(said, EVENT_KEYS, wrong)
     return Event(
         kind=said["event"],
         lock=said["lock"],
         attempt=said["attempt"],
-        reason=str(said.get("reason", "the client program said so")),
+        reason=str(said.get("reason", "reported by the client program")),
     )
 
 
 def _only(said: dict[str, Any], known: Collection[str], wrong: Any) -> None:
     extra = sorted(set(said) - set(known))
     if extra:
-        raise wrong(f"a key that the protocol does not have ({', '.join(extra)})")
+        raise wrong(f"an unknown key ({', '.join(extra)})")

@@ -1,8 +1,8 @@
-"""A lock in any language as the driver sees it, from a `[system]` table or from `--client` alone.
+"""Driver side of a lock in any language, from a `[system]` table or from `--client`.
 
-`holdfast.clusters.systems.program.system:JSON` is the System of a table that is written as JSON.
+`holdfast.clusters.systems.program.system:JSON` is the System of a table that is given as JSON.
 
-Promises: what the table says in `promises`; where it says nothing, what any lock is for
+Promises: those in the table's `promises`; by default those of any lock
 Does not promise: anything else
 Tested with: the clients in examples/clients and the server in examples/my_lock
 """
@@ -89,7 +89,7 @@ class ProgramSystem:
         if not self._table and "client" in options:
             wrong += problems({"client": options["client"]})
         elif "client" in options:
-            wrong.append("--client does not go with a [system] table, which names its own")
+            wrong.append("--client conflicts with the client in the [system] table")
         try:
             found = choose("program", given, known)
         except UsageError as error:

@@ -1,7 +1,7 @@
-"""Redis on one node as the driver sees it: how to start it, and what it promises.
+"""Driver side of Redis on one node: server command and promises.
 
-Promises: exclusion while the server lives and its clock keeps time; a wrong owner cannot release
-Does not promise: exclusion after a restart or a clock step, fencing tokens, notice of a loss
+Promises: exclusion while the server is up and its clock is correct; only the owner can release
+Does not promise: exclusion after a restart or a clock step, fencing tokens, loss notification
 Tested with: Debian's redis-server 7.0 and redis-py 8.1.0
 """
 
@@ -24,10 +24,10 @@ OPTIONS = {
     "variant": ("published", "fixed-value", "get-then-del", "plain-del", "setnx-expire"),
 }
 MISTAKES = {
-    "fixed-value": "all owners share one value, so whoever is late frees the next owner's lock",
-    "get-then-del": "the owner is compared before the DEL, so it can hit the next owner's lock",
-    "plain-del": "DEL without looking: whoever is late frees the next owner's lock",
-    "setnx-expire": "SETNX and PEXPIRE apart: who stops between them leaves the lock for ever",
+    "fixed-value": "all owners share one value: a late release frees the next owner's lock",
+    "get-then-del": "compare and DEL are separate: the DEL can free the next owner's lock",
+    "plain-del": "DEL without a comparison: a late release frees the next owner's lock",
+    "setnx-expire": "SETNX and PEXPIRE are separate: a crash in between leaves the lock forever",
 }
 
 
@@ -83,10 +83,10 @@ class Redis:
                 "token enforcement": "INCR of a counter key in the same script"
                 if tokens
                 else "none: a plain Redis lock has no token",
-                "timeout": "1 s per command; a command without an answer is unknown",
-                "retry": "none inside the library (switched off), polls by the adapter",
+                "timeout": "1 s per command; a command without a response is unknown",
+                "retry": "none in the library (disabled); the adapter polls",
                 "consequence": MISTAKES.get(
-                    variant, "after a restart without synced writes the lock is forgotten"
+                    variant, "a restart without fsynced writes loses the lock"
                 ),
                 "clock assumptions": "the server's wall clock does not step",
                 "evidence": f"persistence: {chosen['persistence']}",
@@ -116,9 +116,9 @@ class Redis:
 def _chosen(options: Mapping[str, str]) -> dict[str, str]:
     chosen = choose("redis", options, OPTIONS)
     if chosen["tokens"] == "counter" and chosen["variant"] != "published":
-        raise UsageError("redis: tokens=counter goes with variant=published only")
+        raise UsageError("redis: tokens=counter requires variant=published")
     if chosen["client"] == "own" and chosen["variant"] != "published":
-        raise UsageError("redis: client=own goes with variant=published only")
+        raise UsageError("redis: client=own requires variant=published")
     return chosen
 
 

@@ -1,9 +1,10 @@
-"""Redlock as the driver sees it: independent Redis servers, and what the algorithm's users rely on.
+"""Driver side of Redlock: independent Redis servers, and the promises that its users rely on.
 
-Promises: exclusion while every server keeps what it answered and all clocks run at one pace
-Does not promise: exclusion across a clock step or a restart that forgets, fencing tokens, notices
-Tested with: Debian's redis-server 7.0, five of them, and our own client; in the simulator the same
-client and wire format against servers of ours that keep keys by their own wall clocks
+Promises: exclusion while every server keeps acknowledged keys and all clocks run at one rate
+Does not promise: exclusion across a clock step or a restart with data loss, fencing tokens, loss
+notification
+Tested with: Debian's redis-server 7.0, 5 servers, and our own client; in the simulator the same
+client and wire format against our own servers, whose keys expire by their own wall clocks
 """
 
 from __future__ import annotations
@@ -55,16 +56,16 @@ class RedlockSystem:
             },
             sheet={
                 "owner identity": "a value unique to one round of one attempt",
-                "acquisition": "SET NX PX on all servers at once; more than half must do it",
+                "acquisition": "SET NX PX on all servers in parallel; more than half must succeed",
                 "lease": "the key's time to live on each server's wall clock; ttl - elapsed"
-                " - (1 percent + 2 ms) of it counts",
+                " - (1% + 2 ms) is the validity",
                 "renewal": "compare-and-PEXPIRE on more than half",
-                "token enforcement": "none: the value is unique, but says nothing about order",
-                "timeout": "a server that is silent for 200 ms has not voted",
-                "retry": "a lost round is given back; the next begins 10 to 60 ms later",
-                "consequence": "a server that forgets, or whose clock jumps, votes twice, and two"
-                " clients can both have more than half",
-                "clock assumptions": "no wall clock of a server steps; all run at nearly one pace",
+                "token enforcement": "none: the value is unique, but not ordered",
+                "timeout": "a server without a response within 200 ms counts as a rejection",
+                "retry": "a lost round is released; the next begins 10 to 60 ms later",
+                "consequence": "a server that loses data or whose clock jumps votes twice: two"
+                " clients can both have a majority",
+                "clock assumptions": "wall clocks of servers do not step; about one rate",
                 "evidence": f"persistence: {persistence}",
             },
         )

@@ -10,17 +10,16 @@ from holdfast.clusters.systems.reference.locks.admission import ORDERS
 MILLISECOND = 1_000_000
 
 KNOWN: dict[str, str] = {
-    "queue": "fifo (default): the first who waits is next; racing: whoever asks first; priority:"
-    " the most urgent, who is passed over ages",
-    "election_ms": "50 to 10000, default 400: a follower waits for its leader so long, up to twice",
-    "session_ms": "0 (default): pure leases; else clients keep a session alive by heartbeats and"
-    " lose all their locks when it has been silent for so long",
-    "delay_ms": "0 (default): a lock whose holder died is free at once; else nobody is let in for"
-    " so long after the end of its session or lease",
-    "snapshot_every": "2 to 1000000, default 4000: log entries between two snapshots",
-    "owner": "a name that all clients give themselves, as if they shared one id; by default each"
-    " has its own",
-    "mutant": "a planted bug by name, to see that it is found; none by default",
+    "queue": "order of grants: fifo (default); racing: first request after a release; priority:"
+    " highest priority, with ageing of overtaken waiters",
+    "election_ms": "election timeout in ms, 50 to 10000 (default: 400); randomized up to twice",
+    "session_ms": "session timeout in ms; 0 (default): leases only. Clients send heartbeats and"
+    " lose all their locks after this time without one",
+    "delay_ms": "lock-delay in ms; 0 (default): none. Time without a grant after the end of the"
+    " holder's session or lease",
+    "snapshot_every": "log entries between two snapshots, 2 to 1000000 (default: 4000)",
+    "owner": "client id shared by all clients (default: one id per client)",
+    "mutant": "name of a planted bug (default: none)",
 }
 """option -> its values and what it does"""
 
@@ -54,7 +53,7 @@ def read(given: Mapping[str, str]) -> tuple[Options, list[str]]:
     wrong = []
     queue = given.get("queue", "fifo")
     if queue not in ORDERS:
-        wrong.append(f"option queue is {queue!r}; it is fifo, racing or priority")
+        wrong.append(f"invalid option queue={queue}: expected fifo, racing or priority")
     numbers = {}
     for name, (low, high) in _RANGES.items():
         if name not in given:
@@ -63,7 +62,7 @@ def read(given: Mapping[str, str]) -> tuple[Options, list[str]]:
         if text.isdecimal() and low <= int(text) <= high:
             numbers[name] = int(text)
         else:
-            wrong.append(f"option {name} is {text!r}; it is a whole number, {low} to {high}")
+            wrong.append(f"invalid option {name}={text}: expected a whole number, {low} to {high}")
     default = Options()
     options = Options(
         queue=queue,

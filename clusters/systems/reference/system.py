@@ -1,10 +1,10 @@
-"""The reference service as the driver sees it: promises, how to start a node, who leads.
+"""Driver side of the reference service: promises, node commands, leader.
 
-Promises: exclusion, ordered tokens, ownership, notice of a loss and progress under any fault that
-    leaves, or gives back, a majority; with a resource that checks tokens, no stale write.
-Does not promise: that a holder which was stopped past its lease writes nothing; a token cannot stop
-    a late write that nobody newer has preceded.
-Tested with: partitions, stops and deaths of its nodes and of its clients' nodes, wall clocks off.
+Promises: exclusion, ordered tokens, ownership, loss notification and progress under any fault that
+    leaves, or restores, a majority; with a resource that checks tokens, no stale write.
+Does not promise: that a holder paused past its lease does not write; a token cannot stop a late
+    write before a newer owner's first request.
+Tested with: partitions, pauses and crashes of its nodes and of client nodes, wall clock faults.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ KEPT_IN_ORDER = ("starvation-freedom", "bounded-bypass", "bounded-wait")
 
 SHEET = {
     "owner identity": "one attempt: the lock, the attempt's number and its fencing token",
-    "acquisition": "a command in a log that a majority has on disk before the client is answered",
-    "queue": "first come, first served; or a race, where a freed lock goes to whoever asks first",
-    "lease": "counted by the leader from the grant; a new leader counts every lease anew",
-    "renewal": "a command in the log; an expiry that it overtakes does nothing",
-    "token enforcement": "the protected resource refuses a token smaller than the highest it has"
-    " seen; where it does not, late writes get through",
-    "timeout": "a wait that has lasted its time is cancelled in the log before it is reported",
-    "retry": "the same request under the same number, which is taken in once",
-    "consequence": "a minority neither grants nor expires; a dead majority stops the service",
-    "clock assumptions": "monotonic clocks of leader and client differ by less than 0.1 percent;"
-    " wall clocks play no part",
-    "evidence": "the log of every node, the resource's own log, this harness",
+    "acquisition": "a log entry that a majority has on disk before the client gets its response",
+    "queue": "FIFO; or racing, where a freed lock goes to the first request",
+    "lease": "measured by the leader from the grant; a new leader restarts every lease",
+    "renewal": "a log entry; an expiry after it has no effect",
+    "token enforcement": "the protected resource rejects a token smaller than the highest it has"
+    " seen; a resource without this check accepts late writes",
+    "timeout": "an expired wait is cancelled in the log before it is reported",
+    "retry": "the same request with the same id, which is applied once",
+    "consequence": "a minority neither grants nor expires; without a majority the service stops",
+    "clock assumptions": "monotonic clock rates of leader and client differ by less than 0.1%;"
+    " wall clocks are not used",
+    "evidence": "every node's log, the resource's log and the recorded history",
 }
 
 
@@ -72,7 +72,7 @@ def known_options(
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"it has: {', '.join(known)}"
-            problems.append(f"system {system!r} has no option {name!r}; {hint}")
+            problems.append(f"system {system!r}: unknown option {name!r}; {hint}")
     if problems:
         raise UsageError(*problems)
 
@@ -124,7 +124,7 @@ class ReferenceSystem:
         options = {**self._defaults, **given}
         wrong = read(options)[1]
         wrong += [
-            f"option {name} is 0: {self._name} is what it is by it"
+            f"invalid option {name}=0: {self._name} requires a value > 0"
             for name in self._defaults
             if options[name] == "0"
         ]

@@ -1,15 +1,14 @@
-"""The single lease server as the driver sees it: promises that do not survive its own death.
+"""Driver side of the single lease server: promises that do not survive its restart.
 
-However many nodes a run has, clients use the first only. The others run the same server, idle, so
-that a fault can be aimed at a bystander; `leader` is always the first.
+Clients use only the first node, whatever the number of nodes. The others run the same server, idle,
+so that a fault can target a bystander; `leader` is always the first.
 
-With `--set leases=none` a hold ends by its release only: what a lock without leases comes to when
-its holder dies.
+With `--set leases=none` a hold ends only by its release, so a holder that dies deadlocks its lock.
 
-Promises: what the reference service does, as long as its one process lives.
-Does not promise: exclusion or ordered tokens across a restart, which forgets every hold; without
-leases, that a lock is ever granted again.
-Tested with: partitions, stops, deaths and wall clocks off.
+Promises: the promises of the reference service, while its one process lives.
+Does not promise: exclusion or ordered tokens across a restart, which loses every hold;
+without leases, that a lock is ever granted again.
+Tested with: partitions, pauses, crashes and wall clock faults.
 """
 
 from __future__ import annotations
@@ -48,18 +47,18 @@ WITHOUT_LEASES = {
 
 SHEET = {
     "owner identity": "one attempt: a number that no two acquires share",
-    "acquisition": "an entry in a table in the memory of one process",
+    "acquisition": "an entry in an in-memory table of one process",
     "queue": "none; clients poll with jitter",
-    "lease": "counted by the server from the grant",
-    "renewal": "starts the lease again, while the attempt still holds",
-    "token enforcement": "the protected resource refuses a token smaller than the highest it has"
+    "lease": "measured by the server from the grant",
+    "renewal": "restarts the lease, while the attempt still holds",
+    "token enforcement": "the protected resource rejects a token smaller than the highest it has"
     " seen; after a restart of the server tokens begin at 1 again",
-    "timeout": "the client's own; an acquire whose last question was unanswered is taken back",
-    "retry": "the server knows an attempt again and gives the same answer",
-    "consequence": "a single point of failure: while it is down nothing is granted, and after a"
-    " restart it grants what others still hold",
-    "clock assumptions": "monotonic clocks of server and client differ by less than 0.1 percent",
-    "evidence": "the resource's own log, this harness",
+    "timeout": "the client's own; an acquire without a last response is released",
+    "retry": "the server recognizes a retried attempt and returns the same response",
+    "consequence": "single point of failure: no grants while it is down, and after a"
+    " restart it grants locks that other clients still hold",
+    "clock assumptions": "monotonic clock rates of server and client differ by less than 0.1%",
+    "evidence": "the resource's log and the recorded history",
 }
 
 

@@ -51,18 +51,24 @@ class OwnSystem:
         made, problems = self._made, []
         missing = [name for name in ("acquire", "release") if not callable(getattr(made, name, 0))]
         if missing:
-            problems.append(f"it has no {' and no '.join(missing)}")
+            problems.append(f"missing {' and '.join(missing)}")
         if self.nodes and not (callable(getattr(made, "server", None)) and self.ports):
-            problems.append("servers (nodes) need `server`, which says how to start one, and ports")
+            problems.append("nodes require `server` (the command of one server) and ports")
         for name, choices in CHOICES.items():
             if getattr(made, name, choices[0]) not in choices:
-                problems.append(f"{name} = {getattr(made, name)!r} is not of {', '.join(choices)}")
+                problems.append(
+                    f"invalid {name} = {getattr(made, name)!r}:"
+                    f" expected one of {', '.join(choices)}"
+                )
         promises = getattr(made, "promises", {})
         if not isinstance(promises, Mapping):
-            return [*problems, "promises must be a dict: property -> kinds of faults, or 'any'"]
+            return [
+                *problems,
+                "invalid promises: expected a dict: property -> kinds of faults, or 'any'",
+            ]
         return [
             *problems,
-            *(f"promises: no property {p!r}" for p in promises if p not in PROPERTIES),
+            *(f"promises: unknown property {p!r}" for p in promises if p not in PROPERTIES),
         ]
 
     def promises(self, options: Mapping[str, str]) -> Promises:
@@ -90,7 +96,7 @@ class OwnSystem:
                 prop: (kinds,) if isinstance(kinds, str) else tuple(kinds)
                 for prop, kinds in said.items()
             },
-            sheet={"evidence": f"{self._name}, a class of the user's own"},
+            sheet={"evidence": f"{self._name}, a class of the user"},
         )
 
     def _options(self, options: Mapping[str, str]) -> dict[str, str]:

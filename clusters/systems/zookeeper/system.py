@@ -1,12 +1,12 @@
-"""ZooKeeper as the driver sees it: how a server starts, who leads, and what kazoo's lock promises.
+"""Driver side of ZooKeeper: server command, leader, promises of kazoo's lock.
 
-Promises: exclusion while the session lives, ordered tokens, ownership, notice of a lost session
-    and progress under any fault that leaves, or gives back, a majority; with a resource that
+Promises: exclusion while the session lives, ordered tokens, ownership, notification of a lost
+    session and progress under any fault that leaves, or restores, a majority; with a resource that
     checks tokens, no stale write.
-Does not promise: that a holder which was stopped or cut off past its session writes nothing:
-    kazoo's `is_acquired` stays true until the lock is released; that a release returns while the
-    connection is away, for kazoo tries again without a bound.
-Tested with: Debian's ZooKeeper 3.8.0 on three servers and kazoo 2.11.0; partitions, stops, deaths.
+Does not promise: that a holder that is paused or cut off past its session does not write: kazoo's
+    `is_acquired` stays true until the lock is released; that a release returns while the connection
+    is down, because kazoo retries without a bound.
+Tested with: Debian's ZooKeeper 3.8.0, 3 servers, and kazoo 2.11.0; partitions, pauses, crashes.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class ZooKeeper:
         chosen = choose("zookeeper", options, OPTIONS)
         if len(servers) > 1 and node.address.startswith(LOOPBACK):
             raise EnvironmentFailed(
-                "zookeeper: its servers must reach each other under the same addresses, which"
-                " proxies on loopback cannot give; use --backend docker, or --nodes 1"
+                "zookeeper: its servers must reach each other by the same addresses, which"
+                " proxies on loopback cannot provide; use --backend docker, or --nodes 1"
             )
         data = place.run_dir / "data" / node.name
         data.mkdir(parents=True, exist_ok=True)
@@ -167,21 +167,21 @@ def _sheet(chosen: Mapping[str, str]) -> dict[str, str]:
     early = chosen["suspended"] == "told"
     return {
         "owner identity": "an ephemeral node of the attempt, in the session of its client",
-        "acquisition": "kazoo's Lock: an ephemeral sequential node; whoever is not first watches"
-        " the node before its own",
-        "lease": "the session's timeout, counted by the leader; a new leader counts it anew",
-        "renewal": "heartbeats in a thread of the library; a renewal by the harness writes to the"
-        " attempt's node, which proves that it is still there",
+        "acquisition": "kazoo's Lock: an ephemeral sequential node; a waiter watches"
+        " its predecessor",
+        "lease": "the session timeout, measured by the leader; a new leader restarts it",
+        "renewal": "heartbeats in a thread of the library; a renewal by Holdfast writes to the"
+        " attempt's node, which proves that the node still exists",
         "token enforcement": "the zxid that created the node"
         if chosen["token"] == "czxid"
         else "the sequence number in the node's name",
         "timeout": "1 s or a third of the lease for a renewal; the library's acquire and release"
         " wait for the connection to come back",
-        "retry": "kazoo's own, with pauses of at most 1 s between two connects",
-        "consequence": "a holder whose session ended holds no more; it is told once it can connect"
-        + (", and as lost already when its connection breaks" if early else ""),
-        "clock assumptions": "monotonic clocks of leader and client differ by less than 0.1"
-        " percent; wall clocks play no part",
+        "retry": "kazoo's own, with at most 1 s between two connects",
+        "consequence": "a holder whose session expired holds nothing; it is notified on reconnect"
+        + (", or as soon as its connection breaks" if early else ""),
+        "clock assumptions": "monotonic clock rates of leader and client differ by less than 0.1%;"
+        " wall clocks are not used",
         "evidence": f"tick {chosen['tick']} ms; writes synced: {chosen['sync']}",
     }
 

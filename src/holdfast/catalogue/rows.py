@@ -66,14 +66,14 @@ class BackendRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One row of the track record.
+    """A bug reproduced in a published package.
 
     breaks   the property that comes out VIOLATED
-    says     what happens, one sentence
+    says     the bug, one sentence
     command  the words after `holdfast run`, without --seed
-    seen     (k, n): so many of so many tries, with seeds 1 to n
+    seen     (k, n): violated in k of n runs, with seeds 1 to n
     cited    where it was reported
-    fixed    words that make the same command clean, with (k, n) violated; "" where none is known
+    fixed    release in which it is fixed, "" if unknown; clean: (k, n) violated with it
     """
 
     package: str

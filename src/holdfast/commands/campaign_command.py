@@ -23,6 +23,9 @@ from holdfast.reports.many.campaign import bound, headline
 from holdfast.reports.text.formatting import plain
 from holdfast.scenarios import staging
 
+WORDS = {"LIMIT": "DOCUMENTED LIMIT"}
+"""States of a cell that are printed in other words than in campaign.json."""
+
 
 @click.command(
     cls=Command,
@@ -65,7 +68,7 @@ def command(
     change of the file the same command carries out only what is missing.
     """
     if scheduler and processes:
-        raise UsageError("-j is for processes of this machine; a scheduler has workers of its own")
+        raise UsageError("-j conflicts with --scheduler, which has its own workers")
     campaign = read(_toml(file), prepare.KNOWN, str(file), file.stem, staging.one_run)
     if each:
         campaign = lasting(campaign, each)
@@ -93,7 +96,7 @@ def command(
 
 
 def _shrink(failure: Mapping[str, Any], folder: Path, budget_ns: int, *, quiet: bool) -> int:
-    """The first failure made small, in first-failure.toml; 130 if the user broke it off."""
+    """Shrink the first failure into first-failure.toml; 130 if interrupted."""
     run, file = folder / failure["run"], folder / "first-failure.toml"
     shrunk = shrinker.shrink_path(run, failure["property"], budget_ns, folder / "shrinking")
     shrinker.write(shrunk, file)
@@ -112,12 +115,12 @@ def _toml(file: Path) -> dict[str, Any]:
 
 
 def lasting(campaign: Campaign, each: str) -> Campaign:
-    """The same with runs of another length. UsageError where it is none, or a swarm draws it."""
+    """The campaign with another duration of runs. UsageError if invalid, or sampled by a swarm."""
     time_ns = duration_ns(each)
     if time_ns <= 0:
-        raise UsageError(f"--time {each}: a run must last for some time, as in --time 10m")
+        raise UsageError(f"invalid --time {each}: expected > 0, as in --time 10m")
     if any(cell.swarm for cell in campaign.cells):
-        raise UsageError("--time: a swarm draws the length of its runs from the seed")
+        raise UsageError("--time: a swarm samples the duration of its runs from the seed")
     cells = [replace(cell, plan=replace(cell.plan, time_ns=time_ns)) for cell in campaign.cells]
     return replace(campaign, cells=cells)
 
@@ -126,7 +129,7 @@ def _put_aside(folder: Path) -> None:
     if not folder.exists():
         return
     if not (folder / campaign_runner.JOURNAL).exists():
-        raise UsageError(f"{folder}: no campaign lies there, so --fresh leaves it alone")
+        raise UsageError(f"{folder}: not a campaign, so --fresh does not remove it")
     free = next(n for n in itertools.count(1) if not Path(f"{folder}.{n}").exists())
     folder.rename(f"{folder}.{free}")
 
@@ -135,12 +138,13 @@ def _show(told: dict[str, Any], folder: Path) -> None:
     width = max((len(cell["cell"]) for cell in told["cells"]), default=0)
     for cell in told["cells"]:
         parts = [f"{n} of {cell['runs']} broke {prop}" for prop, n in cell["broken"].items()]
-        parts += [f"never promised: {', '.join(cell['limits'])}"] if cell["limits"] else []
+        parts += [f"documented limit: {', '.join(cell['limits'])}"] if cell["limits"] else []
         unseen = ", ".join(cell["unexercised"])
         parts += [f"not exercised: {unseen}"] if unseen else []
-        parts += [f"{cell['failed']} could not be carried out"] if cell["failed"] else []
+        parts += [f"{cell['failed']} could not be executed"] if cell["failed"] else []
         parts += [f"{cell['incomplete']} incomplete"] if cell["incomplete"] else []
-        says = f"{cell['cell']:<{width}}  {cell['word']:<11}  {cell['runs']} runs"
+        word = WORDS.get(cell["word"], cell["word"])
+        says = f"{cell['cell']:<{width}}  {word:<16}  {cell['runs']} runs"
         click.echo("; ".join([says, *parts]))
     failure = told["first_failure"]
     if failure is not None:

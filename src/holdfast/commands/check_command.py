@@ -32,7 +32,7 @@ FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parq
     type=click.Choice(FORMATS),
     default="auto",
     show_default=True,
-    help="Format of the history; auto: a directory is a run, a file is told by its content.",
+    help="Format of the history; auto: a directory is a run, a file is detected by its content.",
 )
 @click.option(
     "--model",
@@ -63,11 +63,11 @@ def command(
         run = RunDir(path.resolve())
         foreign = form not in ("auto", "holdfast") or (form == "auto" and path.is_file())
         if not path.exists():
-            raise UsageError(f"{path}: there is no such file or run")
+            raise UsageError(f"{path}: no such file or run")
         if model is not None and not foreign:
             raise UsageError(
-                f"{path}: --model is for histories from elsewhere; a run says itself what it asks"
-                " (holdfast export makes one of a run)"
+                f"{path}: --model is for foreign histories; a run has its own properties"
+                " (holdfast export converts a run)"
             )
         verdicts = judge_foreign.judge_file(path, form, model) if foreign else runner.judge_run(run)
         code = int(verdicts["exit_code"])
@@ -97,7 +97,7 @@ def _restrict(verdicts: dict[str, object], only: tuple[str, ...]) -> tuple[dict[
     missing = [prop for prop in only if prop not in asked]
     if missing:
         raise UsageError(
-            f"--property {', '.join(missing)}: not judged here, but ({', '.join(asked)})"
+            f"--property {', '.join(missing)}: not judged; judged are {', '.join(asked)}"
         )
     kept = [row for row in rows if row["property"] in only]
     problems = verdicts["problems"]

@@ -27,11 +27,11 @@ def _fault(n: int, do: str, target: str, at_s: float, for_s: float) -> Fault:
 
 
 PAUSES = (_fault(1, "pause", "holder", 1.0, 2.0), _fault(2, "pause", "holder", 4.5, 2.0))
-"""Each twice as long as the lease: the holder wakes up after the lock has passed on."""
+"""Each twice the lease: the holder resumes after another client was granted the lock."""
 RESTARTS = tuple(
     _fault(n, "kill", "majority", at_s, 0.1) for n, at_s in ((1, 1.5), (2, 5), (3, 8.5))
 )
-"""Two of three servers forget whom they had granted the lock, while its owner holds it."""
+"""Two of three servers lose their grants while the owner holds the lock."""
 
 UNFENCED = Plan(
     system="reference",
@@ -126,7 +126,7 @@ def paired(told: list[dict[str, Any]]) -> list[tuple[Part, dict[str, Any]]]:
 
 
 def row_of(part: Part, verdicts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What was judged of the property that a part is about."""
+    """The verdict's row of the property that a part is about."""
     rows: list[Mapping[str, Any]] = verdicts["verdicts"]
     return next(row for row in rows if row["property"] == part.prop)
 
@@ -139,5 +139,5 @@ def outcome(part: Part, verdicts: Mapping[str, Any]) -> str:
         return f"{said}: {plain(row['findings'][0]['sentence'], 600)}."
     refused = row["exercised"].get("stale requests refused", 0)
     if row["verdict"] == Verdict.HOLDS and refused:
-        return f"{said}: {refused} stale requests arrived, and the resource refused each."
+        return f"{said}: the resource rejected all {refused} stale requests."
     return f"{said}: {plain(row['reason'], 600)}."

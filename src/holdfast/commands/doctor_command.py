@@ -23,7 +23,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 
 Row = tuple[str, str, str | None]
-"""What was looked at, what it is for, and why it is not there (None: it is)."""
+"""(what was checked, its purpose, why it is missing; None: present)."""
 Look = Callable[[], str | None]
 
 
@@ -54,7 +54,7 @@ def command(
     started, asked for a lock, and every mistake is listed.
     """
     if system is not None and client is not None:
-        raise UsageError("--client and --system are two things to try; give one of them")
+        raise UsageError("--client and --system exclude each other")
     if system is not None:
         return _try_system(system, servers, as_json)
     if client is not None:
@@ -75,7 +75,7 @@ def command(
         word, text = ("yes", use) if why is None else ("no", why)
         click.echo(f"  {word:<3}  {what:<{width}}  {text}")
     if unseen:
-        click.echo(f"leftovers of aborted runs: cannot be looked for: {unseen}")
+        click.echo(f"leftovers of aborted runs: cannot be listed: {unseen}")
     elif not left:
         click.echo("leftovers of aborted runs: none")
     for item, problem in zip(told, unremoved, strict=True):
@@ -87,7 +87,7 @@ def command(
 
 
 def _try_client(client: str, servers: str, as_json: bool) -> int:
-    """Say what a client program does wrong; 1 if it does anything wrong."""
+    """Test a client program and print its faults; 1 if there are any."""
     wrong = problems({"client": client})
     if wrong:
         raise UsageError(*(f"--client: {line.removeprefix('client ')}" for line in wrong))
@@ -97,20 +97,20 @@ def _try_client(client: str, servers: str, as_json: bool) -> int:
     else:
         for fault in faults:
             click.echo(f"  wrong: {fault}")
-        told = f"{len(faults)} faults" if faults else "it speaks the line protocol"
+        told = f"{len(faults)} faults" if faults else "conforms to the line protocol"
         click.echo(f"{client}: {told}")
     return 1 if faults else 0
 
 
 def _try_system(system: str, servers: str | None, as_json: bool) -> int:
-    """Say what a lock of the user's own does wrong; 2 if it does anything wrong."""
+    """Test a user's lock and print its faults; 2 if there are any."""
     faults = system_trial.tried(system, servers)
     if as_json:
         click.echo(json.dumps({"system": system, "faults": faults}))
     else:
         for fault in faults:
             click.echo(f"  wrong: {fault}")
-        told = f"{len(faults)} faults" if faults else "a lock was granted, kept, and given back"
+        told = f"{len(faults)} faults" if faults else "a lock was granted, kept and released"
         click.echo(f"{system}: {told}")
     return UsageError.exit_code if faults else 0
 
@@ -126,13 +126,13 @@ def _called(name: str) -> str | None:
 
 
 def _faults() -> Iterator[Row]:
-    """Ask a fault agent, started as the local backend would start it, what it can do here."""
+    """Abilities of a fault agent, started as the local backend would start it."""
     row = catalogue.BACKENDS["local"]
     prefix = () if _reason(partial(_called, row.precheck)) else load(row.prefix)()
     told = abilities.of_agent(prefix)
     for name in ("cut", "pause", "kill", "set_clock"):
         can = told[name]
-        yield f"fault {name}", "the fault agent can do it here", None if can is True else str(can)
+        yield f"fault {name}", "supported by the fault agent", None if can is True else str(can)
 
 
 def _systems() -> Iterator[Row]:
@@ -146,9 +146,9 @@ def _of_system(entry: str) -> str | None:
 
 
 def _libraries() -> Iterator[Row]:
-    """The folders of the libraries that systems lock with by themselves, then of the subjects."""
+    """The folders of libraries: those that systems use, then those under test."""
     wanted: list[tuple[str, str, str]] = [
-        (name, row.entry, f"system {name} locks with it") for name, row in catalogue.SYSTEMS.items()
+        (name, row.entry, f"used by system {name}") for name, row in catalogue.SYSTEMS.items()
     ]
     for library, subject in LIBRARIES.items():
         use = f"--system {subject.system} --library {{}}"
@@ -162,22 +162,22 @@ def _libraries() -> Iterator[Row]:
 
 
 def _of_libraries(place: str, pins: list[str]) -> str | None:
-    """Why the libraries of a system cannot be used; their pins go into the list."""
+    """Why the libraries of a system cannot be used; adds their pins to the list."""
     pins.extend(load(place).libraries)
     return environments.problem(pins) if pins else None
 
 
 def _reason(look: Look) -> str | None:
-    """What a look says is missing. If the look itself fails, that is the reason: one broken
+    """What a check reports as missing. If the check itself fails, that is the reason: one broken
     package must not hide the rows of all others."""
     try:
         return look()
     except Exception as error:
-        return f"cannot be looked at: {type(error).__name__}: {error}"
+        return f"check failed: {type(error).__name__}: {error}"
 
 
 def _leftovers() -> tuple[list[Any], str | None]:
-    """What aborted runs left, and why that could not be looked for, if so."""
+    """Leftovers of aborted runs, and why they could not be listed, if so."""
     found: list[Any] = []
 
     def look() -> None:

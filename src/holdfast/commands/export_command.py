@@ -1,4 +1,4 @@
-"""`holdfast export`: a run's operations in the words of other tools."""
+"""`holdfast export`: a run's operations in formats of other tools."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def command(path: Path, form: str, out: Path | None) -> int:
         from holdfast.harness.foreign.parquet import write_parquet
 
         if out is None:
-            raise UsageError("--format parquet writes no text: say where with --out FILE")
+            raise UsageError("--format parquet requires --out FILE")
         write_parquet(load(run.history).history, out)
         return 0
     lines = FORMATS[form](load(run.history).history)

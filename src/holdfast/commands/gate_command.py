@@ -1,4 +1,4 @@
-"""`holdfast gate`: may these runs pass, compared with a baseline?"""
+"""`holdfast gate`: compares runs with a baseline, for CI."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _day(text: str | None) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError as error:
-        raise UsageError(f"--today {text!r}: write a day like 2027-01-31") from error
+        raise UsageError(f"invalid --today {text!r}: expected a day like 2027-01-31") from error
 
 
 def _update(
@@ -99,10 +99,10 @@ def _update(
     before: baselines.Baseline,
     troubles: Sequence[Trouble],
 ) -> None:
-    """Write the baseline, unless that would make a bad state the one to compare with."""
+    """Write the baseline, unless the runs have problems."""
     bad = [one for one in troubles if one.code in (gate.FAILED, gate.ENVIRONMENT)]
     if bad:
-        click.echo(f"{path}: not written, for these runs are none to compare with", err=True)
+        click.echo(f"{path}: not written: these runs cannot serve as a baseline", err=True)
         return
     text = baselines.to_toml(baselines.of_results(results, before.known))
     part = path.with_name(f".{path.name}.part")

@@ -1,4 +1,4 @@
-"""`holdfast list`: the names that options take."""
+"""`holdfast list`: names that options accept."""
 
 from __future__ import annotations
 

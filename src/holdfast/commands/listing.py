@@ -1,4 +1,4 @@
-"""What `holdfast list KIND` shows: the rows of every catalogue, with their fields."""
+"""Rows and fields of `holdfast list KIND`, from every catalogue."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ KINDS: dict[str, Callable[[], Table]] = {
 
 
 def line(kind: str, row: dict[str, Any]) -> str:
-    """One row for a terminal: its sentence, and in brackets what a reader chooses it by."""
+    """One row for a terminal: its summary, and the most important fields in brackets."""
     summary = str(row["summary"])
     if kind == "systems":
         real = f", real: {row['real_in_simulator']}" if row["simulated"] else ""

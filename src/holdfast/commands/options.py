@@ -1,4 +1,4 @@
-"""What all commands share: settings from files and the environment, examples, completion.
+"""Shared by all commands: settings from files and the environment, examples, completion.
 
 A setting is an option that may also stand in holdfast.toml, under [tool.holdfast] of
 pyproject.toml, or in the environment as HOLDFAST_NAME; the command line comes first, then the
@@ -23,7 +23,7 @@ FILES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("holdfast.toml", ()),
     ("pyproject.toml", ("tool", "holdfast")),
 )
-"""Where settings are looked for, the table in each; the first that has any is taken."""
+"""Settings files and the table in each; the first file with settings is used."""
 SETTINGS = (
     "system", "backend", "workload", "resource", "nemesis", "nodes", "clients", "locks", "time",
     "lease", "hosts", "seed", "out",
@@ -47,7 +47,7 @@ class Command(click.Command):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """As click does it; an error in a setting names the place that the value comes from."""
+        """Like click's; an error in a setting names the source of the value."""
         takes = {param.name for param in self.params if isinstance(param, Setting)}
         file, table = settings_file() if takes else ("", {})
         chosen = {name: value for name, value in table.items() if name in takes}
@@ -85,7 +85,7 @@ def out_option() -> Callable[[Any], Any]:
 
 
 def source_of(ctx: click.Context, param: click.Parameter, file: str) -> str:
-    """Where the value of a parameter comes from, for a person."""
+    """The source of a parameter's value, as text."""
     assert param.name is not None
     source = ctx.get_parameter_source(param.name)
     if source is ParameterSource.ENVIRONMENT:
@@ -115,7 +115,7 @@ def settings_file() -> tuple[str, dict[str, Any]]:
         for part in tables:
             table = table.get(part, {}) if isinstance(table, dict) else {}
         if not isinstance(table, dict):
-            raise UsageError(f"{path}: [{'.'.join(tables)}] must be a table")
+            raise UsageError(f"{path}: invalid [{'.'.join(tables)}]: expected a table")
         if table:
             problems = [line for key, value in table.items() for line in _wrong(key, value)]
             if problems:
@@ -129,11 +129,11 @@ def _wrong(key: str, value: Any) -> list[str]:
     from holdfast.harness.plans.plan import suggest
 
     if isinstance(value, dict):
-        return [f"[{key}]: settings stand at the top level, not in a table"]
+        return [f"[{key}]: unexpected table; settings are at the top level"]
     if key not in SETTINGS:
         return [suggest(key, list(SETTINGS), "setting")]
     if isinstance(value, bool) or not isinstance(value, str | int):
-        return [f"{key} = {value!r} must be a text or a whole number"]
+        return [f"invalid {key} = {value!r}: expected a string or a whole number"]
     return []
 
 

@@ -1,4 +1,4 @@
-"""`holdfast replay`: the same plan again, every fault exact, as often as asked."""
+"""`holdfast replay`: repeats a plan with exactly the same faults."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def command(path: Path, times: int, backend: str | None, out: str, as_json: bool
 
 
 def _must_be_the_same(plan: Plan, done: Sequence[Trial], run: RunDir | None) -> None:
-    """EnvironmentFailed if a simulated plan gave two histories, or another one than it once did."""
+    """EnvironmentFailed if a simulated plan gave different histories."""
     if len({trial.digest for trial in done}) > 1:
         digests = ", ".join(dict.fromkeys(trial.digest for trial in done))
         raise EnvironmentFailed(f"one plan gave different histories: {digests}; please report it")
@@ -88,13 +88,13 @@ def _must_be_the_same(plan: Plan, done: Sequence[Trial], run: RunDir | None) -> 
     differs = first_difference(reader.load(run.history).history, again)
     if differs:
         raise EnvironmentFailed(
-            f"{run.path}: not the history that it had; {differs};"
-            " was it made with other code of this version?"
+            f"{run.path}: different history; {differs};"
+            " was the run made with other code of this version?"
         )
 
 
 def _counted(done: Sequence[Trial]) -> list[dict[str, Any]]:
-    """Every kind of finding, how often it was shown, and its first sentence."""
+    """Every kind of finding, how often it occurred, and its first sentence."""
     times = Counter((shown.prop, shown.kind) for trial in done for shown in trial.shown)
     first = {(shown.prop, shown.kind): shown for trial in reversed(done) for shown in trial.shown}
     return [

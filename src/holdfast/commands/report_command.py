@@ -38,7 +38,9 @@ def command(path: Path, html: Path | None) -> int:
         verdicts = runner.judge_run(run)
     made = runner.report_run(run, verdicts)
     if not made:
-        raise EnvironmentFailed(f"{run.path}: there is no report, for it cannot be written there")
+        raise EnvironmentFailed(
+            f"{run.path}: no report: the folder is not writable; use --html FILE"
+        )
     written = Path(made)
     if html is not None and html.resolve() != written:
         shutil.copyfile(written, html)

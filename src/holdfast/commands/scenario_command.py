@@ -26,7 +26,7 @@ from holdfast.planning.plan_options import pairs
 from holdfast.scenarios import SCENARIOS, path_of, staging
 
 FINDING = "finding:"
-"""Before the name of a row of the track record, which is then run as a scenario is."""
+"""Prefix of a reproduced bug, which is run like a scenario."""
 
 
 @click.command(
@@ -127,7 +127,7 @@ def command(
 
 
 def _found(ctx: click.Context, name: str, options: tuple[str, ...]) -> int:
-    """The run of a finding, with what the command line says put over it. UsageError."""
+    """Run a reproduced bug, with the options of the command line over it. UsageError."""
     if name not in FINDINGS:
         raise UsageError(suggest(name, FINDINGS, "finding") + "; holdfast list findings")
     if ctx.params["values"] or ctx.params["seeds"]:
@@ -158,14 +158,14 @@ def _planned(table: Mapping[str, Any], sweep: sweeping.Sweep) -> int:
 
 
 def plan_of(name: str, over: Mapping[str, Any]) -> Plan:
-    """The scenario's plan with what the command line says put over it. UsageError."""
+    """The scenario's plan with the options of the command line over it. UsageError."""
     table = staging.table_of(name, over)
     plan = replace(parse(table, prepare.KNOWN, f"scenario {name}"), scenario=name)
     return plan if "nodes" in table else replace(plan, nodes=0)
 
 
 def _over(given: Mapping[str, Any], options: tuple[str, ...]) -> dict[str, Any]:
-    """What the command line says, as keys of a plan. UsageError."""
+    """Options of the command line as keys of a plan. UsageError."""
     chosen = pairs(options)
     if given.get("mutant"):
         chosen["mutant"] = given["mutant"]
@@ -174,7 +174,7 @@ def _over(given: Mapping[str, Any], options: tuple[str, ...]) -> dict[str, Any]:
 
 
 def again(name: str, given: Mapping[str, Any], options: tuple[str, ...]) -> str:
-    """The command line that shows the scenario again."""
+    """The command line that repeats the scenario."""
     words = ["holdfast", "scenario", name]
     for key, value in given.items():
         words += [f"--{key}", str(value)]
@@ -184,16 +184,16 @@ def again(name: str, given: Mapping[str, Any], options: tuple[str, ...]) -> str:
 
 
 def _told(name: str, verdicts: Mapping[str, Any]) -> None:
-    """The last lines: what the scenario is for, and what it left aside."""
+    """Print which properties the scenario tested and which it did not."""
     tested = [row["property"] for row in verdicts["verdicts"] if row["verdict"] != "UNKNOWN"]
     open_ = [row["property"] for row in verdicts["verdicts"] if row["verdict"] == "UNKNOWN"]
     click.echo(f"scenario {name}: {verdicts['verdict']}, tested: {', '.join(tested)}")
     if open_:
-        click.echo(f"  to be tested, and not tested: {', '.join(open_)}")
+        click.echo(f"  required, but not tested: {', '.join(open_)}")
     for kind, why in _kinds_left(verdicts).items():
-        click.echo(f"  to be tested under {kind}, and not tested: {why}")
+        click.echo(f"  required, but not tested under {kind}: {why}")
     if verdicts["aside"]:
-        click.echo(f"  not its purpose, and not tested: {', '.join(verdicts['aside'])}")
+        click.echo(f"  not required and not tested: {', '.join(verdicts['aside'])}")
 
 
 def _kinds_left(verdicts: Mapping[str, Any]) -> dict[str, str]:

@@ -72,7 +72,7 @@ def command(host: str, port: int, out: str, allow_remote: bool, token_file: Path
 
 
 def _ends_on_interrupt(server: Server) -> threading.Event:
-    """Set once ^C came. As an exception it could come up where Python drops it."""
+    """Set by ^C. An exception could be raised where Python drops it."""
     asked = threading.Event()
 
     def ask(number: int, frame: object) -> None:
@@ -86,18 +86,18 @@ def _ends_on_interrupt(server: Server) -> threading.Event:
 
 
 def _token(host: str, file: Path | None, *, allow_remote: bool) -> str:
-    """The token that a request must show; none on loopback, where --allow-remote was not given.
+    """The token that a request must carry; none on loopback without --allow-remote.
 
     UsageError for an address that others reach without --allow-remote, or a token too short.
     """
     if not allow_remote:
         if not _loopback(host):
             raise UsageError(
-                f"--host {host}: other machines could reach it; add --allow-remote, which asks"
-                " them for a token, or stay at 127.0.0.1"
+                f"--host {host} is reachable from other machines: add --allow-remote (clients"
+                " then need a token), or use 127.0.0.1"
             )
         if file is not None:
-            raise UsageError("--token-file: only with --allow-remote")
+            raise UsageError("--token-file requires --allow-remote")
         return ""
     if file is None:
         return secrets.token_urlsafe(24)
@@ -107,7 +107,7 @@ def _token(host: str, file: Path | None, *, allow_remote: bool) -> str:
         raise UsageError(f"{file}: cannot be read: {error}") from error
     if not re.fullmatch(rf"[A-Za-z0-9_-]{{{SHORTEST},}}", token):
         raise UsageError(
-            f"{file}: a token has at least {SHORTEST} letters, digits, - or _, on one line"
+            f"{file}: invalid token: expected one line of at least {SHORTEST} of A-Z a-z 0-9 - _"
         )
     return token
 

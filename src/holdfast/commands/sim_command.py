@@ -1,4 +1,4 @@
-"""`holdfast sim`: many seeds in the simulator, every knob drawn from each."""
+"""`holdfast sim`: many seeds in the simulator, with a random plan per seed."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _collect(found: Iterable[Seed], tally: Tally) -> None:
 
 
 def _exit_code(tally: Tally, mutant: str | None) -> int:
-    """Of a search for a planted bug 1 says that it was found, 3 that it was not."""
+    """Exit code; of a search for a planted bug 1 means found, 3 not found."""
     if mutant is None:
         return tally.exit_code()
     return 1 if tally.found else 4 if tally.differing else 3
@@ -152,7 +152,7 @@ def _exit_code(tally: Tally, mutant: str | None) -> int:
 def _shrink(
     tally: Tally, system: str, given: Mapping[str, str], workload: str
 ) -> tuple[shrinker.Shrunk, Path] | None:
-    """The first alarm, made small and written to a plan file; None where there is no alarm."""
+    """Shrink the first violation and write its plan file; None without a violation."""
     seed = next(iter([*tally.found, *tally.alarms, *tally.problems]), None)
     if seed is None:
         return None
@@ -189,7 +189,7 @@ def _show(tally: Tally) -> None:
         click.echo(f"seed {seed.seed}: {seed.problems[0]}")
         click.echo(f"  again: {seed.command}")
     for seed in tally.differing[:SHOWN]:
-        click.echo(f"seed {seed.seed}: not the same history in another process: {seed.differs}")
+        click.echo(f"seed {seed.seed}: different history in another process: {seed.differs}")
         click.echo(f"  again: {seed.command}")
     width = max((len(prop) for prop in tally.verdicts), default=0)
     for prop, found in sorted(tally.verdicts.items()):
@@ -197,14 +197,14 @@ def _show(tally: Tally) -> None:
         click.echo(f"{prop:<{width}}  {counts}")
     if tally.limits:
         never = ", ".join(f"{prop} ({n})" for prop, n in sorted(tally.limits.items()))
-        click.echo(f"violated and never promised: {never}")
+        click.echo(f"documented limits: {never}")
     if tally.unexercised():
         click.echo(f"exercised in no seed: {', '.join(tally.unexercised())}")
     click.echo(_speed(tally))
 
 
 def _show_search(tally: Tally, mutant: str) -> None:
-    """What came of a search for a planted bug."""
+    """Print the result of a search for a planted bug."""
     row = MUTANTS[mutant]
     for seed in tally.found[:1]:
         click.echo(f"found {mutant} with seed {seed.seed}: {seed.found}")
@@ -219,7 +219,7 @@ def _show_search(tally: Tally, mutant: str) -> None:
     ]
     if others:
         more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
-        click.echo(f"violated too, no proof of this bug: {', '.join(others[:SHOWN])}{more}")
+        click.echo(f"other violations, not caused by this bug: {', '.join(others[:SHOWN])}{more}")
     click.echo(_speed(tally))
 
 
@@ -228,8 +228,8 @@ def _speed(tally: Tally) -> str:
     bites = sum(tally.faults.values())
     return (
         f"{tally.seeds} seeds, {len(tally.alarms)} alarms, {len(tally.problems)} incomplete;"
-        f" {hours:.2f} simulated hours, {tally.ops} rows, {bites} faults that bit;"
-        f" {tally.twice} run twice, {len(tally.differing)} of them different;"
+        f" {hours:.2f} simulated hours, {tally.ops} rows, {bites} effective faults;"
+        f" {tally.twice} re-run, {len(tally.differing)} different;"
         f" {cpu_s:.1f} s CPU to run, {tally.judge_ns / SECOND:.1f} s to judge"
     )
 

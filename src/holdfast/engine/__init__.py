@@ -1,1 +1,1 @@
-"""What the commands carry out: runs, campaigns, sweeps, seeds, shrinking. Imports no command."""
+"""Executes what commands request: runs, campaigns, sweeps, seeds, shrinking. Imports no command."""

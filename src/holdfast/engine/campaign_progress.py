@@ -1,4 +1,4 @@
-"""A campaign in progress: its runs carried out, shown as they finish, and summed up on pages."""
+"""Executes a campaign, shows its progress and writes its pages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TELL_S = 5.0
 
 
 def check(campaign: Campaign) -> None:
-    """UsageError with everything that would keep a run of a cell from being prepared."""
+    """UsageError with everything that prevents a run of a cell from being prepared."""
     problems: list[str] = []
     for cell in campaign.cells:
         try:
@@ -43,14 +43,14 @@ def check(campaign: Campaign) -> None:
 
 
 def version(campaign: Campaign) -> str:
-    """Of Holdfast and of the users' own files: a run of another version is another run."""
+    """Version of Holdfast and hash of the users' files: with another one, runs are repeated."""
     return f"{__version__} {user_system.fingerprint(cell.plan.system for cell in campaign.cells)}"
 
 
 def carry_out(
     campaign: Campaign, jobs: Sequence[Job], folder: Path, processes: int, scheduler: str
 ) -> dict[str, Any]:
-    """Do what is left to do and write the pages; the summary of all that is done."""
+    """Execute the remaining runs and write the pages; returns the summary of all runs."""
     path = folder / campaign_runner.JOURNAL
     with journal.Journal(path) as open_journal:
         before = journal.done(path)
@@ -88,14 +88,14 @@ def _finish(campaign: Campaign, jobs: Sequence[Job], folder: Path) -> dict[str, 
 
 
 def counts(done: Sequence[Result], of: int) -> str:
-    """How far a campaign is. A run that could not be carried out kept no promise."""
+    """Progress of a campaign as text. A run that could not be executed kept no promise."""
     lost = sum(map(failed, done))
     says = f"{len(done)} of {of} runs"
     if lost == len(done) > 0:
-        return f"{says}, none of them could be carried out"
+        return f"{says}, none could be executed"
     broken = sum(result.exit_code == 1 for result in done)
-    says += f", {broken} with a broken promise"
-    return f"{says}, {lost} could not be carried out" if lost else says
+    says += f", {broken} broke a promise"
+    return f"{says}, {lost} could not be executed" if lost else says
 
 
 class Shown:
@@ -116,12 +116,12 @@ class Shown:
             self._live.start()
 
     def start(self, name: str, folder: Path, left: int) -> None:
-        """Say what is about to be done."""
-        earlier = f", {len(self._done)} done before" if self._done else ""
+        """Print what will be run."""
+        earlier = f", {len(self._done)} already done" if self._done else ""
         click.echo(f"campaign {name}: {left} of {self._of} runs{earlier}; in {folder}", err=True)
 
     def add(self, found: Sequence[Result]) -> None:
-        """Some more runs are done."""
+        """Add finished runs."""
         self._done += found
         if not self._failed:
             self._tell_failure(found)
@@ -164,6 +164,6 @@ class Shown:
         return grid
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         if self._live is not None:
             self._live.stop()

@@ -1,8 +1,8 @@
-"""Carries out the runs of a campaign: in this process, in a pool of them, or on other machines.
+"""Executes the runs of a campaign: in this process, in a process pool, or on other machines.
 
-Everything goes through the interface of `concurrent.futures`. A run is done in a folder of its own
-and appears under runs/ whole; only then the journal notes it. So what is killed in between is
-done again, and what is noted is never done twice.
+All executors have the interface of `concurrent.futures`. A run is executed in its own folder and
+then moved to runs/ as a whole; only then the journal records it. An interrupted run is executed
+again, a recorded one never.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from holdfast.harness.runs import registry
 from holdfast.planning import prepare
 
 SEEDS_A_TASK = 8
-"""Simulated runs are so short that handing them on one by one would cost more than it brings."""
+"""Simulated runs per task: they are so short that one task per run would cost more than the run."""
 RUNS, ATTEMPTS, JOURNAL = "runs", ".attempts", "journal.jsonl"
 _PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """What is handed to a process at once. folder: of the campaign; None: on another machine."""
+    """The jobs of one task. folder: of the campaign; None: on another machine."""
 
     jobs: tuple[Job, ...]
     folder: Path | None
@@ -54,14 +54,14 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Done:
-    """One finished run; `archive` is its directory as a zip where it was made elsewhere."""
+    """One finished run; `archive` is its directory as a zip if it ran on another machine."""
 
     result: Result
     archive: bytes = b""
 
 
 def work(task: Task) -> list[Done]:
-    """Carry out the jobs of a task, one after the other."""
+    """Execute the jobs of a task in order."""
     if task.folder is not None:
         return [_one(job, task.folder, archive=False) for job in task.jobs]
     with tempfile.TemporaryDirectory(prefix="holdfast-") as scratch:
@@ -69,7 +69,7 @@ def work(task: Task) -> list[Done]:
 
 
 def _one(job: Job, folder: Path, *, archive: bool) -> Done:
-    """One run: judged, its directory under runs/ where it is kept."""
+    """One run: judged, and its directory moved to runs/ if it is kept."""
     plan, again = job.plan, prepare.command(job.plan)
     try:
         if job.swarm:
@@ -90,7 +90,7 @@ def _one(job: Job, folder: Path, *, archive: bool) -> Done:
 
 
 def _simulated(job: Job, plan: Plan, again: str, folder: Path) -> tuple[Result, Path | None]:
-    """In memory; a directory is written only where something is violated or incomplete."""
+    """In memory; a directory is written only for a violated or incomplete run."""
     manifest = prepare.manifest(plan, job.key, again)
     done = seed_search.in_memory(manifest)
     verdicts = dict(done.verdicts)
@@ -128,7 +128,7 @@ def _real(job: Job, plan: Plan, again: str, folder: Path) -> tuple[Result, Path]
 
 
 def _failed(job: Job, plan: Plan, again: str, reason: str) -> Result:
-    """A run that could not be carried out; of a plan that may not be complete."""
+    """The result of a run that could not be executed; its plan may be incomplete."""
     options = job.plan.options if job.swarm else prepare.system_options(plan)
     return Result(
         key=job.key,
@@ -146,7 +146,7 @@ def _failed(job: Job, plan: Plan, again: str, reason: str) -> Result:
 
 
 def _identity(system: str) -> str:
-    """As in a run that could be carried out; the file alone where it cannot be read (any more)."""
+    """The system's name as in an executed run; the file's name if it cannot be read (any more)."""
     try:
         return user_system.identity(system)
     except UsageError:
@@ -159,7 +159,7 @@ def _kinds(plan: Plan) -> str:
 
 
 def _appear(made: Path, kept: Path) -> None:
-    """Put a finished directory in its place, whole."""
+    """Move a finished directory to its place."""
     kept.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(kept, ignore_errors=True)
     made.rename(kept)
@@ -174,7 +174,7 @@ def _zipped(folder: Path) -> bytes:
 
 
 def unpack(done: Done, folder: Path) -> Result:
-    """Put the directory of a run that was made elsewhere where it belongs."""
+    """Unpack the directory of a run from another machine."""
     if done.archive:
         part = folder / ATTEMPTS / f"{done.result.key}.part"
         shutil.rmtree(part, ignore_errors=True)
@@ -185,9 +185,9 @@ def unpack(done: Done, folder: Path) -> Result:
 
 
 def clear(folder: Path) -> None:
-    """Take away the runs that a killed campaign left unfinished; they are done again.
+    """Remove unfinished runs of a killed campaign; they are executed again.
 
-    A run that is still healing and tearing down is left to itself.
+    A run that is still healing and tearing down is not touched.
     """
     busy = {Path(run.run_dir) for run in registry.noted() if run.alive}
     for path in (folder / ATTEMPTS).glob("*"):
@@ -196,7 +196,7 @@ def clear(folder: Path) -> None:
 
 
 def tasks(jobs: Sequence[Job], folder: Path | None, processes: int) -> Iterator[Task]:
-    """The jobs in their order, simulated ones in handfuls that keep every process busy."""
+    """The jobs in order, simulated ones in batches that keep every process busy."""
     short = sum(job.swarm or job.plan.backend == "sim" for job in jobs)
     size = max(1, min(SEEDS_A_TASK, short // (2 * processes)))
     handful: list[Job] = []
@@ -237,16 +237,16 @@ def carry_out(
                 yield [unpack(done, folder) for done in found]
         except BrokenProcessPool as error:
             raise EnvironmentFailed(
-                "a process of the pool died (out of memory?); the same command goes on from here"
+                "a worker process died (out of memory?); repeat the command to resume the campaign"
             ) from error
 
 
 def _flow(
     executor: Executor, waiting: Iterator[Task], most: int, enough: Callable[[], bool]
 ) -> Iterator[list[Done]]:
-    """At most `most` tasks handed out at a time, so that an end comes soon after it is asked for.
+    """Submits at most `most` tasks at a time, so that a stop takes effect soon.
 
-    What was handed out and has not begun when it is enough is taken back.
+    Tasks that have not started by then are cancelled.
     """
     out: set[Future[list[Done]]] = set()
     more = True
@@ -265,7 +265,7 @@ def _flow(
 
 @contextlib.contextmanager
 def _executor(scheduler: str, processes: int) -> Iterator[tuple[Any, int]]:
-    """An executor and how many tasks it can do at once."""
+    """An executor and its number of parallel tasks."""
     if scheduler:
         with _cluster(scheduler) as client:
             yield client.get_executor(pure=False, retries=0), sum(client.nthreads().values())
@@ -283,9 +283,9 @@ def _executor(scheduler: str, processes: int) -> Iterator[tuple[Any, int]]:
 
 
 def _begin(parent: int, safe_path: str | None) -> None:
-    """A process of the pool ends with the campaign, however that one ends.
+    """Makes a pool process exit with the campaign, even if that is killed.
 
-    What it starts sees PYTHONSAFEPATH as the user has set it: a user's client may need its folder.
+    Its children get the user's own PYTHONSAFEPATH: a user's client may need its folder.
     """
     if safe_path is None:
         os.environ.pop(seed_search.SAFE_PATH, None)
@@ -304,15 +304,17 @@ def _cluster(address: str) -> Iterator[Any]:
     try:
         client = connect(address, timeout=10, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
-        raise EnvironmentFailed(f"--scheduler {address}: cannot be reached: {error}") from error
+        raise EnvironmentFailed(f"--scheduler {address}: connection failed: {error}") from error
     with client:
         if not client.nthreads():
-            raise EnvironmentFailed(f"--scheduler {address}: it has no workers")
+            raise EnvironmentFailed(
+                f"--scheduler {address}: no workers; start one with dask worker {address}"
+            )
         yield client
 
 
 def deadline(time_ns: int) -> Callable[[], bool]:
-    """Whether so much time has passed since the call; 0: never."""
+    """A function that returns whether this time has passed since the call; 0: never."""
     if not time_ns:
         return lambda: False
     over_s = time.monotonic() + time_ns / 1e9

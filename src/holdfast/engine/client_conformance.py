@@ -1,6 +1,6 @@
-"""Tries a line-protocol client on scripted requests and says what it does wrong, line by line.
+"""Tests a line-protocol client with scripted requests and reports its violations.
 
-It needs the server that the client talks to; nothing of a run is started.
+The client's server must be running; no run is started.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ LEASE_NS = 60 * SECOND
 
 
 class _Stop(Exception):
-    """Going on makes no sense after this fault."""
+    """The test cannot continue after this fault."""
 
 
 class Trial:
-    """One process of the client. `faults` are sentences: what it did, the line, what to do."""
+    """One client process. `faults` are sentences: the mistake, the line, the fix."""
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
         self.faults: list[str] = []
@@ -50,7 +50,7 @@ class Trial:
         threading.Thread(target=self._read, daemon=True).start()
 
     def ask(self, op: str, lock: str, attempt: int, wait_ns: int = 0) -> str:
-        """The outcome of one request. _Stop where no answer can be expected any more."""
+        """The outcome of one request. Raises _Stop if the client cannot respond any more."""
         number = len(self._asked) + 1
         line = protocol.question(number, op, lock, attempt, wait_ns=wait_ns, lease_ns=LEASE_NS)
         self._asked[number] = line.decode().rstrip()
@@ -59,18 +59,18 @@ class Trial:
             self._process.stdin.write(line)
             self._process.stdin.flush()
         except OSError:
-            self._ended(f"it was asked {self._asked[number]}")
+            self._ended(f"it received {self._asked[number]}")
         self.listen(ANSWER_S + wait_ns / SECOND, until=number)
         if number not in self._answered:
             self.faults.append(
-                f"no answer to {self._asked[number]} within {ANSWER_S:g} s; answer every request"
-                ' with its id, {"outcome": "info"} where nothing is known; flush after each line'
+                f"no response to {self._asked[number]} within {ANSWER_S:g} s; return a response"
+                ' to every id ({"outcome": "info"} if the outcome is unknown) and flush each line'
             )
             raise _Stop
         return str(self._answered[number]["outcome"])
 
     def listen(self, within_s: float, until: int = 0) -> None:
-        """Take lines until an id is answered or the time is over."""
+        """Read lines until an id is answered or the time is over."""
         deadline = time.monotonic() + within_s
         while until not in self._answered:
             try:
@@ -78,11 +78,11 @@ class Trial:
             except queue.Empty:
                 return
             if line is None:
-                self._ended("its input was still open")
+                self._ended("its standard input was still open")
             self._take(line)
 
     def errors(self) -> list[str]:
-        """What the calls ended in that did not say what became of them, as one sentence or none."""
+        """The errors of calls with unknown outcome, as one sentence or none."""
         wrong = [
             (self._asked[n], str(said["error"]))
             for n, said in sorted(self._answered.items())
@@ -91,22 +91,22 @@ class Trial:
         if not wrong:
             return []
         op, error = json.loads(wrong[0][0])["op"], wrong[0][1]
-        many = f"{len(wrong)} of {len(self._asked)} calls ended in an error"
+        many = f"{len(wrong)} of {len(self._asked)} calls failed with an error"
         return [f"{many}, the first ({op}): {error[:300]}"]
 
     def leave(self) -> None:
-        """End its input: it has to end by itself."""
+        """Close its standard input: it has to exit."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
             self._process.wait(END_S)
         except subprocess.TimeoutExpired:
             self.faults.append(
-                f"it ran on for {END_S:g} s after its input had ended; end when standard input does"
+                f"still running {END_S:g} s after the end of standard input; exit when it ends"
             )
 
     def kill(self) -> None:
-        """End it, whatever it does."""
+        """Kill it."""
         self._process.kill()
         self._process.wait()
 
@@ -115,7 +115,7 @@ class Trial:
         try:
             said = protocol.read(line)
         except protocol.Garbage as wrong:
-            self.faults.append(f"it said {wrong}")
+            self.faults.append(f"invalid line: {wrong}")
             return
         if isinstance(said, protocol.Event):
             return
@@ -123,20 +123,20 @@ class Trial:
         shown = line.decode(errors="replace").rstrip()
         if number not in self._asked:
             self.faults.append(
-                f"an answer to an id that was not asked: {shown}; send back the id of the request"
+                f"response with an unknown id: {shown}; return the id of the request"
             )
         elif number in self._answered:
-            self.faults.append(f"id {number} is answered twice: {shown}; answer it once")
+            self.faults.append(f"two responses to id {number}: {shown}; respond once")
         self._answered[number] = answer
 
     def _ended(self, when: str) -> None:
         self._process.wait(END_S)
-        # What it said last may still be on its way to us.
+        # Its last lines may not have been read yet.
         self._hearing.join(END_S)
-        last = f"; it said last: {' | '.join(self._errors[-3:])}" if self._errors else ""
+        last = f"; its last output: {' | '.join(self._errors[-3:])}" if self._errors else ""
         self.faults.append(
-            f"it ended with code {self._process.returncode} when {when}{last};"
-            " go on reading until standard input ends"
+            f"exited with code {self._process.returncode} when {when}{last};"
+            " keep reading until standard input ends"
         )
         raise _Stop
 
@@ -153,16 +153,16 @@ class Trial:
 
 
 def tried(client: str, servers: str) -> list[str]:
-    """All that a client does wrong, one sentence each; empty for one that conforms."""
+    """All violations of the protocol by a client, one sentence each; empty if it conforms."""
     values = {"node": "doctor", "servers": servers, "seed": "0", "python": sys.executable}
     argv = command_line.filled(command_line.split(client), values, Path().absolute())
     if not argv or shutil.which(argv[0]) is None:
-        return [f"there is no program {client!r} that may be run; check the path and its mode"]
+        return [f"no executable program {client!r}; check the path and its mode"]
     return tried_argv(argv, {})
 
 
 def tried_argv(argv: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """The same of a command line that is complete; the environment comes on top of ours."""
+    """The same for a complete command line; `environment` is added to ours."""
     lock = f"holdfast-doctor-{os.getpid()}-{time.time_ns()}"
     trial = Trial(argv, environment)
     try:
@@ -179,25 +179,25 @@ def tried_argv(argv: Sequence[str], environment: Mapping[str, str]) -> list[str]
 
 
 def _script(trial: Trial, lock: str) -> Iterator[str]:
-    """Two attempts on one lock, in turn; yields what their outcomes contradict."""
+    """Two attempts on one lock, in turn; yields wrong outcomes."""
     first, second = 1, 2
     got = trial.ask("acquire", lock, first, SECOND)
     if got == "info":
-        yield f"acquire of a new lock {lock} is unknown (info); does its server run (--servers)?"
+        yield f"acquire of a new lock {lock} returned info (unknown); is the server up (--servers)?"
         return
     if got != "ok":
-        yield f"acquire of a new lock {lock} gives {got!r}; it is free, so grant it (ok)"
+        yield f"acquire of a new lock {lock} returned {got!r}; it is free: expected ok"
         return
     if trial.ask("try", lock, second) == "ok":
-        yield "try by attempt 2 gives ok while attempt 1 holds; refuse it (fail)"
+        yield "try by attempt 2 returned ok while attempt 1 holds; expected fail"
     renewed = trial.ask("renew", lock, first)
     if renewed not in ("ok", "fail"):
-        yield f"renew by the holder gives {renewed!r}; renew it (ok) or say that you cannot (fail)"
+        yield f"renew by the holder returned {renewed!r}; expected ok, or fail if not supported"
     if trial.ask("release", lock, second) == "ok":
-        yield "release by attempt 2, who does not hold, gives ok; compare the attempt (not_owner)"
+        yield "release by attempt 2, which does not hold, returned ok; expected not_owner"
     if trial.ask("release", lock, first) != "ok":
-        yield "release by the holder is not ok; free the lock and answer ok"
+        yield "release by the holder did not return ok; free the lock and return ok"
     if trial.ask("acquire", lock, second, SECOND) != "ok":
-        yield "acquire after the release is not granted: release was ignored; free the lock"
+        yield "acquire after the release was not granted: the release had no effect; free the lock"
     elif trial.ask("release", lock, second) != "ok":
-        yield "release by the second holder is not ok; free the lock and answer ok"
+        yield "release by the second holder did not return ok; free the lock and return ok"

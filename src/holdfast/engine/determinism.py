@@ -1,7 +1,7 @@
-"""The check that a seed gives one history: run once more in a fresh process, and compared.
+"""Checks that a seed gives one history: runs it again in a fresh process and compares.
 
-That process has another PYTHONHASHSEED, so that what depends on the order of a set of strings shows
-itself; a second run in the same process would not see it.
+That process has another PYTHONHASHSEED, so that a dependence on the order of a set of strings
+is detected; a second run in the same process would miss it.
 
 `python -m holdfast.engine.determinism FOLDER`: a manifest on standard input is simulated and kept
 in FOLDER.
@@ -32,9 +32,9 @@ WITHIN_S = 600
 
 
 def difference(manifest: Mapping[str, Any], world: Any, seen: History) -> str:
-    """Simulate a manifest again elsewhere: "" if all came out the same, else what differs first.
+    """Simulate a manifest in another process: "" if equal, else the first difference.
 
-    world, seen   what this process made of it. EnvironmentFailed if the other one failed
+    world, seen   results of this process. EnvironmentFailed if the other process failed
     """
     with tempfile.TemporaryDirectory(prefix="holdfast-twice-") as folder:
         run = RunDir(Path(folder))
@@ -48,7 +48,7 @@ def difference(manifest: Mapping[str, Any], world: Any, seen: History) -> str:
             timeout=WITHIN_S,
         )
         if done.returncode != 0:
-            last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+            last = (done.stderr.strip().splitlines() or ["no output"])[-1]
             raise EnvironmentFailed(f"the second run of a seed failed: {last}")
         return (
             first_difference(seen, reader.load(run.history).history)
@@ -58,7 +58,7 @@ def difference(manifest: Mapping[str, Any], world: Any, seen: History) -> str:
 
 
 def _other_hash_seed(seed: int) -> str:
-    """One that this process does not have."""
+    """A PYTHONHASHSEED different from this process's."""
     mine = os.environ.get("PYTHONHASHSEED", "random")
     return next(text for text in (str(1 + seed % 1000), str(2 + seed % 1000)) if text != mine)
 
@@ -72,7 +72,7 @@ def _lines(what: str, ours: Sequence[Mapping[str, Any]], theirs: Sequence[Any]) 
 
 
 def main(argv: Sequence[str]) -> int:
-    """Simulate what is on standard input and keep it in a folder."""
+    """Simulate the manifest on standard input and write the results to a folder."""
     manifest = json.load(sys.stdin)
     world = load(manifest["entries"]["backend"])(manifest)
     load(catalogue.SIM_KEEP)(world, RunDir(Path(argv[1])))

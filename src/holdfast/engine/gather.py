@@ -1,4 +1,4 @@
-"""From paths to results: of a campaign, of a run, of a folder full of either."""
+"""Collects results from paths: campaigns, run directories, or folders of either."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from holdfast.harness.runs.directory import RunDir
 
 
 def gather(paths: Sequence[Path]) -> list[Result]:
-    """Every result under these paths, with the absolute path of its directory where it has one.
+    """Every result under these paths, with the absolute path of its directory if it has one.
 
-    UsageError where a path has none, or holds what cannot be read; all are told at once.
+    UsageError lists all paths without results or with unreadable ones.
     """
     found: list[Result] = []
     problems: list[str] = []
@@ -30,9 +30,7 @@ def gather(paths: Sequence[Path]) -> list[Result]:
             problems += error.problems
             continue
         if not of_path:
-            problems.append(
-                f"{path}: neither a campaign nor a run of Holdfast, nor a folder of them"
-            )
+            problems.append(f"{path}: not a campaign, a run directory or a folder of either")
         found += of_path
     if problems:
         raise UsageError(*problems)
@@ -58,7 +56,7 @@ def _at(folder: Path, result: Result) -> Result:
 
 
 def _of_run(run: RunDir) -> Result:
-    """A run that was not judged yet is judged first."""
+    """The result of a run; judges it first if necessary."""
     if run.has(run.verdicts):
         verdicts = directory.read_json(run.verdicts, *READABLE)
     else:

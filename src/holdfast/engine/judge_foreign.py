@@ -1,4 +1,4 @@
-"""Judges a history that something else recorded, by the model that the user names."""
+"""Judges a foreign history by the model that the user names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OWN = re.compile(r".+\.py:[A-Za-z_][A-Za-z0-9_]*")
 
 def model_of(name: str) -> Any:
     """The model that --model names: a callable from operations to a judgement. `queue.py:Queue` is
-    a specification in a file of the user's. UsageError."""
+    a specification in a user's file. UsageError."""
     if OWN.fullmatch(name):
         path, _, attribute = name.rpartition(":")
         module = "holdfast_model_" + re.sub(r"\W", "_", Path(path).stem)
@@ -42,13 +42,13 @@ def model_of(name: str) -> Any:
 def judge_file(path: Path, form: str, model: str | None) -> dict[str, Any]:
     """The verdict on a foreign history as one JSON-ready object, like that of a run.
 
-    UsageError where the file cannot be read, or holds what the model does not know.
+    UsageError if the file cannot be read or has operations that the model does not know.
     """
     from holdfast.harness.foreign.read import read_history
 
     if model is None:
         raise UsageError(
-            f"{path}: say what it is a history of, with --model ({', '.join(catalogue.MODELS)})"
+            f"{path}: a foreign history needs --model: one of {', '.join(catalogue.MODELS)}"
         )
     judge = model_of(model)
     history = read_history(path, form)
@@ -81,7 +81,7 @@ def judge_file(path: Path, form: str, model: str | None) -> dict[str, Any]:
 
 
 def _finding_row(finding: Finding) -> dict[str, Any]:
-    """A finding in JSON; its witnesses are lines, for such a history has no clock of ours."""
+    """A finding in JSON; its witnesses are line numbers, because the history has no run clock."""
     return {
         "kind": finding.kind,
         "sentence": finding.sentence,
@@ -91,7 +91,7 @@ def _finding_row(finding: Finding) -> dict[str, Any]:
 
 
 def show(verdicts: dict[str, Any]) -> None:
-    """The verdict on a foreign history for a person; witnesses are lines of the file."""
+    """The verdict on a foreign history as text; witnesses are lines of the file."""
     row = verdicts["verdicts"][0]
     counts = ", ".join(f"{count} {name}" for name, count in row["exercised"].items())
     click.echo(f"{verdicts['verdict']}  {verdicts['run']} as {verdicts['model']} ({counts})")

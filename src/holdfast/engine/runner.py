@@ -1,4 +1,4 @@
-"""Starts the process of a run, shows how it goes, and judges what it left behind."""
+"""Starts the driver process of a run, shows its progress, and judges its recording."""
 
 from __future__ import annotations
 
@@ -41,9 +41,7 @@ def judge_run(run: RunDir) -> dict[str, Any]:
         asked = run.read_manifest()["asks"]
     unknown = [prop for prop in asked if prop not in catalogue.CHECKERS]
     if unknown:
-        raise UsageError(
-            f"{run.manifest}: asks for {', '.join(unknown)}, which nothing here judges"
-        )
+        raise UsageError(f"{run.manifest}: no checker for {', '.join(unknown)} in this version")
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in asked}
     orders = bytearray()
     verdicts = judge(run, checkers, load(catalogue.EVIDENCE), orders)
@@ -57,30 +55,30 @@ def judge_run(run: RunDir) -> dict[str, Any]:
 
 
 def _verified(run: RunDir, verdicts: Mapping[str, Any], orders: bytes) -> dict[str, Any]:
-    """How many certificates the verifier accepted; HoldfastError if it refuses one.
+    """The number of accepted certificates; HoldfastError if the verifier rejects one.
 
-    A verdict that its own rows do not bear out is a mistake of ours, and no verdict.
+    A verdict that its own rows do not prove is a bug of Holdfast, not a verdict.
     """
     from holdfast.harness.verification.verify import verify_run
 
     outcome = verify_run(run.path, verdicts, orders)
     if outcome.refused:
         raise HoldfastError(
-            f"{run.path}: internal error: the verifier refuses {len(outcome.refused)} of"
+            f"{run.path}: internal error: the verifier rejects {len(outcome.refused)} of"
             f" {len(outcome.refused) + outcome.accepted} certificates: {outcome.refused[0]};"
-            " please report it with this run directory"
+            " please report it together with this run directory"
         )
     told = {"accepted": outcome.accepted, "bare": outcome.bare, "why": outcome.why}
     return {**told, "properties": list(outcome.whole), "unordered": list(outcome.unordered)}
 
 
 def _not_stored(path: Path, error: OSError) -> None:
-    """A verdict counts and is shown also where the run can only be read, or the disk is full."""
+    """Writes a file; a read-only folder or a full disk does not prevent the verdict."""
     click.echo(f"holdfast: {path}: cannot be written: {error.strerror}", err=True)
 
 
 def report_run(run: RunDir, verdicts: Mapping[str, Any]) -> str:
-    """Write report.html beside the verdict; the path of it, "" where it cannot be written."""
+    """Write report.html next to the verdict; returns its path, "" if it cannot be written."""
     from holdfast.reports.run.html import write
 
     clocks = {"clocks": verdicts["clocks"]} if "clocks" in verdicts else {}
@@ -89,7 +87,7 @@ def report_run(run: RunDir, verdicts: Mapping[str, Any]) -> str:
     try:
         plan = files.read(run.path, run.plan.name).decode(errors="backslashreplace")
     except FileNotFoundError:
-        plan = "# there is no plan.toml in this run"
+        plan = "# this run has no plan.toml"
     try:
         return str(write(run.path, dict(verdicts), manifest, plan, recorded, why))
     except OSError as error:
@@ -98,7 +96,7 @@ def report_run(run: RunDir, verdicts: Mapping[str, Any]) -> str:
 
 
 def _recorded(run: RunDir, manifest: Mapping[str, Any]) -> tuple[Recorded | None, str]:
-    """What was recorded, for the timeline; else None and why there is none."""
+    """The recorded history for the timeline, or None and the reason."""
     from holdfast.harness.history.reader import load as load_history
     from holdfast.harness.judging.judge import case_of
     from holdfast.reports.pictures.timeline import Recorded
@@ -115,7 +113,7 @@ def _recorded(run: RunDir, manifest: Mapping[str, Any]) -> tuple[Recorded | None
 
 
 def precheck(manifest: Mapping[str, Any]) -> None:
-    """EnvironmentFailed, with the reason, if this machine cannot do what the run needs."""
+    """EnvironmentFailed with the reason, if this machine cannot execute the run."""
     backend = manifest["plan"]["backend"]
     reason = load(catalogue.BACKENDS[backend].precheck)()
     if reason is None and backend not in ("docker", "ssh", "sim"):
@@ -126,9 +124,9 @@ def precheck(manifest: Mapping[str, Any]) -> None:
 
 
 def execute(run: RunDir, show: Show) -> None:
-    """Carry out a run in a process of its own; EnvironmentFailed if it could not be carried out.
+    """Execute a run in its own process; EnvironmentFailed if it could not be executed.
 
-    KeyboardInterrupt is passed on to that process, which heals and tears down before it leaves.
+    KeyboardInterrupt is forwarded to that process, which heals and tears down before it exits.
     """
     manifest = run.read_manifest()
     precheck(manifest)
@@ -165,19 +163,19 @@ def execute(run: RunDir, show: Show) -> None:
             _clean_up(manifest["label"])
     if code == 130 or asked.is_set():
         click.echo(
-            f"interrupted: the run is in {run.path}; what was recorded of it is judged by"
+            f"interrupted: the run is in {run.path}; judge its recorded rows with"
             f" `holdfast check {run.path}`",
             err=True,
         )
         raise KeyboardInterrupt
     if failed:
-        raise EnvironmentFailed(f"{failed['error']}\nthe run is kept in {run.path}")
+        raise EnvironmentFailed(f"{failed['error']}\nrun directory: {run.path}")
     if code != 0:
-        raise EnvironmentFailed(f"the driver ended with code {code}: {_last_words(run)}")
+        raise EnvironmentFailed(f"the driver exited with code {code}: {_last_words(run)}")
 
 
 def _environment(run: RunDir) -> dict[str, str]:
-    """Ours, and where the driver finds the user's own file if there is one.
+    """Our environment, with the folder of the user's own file on PYTHONPATH, if there is one.
 
     An empty part of PYTHONPATH (`PYTHONPATH=$PYTHONPATH:/lib`) is the current folder to Python.
     """
@@ -188,19 +186,21 @@ def _environment(run: RunDir) -> dict[str, str]:
 
 
 def _clean_up(label: str) -> None:
-    """Removes what a driver that did not leave by itself, but was killed or failed, has left."""
+    """Removes the leftovers of a driver that was killed or failed."""
     from holdfast.clusters.backends import leftovers
 
     for problem in leftovers.clean_run(label):
-        click.echo(f"holdfast: left behind: {problem} (holdfast doctor --clean)", err=True)
+        click.echo(
+            f"holdfast: not cleaned up: {problem}; remove it with holdfast doctor --clean", err=True
+        )
 
 
 @contextmanager
 def _passing_on_interrupts(process: subprocess.Popen[str]) -> Iterator[threading.Event]:
-    """^C and SIGTERM ask the run to heal and leave; it takes a moment, and asking twice changes
-    nothing. Yields what is set once it was asked.
+    """^C and SIGTERM make the run heal and exit, which takes a moment; a second one changes
+    nothing. Yields an event that the first one sets.
 
-    Only a main thread hears of signals; a run in another one ends with the process.
+    Only the main thread receives signals; a run in another thread ends with the process.
     """
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -227,7 +227,7 @@ def _passing_on_interrupts(process: subprocess.Popen[str]) -> Iterator[threading
 def _last_words(run: RunDir) -> str:
     log = run.log("driver", "driver")
     lines = log.read_text(errors="replace").strip().splitlines()[-LAST_WORDS:]
-    last = lines[-1] if lines else "it said nothing"
+    last = lines[-1] if lines else "no output"
     return f"{last} (see {log})"
 
 
@@ -276,7 +276,7 @@ class Shown:
 
 
 def show_verdict(verdicts: Mapping[str, Any], report: str) -> None:
-    """The verdict for a person, on standard output."""
+    """Print the verdict on standard output."""
     from holdfast.reports.outputs.terminal import render
 
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
@@ -284,8 +284,8 @@ def show_verdict(verdicts: Mapping[str, Any], report: str) -> None:
     click.echo(render({**verdicts, "report": report}, width=width, colour=colour))
     for host, clock in verdicts.get("clocks", {}).items():
         click.echo(
-            f"clock   {host} is {-clock['offset_ns'] / SECOND:+.6f} s from ours, drifts by"
-            f" {clock['drift_ppm']:+g} ppm, and is known within {clock['error_ns'] / 1e6:.3g} ms"
+            f"clock   {host}: offset {-clock['offset_ns'] / SECOND:+.6f} s, drift"
+            f" {clock['drift_ppm']:+g} ppm, error at most {clock['error_ns'] / 1e6:.3g} ms"
         )
 
 
@@ -297,10 +297,10 @@ def carry_out(
     quiet: bool = False,
     hosts: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Run a complete plan, judge it, report it; the verdict, also when the driver died midway.
+    """Run a complete plan, judge and report it; returns the verdict, also if the driver died.
 
-    A run that its environment broke off ends in that error's code, unless what was recorded until
-    then shows a violation.
+    A run that the environment aborted ends with that error's code, unless the rows recorded until
+    then show a violation.
     """
     click.echo(f"seed {plan.seed}: {plan.system} on {plan.backend}, {plan.workload}", err=True)
     run = prepare.create(plan, out, again, hosts=hosts)

@@ -1,4 +1,4 @@
-"""Many seeds in the simulator: each drawn, run and judged in memory, in several processes."""
+"""Samples, simulates and judges many seeds in memory, in several processes."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from holdfast.harness.verification.recorded import Rows, Writer
 from holdfast.planning import prepare
 
 SAFE_PATH = "PYTHONSAFEPATH"
-ENDED_BY_ASSERTION = "ended by itself: AssertionError"
+ENDED_BY_ASSERTION = "exited unexpectedly: AssertionError"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seed:
-    """What one seed came to.
+    """Result of one seed.
 
     verdicts     property -> verdict
-    alarms       (property, first sentence) of what is promised and violated
-    shown        (property, kind of finding, first sentence of it) of all that
-    found        how it shows the planted bug that it was run with, "" if it does not
+    alarms       (property, first sentence) of violated promises
+    shown        (property, kind of finding, first sentence) of violated promises
+    found        how it shows the planted bug, "" if it does not
     limits       properties that are violated and were never promised
-    problems     why its history may say too little; a node that ended by itself is one
-    digest       hash of the history; twice: whether it was run again in another process
-    differs      what came out otherwise the second time, "" for nothing
+    problems     why its history may be incomplete, such as a node that exited unexpectedly
+    digest       hash of the history; twice: whether it was re-run in another process
+    differs      first difference of the re-run, "" if equal
     cpu_ns       of the simulated world, without the judge; judge_ns: of the judge
     """
 
@@ -68,7 +68,7 @@ class Seed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ran:
-    """One simulated run in memory: what it left, its case, its verdict object, CPU time of both."""
+    """One simulated run in memory: its world, its case, its verdict object, CPU time of both."""
 
     world: Any
     case: Case
@@ -78,7 +78,7 @@ class Ran:
 
 
 def in_memory(manifest: Mapping[str, Any]) -> Ran:
-    """Run and judge a manifest in this process; EnvironmentFailed where no cluster came up."""
+    """Run and judge a manifest in this process; EnvironmentFailed if the cluster did not start."""
     begun_ns = time.process_time_ns()
     world = load(manifest["entries"]["backend"])(manifest)
     ran_ns = time.process_time_ns()
@@ -105,7 +105,7 @@ def _verify(
     verdicts: Mapping[str, Any],
     orders: bytes,
 ) -> None:
-    """HoldfastError if the verifier refuses a certificate of a seed with a finding."""
+    """HoldfastError if the verifier rejects a certificate of a seed with a finding."""
     if not any(row["findings"] for row in verdicts["verdicts"]):
         return
     writers = [
@@ -122,7 +122,7 @@ def _verify(
     outcome = verify.verify(run, verdicts, orders)
     if outcome.refused:
         raise HoldfastError(
-            f"seed {manifest['plan']['seed']}: internal error: the verifier refuses a certificate:"
+            f"seed {manifest['plan']['seed']}: internal error: the verifier rejects a certificate:"
             f" {outcome.refused[0]}; please report it"
         )
 
@@ -130,9 +130,9 @@ def _verify(
 def one_seed(
     seed: int, system: str, given: Mapping[str, str], workload: str = "", twice_every: int = 0
 ) -> Seed:
-    """Draw, run and judge one seed. UsageError if the options given do not fit.
+    """Sample, run and judge one seed. UsageError for invalid options.
 
-    twice_every   seeds that are a multiple of it are run in another process too; 0: none
+    twice_every   seeds that are a multiple of it are re-run in another process; 0: none
     """
     nodes = catalogue.SYSTEMS[system].nodes
     drawn = swarm.draw(seed, system, nodes, given, workload)
@@ -151,9 +151,9 @@ def one_seed(
 def shows(mutant: Mutant, system: str, ran: Seed, plain: Seed | None) -> str:
     """How a seed shows a planted bug, "" if it does not.
 
-    A node of ours that meets its own assertion shows it, whatever the catalogue names. A property
-    shows it only by a kind of finding that the system without the bug is not known to have, and
-    does not have with the same seed; plain: that run, None if it is not known yet.
+    A failed assertion of a node shows it, whatever the catalogue names. A property
+    shows it only by a kind of finding that is not a known issue of the system without the bug, and
+    that the same seed without the bug does not have; plain: that run, None if not made yet.
     """
     asserted = _assertion(ran)
     if asserted and not (plain and _assertion(plain)):
@@ -167,12 +167,12 @@ def shows(mutant: Mutant, system: str, ran: Seed, plain: Seed | None) -> str:
 
 
 def _assertion(seed: Seed) -> str:
-    """The first sentence about a node that ended by an assertion of its own, "" for none."""
+    """The first problem of a node with a failed assertion, "" for none."""
     return next((text for text in seed.problems if ENDED_BY_ASSERTION in text), "")
 
 
 def _shown(violated: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
-    """(property, kind, its first sentence) of what is promised and violated."""
+    """(property, kind, its first sentence) of violated promises."""
     for row in violated:
         firsts: dict[str, str] = {}
         for finding in row["findings"] if row["promised"] else ():
@@ -182,7 +182,7 @@ def _shown(violated: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, st
 
 
 def one_plan(plan: Plan, command: str, *, twice: bool = False) -> Seed:
-    """Run and judge one complete plan in memory; `twice`: and run it in another process."""
+    """Run and judge one complete plan in memory; `twice`: re-run it in another process."""
     manifest = prepare.manifest(plan, f"sim-{plan.seed}", command)
     try:
         ran = in_memory(manifest)
@@ -218,7 +218,7 @@ def one_plan(plan: Plan, command: str, *, twice: bool = False) -> Seed:
 
 @dataclass(slots=True)
 class Tally:
-    """What many seeds came to together."""
+    """Summary of many seeds."""
 
     seeds: int = 0
     ops: int = 0
@@ -255,7 +255,7 @@ class Tally:
         self.twice += seed.twice
 
     def unexercised(self) -> list[str]:
-        """Properties that were violated nowhere and held in no seed: nothing is known of them."""
+        """Properties that were neither violated nor held in any seed."""
         return sorted(
             prop
             for prop, found in self.verdicts.items()
@@ -263,8 +263,8 @@ class Tally:
         )
 
     def exit_code(self) -> int:
-        """1 something promised is violated; 4 a seed gave two histories; 3 a property or a run says
-        nothing; else 0."""
+        """1 a promise was broken; 4 a seed gave two histories; 3 a property was not exercised or
+        a run is incomplete; else 0."""
         if self.alarms:
             return 1
         if self.differing:
@@ -273,8 +273,8 @@ class Tally:
 
 
 def warm() -> None:
-    """Make this process one that only simulates: all that a seed needs is imported, its values
-    are cheap to make, and the collector does not walk it after each seed."""
+    """Prepare this process for simulation only: imports everything that a seed needs, makes
+    values faster to create, and keeps the GC from scanning them after each seed."""
     for entry in (*catalogue.CHECKERS.values(), catalogue.BACKENDS["sim"].entry):
         load(entry)
     for row in catalogue.SYSTEMS.values():
@@ -288,9 +288,9 @@ def warm() -> None:
 
 @contextmanager
 def safe_path() -> Iterator[None]:
-    """Processes that a pool spawns meanwhile do not put the current folder on their path.
+    """Pool processes that are spawned meanwhile do not have the current folder on sys.path.
 
-    multiprocessing starts them with `-c`, and takes no flag that this process does not have.
+    multiprocessing starts them with `-c` and only with flags of this process.
     """
     before = os.environ.get(SAFE_PATH)
     os.environ[SAFE_PATH] = "1"
@@ -312,7 +312,7 @@ def explore(
     workload: str = "",
     twice_every: int = 0,
 ) -> Iterator[Seed]:
-    """Seeds as they are done, until there are no more or it is `enough`."""
+    """Finished seeds, until there are no more or it is `enough`."""
     act = partial(one_seed, system=system, given=given, workload=workload, twice_every=twice_every)
     if processes == 1:
         warm()
@@ -332,7 +332,7 @@ def _in_pool(
     most: int,
     enough: Callable[[], bool],
 ) -> Iterator[Seed]:
-    """At most `most` seeds under way at a time, so that an end comes soon after it is asked for."""
+    """Runs at most `most` seeds at a time, so that a stop takes effect soon."""
     waiting: set[Future[Seed]] = set()
     more = True
     while more or waiting:

@@ -1,4 +1,4 @@
-"""Shrinks a failing plan within a budget, tells how it goes, and keeps the smallest so far."""
+"""Shrinks a failing plan within a budget, shows progress, and keeps the smallest plan."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INTERRUPTED = "interrupted"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shrunk:
-    """What shrinking came to. ended: "" if nothing smaller was found, else what stopped it."""
+    """Result of shrinking. ended: "" if it finished, else what stopped it."""
 
     before: Plan
     best: Failing
@@ -37,14 +37,14 @@ class Shrunk:
 
 
 def known_findings(run: RunDir) -> Sequence[Shown]:
-    """What a judged run already shows; () where it was not judged."""
+    """Findings of a judged run; () if it was not judged."""
     if not run.has(run.verdicts):
         return ()
     return trials.of_verdicts(read_json(run.verdicts, *READABLE))
 
 
 def first_findings(plan: Plan, out: Path, again: str) -> Sequence[Shown]:
-    """What a plan shows when it is run; outside the simulator it gets more than one try."""
+    """Findings of a plan when it is run; outside the simulator it may run several times."""
     if plan.backend == "sim":
         return trials.simulated(plan).shown
     for _ in range(trials.REPEATS):
@@ -55,9 +55,9 @@ def first_findings(plan: Plan, out: Path, again: str) -> Sequence[Shown]:
 
 
 def choose(found: Sequence[Shown], prop: str | None, where: str) -> Shown:
-    """The finding to keep; UsageError where there is none, or none of the property asked for."""
+    """The finding to keep; UsageError if there is none, or none of the given property."""
     if not found:
-        raise UsageError(f"{where}: nothing to shrink, for it shows no finding")
+        raise UsageError(f"{where}: nothing to shrink: no violation")
     if prop is None:
         return found[0]
     shown = list(dict.fromkeys(one.prop for one in found))
@@ -67,9 +67,9 @@ def choose(found: Sequence[Shown], prop: str | None, where: str) -> Shown:
 
 
 def shrink_path(path: Path, prop: str | None, budget_ns: int, out: Path) -> Shrunk:
-    """Shrink a run or a plan file, as `shrink_within`; what a judged run shows is not run again.
+    """Shrink a run or a plan file, as `shrink_within`; a judged run is not run again first.
 
-    UsageError where nothing is violated, or not `prop`.
+    UsageError if nothing is violated, or not `prop`.
     """
     plan, run, again = (
         plan_source.read_plan(path),
@@ -98,7 +98,7 @@ def shrink_within(plan: Plan, wanted: Shown, budget_ns: int, out: Path, again: s
                 told = size
                 click.echo(f"  {size} ({_many(tries.made, 'run')})", err=True)
     except OutOfTime:
-        ended = "the budget is used up"
+        ended = "budget exhausted"
     except KeyboardInterrupt:
         ended = INTERRUPTED
     return Shrunk(
@@ -112,7 +112,7 @@ def shrink_within(plan: Plan, wanted: Shown, budget_ns: int, out: Path, again: s
 
 
 def size_words(plan: Plan) -> str:
-    """How large a plan is."""
+    """Size of a plan as text."""
     seconds = f"{plan.time_ns / SECOND:g} s"
     counts = ((plan.clients, "client"), (plan.locks, "lock"), (plan.nodes, "server"))
     parties = ", ".join(_many(number, word) for number, word in counts if number)
@@ -124,7 +124,7 @@ def _many(number: int, word: str) -> str:
 
 
 def write(shrunk: Shrunk, file: Path) -> None:
-    """The small plan, with what it shows at its head. UsageError where it cannot be written."""
+    """Write the small plan with its finding as a comment. UsageError if it cannot be written."""
     head = [
         f"{shrunk.wanted.name}: {shrunk.best.sentence}",
         f"Shrunk from: {size_words(shrunk.before)}.",
@@ -139,7 +139,7 @@ def write(shrunk: Shrunk, file: Path) -> None:
 
 
 def show(shrunk: Shrunk, file: Path) -> None:
-    """What came of it, for a person."""
+    """The result as text."""
     click.echo(f"from {size_words(shrunk.before)}")
     click.echo(f"to   {size_words(shrunk.best.plan)}")
     for fault in shrunk.best.plan.faults:
@@ -147,14 +147,14 @@ def show(shrunk: Shrunk, file: Path) -> None:
         click.echo(f"  {fault.do} {fault.target} at {at} for {span}")
     never = "" if shrunk.wanted.promised else " (never promised)"
     click.echo(f"{shrunk.wanted.name}{never}: {shrunk.best.sentence}")
-    ended = f"; {shrunk.ended}, this is the smallest so far" if shrunk.ended else ""
+    ended = f"; {shrunk.ended}: smallest plan so far" if shrunk.ended else ""
     click.echo(f"{_many(shrunk.runs, 'run')}, {shrunk.cpu_ns / SECOND:.1f} s CPU{ended}")
     click.echo(f"again: holdfast replay {file}")
     click.echo(f"report: holdfast run {file}")
 
 
 def table(shrunk: Shrunk, file: Path) -> dict[str, Any]:
-    """The same as one JSON object."""
+    """The result as one JSON object."""
     before, after = shrunk.before, shrunk.best.plan
     names = ("clients", "locks", "nodes", "time_ns")
     return {

@@ -1,7 +1,7 @@
-"""The swarm: one plan per seed, every knob of service, workload, faults and world drawn from it.
+"""The swarm: one plan per seed, with random service, workload, faults and environment.
 
-One distribution for everything: correct services and planted bugs meet the same chance. Faults are
-dense and runs are short, for that finds more in the same time than long runs do.
+Correct services and planted bugs get the same distribution. Faults are dense and runs are short,
+because that finds more in the same time than long runs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from holdfast.harness.plans.plan import Plan
 
 FAULTS = ("partition", "pause", "kill", "clock", "freeze", "slow-links")
 OF_CLIENTS = ("reply-loss", "reset", "cancel")
-"""Faults of single requests; several in a row, for one is soon over."""
+"""Faults of single requests; several in a row, because one is short."""
 OF_DISKS = ("freeze-write", "torn-write")
-"""Faults that bite only where servers write to a disk."""
+"""Faults that have an effect only if servers write to a disk."""
 WORKLOADS = {
     "critical-section": 12,
     "lost-update": 6,
@@ -29,7 +29,7 @@ WORKLOADS = {
     "try-lock": 6,
     "abandoned": 6,
 }
-"""How often each is drawn, against the others."""
+"""Relative frequency of each."""
 OF_THE_API = {
     "read-write": 5,
     "semaphore": 5,
@@ -42,7 +42,7 @@ OF_THE_API = {
     "sequencers": 4,
     "manual-recovery": 5,
 }
-"""What only a service with the whole lock API can do."""
+"""Workloads that need the whole lock API."""
 OF_USE = {
     "singleton-job": 4,
     "leader-election": 4,
@@ -50,8 +50,8 @@ OF_USE = {
     "slow-dependency": 4,
     "shared-client-id": 4,
 }
-"""What locks are bought for, and how clients get it wrong. In half of these seeds the protected
-resource dies too, for it is what remembers jobs and terms."""
+"""Use cases of locks, and client mistakes. In half of these seeds the protected resource dies too,
+because it stores jobs and terms."""
 TARGETS = {
     "partition": ("", "holder", "waiter"),
     "pause": ("", "holder", "waiter"),
@@ -63,20 +63,20 @@ TARGETS = {
     "reset": ("client", "waiter"),
     "cancel": ("client", "waiter"),
 }
-"""Whom a kind of fault hits all through a run; "" is its own turn of targets. All servers at once
-is a power cut: what nobody had on disk is gone for good."""
+"""Target of a kind of fault during a whole run; "": its own sequence of targets. All servers at
+once is a power failure: entries that no server had on disk are lost."""
 LONG_NS = 1500 * MILLISECOND
-"""Long enough for servers to elect a leader, and for a lease of the one before to run out."""
+"""Long enough for servers to elect a leader, and for a lease of its predecessor to expire."""
 OUTAGES = 0.1
 OUTAGE_RUN_NS = 16 * SECOND
 OUTAGE = (("kill", {"for": "11s", "every": "16s", "target": "minority"}),)
-"""A share of the seeds of the vote and of `chubby` has one fault, which lasts: who can do without
-some servers is granted locks all the while. The reference service draws no such seed yet."""
+"""Part of the seeds of the vote and of `chubby` have one long fault: a system that tolerates
+missing servers grants locks meanwhile. The reference service has no such seeds yet."""
 LEASES_NS = tuple(ms * MILLISECOND for ms in (200, 400, 700, 1500))
 
 
 def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload: str = "") -> Plan:
-    """The plan of one seed. nodes: how many servers the system has; `given` options stay, and so
+    """The plan of one seed. nodes: number of servers of the system; `given` options stay, and so
     does a workload that is given."""
     rng = stream(seed, "swarm")
     whole = system == "reference"
@@ -115,9 +115,9 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
 
 
 def _pace(rng: random.Random, lease_ns: int) -> dict[str, str]:
-    """How clients go about it: few slow holds, or many quick ones; some last longer than a lease,
-    and are lost to another. Some waits end before the run does, and some do not: who gives up in
-    time hides that nobody thought of it."""
+    """Shape of the load: few slow holds, or many quick ones; some outlast the lease and are lost.
+    Some waits time out before the end of the run, and some do not: a client timeout can hide that
+    a waiter was forgotten."""
     gap_ms = round(lease_ns / MILLISECOND * rng.choice((0.02, 0.05, 0.15, 0.6)))
     return {
         "writes": str(rng.choice((1, 2, 4, 8))),
@@ -131,7 +131,7 @@ def _pace(rng: random.Random, lease_ns: int) -> dict[str, str]:
 
 
 def _of_workload(rng: random.Random, workload: str, *, whole: bool) -> dict[str, str]:
-    """The knobs of this workload; whole: of a service with the whole lock API."""
+    """Random options of this workload; whole: the service has the whole lock API."""
     options: dict[str, str] = {}
     if workload == "renewal" and rng.random() < 0.4:
         options["extend"] = "1"
@@ -153,7 +153,7 @@ def _of_workload(rng: random.Random, workload: str, *, whole: bool) -> dict[str,
 
 
 def _deaths(rng: random.Random) -> tuple[tuple[str, dict[str, str]], ...]:
-    """The protected resource dies in half of the seeds that are asked, and is soon back."""
+    """In half of these seeds the protected resource dies and restarts soon."""
     if rng.random() < 0.5:
         return ()
     times = {"for": f"{rng.choice((20, 200, 500))}ms", "every": f"{rng.choice((1, 2))}s"}
@@ -161,13 +161,13 @@ def _deaths(rng: random.Random) -> tuple[tuple[str, dict[str, str]], ...]:
 
 
 def _checks(seed: int) -> dict[str, str]:
-    """What a few seeds do besides, which changes no history: real frames, a look at the bans."""
+    """Additional checks of some seeds, which do not change the history: real frames, bans."""
     rng = stream(seed, "swarm checks")
     return {name: "1" for name in ("sim_marshal", "sim_guard") if rng.randrange(50) == 0}
 
 
 def _world(rng: random.Random) -> dict[str, str]:
-    """What network, disks and clocks are like."""
+    """Random options of network, disks and clocks."""
     options = {
         "sim_slow_us": str(rng.choice((500, 2000, 10_000, 40_000))),
         "sim_spike_us": str(rng.choice((0, 20_000, 200_000))),
@@ -181,7 +181,7 @@ def _world(rng: random.Random) -> dict[str, str]:
 
 
 def _reference(rng: random.Random) -> dict[str, str]:
-    """The knobs of the reference service."""
+    """Random options of the reference service."""
     options = {
         "queue": rng.choice(("fifo", "fifo", "racing")),
         "election_ms": str(rng.choice((100, 150, 300))),
@@ -195,9 +195,9 @@ def _reference(rng: random.Random) -> dict[str, str]:
 def _faults(
     rng: random.Random, lease_ns: int, kinds: Sequence[str]
 ) -> tuple[tuple[str, dict[str, str]], ...]:
-    """Up to four kinds, each with a pace of its own; now and then none, for some promises are
-    judged in calm only. Of each kind a run must show a grant meanwhile: with more kinds than
-    that, most runs say nothing."""
+    """Up to four kinds, each with its own period; sometimes none, because some promises are judged
+    only without faults. For each kind a run must show a grant meanwhile: with more kinds, most
+    runs are inconclusive."""
     # Deaths, clocks, cuts and lost answers twice: much of what a service can get wrong shows only
     # after one of them, and some of it, as a vote that was forgotten, only after two together.
     twice = ("kill", "clock", "partition", "reply-loss")
@@ -206,10 +206,10 @@ def _faults(
 
 
 def _timing(rng: random.Random, kind: str, lease_ns: int) -> dict[str, str]:
-    """From part of a lease to long enough for an election and a grant, with as much or more quiet
-    around it.
+    """From part of a lease to long enough for an election and a grant, with at least the same time
+    without the fault around it.
 
-    Processes are also started again at once: what they forgot shows best while nobody waited.
+    Killed processes may restart at once: lost state shows best before any client has waited.
     """
     spans = [lease_ns // 2, lease_ns, lease_ns * 3 // 2, LONG_NS]
     for_ns = rng.choice([*[20 * MILLISECOND] * 3, *spans] if kind == "kill" else spans)

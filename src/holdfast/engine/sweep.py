@@ -1,7 +1,7 @@
-"""Sweeps: one plan along the values of one of its keys, to see where it breaks or what it costs.
+"""Sweeps: runs one plan with different values of one key, to find where it breaks or its cost.
 
 A sweep is a plan file with a table [sweep]: `key` (lease, clients, options.gap_ms, fault.for,
-nemesis.by ...), `values` in the order to try them, `seeds` at each, and `measure`.
+nemesis.by ...), `values` in order, `seeds` per value, and `measure`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Sweep:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """What the runs at one value came to, one entry of each per run."""
+    """Results of the runs at one value, one entry per run."""
 
     value: str
     shown: tuple[tuple[Shown, ...], ...]
@@ -61,17 +61,17 @@ class Step:
 
     @property
     def broke(self) -> int:
-        """How many runs violated something, promised or not."""
+        """Number of runs with a violation, promised or not."""
         return sum(bool(one) for one in self.shown)
 
     @property
     def tested(self) -> bool:
-        """Whether a run violated something, or put all to the test that it is for."""
+        """Whether a run violated a property, or exercised all required ones."""
         return bool(self.broke) or any(not one for one in self.untested)
 
     @property
     def kinds(self) -> Counter[str]:
-        """Property and kind of each finding -> in how many runs."""
+        """Property and kind of each finding -> number of runs."""
         return Counter(shown.name for one in self.shown for shown in one)
 
 
@@ -79,16 +79,18 @@ def read(table: dict[str, Any], where: str) -> Sweep:
     """Takes the table [sweep] out of a plan's. UsageError with every mistake."""
     told = table.pop("sweep", None)
     if not isinstance(told, dict):
-        raise UsageError(f"{where}: no table [sweep] with a key and values")
+        raise UsageError(f"{where}: missing table [sweep] with key and values")
     problems = [f"{where}: sweep: {suggest(key, KEYS, 'key')}" for key in told if key not in KEYS]
     key, values, measure = told.get("key"), told.get("values"), told.get("measure", "breaks")
     seeds = told.get("seeds", 1)
     if not isinstance(key, str):
-        problems.append(f'{where}: sweep: key must be text, as in key = "lease"')
+        problems.append(
+            f'{where}: sweep: invalid key {key!r}: expected a string, as in key = "lease"'
+        )
     if not isinstance(values, list) or not values:
-        problems.append(f"{where}: sweep: values must be a list of at least one")
+        problems.append(f"{where}: sweep: invalid values: expected a list with at least one value")
     if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
-        problems.append(f"{where}: sweep: seeds must be a number, at least 1")
+        problems.append(f"{where}: sweep: invalid seeds: expected a whole number >= 1")
     if measure not in MEASURES:
         problems.append(f"{where}: sweep: {suggest(str(measure), tuple(MEASURES), 'measure')}")
     if problems:
@@ -98,7 +100,7 @@ def read(table: dict[str, Any], where: str) -> Sweep:
 
 
 def at(table: Mapping[str, Any], key: str, value: str) -> dict[str, Any]:
-    """The plan's table with one value of the key. UsageError where the plan has no such place."""
+    """The plan's table with one value of the key. UsageError if the plan has no such key."""
     changed = copy.deepcopy(dict(table))
     place, dot, name = key.partition(".")
     if key == "lease" and value == NO_LEASE:
@@ -111,7 +113,7 @@ def at(table: Mapping[str, Any], key: str, value: str) -> dict[str, Any]:
         for row in changed[place]:
             row[name] = value
     else:
-        raise UsageError(f"sweep: key {key!r} has no place in this plan")
+        raise UsageError(f"sweep: key {key!r} does not exist in this plan")
     return changed
 
 
@@ -133,7 +135,7 @@ def steps(
 
 
 def plan_at(table: Mapping[str, Any], sweep: Sweep, value: str) -> Plan:
-    """The plan of one value, its faults not drawn yet; UsageError where it cannot be run."""
+    """The plan of one value, faults not sampled yet; UsageError if it cannot be run."""
     plan = parse(at(table, sweep.key, value), prepare.KNOWN, f"sweep {sweep.key}={value}")
     # A plan that does not say how many servers it wants takes as many as the system has.
     given = "nodes" in table or sweep.key == "nodes"
@@ -165,7 +167,7 @@ def _untested(verdicts: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def smallest(done: Sequence[Step]) -> tuple[Step | None, Step | None]:
-    """The first step that broke, and the last one before it that held and was put to the test."""
+    """The first step with a violation, and the last one before it that was exercised and held."""
     held = None
     for step in done:
         if step.broke:

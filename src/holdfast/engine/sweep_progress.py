@@ -1,4 +1,4 @@
-"""Carries out a sweep and shows it: a line for each value as it is done, then what it comes to."""
+"""Executes a sweep and prints a line per value, then the conclusion."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def carry_out(
     *,
     as_json: bool,
 ) -> int:
-    """Every value in its order; the exit code: 1 a promise was broken, 3 a value showed nothing."""
+    """Runs every value in order; exit code: 1 a promise was broken, 3 a value was not tested."""
     where = f"{table['system']} on {table['backend']}"
-    click.echo(f"{name}: {sweep.key} of {where}, {sweep.seeds} runs at each value", err=True)
+    click.echo(f"{name}: {sweep.key} of {where}, {sweep.seeds} runs per value", err=True)
     if table["backend"] == "sim":
         seed_search.warm()
     done = []
@@ -46,7 +46,7 @@ def carry_out(
 
 
 def exit_code(done: Sequence[Step]) -> int:
-    """The worst of all runs; a value at which one run of several put all to the test will do."""
+    """The worst of all runs; a value counts as tested if one of its runs exercised everything."""
     codes = [code for step in done for code in step.codes if code != 3]
     codes += [3 for step in done if not step.tested]
     return worst_exit_code(codes, default=3)
@@ -59,7 +59,7 @@ def _line(step: Step, sweep: Sweep) -> str:
     elif step.tested:
         told = "held"
     else:
-        told = f"shows nothing: {step.untested[0][0]}"
+        told = f"not tested: {step.untested[0][0]}"
     if sweep.measure == "calibration":
         told = f"{_costs(step)}  {told}"
     if sweep.measure == "requests":
@@ -72,58 +72,58 @@ def _costs(step: Step) -> str:
     early = sum(one["false_expiries"] for one in step.measured)
     never = sum(one["never"] for one in step.measured)
     longest = [one["recovery_ns"]["max"] for one in step.measured if one["recovery_ns"]["n"]]
-    waits = f"up to {max(longest) / SECOND:.1f} s" if longest else "no recovery seen"
-    lost = f", {never} deaths without one" if never else ""
-    return f"{early:4} of {holds:4} holds ended too soon; after a death {waits}{lost};"
+    waits = f"<= {max(longest) / SECOND:.1f} s" if longest else "not observed"
+    lost = f", none after {never} crashes" if never else ""
+    return f"{early:4} of {holds:4} holds expired too early; recovery from a crash {waits}{lost};"
 
 
 def _requests(step: Step) -> str:
-    """Of several runs the sums; of the slowest acquires the slowest."""
+    """Sums over the runs of a step; latencies of the slowest run."""
     grants = sum(one["grants"] for one in step.measured)
     if not grants:
-        return "no grant;"
+        return "no grants;"
     asked, told = (
         sum(one[name] for one in step.measured) / grants for name in ("requests", "told")
     )
     seen = [one["latency_ns"] for one in step.measured if one["latency_ns"]["n"]]
     p50, p99 = (max(one[name] for one in seen) / MILLISECOND for name in ("p50", "p99"))
     return (
-        f"{grants:6} grants: {asked:6.2f} requests, {told:6.2f} times told to wait each;"
-        f" an acquire took {p50:.0f} ms, 99 of 100 at most {p99:.0f} ms;"
+        f"{grants:6} grants: {asked:6.2f} requests and {told:6.2f} waits per grant;"
+        f" acquire p50 {p50:.0f} ms, p99 {p99:.0f} ms;"
     )
 
 
 def _conclusion(done: Sequence[Step], sweep: Sweep) -> list[str]:
     broke, held = sweeping.smallest(done)
-    before = f"; it held at {held.value}" if held else ""
+    before = f"; held at {held.value}" if held else ""
     if broke:
-        lines = [f"the smallest value that breaks it: {broke.value}{before}"]
+        lines = [f"smallest value with a violation: {broke.value}{before}"]
     elif held:
-        lines = [f"nothing broke, up to {held.value}"]
+        lines = [f"no violation up to {held.value}"]
     else:
-        lines = ["nothing was put to the test"]
+        lines = ["no value was tested"]
     if sweep.measure == "calibration":
         lines = advice(done)
     elif sweep.measure == "requests" and not broke:
-        lines = ["a poll counts as told to wait; what servers send each other is not counted"]
+        lines = ["a rejected poll counts as a wait; traffic between servers is not counted"]
     return lines
 
 
 def section_p99_ns(done: Sequence[Step]) -> int | None:
-    """The 99th percentile of the critical section, from the steps in which no hold was cut off."""
+    """p99 of the critical section, from the steps without early expiries."""
     whole = [one for step in done for one in step.measured if not one["false_expiries"]]
     spans = [one["section_ns"]["p99"] for one in whole if one["section_ns"]["n"]]
     return max(spans, default=None)
 
 
 def advice(done: Sequence[Step]) -> list[str]:
-    """What the curve says for choosing a lease."""
+    """Advice for choosing a lease."""
     enough = [step for step in done if not any(one["false_expiries"] for one in step.measured)]
     p99_ns = section_p99_ns(done)
     if not enough or p99_ns is None:
-        return ["every lease ended too soon under some owner: try longer ones"]
+        return ["every lease expired under a live owner: try longer ones"]
     never = [
-        f"without a lease a holder that dies deadlocks its lock: {deaths} of {deaths} deaths"
+        f"without a lease a crashed holder deadlocks its lock: {deaths} of {deaths} crashes"
         for step in done
         if step.value == sweeping.NO_LEASE
         and (deaths := sum(one["never"] for one in step.measured))
@@ -131,10 +131,10 @@ def advice(done: Sequence[Step]) -> list[str]:
     ]
     low, high = (times * p99_ns / SECOND for times in SECTIONS)
     return [
-        f"the shortest lease that ended under nobody: {enough[0].value}",
-        f"99 of 100 critical sections took at most {p99_ns / SECOND:.2f} s; {SECTIONS[0]} to"
+        f"shortest lease without an early expiry: {enough[0].value}",
+        f"critical section p99 {p99_ns / SECOND:.2f} s; {SECTIONS[0]} to"
         f" {SECTIONS[1]} times that is a lease of {low:.1f} to {high:.1f} s",
-        "a longer pause than any here can still outlast it: only fencing tokens stop what is late",
+        "a longer pause can still outlast the lease: only fencing tokens stop late requests",
         *never,
     ]
 

@@ -1,4 +1,4 @@
-"""Tries a lock of the user's own before a run: its servers started here, its calls made once."""
+"""Tests a user's lock before a run: starts its servers here and makes each call once."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ SPOKEN = "holdfast.clusters.systems.user_class.spoken"
 
 
 def tried(system: str, servers: str | None) -> list[str]:
-    """All that a lock of the user's own does wrong, one sentence each; [] if nothing was seen.
+    """All mistakes of a user's lock, one sentence each; [] if none was found.
 
-    servers: addresses of servers that run already; None: those that it describes are started here.
-    UsageError where it is none of the user's own, or its servers come in an image.
+    servers: addresses of running servers; None: the servers that it describes are started here.
+    UsageError if it is not a user's lock, or its servers run from an image.
     """
     path = user_system.file_of(system) if OWN.fullmatch(system) else None
     if path is None:
         raise UsageError(
-            f"--system {system}: doctor tries a lock of your own, FILE.py:CLASS or FILE.toml"
+            f"--system {system}: doctor tests only your own lock: FILE.py:CLASS or FILE.toml"
         )
     made: Any = load(user_system.row(system).entry)
     with tempfile.TemporaryDirectory(prefix="holdfast-") as scratch, ExitStack() as running:
@@ -84,7 +84,7 @@ def _program(given: Mapping[str, str], nodes: Sequence[Node]) -> tuple[str, ...]
 def _serving(
     made: Any, nodes: Sequence[Node], folder: Path, environment: Mapping[str, str]
 ) -> Iterator[None]:
-    """The servers of a lock, on loopback addresses, until the end. EnvironmentFailed where one of
+    """Starts the servers of a lock on loopback addresses. EnvironmentFailed if one of
     them is not ready in time."""
     place = Place(run_id="doctor", run_dir=folder, shared=(), label="doctor")
     started: list[tuple[Node, subprocess.Popen[bytes], Path]] = []
@@ -92,7 +92,9 @@ def _serving(
         for node in nodes:
             command = made.command(node, nodes, place, {})
             if command.image is not None:
-                raise UsageError("its servers come in an image: start them and give --servers")
+                raise UsageError(
+                    "its servers run from a container image: start them and pass --servers"
+                )
             command.log.parent.mkdir(parents=True, exist_ok=True)
             with command.log.open("wb") as log:
                 process = subprocess.Popen(
@@ -105,7 +107,7 @@ def _serving(
                 said = log.read_text(errors="replace").strip().splitlines()[-1:]
                 raise EnvironmentFailed(
                     f"its server {node.name} was not ready within {READY_S:g} s:"
-                    f" {said[0] if said else 'it said nothing'}"
+                    f" {said[0] if said else 'no output'}"
                 )
         yield
     finally:

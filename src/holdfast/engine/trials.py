@@ -1,6 +1,6 @@
-"""Trying a plan: one run of a complete plan, and what it was seen to do wrong.
+"""Runs one complete plan and returns its findings.
 
-In the simulator a trial stays in memory; elsewhere it is a run like any other, kept on disk.
+In the simulator a trial stays in memory; elsewhere it is an ordinary run on disk.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from holdfast.harness.plans.plan import Plan
 from holdfast.harness.plans.shrink import Failing
 from holdfast.planning import prepare
 
-ENDED = "ended by itself"
-"""What a problem says that is a finding too: a node met what its own code rules out."""
+ENDED = "exited unexpectedly"
+"""Text of a problem that is also a finding: an assertion of a node failed."""
 REPEATS = 3
-"""How often at most a candidate is tried where a run is not the same twice."""
+"""Maximum number of runs per candidate outside of the simulator."""
 
 
 class OutOfTime(Exception):
-    """The budget for trying is used up."""
+    """The budget is exhausted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
-    """One kind of finding that a trial came to. prop "" and kind ENDED: a node gave up.
+    """One kind of finding of a trial. prop "" and kind ENDED: a node exited unexpectedly.
 
-    after_ns   when the first of its kind came about, after the start of the run
+    after_ns   time of the first of its kind, after the start of the run
     """
 
     prop: str
@@ -46,15 +46,15 @@ class Shown:
 
     @property
     def name(self) -> str:
-        """Property and kind in words: by them findings are the same or not."""
+        """Property and kind as text: the identity of a finding."""
         return f"{self.prop}: {self.kind}" if self.prop else f"a node {self.kind}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trial:
-    """What one run came to.
+    """Result of one run.
 
-    history, digest, cpu_ns   in the simulator only: its history, hashed, and what it cost to run
+    history, digest, cpu_ns   in the simulator only: its history, hash of it, and CPU time
     run                       elsewhere: its folder
     """
 
@@ -93,7 +93,7 @@ def of_verdicts(verdicts: Mapping[str, Any]) -> tuple[Shown, ...]:
 
 
 def simulated(plan: Plan, only: Collection[str] = ()) -> Trial:
-    """One complete plan in the simulator. only: judge these properties, () for all of them."""
+    """Run one complete plan in the simulator. only: judge these properties, () for all."""
     manifest = prepare.manifest(plan, f"sim-{plan.seed}", "")
     if only:
         manifest["asks"] = [prop for prop in manifest["asks"] if prop in only]
@@ -113,7 +113,7 @@ def simulated(plan: Plan, only: Collection[str] = ()) -> Trial:
 
 
 def carried_out(plan: Plan, out: Path, again: str) -> Trial:
-    """One complete plan as a run of its own, judged, reported and kept under `out`."""
+    """Run one complete plan outside of the simulator, judged, reported and kept under `out`."""
     verdicts = runner.carry_out(plan, out, again, quiet=True)
     return Trial(
         shown=of_verdicts(verdicts),
@@ -124,7 +124,7 @@ def carried_out(plan: Plan, out: Path, again: str) -> Trial:
 
 
 def networks(plan: Plan, tries: int) -> Iterator[Plan]:
-    """The plan on its own network first, then on others."""
+    """The plan with its own network seed first, then with others."""
     yield plan
     own = int(plan.options.get(shrink.NETWORK, 0))
     calm = {name: text for name, text in plan.options.items() if name != shrink.NETWORK}
@@ -137,9 +137,9 @@ def networks(plan: Plan, tries: int) -> Iterator[Plan]:
 class Tries:
     """An `Attempt` for one finding. `made` counts runs, `cpu_ns` the simulated ones.
 
-    wanted   the finding that a candidate must show to count as failing
-    out      where runs outside the simulator are kept; again: the command that they note
-    enough   asked before each run: whether the time for it is up
+    wanted   the finding that a failing candidate must show
+    out      folder for runs outside the simulator; again: the command that they record
+    enough   called before each run: whether the time is over
     """
 
     wanted: Shown
@@ -150,9 +150,10 @@ class Tries:
     cpu_ns: int = 0
 
     def __call__(self, plan: Plan, tries: int) -> Failing | None:
-        """Try it on networks or, outside the simulator, again; how it failed, or None.
+        """Try it with several network seeds, or repeatedly outside the simulator.
 
-        OutOfTime if there is no time left for a run.
+        Returns how it failed, or None.
+        Raises OutOfTime if there is no time left for a run.
         """
         if plan.backend == "sim":
             candidates = list(networks(plan, tries))

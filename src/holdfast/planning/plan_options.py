@@ -54,7 +54,7 @@ def from_options(given: Mapping[str, Any], options: Iterable[str]) -> Plan:
 def from_file(path: Path, over: Mapping[str, Any], options: Iterable[str]) -> Plan:
     """A plan file, overridden by `over` (keys of a plan) and by options NAME=VALUE."""
     if over.get("nemesis"):
-        raise UsageError("--nemesis does not go with a plan file; write it into the file")
+        raise UsageError("--nemesis cannot be combined with a plan file; write it into the file")
     table = plan_source.read_table(path)
     if isinstance(table.get("system"), dict):
         # A plan may describe its system in itself.

@@ -1,6 +1,6 @@
 """Completes a plan and creates its run directory: names become entries, faults become exact.
 
-Everything that can be wrong with what was asked is told here, before a process is started.
+All mistakes of the user are reported here, before any process is started.
 """
 
 from __future__ import annotations

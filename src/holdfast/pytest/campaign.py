@@ -1,4 +1,4 @@
-"""What the fixture `lock_campaign` does: a campaign per test, and a gate behind it."""
+"""Implementation of the fixture `lock_campaign`: one campaign and one gate per test."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from holdfast.harness.plans.plan import OWN
 from holdfast.harness.runs import directory
 from holdfast.planning import prepare
 from holdfast.pytest.plugin import NOTE
-from holdfast.reports.outputs.gate import headline
+from holdfast.reports.outputs.gate import headline, words
 from holdfast.reports.run.story import story
 from holdfast.scenarios import staging
 
 PROFILES = {"quick": (2, "5s"), "standard": (5, "10s"), "thorough": (20, "30s")}
-"""Runs per cell, and how long each."""
+"""Runs per cell, and their duration."""
 SINGULAR = {
     "system": "systems",
     "workload": "workloads",
@@ -48,7 +48,7 @@ TOLD = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checked:
-    """A campaign that passed. notes: what stood against it and is excused."""
+    """A campaign that passed. notes: its documented limits and known issues."""
 
     results: Sequence[Result]
     notes: Sequence[Trouble]
@@ -68,10 +68,10 @@ class LockCampaign:
             self._marked["system"] = marker.args[0]
 
     def check(self, **plan: Any) -> Checked:
-        """Carry out the campaign and fail the test if anything stands against it.
+        """Run the campaign and fail the test if it has a problem.
 
-        plan adds to what the marker `holdfast` says. The text of the failure tells the story and
-        the command that shows it again.
+        plan is added to the arguments of the marker `holdfast`. The text of the failure has the
+        problem and the command that repeats it.
         """
         folder, results = self._carry_out({**self._marked, **plan})
         today = datetime.now(UTC).date()
@@ -118,7 +118,7 @@ class LockCampaign:
         return table
 
     def _placed(self, system: str) -> str:
-        """A lock of the user's own, from beside the test or from where pytest was started."""
+        """A user's lock, relative to the test or to pytest's current folder."""
         if system in catalogue.SYSTEMS or not OWN.fullmatch(system):
             return system
         file = user_system.file_of(system)
@@ -129,7 +129,7 @@ class LockCampaign:
         return f"{os.path.relpath(beside, self._here)}{system.removeprefix(str(file))}"
 
     def _need_engine(self, campaign: campaigns.Campaign) -> None:
-        """Skip with the reason where there is no engine, unless one is required."""
+        """Skip with the reason if there is no engine, unless one is required."""
         if not any(cell.plan.backend == "docker" for cell in campaign.cells):
             return
         reason = load(catalogue.BACKENDS["docker"].precheck)()
@@ -140,7 +140,7 @@ class LockCampaign:
         pytest.skip(f"holdfast: {reason}")
 
     def _baseline(self, results: Sequence[Result]) -> Baseline:
-        """What the baseline says of the cells of this test."""
+        """The rows of the baseline about the cells of this test."""
         name = self._config.getoption("--holdfast-baseline")
         if name is None:
             return Baseline()
@@ -163,11 +163,11 @@ class LockCampaign:
 
 
 def _text(troubles: Sequence[Trouble], results: Sequence[Result], folder: Path) -> str:
-    """What pytest shows: the outcome, the story of the worst, how to see it again."""
+    """Text of the failure: outcome, worst problem, command that repeats it."""
     lines = [headline(troubles, results)]
     for trouble in [one for one in troubles if one.code != gate.PASSED][:TOLD]:
         prop = f" {trouble.property}" if trouble.property else ""
-        lines += ["", f"{trouble.kind}: {trouble.cell}:{prop}: {trouble.sentence}"]
+        lines += ["", f"{words(trouble.kind)}: {trouble.cell}:{prop}: {trouble.sentence}"]
         result = trouble.result
         if result is None:
             continue

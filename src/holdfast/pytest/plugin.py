@@ -1,7 +1,7 @@
 """The pytest plugin: tests that gate a lock, through the fixture `lock_campaign`.
 
 It is loaded by every pytest in an environment that has Holdfast, so it imports pytest and nothing
-else; what a test needs is imported when a test asks for it.
+else; everything else is imported when a test uses the fixture.
 """
 
 from __future__ import annotations
@@ -14,48 +14,48 @@ if TYPE_CHECKING:
     from holdfast.pytest.campaign import LockCampaign
 
 NOTE = "holdfast"
-"""The user property of a test under which stands what was violated and does not fail it."""
+"""User property of a test with violations that do not fail it."""
 PROFILES = ("quick", "standard", "thorough")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Everything that a run of the tests may say about their campaigns."""
+    """pytest options about campaigns."""
     group = parser.getgroup("holdfast", "correctness of distributed locks")
-    group.addoption("--holdfast-seed", type=int, default=1, help="The first seed. Default: 1.")
-    group.addoption("--holdfast-runs", type=int, help="Runs per cell, whatever a test says.")
+    group.addoption("--holdfast-seed", type=int, default=1, help="First seed (default: 1).")
+    group.addoption("--holdfast-runs", type=int, help="Runs per cell; overrides the tests.")
     group.addoption(
         "--holdfast-profile",
         choices=PROFILES,
         default="standard",
-        help="How many runs and how long, where a test does not say: 2 of 5s, 5 of 10s, 20 of 30s.",
+        help="Number and duration of runs, unless a test sets them: 2 x 5s, 5 x 10s, 20 x 30s.",
     )
     group.addoption(
-        "--holdfast-report-dir", default=".holdfast/pytest", help="Where campaigns are kept."
+        "--holdfast-report-dir", default=".holdfast/pytest", help="Folder for campaigns."
     )
-    group.addoption("--holdfast-baseline", help="A baseline to compare with (holdfast gate).")
+    group.addoption("--holdfast-baseline", help="Baseline to compare with (holdfast gate).")
     group.addoption(
         "--holdfast-require-docker",
         action="store_true",
-        help="Without a container engine fail instead of skip.",
+        help="Fail instead of skip without a container engine.",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A baseline that is not there ends everything, with the exit code of the gate."""
+    """A missing baseline ends the session with the exit code of the gate."""
     config.addinivalue_line(
-        "markers", "holdfast(system, **plan): what the fixture lock_campaign shall carry out"
+        "markers", "holdfast(system, **plan): the campaign that the fixture lock_campaign runs"
     )
     baseline = config.getoption("--holdfast-baseline")
     if baseline is not None and not (config.invocation_params.dir / baseline).is_file():
         pytest.exit(
-            f"holdfast: {baseline}: there is no such baseline; make one with holdfast gate"
+            f"holdfast: {baseline}: no such baseline; create one with holdfast gate"
             f" {config.getoption('--holdfast-report-dir')} --baseline {baseline} --update-baseline",
             returncode=2,
         )
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """The seed, in every log in which it matters."""
+    """The seed and profile, in the header of the session."""
     users = [item for item in items if "lock_campaign" in getattr(item, "fixturenames", ())]
     if not users:
         return []
@@ -66,7 +66,7 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What green tests saw violated, for a limit that nobody reads is none that anybody knows."""
+    """Violations in tests that passed, in the summary, so that documented limits are visible."""
     lines = [
         f"{report.nodeid}: {text}"
         for report in terminalreporter.stats.get("passed", ())
@@ -82,7 +82,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture
 def lock_campaign(request: pytest.FixtureRequest) -> LockCampaign:
-    """The campaign of a test: `lock_campaign.check()` carries out what its marker says."""
+    """The campaign of a test: `lock_campaign.check()` runs the plan of its marker."""
     from holdfast.pytest.campaign import LockCampaign
 
     return LockCampaign(request)

@@ -1,7 +1,7 @@
-"""Judges the rows so far of a run that still goes on, in a process of its own, and prints JSON.
+"""Judges the rows so far of a running run, in its own process, and prints JSON.
 
 Run: `python -m holdfast.serve.live_verdict RUN`. Only what can be violated before the end is
-judged, from the rows as they stood at one instant: nothing that was written later is taken in.
+judged, from a consistent snapshot: rows written after one instant are ignored.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ BEFORE_THE_END = (
     "token-order",
     "applied-once",
 )
-"""Properties that a longer history cannot mend once they are violated."""
+"""Properties whose violation stays one in a longer history."""
 
 
 def so_far(run: RunDir) -> dict[str, Any]:
-    """What is known of a running run: counts, and the first finding per violated property.
+    """Present state of a running run: counts, and the first finding per violated property.
 
-    UsageError where nothing was recorded yet.
+    UsageError if nothing was recorded yet.
     """
     instant = now_ns()
     manifest = run.read_manifest()
@@ -64,10 +64,10 @@ def so_far(run: RunDir) -> dict[str, Any]:
 
 
 def _until(recording: Recording, instant: int) -> Recording:
-    """The history as it stood at an instant: later rows left out, later answers not yet given.
+    """The history at an instant: without later rows, and with later responses missing.
 
-    Segments are read one after the other; without this a release could be missed and the grant
-    that followed it be seen.
+    Segments are read one after the other; without this, a release could be missed while the grant
+    that followed it is seen.
     """
     rows = recording.history.rows[recording.history.rows["t_inv"] <= instant].copy()
     late = rows["t_ret"] > instant

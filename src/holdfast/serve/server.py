@@ -1,6 +1,6 @@
-"""The server behind `holdfast serve`: it only reads, runs no script of its own, and trusts nobody.
+"""HTTP server of `holdfast serve`: read-only, without scripts of its own, trusts no request.
 
-Every address names a run by an id that the folder gave; no path is ever made from a request.
+A URL names a run by an id from the listed folder; a request never becomes a path.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ REPORT_POLICY = (
     f" img-src data:; script-src 'sha256-{DIGEST}'; base-uri 'none'; form-action 'none';"
     " frame-ancestors 'none'"
 )
-"""A report is a file that anybody may have written: it gets an origin of its own and one script."""
+"""Policy of a report, which may come from anywhere: its own origin and one known script."""
 COOKIE = "holdfast"
 LOG_TAIL = 1 << 20
 ZIP_BYTES = 2 << 30
@@ -49,7 +49,7 @@ LOCAL = ("127.0.0.1", "localhost", "[::1]")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
-    """What is sent: `body` as bytes, or a file that is sent to its end and closed."""
+    """A response: `body` as bytes, or a file that is sent and closed."""
 
     status: HTTPStatus = HTTPStatus.OK
     kind: str = "text/html; charset=utf-8"
@@ -59,7 +59,7 @@ class Reply:
 
 
 class Server(ThreadingHTTPServer):
-    """Serves a shelf of runs. `token` empty: loopback only, and only under a name of loopback."""
+    """Serves a run index. `token` empty: loopback only, with a loopback Host header."""
 
     daemon_threads = True
 
@@ -76,18 +76,18 @@ class Server(ThreadingHTTPServer):
 
     @property
     def place(self) -> str:
-        """Host and port as they stand in an address of the web."""
+        """Host and port as in a URL."""
         host, port = self.server_address[:2]
         return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
 
     def known_host(self, told: str) -> bool:
-        """A page elsewhere may have its own name lead here: without a token names are checked."""
+        """DNS rebinding: without a token the Host header is checked."""
         port = self.server_address[1]
         return bool(self.token) or told in {*(f"{name}:{port}" for name in LOCAL), self.place}
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request: who asks, for what, the answer."""
+    """Handles one request: authorization, routing, response."""
 
     server: Server
     timeout = 30
@@ -100,10 +100,10 @@ class Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: a request is written by whoever asks."""
+        """Logs nothing: the text of a request is not trusted."""
 
     def _elsewhere(self) -> bool:
-        """Whether a page of another site has this browser ask, as all browsers say since 2023."""
+        """Whether another site caused this request, by the Sec-Fetch-Site header."""
         told = self.headers.get("Sec-Fetch-Site", "none")
         came = urlsplit(self.path).path
         # A link elsewhere may lead to a page for a person to look at, but not make us work.
@@ -116,25 +116,32 @@ class Handler(BaseHTTPRequestHandler):
         except HoldfastError as error:
             reply = _problem(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
         except OSError as error:
-            reply = _problem(HTTPStatus.NOT_FOUND, f"It cannot be read: {error.strerror}.")
+            reply = _problem(HTTPStatus.NOT_FOUND, f"Cannot be read: {error.strerror}.")
         except Exception as error:
             # One bad run must not take a page down without a word.
             sys.excepthook(type(error), error, error.__traceback__)
             name = type(error).__name__
-            reply = _problem(HTTPStatus.INTERNAL_SERVER_ERROR, f"This failed here: {name}.")
+            reply = _problem(HTTPStatus.INTERNAL_SERVER_ERROR, f"Internal error: {name}.")
         self._send(reply)
 
     def _reply(self) -> Reply:
         if not self.server.known_host(self.headers.get("Host", "")):
-            return _problem(HTTPStatus.MISDIRECTED_REQUEST, "This server goes by another name.")
+            return _problem(
+                HTTPStatus.MISDIRECTED_REQUEST, "Unknown Host header; use the printed address."
+            )
         if self._elsewhere():
-            return _problem(HTTPStatus.FORBIDDEN, "Another site asked for this; ask here.")
+            return _problem(
+                HTTPStatus.FORBIDDEN, "Cross-site request rejected; open this page directly."
+            )
         url = urlsplit(self.path)
         query = parse_qs(url.query, max_num_fields=40)
         if self.server.token and not self._admitted():
             given = query.pop("token", [""])[0]
             if not _same(given, self.server.token):
-                return _problem(HTTPStatus.UNAUTHORIZED, "Open the address with ?token=... once.")
+                return _problem(
+                    HTTPStatus.UNAUTHORIZED,
+                    "Missing token: open the printed address with ?token=... once.",
+                )
             rest = urlencode(query, doseq=True)
             place = "/" + url.path.lstrip("/\\") + (f"?{rest}" if rest else "")
             flags = "HttpOnly; SameSite=Strict; Path=/"
@@ -142,7 +149,7 @@ class Handler(BaseHTTPRequestHandler):
             return Reply(status=HTTPStatus.SEE_OTHER, headers=headers)
         page = PAGES.get(url.path)
         if page is None:
-            return _problem(HTTPStatus.NOT_FOUND, "There is no such page.")
+            return _problem(HTTPStatus.NOT_FOUND, "No such page.")
         return page(self.server.shelf, query)
 
     def _admitted(self) -> bool:
@@ -217,7 +224,7 @@ def _with_run(page: Callable[[Shelf, Query, Entry], Reply]) -> Callable[[Shelf, 
     def asked(shelf: Shelf, query: Query) -> Reply:
         entry = _one(query, shelf)
         if entry is None:
-            return _problem(HTTPStatus.NOT_FOUND, "There is no such run here.")
+            return _problem(HTTPStatus.NOT_FOUND, "No such run.")
         return page(shelf, query, entry)
 
     return asked
@@ -231,7 +238,7 @@ def _run(shelf: Shelf, query: Query, entry: Entry) -> Reply:
 
 
 def _fresh(entry: Entry) -> bool:
-    """Whether a run ended so lately that its verdict may be on its way."""
+    """Whether a run ended so recently that its verdict may still be computed."""
     try:
         with files.opened(entry.dir.path, entry.dir.times.name) as times:
             return time.time() - os.fstat(times).st_mtime < VERDICT_WITHIN_S
@@ -243,7 +250,7 @@ def _compare(shelf: Shelf, query: Query) -> Reply:
     chosen = [shelf.entry(ident) for ident in query.get("run", [])[:2]]
     judged = [entry for entry in chosen if entry is not None and entry.result is not None]
     if len(judged) < 2:
-        return _problem(HTTPStatus.BAD_REQUEST, "Choose two judged runs to compare.")
+        return _problem(HTTPStatus.BAD_REQUEST, "Select two judged runs to compare.")
     return _page(browse.compare(judged[0], judged[1]))
 
 
@@ -257,7 +264,7 @@ def _report(shelf: Shelf, query: Query, entry: Entry) -> Reply:
 def _log(shelf: Shelf, query: Query, entry: Entry) -> Reply:
     name = query.get("name", [""])[0]
     if name not in _logs(entry):
-        return _problem(HTTPStatus.NOT_FOUND, "There is no such log.")
+        return _problem(HTTPStatus.NOT_FOUND, "No such log.")
     with files.opened(entry.dir.path, f"logs/{name}") as log:
         start = max(os.fstat(log).st_size - LOG_TAIL, 0)
         return Reply(kind="text/plain; charset=utf-8", body=os.pread(log, LOG_TAIL, start))
@@ -269,11 +276,11 @@ def _zip(shelf: Shelf, query: Query, entry: Entry) -> Reply:
     if total > ZIP_BYTES or len(names) > files.MOST_FILES:
         return _problem(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"This run has {total >> 20} MiB in {len(names)} files, too much for a zip from here:"
-            f" copy {entry.dir.path.name} itself.",
+            f"This run has {total >> 20} MiB in {len(names)} files, too large for a zip:"
+            f" copy the folder {entry.dir.path.name}.",
         )
     if not shelf.zipping.acquire(blocking=False):
-        return _problem(HTTPStatus.SERVICE_UNAVAILABLE, "Another zip is being made; ask again.")
+        return _problem(HTTPStatus.SERVICE_UNAVAILABLE, "Another zip is being created; try again.")
     with contextlib.ExitStack() as stack:
         stack.callback(shelf.zipping.release)
         with contextlib.ExitStack() as failing:
@@ -288,7 +295,7 @@ def _zip(shelf: Shelf, query: Query, entry: Entry) -> Reply:
 
 
 def _add(archive: zipfile.ZipFile, entry: Entry, name: str) -> None:
-    """A file of the run, up to the size that it has when it is opened."""
+    """A file of the run, up to its size when it is opened."""
     with contextlib.suppress(OSError), files.opened(entry.dir.path, name) as file:
         left = min(os.fstat(file).st_size, ZIP_BYTES)
         with archive.open(f"{entry.dir.path.name}/{name}", "w", force_zip64=True) as member:
@@ -298,7 +305,7 @@ def _add(archive: zipfile.ZipFile, entry: Entry, name: str) -> None:
 
 
 def _logs(entry: Entry) -> list[str]:
-    """Names of the logs of a run, under its folder of logs; a link is none."""
+    """Names of the logs of a run, in its folder of logs; without links."""
     return [name.removeprefix("logs/") for name in files.walked(entry.dir.path, "logs")]
 
 

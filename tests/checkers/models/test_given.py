@@ -131,7 +131,7 @@ def test_a_mistake_in_it_is_told_and_no_traceback(tmp_path: Path, text: str, tol
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no such file"):
+    with pytest.raises(UsageError, match="no such file"):
         model_of(f"{tmp_path}/none.py:Tickets")
 
 

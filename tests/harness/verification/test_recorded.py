@@ -174,8 +174,8 @@ def test_every_fault_is_a_window_and_a_kill_begins_before_its_signal() -> None:
 
 def test_every_whole_line_of_a_file_is_read_and_what_was_cut_off_is_not(tmp_path: Path) -> None:
     rows = [{"id": "a"}, {"id": "b"}]
-    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    text = "".join(json.dumps(row) + "\n" for row in rows)
     for cut in ("", '{"id": "c"'):
-        (tmp_path / "faults.jsonl").write_text(lines + cut)
+        (tmp_path / "faults.jsonl").write_text(text + cut)
         assert lines(tmp_path, "faults.jsonl") == rows
     assert lines(tmp_path, "times.jsonl") == []

@@ -82,7 +82,7 @@ def check_engine() -> None:
         raise EnvironmentFailed("image: there is no `docker` command; install docker.io")
     answer = run("docker", "version", "--format", "{{.Server.Version}}", check=False, seconds=20)
     if answer.returncode:
-        raise EnvironmentFailed("image: no container engine answers; start dockerd")
+        raise EnvironmentFailed("image: no container engine; start dockerd")
 
 
 def fetch_base() -> None:
@@ -92,12 +92,12 @@ def fetch_base() -> None:
         if run("docker", "pull", "--quiet", BASE, check=False, seconds=PULL_S).returncode == 0:
             return
     except EnvironmentFailed:
-        say(f"the registry did not answer within {PULL_S} s")
+        say(f"no response from the registry within {PULL_S} s")
     if shutil.which("debootstrap") is None:
         raise EnvironmentFailed(
-            f"image: {BASE} cannot be pulled here; install debootstrap to make it from packages"
+            f"image: cannot pull {BASE}; install debootstrap to build it from packages"
         )
-    say(f"no registry: making {BASE} with debootstrap")
+    say(f"no registry: building {BASE} with debootstrap")
     with tempfile.TemporaryDirectory(prefix="holdfast-base-") as folder:
         mirrors = [source.split()[1] for source in debian_sources() if f" {RELEASE} " in source]
         run("debootstrap", "--variant=minbase", RELEASE, folder, *mirrors[:1], seconds=BUILD_S)

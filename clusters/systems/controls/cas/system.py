@@ -1,8 +1,8 @@
-"""Compare-and-swap as the driver sees it: no server; the resource itself keeps updates apart.
+"""Driver side of the compare-and-swap control: no server; the resource rejects outdated writes.
 
 Promises: no lost update and jobs done once, under every fault
-Does not promise: that anybody works alone; work that is refused was done in vain
-Tested with: nothing but the harness
+Does not promise: exclusive work; rejected work is wasted
+Tested with: Holdfast's own tests
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from holdfast.harness.core.verdict import Promises
 
 SHEET = {
     "acquisition": "always granted, at once",
-    "token enforcement": "none; a write that names a version is refused unless it is the newest",
-    "retry": "who is refused reads again",
-    "consequence": "exclusion is not needed for a register; for an effect elsewhere it is",
-    "purpose": "shows which use of a lock needs none",
+    "token enforcement": "none; a write based on an outdated version is rejected",
+    "retry": "a rejected client reads again",
+    "consequence": "exclusion is not needed for a register; it is for effects elsewhere",
+    "purpose": "shows a use case that needs no lock",
 }
 
 

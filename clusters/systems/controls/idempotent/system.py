@@ -1,8 +1,8 @@
-"""The idempotent write as the driver sees it: no server; the resource knows a command by its key.
+"""Driver side of the idempotent-write control: no server; the resource stores idempotency keys.
 
 Promises: a command takes effect once, and a job is done once, under every fault
-Does not promise: that anybody works alone; updates that differ overwrite each other
-Tested with: nothing but the harness
+Does not promise: exclusive work; different updates overwrite each other
+Tested with: Holdfast's own tests
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from holdfast.harness.core.verdict import Promises
 
 SHEET = {
     "acquisition": "always granted, at once",
-    "token enforcement": "none; a command that comes again is answered as the first time",
-    "retry": "as often as one likes",
-    "consequence": "work is done in vain, and its effect is there once",
-    "purpose": "shows which use of a lock needs none",
+    "token enforcement": "none; a repeated command gets the first response",
+    "retry": "unlimited",
+    "consequence": "work may be wasted; its effect happens once",
+    "purpose": "shows a use case that needs no lock",
 }
 
 

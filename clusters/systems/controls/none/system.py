@@ -1,8 +1,8 @@
-"""The control without a lock, as the driver sees it: no server, no promise.
+"""Driver side of the control without a lock: no server, no promises.
 
 Promises: nothing
 Does not promise: anything
-Tested with: nothing but the harness
+Tested with: Holdfast's own tests
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class NoSystem:
     def promises(self, options: Mapping[str, str]) -> Promises:
         if options:
             given = ", ".join(sorted(options))
-            raise UsageError(f"{self.name}: no such option: {given}; it takes none")
+            raise UsageError(f"{self.name}: unknown option: {given}; it has no options")
         return Promises(
             purpose="efficiency",
             bound="none",
@@ -40,13 +40,13 @@ class NoSystem:
             notice_ns=0,
             recovery_ns=0,
             keeps={},
-            sheet={"acquisition": "always granted", "purpose": "shows what a lock would buy"},
+            sheet={"acquisition": "always granted", "purpose": "shows what happens without a lock"},
         )
 
     def command(
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
-        raise UsageError(f"{self.name}: there is no server to start; it runs on no nodes")
+        raise UsageError(f"{self.name}: no server to start; expected --nodes 0")
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         return True

@@ -1,8 +1,8 @@
-"""PostgreSQL advisory locks as the driver sees them.
+"""Driver side of PostgreSQL advisory locks.
 
-Promises: exclusion under every fault; what `postgres/system.py` says of sessions
-Does not promise: fencing, except by `tokens=sequence`; in `scope=transaction` a crash may repeat
-a number whose transaction had not committed
+Promises: exclusion under every fault; the promises about sessions in `postgres/system.py`
+Does not promise: fencing, except with `tokens=sequence`; with `scope=transaction` a crash may
+repeat a number whose transaction had not committed
 Tested with: Debian's PostgreSQL 15 and psycopg 3.3.9
 """
 

@@ -1,8 +1,8 @@
-"""Redis with failover as the driver sees it: what a replica that lags behind can promise.
+"""Driver side of Redis with Sentinel failover: what an asynchronous replica can promise.
 
-Promises: that the lock can be had again after a failover
-Does not promise: exclusion under any fault, for the new primary may not know the last grants, and
-the old one goes on granting until it is reached
+Promises: that the lock can be acquired again after a failover
+Does not promise: exclusion under any fault: the new primary may not have the last grants, and the
+old primary keeps granting until it is demoted (split brain)
 Tested with: Debian's redis-server 7.0 as primary, replica and three sentinels, and redis-py 8.1.0
 """
 
@@ -67,12 +67,12 @@ class RedisSentinel:
                 "lease": "the key's time to live, on the primary's wall clock",
                 "renewal": "compare-and-PEXPIRE in a script",
                 "token enforcement": "none: a plain Redis lock has no token",
-                "timeout": "1 s per command; a command without an answer is unknown",
-                "retry": "none inside the library (switched off), polls by the adapter",
-                "consequence": "replication is asynchronous: a promoted replica may not know the"
-                " last grants, and a primary that is cut off grants until it hears of the other",
+                "timeout": "1 s per command; a command without a response is unknown",
+                "retry": "none in the library (disabled); the adapter polls",
+                "consequence": "replication is asynchronous: a promoted replica may not have the"
+                " last grants, and a partitioned primary grants until it is demoted (split brain)",
                 "clock assumptions": "no server's wall clock steps",
-                "evidence": f"persistence: {persistence}; a primary counts as down after"
+                "evidence": f"persistence: {persistence}; a primary is considered down after"
                 f" {DOWN_MS} ms; failover timeout {FAILOVER_MS} ms",
             },
         )
