@@ -436,3 +436,21 @@ def held(given: Case) -> PropertyVerdict:
     verdict: PropertyVerdict = load(catalogue.CHECKERS["mutual-exclusion"])(given)
     assert not verdict.findings
     return replace(verdict, verdict=Verdict.HOLDS, order=orders.of_grants(given))
+
+
+def test_a_grant_of_an_instant_follows_a_hold_that_ends_as_it_is_known() -> None:
+    given = case("0a?@0 0a+1@1 1a?@2 1a+2/1@6 0r?@6 0r+@7")
+    ((_, rows),) = orders.of_grants(given) or ()
+    assert rows == tuple(a.row for a in attempts(given))
+
+
+@pytest.mark.parametrize(("error_s", "beyond"), [(0, 3), (0.4, 3), (0.6, 1)])
+def test_who_was_answered_within_the_error_before_a_call_may_have_stood_before_it(
+    error_s: float, beyond: int
+) -> None:
+    words = (
+        "2t?@0 2t-@1 9a?@0.2 9a+1@1 0a?@2 0Q@3 9r?@4 9r+@5 1a?@6 1a+2@7 1r?@8 1r+@9"
+        " 1a?@10 1a+3@11 1r?@12 1r+@13 1a?@14 1a+4@15 1r?@16 1r+@17 0a+5@18 0r?@19 0r+@20"
+    )
+    given = case(words, error_ns=round(error_s * SECOND))
+    assert bounded_wait.check(given).exercised["grants beyond a queue"] == beyond
