@@ -98,6 +98,7 @@ def test_what_made_a_lease_shorter_is_the_renewal_that_can_have_done_it() -> Non
         ("0a?@0 0a+7/10@1 0n?/5@2 0n~@3 1a?@4 1a+8@5", 2),  # 2 + 5 < 10
         ("0a?@0 0a+7/10@1 0n?/1@2 0n~@3 0n?/9@4 0n+@5 1a?@6 1a+8@7", None),  # 4 + 1: of the ok one
         ("0a?@0 0a+7/10@1 1a?@4 1a+8@5", -1),
+        ("0a?@0 0a+7/10@1 0n?/8@2 0n~@3 1a?@4 1a+8@5", -1),  # 2 + 8 is no less than 10
     ):
         given = case(words)
         rows = given.history.rows
@@ -123,6 +124,31 @@ def test_rivals_and_paths_are_counted_on_every_lock() -> None:
         words = " ".join(waited.format(lock) for lock in locks)
         met = exercise(case(words), needs=("rivals",))
         assert met.counts["acquires behind one that waited"] == len(locks)
+
+
+def test_acquires_are_counted_by_the_path_that_they_asked_for() -> None:
+    words = "0a?:/x 0a+1 1a?:/x/y 1a- 1a?:/x/y 1a- 1a?:/x/y 1a- 0r?:/x 0r+"
+    met = exercise(case(words, promises={"subtrees": True}), needs=("subtrees",))
+    assert met.counts["acquires above or below a held lock"] == 3
+
+
+def test_of_all_who_came_later_one_that_held_then_makes_an_ok_foreign() -> None:
+    first = "1a?@4 1a+2@5 1r?@6 1r+@7"
+    second = "2a?@8 2a+3@9 2n?@14 2n+3@15"
+    longer = "1a?@4 1a+2@5 2a?@6 2a+3@7 2r?@8 2r+@9 1n?@14 1n+2@15"
+    reader = Terms(mode=Mode.SHARED)
+    for words in (f"{first} {second}", second, longer):
+        whole = on(history(f"0a?@0 0a+1/2@1 {words} 0n?@10 0n+@11"), Terms(), reader, reader)
+        given = case(whole, promises={"renew_proves": False})
+        assert kinds("ownership", given) == ["foreign-renewal"]
+    given = case(f"0a?@0 0a+1/2@1 {first} 0n?@10 0n+@11", promises={"renew_proves": False})
+    assert kinds("ownership", given) == []
+
+
+def test_a_token_that_nobody_had_is_no_answer_once_a_larger_one_was_granted() -> None:
+    words = "0a? 0a+4 0r? 0r+ 0a? 0a+7 0r? 0r+ 1a? 1a~ 2q? 2q+{}=0"
+    assert kinds("truthful-queries", case(words.format(5))) == ["false-answer"]
+    assert kinds("truthful-queries", case(words.format(8))) == []
 
 
 def test_a_token_of_two_owners_is_in_no_order_whichever_of_them_is_alone() -> None:
@@ -175,6 +201,14 @@ def test_grants_beyond_a_queue_are_those_of_the_worst_wait() -> None:
     some = case(one.format(" ".join(passing.format(n) for n in (2, 3, 4)), 5))
     assert bounded_wait.check(none).exercised["grants beyond a queue"] == 0
     assert bounded_wait.check(some).exercised["grants beyond a queue"] == 3
+    other = "9a?:y 9a+1 0a?:y 0Q:y 9r?:y 9r+ 1a?:y 1a+2 1r?:y 1r+ 0a+3 0r?:y 0r+"
+    for both in (f"{other} {WORST}", f"{WORST} {other}"):
+        assert bounded_wait.check(case(both)).exercised["grants beyond a queue"] == 3
+
+
+WORST = (
+    "9a? 9a+11 0a? 0Q 9r? 9r+ 1a? 1a+12 1r? 1r+ 1a? 1a+13 1r? 1r+ 1a? 1a+14 1r? 1r+ 0a+15 0r? 0r+"
+)
 
 
 def test_table_and_reach_know_a_hold_of_one_instant() -> None:
@@ -402,3 +436,21 @@ def held(given: Case) -> PropertyVerdict:
     verdict: PropertyVerdict = load(catalogue.CHECKERS["mutual-exclusion"])(given)
     assert not verdict.findings
     return replace(verdict, verdict=Verdict.HOLDS, order=orders.of_grants(given))
+
+
+def test_a_grant_of_an_instant_follows_a_hold_that_ends_as_it_is_known() -> None:
+    given = case("0a?@0 0a+1@1 1a?@2 1a+2/1@6 0r?@6 0r+@7")
+    ((_, rows),) = orders.of_grants(given) or ()
+    assert rows == tuple(a.row for a in attempts(given))
+
+
+@pytest.mark.parametrize(("error_s", "beyond"), [(0, 3), (0.4, 3), (0.6, 1)])
+def test_who_was_answered_within_the_error_before_a_call_may_have_stood_before_it(
+    error_s: float, beyond: int
+) -> None:
+    words = (
+        "2t?@0 2t-@1 9a?@0.2 9a+1@1 0a?@2 0Q@3 9r?@4 9r+@5 1a?@6 1a+2@7 1r?@8 1r+@9"
+        " 1a?@10 1a+3@11 1r?@12 1r+@13 1a?@14 1a+4@15 1r?@16 1r+@17 0a+5@18 0r?@19 0r+@20"
+    )
+    given = case(words, error_ns=round(error_s * SECOND))
+    assert bounded_wait.check(given).exercised["grants beyond a queue"] == beyond

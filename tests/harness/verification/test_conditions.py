@@ -84,3 +84,10 @@ def test_an_order_by_another_rule_is_no_order() -> None:
     verdicts["verdicts"][0]["certificate"]["rule"] = "order/token-order"
     (why,) = verified(given, verdicts).refused
     assert "there is no rule" in why
+
+
+@pytest.mark.parametrize("change", [{"verdict": "UNKNOWN"}, {"findings": [{"kind": "orphan"}]}])
+def test_only_a_property_that_holds_has_an_order(change: dict[str, Any]) -> None:
+    given, verdicts = held("mutual-exclusion", orders.of_grants)
+    verdicts["verdicts"][0] |= change
+    assert "only a property that holds has one" in verified(given, verdicts).refused[0]
