@@ -209,7 +209,7 @@ def _by_rate(result: Result, given: Rules) -> bool:
 
 
 def _duplicates(results: Sequence[Result], given: Rules) -> Iterable[Trouble]:
-    """Per cell whether the rate of duplicates is surely above the limit, surely not, or neither."""
+    """Per cell whether the rate of duplicates is certainly above the limit, below, or unknown."""
     by_rate = [result for result in results if _by_rate(result, given)]
     for cell, runs in _by_cell(by_rate).items():
         events, grants = sum(r.duplicates for r in runs), sum(r.grants for r in runs)
@@ -217,14 +217,14 @@ def _duplicates(results: Sequence[Result], given: Rules) -> Iterable[Trouble]:
         low, high = (100 * edge for edge in clopper_pearson(min(events, grants), grants))
         first = next((run for run in runs if run.duplicates), runs[0])
         says = (
-            f"{events} of {grants} grants were duplicates: between {low:.3g} % and {high:.3g} %, at"
-            f" 95 %, where {limit:g} % are allowed"
+            f"{events} of {grants} grants were duplicates: {low:.3g}% to {high:.3g}%"
+            f" (95% confidence), allowed {limit:g}%"
         )
         if low > limit:
             says += f"; first with seed {first.seed}"
             yield _trouble(FAILED, DUPLICATES, cell, says, EXCLUSION, first)
         elif high > limit:
-            more = f"{says}; more grants are needed to tell"
+            more = f"{says}; more grants are needed"
             yield _trouble(INCONCLUSIVE, DUPLICATES, cell, more, EXCLUSION, first)
         elif events:
             yield _trouble(PASSED, DUPLICATES, cell, says, EXCLUSION, first)

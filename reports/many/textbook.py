@@ -59,7 +59,7 @@ class Entry:
         return f"{told} ({AGAINST})" if self.against else told
 
     def claimed(self) -> str:
-        """What is claimed, in words; "" where nothing is known of that."""
+        """The claim as a sentence; "" if it is unknown."""
         return "" if self.claim is None else self.claim.sentence()
 
 

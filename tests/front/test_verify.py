@@ -82,7 +82,7 @@ def test_a_run_whose_certificate_is_refused_ends_in_4_and_is_kept(
     told = holdfast(capsys, *RUN, "--nemesis", "kill", "--out", str(tmp_path))
     assert told.code == 4
     run = (tmp_path / "latest").resolve()
-    assert f"{run}: internal error: the verifier refuses" in told.err
+    assert f"{run}: internal error: the verifier rejects" in told.err
     assert "it does not hold that order == 'never'" in told.err
     assert "VIOLATED" not in told.out + told.err
     assert (run / "history").is_dir() and not (run / "verdicts.json").exists()
@@ -97,7 +97,7 @@ def test_check_of_it_ends_in_4_and_leaves_the_verdict_that_was_there(
     assert told.code == 4
     (line,) = [line for line in told.err.splitlines() if line]
     assert (
-        "internal error: the verifier refuses" in line
+        "internal error: the verifier rejects" in line
         and "(token-inversion): it does not hold" in line
     )
     assert (run / "verdicts.json").read_bytes() == before
@@ -109,7 +109,7 @@ def test_sim_of_a_seed_whose_certificate_is_refused_ends_in_4(
     told = holdfast(
         capsys, "sim", "--system", "majority", "--seeds", "1", "-j", "1", "--twice-every", "0"
     )
-    assert (told.code, "the verifier refuses a certificate" in told.err) == (4, True)
+    assert (told.code, "the verifier rejects a certificate" in told.err) == (4, True)
 
 
 def test_an_order_that_is_refused_ends_in_4_too(

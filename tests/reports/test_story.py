@@ -120,8 +120,11 @@ def test_what_brought_a_finding_about_is_told_first_with_its_remedy() -> None:
     ]
     told = [one.means for one in mechanisms(read(run), violated(read(run)))]
     assert told[0].startswith("Foreign release, once")
-    assert "a release by a client that did not hold freed another client's hold, so" in told[1]
-    assert "a release was answered ok after its lease may have run out; either" in told[2]
+    assert (
+        "a client that did not hold the lock released it, which freed another client's hold"
+        in told[1]
+    )
+    assert "a release returned ok after its lease may have expired; either" in told[2]
     remedies = {one.remedy for one in mechanisms(read(run), violated(read(run)))[:3]}
     assert remedies == {KINDS["foreign-release"].remedy}
     assert set(CAUSES) == {foreign_release.FOREIGN, foreign_release.LATE}

@@ -4,8 +4,8 @@ A conditional acquire is granted only if there was no hold since a given version
 `--set metadata=1` each hold carries a text that names its attempt, and queries return it.
 
 Asks: that query results are correct and waiters are notified of grants; exclusion, tokens, liveness
-Catches: outdated holders, metadata of other holds, positions counted from the wrong end, wrong queue
-    lengths, conditions that are not checked
+Catches: outdated holders, metadata of other holds, positions counted from the wrong end, wrong
+    queue lengths, conditions that are not checked
 Checkers: truthful-queries, grant-notice and those of exclusion and liveness
 """
 

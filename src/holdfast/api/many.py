@@ -105,7 +105,7 @@ def _runs(results: list[Result]) -> Any:
         for one in results
     ]
     if not rows:
-        raise UsageError("there is no run to show")
+        raise UsageError("no runs to show")
     return pandas.DataFrame(rows)
 
 

@@ -43,7 +43,7 @@ class Run:
 
     path: the run's directory; `latest` in the folder of runs is the newest. A run that was not
     judged yet is judged when its verdict is asked for, which writes verdicts.json.
-    Raises UsageError for a directory that is no run, or is damaged. Frames need pandas (extra
+    Raises UsageError for a directory that holds no run, or is damaged. Frames need pandas (extra
     `frame`), else EnvironmentFailed.
     """
 

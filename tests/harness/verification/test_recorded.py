@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.harness.recording.segments import ROWS_AT, STAMPS_AT, write_closed
 from holdfast.harness.verification import recorded
-from holdfast.harness.verification.recorded import Damaged, Rows, of_directory
+from holdfast.harness.verification.recorded import Damaged, Rows, lines, of_directory
 from holdfast.harness.verification.verify import run_of
 from tests.checkers.certified import writers
 from tests.checkers.shorthand import case
