@@ -68,7 +68,7 @@ def test_a_fetch_that_fails_is_tried_again_so_often_and_says_what_it_does(calls:
 def test_a_version_that_is_not_there_is_refused_at_once_with_those_that_are(calls: Path) -> None:
     wrong = "Could not find a version that satisfies the requirement Some.Lock==1.0.2"
     write(calls, f"echo 'ERROR: {wrong} (from versions: 1.0.0, 1.0.3)'; exit 1")
-    with pytest.raises(UsageError, match=r"no Some.Lock==1.0.2 .* there are 1.0.0, 1.0.3"):
+    with pytest.raises(UsageError, match=r"no Some.Lock==1.0.2 .* found 1.0.0, 1.0.3"):
         environments.fetch(PINS)
     assert len(calls.read_text().splitlines()) == 1
     # Without an index nothing is known of its versions: that is no mistake of the user's.

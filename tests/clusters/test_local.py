@@ -85,7 +85,7 @@ def test_a_killed_driver_takes_its_nodes_and_processes_with_it(tmp_path: Path) -
 def test_outside_a_fabric_it_says_so_and_touches_nothing(tmp_path: Path) -> None:
     before = network_of_the_host()
     cluster = Cluster("local", tmp_path, label="local-outside")
-    assert "not in a network namespace of its own" in cluster.opened["error"]
+    assert "not in its own network namespace" in cluster.opened["error"]
     cluster.close()
     assert network_of_the_host() == before
 
@@ -93,7 +93,7 @@ def test_outside_a_fabric_it_says_so_and_touches_nothing(tmp_path: Path) -> None
 def test_a_fabric_that_is_not_ours_does_not_count(tmp_path: Path) -> None:
     here = {"HOLDFAST_OUTSIDE": os.readlink("/proc/self/ns/net")}
     cluster = Cluster("local", tmp_path, label="local-same", environ=here)
-    assert "not in a network namespace of its own" in cluster.opened["error"]
+    assert "not in its own network namespace" in cluster.opened["error"]
     cluster.close()
 
 

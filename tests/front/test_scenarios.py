@@ -197,7 +197,7 @@ def test_without_a_lease_the_death_of_a_holder_deadlocks_its_lock(capsys: Captur
     assert none["measured"][0]["false_expiries"] == 0
     said = holdfast(capsys, "scenario", *words)
     assert said.code == 0, "a lock without leases does not promise to be free again"
-    assert "without a lease a holder that dies deadlocks its lock" in said.out
+    assert "without a lease a crashed holder deadlocks its lock" in said.out
     wrong = holdfast(capsys, "scenario", *words, "--system", "reference")
     assert wrong.code == 2 and "has no option 'leases'" in wrong.err
 

@@ -119,7 +119,7 @@ def test_the_specification_of_the_page_judges_its_history(tmp_path: Path) -> Non
         ("class Tickets:\n    initial = 0\n    def step(self, s, c): return 1 / 0\n", "ZeroDiv"),
         ("class Tickets:\n    initial = 0\n    def step(self, s, c): return [s]\n", "hashable"),
         ("class Tickets:\n    def __init__(self, n): ...\n", "cannot be made without arguments"),
-        ("def oops(:\n", "cannot be run: SyntaxError"),
+        ("def oops(:\n", "execution failed: SyntaxError"),
         ("Ticket = 1\n", "no 'Tickets'"),
     ],
 )

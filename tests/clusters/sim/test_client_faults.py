@@ -61,7 +61,7 @@ def test_so_many_bytes_pass_first() -> None:
 
 
 def test_what_the_simulator_has_not_is_said() -> None:
-    with pytest.raises(EnvironmentFailed, match="no fault delay"):
+    with pytest.raises(EnvironmentFailed, match="unsupported fault delay"):
         disturb("delay")
     cluster: Any = Cluster()
     with pytest.raises(EnvironmentFailed, match="no client obeys stall"):

@@ -296,5 +296,5 @@ def test_what_breeds_without_end_is_an_error_and_no_run_that_lasts_for_ever() ->
         small.engine.later(2 * MS, breed)
 
     breed()
-    with pytest.raises(EnvironmentFailed, match="to come and no end"):
+    with pytest.raises(EnvironmentFailed, match="pending, no end"):
         small.run(SECOND)
