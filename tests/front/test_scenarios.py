@@ -199,7 +199,7 @@ def test_without_a_lease_the_death_of_a_holder_deadlocks_its_lock(capsys: Captur
     assert said.code == 0, "a lock without leases does not promise to be free again"
     assert "without a lease a crashed holder deadlocks its lock" in said.out
     wrong = holdfast(capsys, "scenario", *words, "--system", "reference")
-    assert wrong.code == 2 and "has no option 'leases'" in wrong.err
+    assert wrong.code == 2 and "unknown option 'leases'" in wrong.err
 
 
 def test_a_queue_asks_for_no_more_requests_the_more_clients_there_are(capsys: Capture) -> None:

@@ -64,7 +64,7 @@ def test_what_the_simulator_has_not_is_said() -> None:
     with pytest.raises(EnvironmentFailed, match="unsupported fault delay"):
         disturb("delay")
     cluster: Any = Cluster()
-    with pytest.raises(EnvironmentFailed, match="no client obeys stall"):
+    with pytest.raises(EnvironmentFailed, match="clients do not support stall"):
         Order(cluster, {"what": "stall", "nodes": ["c1"]})
 
 
