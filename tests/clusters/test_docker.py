@@ -75,7 +75,7 @@ def test_a_node_has_no_capability_and_can_get_none(tmp_path: Path) -> None:
 def test_a_command_that_cannot_run_is_an_error_that_names_it(tmp_path: Path) -> None:
     with containers(tmp_path, "docker-refused", count=1) as cluster:
         answer = cluster.execute("n1", "no-such-server")
-        assert "n1: no-such-server cannot run: no-such-server: No such file" in answer["error"]
+        assert "n1: no-such-server: cannot run: no-such-server: No such file" in answer["error"]
 
 
 def test_two_clusters_at_once_have_networks_of_their_own(tmp_path: Path) -> None:

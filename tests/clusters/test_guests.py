@@ -67,7 +67,7 @@ def test_what_is_wrong_with_an_image_is_told_and_nothing_is_left(
     (wall / "bad.toml").write_text(table.replace("{address} 7400 {data}", "{address}"))
     said = holdfast(capsys, *RUN, "--system", "bad.toml", "--time", "1s")
     assert said.code == 4
-    assert re.search("n1.* ended .*: server ADDRESS PORT FOLDER", said.err), said.err
+    assert re.search("n1.* exited .*: server ADDRESS PORT FOLDER", said.err), said.err
     labels = subprocess.run(
         ["docker", "ps", "-a", "--format", "{{.Names}}"], capture_output=True, text=True, timeout=60
     )
