@@ -116,7 +116,7 @@ def _unmet(case: Case, kind: str, met: Sequence[Window], work: _Work) -> list[st
 
 
 def _can_grant(case: Case, window: Window) -> bool:
-    """Whether a grant could be expected: a quorum left alone, and a lock that was free in time.
+    """Whether a grant could be expected: a quorum left running, and a lock free and waited for.
 
     A lock that was held when the fault began may stay held for a lease, and by a connection or
     until a release for as long as its holder likes. Only a lock that nobody can have held through
@@ -135,6 +135,11 @@ def _can_grant(case: Case, window: Window) -> bool:
             held |= begun & (found.over >= window.from_ns)
         else:
             held &= False
+            return len(np.unique(found.key[held])) < len(found.by_lock())
+        # Within a lease a free lock had to be granted only if a client was waiting for it already:
+        # of two locks one may stand free for 200 ms because no client wants it.
+        wanted = (found.inv <= window.from_ns) & (found.ret > window.from_ns)
+        return bool(np.setdiff1d(found.key[wanted], found.key[held]).size)
     return len(np.unique(found.key[held])) < len(found.by_lock())
 
 
