@@ -168,6 +168,21 @@ def test_a_grant_is_expected_in_a_short_fault_while_the_lock_is_free() -> None:
     assert any("no grant during a partition" in reason for reason in missing(judged, "faults"))
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_in_a_short_fault_a_free_lock_is_to_be_granted_only_to_a_client_that_waits(
+    waits: bool,
+) -> None:
+    """x is held, y is free: that y is not granted says something only if a client waited for it."""
+    text = "2a?:y@0.2 2a+5:y@0.4 2r?:y@0.6 2r+:y@0.8 0a?:x@0 0a+1:x@1 1a?:x@4 "
+    text += "3a?:y@4.2 3a+6:y@9 " if waits else ""
+    text += "0r?:x@9.1 0r+:x@9.2 1a+2:x@9.3"
+    options = {"resource": "fenced", "servers": "3"}
+    cut = (window("partition", "n1", 4.5, 8),)
+    judged = case(text, windows=cut, kinds=("partition",), options=options)
+    lacking = any("no grant during a partition" in reason for reason in missing(judged, "faults"))
+    assert lacking is waits
+
+
 def test_every_planned_kind_is_to_be_met() -> None:
     judged = under(window("pause", "n1", 3, 7), kinds=("pause", "kill"))
     assert missing(judged, "faults") == ["no kill was seen to bite: 0 of 0"]
