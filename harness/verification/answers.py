@@ -90,7 +90,7 @@ class Answers:
         if len(named) > MOST_NAMED:
             return len(named)
         count = sum(
-            rows.t_inv[at] <= query.t_ret and self._over(at) + slack >= query.t_inv for at in named
+            rows.t_inv[at] <= query.t_ret and self.over(at) + slack >= query.t_inv for at in named
         )
         return count + sum(
             rows.status[at] in UNKNOWN and rows.t_inv[at] <= query.t_ret + slack
@@ -102,8 +102,8 @@ class Answers:
         token = self._token(a.at)
         return sum(self._token(at) == token for at in self._of_lock(a.key)) == 1
 
-    def _over(self, at: int) -> int:
-        """When the service, or a notice, had said that an attempt holds no more."""
+    def over(self, at: int) -> int:
+        """When the service, or a notice, had reported that an attempt does not hold; INF: never."""
         rows, ended = self.rows, [INF]
         for r in self.run.following(at):
             said = (rows.f[r], rows.status[r])
@@ -114,7 +114,7 @@ class Answers:
         return min(ended)
 
     def _told_over(self, a: Row) -> int:
-        return self._over(a.at)
+        return self.over(a.at)
 
     def _renewals(self, a: Row) -> list[Row]:
         return [Row(self.rows, r) for r in self.run.following(a.at) if self.rows.f[r] == RENEW]
@@ -269,8 +269,8 @@ class Answers:
     def _notice_within(self) -> int:
         return int(self.run.promises["notice_ns"] or self.run.lease_ns)
 
-    def _reachable_from(self, a: Row, lost: int, limit: int) -> int:
-        """The first moment from which a client could be told for as long as a notice may take."""
+    def out_of_reach(self, a: Row) -> list[tuple[int, int]]:
+        """Spans in which faults or a starved host may have kept a client from being notified."""
         node, clients = self.rows.nodes.get(a.process, ""), set(self.rows.nodes.values())
         spans = [(s.from_ns, s.to_ns) for s in self.run.starved if s.node == node]
         spans += [(s.from_ns, s.to_ns) for s in self.run.starved if s.kind == "pressure"]
@@ -280,6 +280,11 @@ class Answers:
                 paused = window.do == "pause" and own
                 recovery = 0 if paused else int(self.run.promises["recovery_ns"])
                 spans.append((window.from_ns, window.to_ns + recovery))
+        return spans
+
+    def _reachable_from(self, a: Row, lost: int, limit: int) -> int:
+        """The first moment from which a client was reachable for as long as a notice may take."""
+        spans = self.out_of_reach(a)
         moments = sorted({lost, *(over for _, over in spans if over > lost)})
         return next(
             at

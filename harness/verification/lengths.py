@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.harness.verification.conditions import Conditions, Row
-from holdfast.harness.verification.derived import FAIL, INF, INFO, INVOKED, NOT_OWNER, OK
-from holdfast.harness.verification.recorded import ASKS, LOST
+from holdfast.harness.verification.answers import Answers
+from holdfast.harness.verification.conditions import Row
+from holdfast.harness.verification.derived import FAIL, INF, INFO, INVOKED, NOT_OWNER
+from holdfast.harness.verification.recorded import ASKS
 from holdfast.harness.verification.rule import OPS, entries, waits
 
 
 class Lengths:
     """What rules may ask about queue lengths, entries and grant notices."""
 
-    def __init__(self, conditions: Conditions) -> None:
-        self.run, self.rows = conditions.run, conditions.rows
+    def __init__(self, answers: Answers) -> None:
+        self.answers, self.run, self.rows = answers, answers.run, answers.rows
 
     def names(self) -> dict[str, Any]:
         """The names that rules use, as `Conditions.names`."""
@@ -56,20 +57,10 @@ class Lengths:
             mine = rows.process[at] == release.process and rows.key[at] == release.key
             if f in ASKS and rows.status[at] and mine and rows.attempt[at] != release.attempt:
                 asked = rows.t_inv[at] <= release.t_ret + slack
-                found += asked and not self._declared_over(at, release.t_inv - slack)
+                rejected = rows.status[at] in (FAIL, NOT_OWNER)
+                over = rows.t_ret[at] if rejected else self.answers.over(at)
+                found += asked and over >= release.t_inv - slack
         return found
-
-    def _declared_over(self, a: int, by_ns: int) -> bool:
-        """Whether the service had said before a moment that an attempt does not hold."""
-        rows = self.rows
-        ends = [rows.t_ret[a]] * (rows.status[a] in (FAIL, NOT_OWNER))
-        for r in self.run.following(a):
-            f, status = rows.f[r], rows.status[r]
-            denied = f in (OPS["renew"], OPS["release"]) and status == NOT_OWNER
-            notified = f == LOST and rows.t_inv[r] == self.run.end(a)
-            if denied or notified or (f == OPS["release"] and status == OK):
-                ends.append(rows.t_ret[r])
-        return min(ends, default=INF) < by_ns
 
     def _alone_with_token(self, a: Row) -> bool:
         """Whether no other acquire of a lock returned the token of this one."""
@@ -78,14 +69,7 @@ class Lengths:
         return [at for at in asks if (rows.key[at], rows.token[at]) == (a.key, a.token)] == [a.at]
 
     def _undisturbed(self, a: Row, from_ns: int, span_ns: int) -> bool:
-        """Whether no fault kept its client from being reached, from a moment on for a duration."""
-        run, node = self.run, self.rows.nodes.get(a.process, "")
-        clients = set(self.rows.nodes.values())
-        for window in run.windows:
-            nodes = set(window.nodes)
-            paused = window.do == "pause" and nodes and nodes <= clients
-            over = window.to_ns + (0 if paused else int(run.promises["recovery_ns"]))
-            touches = not nodes or node in nodes or not nodes <= clients
-            if touches and window.from_ns <= from_ns + span_ns + run.slack_ns and over >= from_ns:
-                return False
-        return True
+        """Whether its client was reachable from a moment on for a duration."""
+        until_ns = from_ns + span_ns + 2 * self.run.slack_ns
+        spans = self.answers.out_of_reach(a)
+        return not any(begun <= until_ns and over >= from_ns for begun, over in spans)

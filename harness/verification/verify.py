@@ -74,8 +74,8 @@ class Verifier:
     def __init__(self, run: Run) -> None:
         self.run, self.rows = run, run.rows
         self.conditions = Conditions(run)
-        more = (of(self.conditions) for of in (Waits, Answers, Lengths))
-        parts = (self.conditions, *more)
+        answers = Answers(self.conditions)
+        parts = (self.conditions, Waits(self.conditions), answers, Lengths(answers))
         self.names = {name: of for part in parts for name, of in part.names().items()}
 
     # One finding.

@@ -58,23 +58,33 @@ def test_who_did_not_wait_or_was_not_named_alone_is_not_judged(text: str) -> Non
     assert findings(text) == ()
 
 
-@pytest.mark.parametrize(
-    ("changes", "judged"),
-    [
-        ({"windows": (window("pause", "c1", 8, 9),)}, False),
-        ({"windows": (window("pause", "c2", 8, 9),)}, True),
-        ({"windows": (window("partition", "n1", 1, 3),)}, False),
-        ({"windows": (window("partition", "n1", 0.5, 1),)}, True),
-        ({"windows": (window("pause", "c1", 1, 3),)}, True),
-        ({"starved": (starved("c1", DELAY),)}, False),
-        ({"starved": (starved("host", PRESSURE),)}, False),
-        ({"error_ns": SECOND}, False),
-    ],
+EXCUSES: tuple[tuple[dict[str, Any], bool], ...] = (
+    ({"windows": (window("pause", "c1", 8, 9),)}, False),
+    ({"windows": (window("pause", "c2", 8, 9),)}, True),
+    ({"windows": (window("partition", "n1", 1, 3),)}, False),
+    ({"windows": (window("partition", "n1", 0.5, 1),)}, True),
+    ({"windows": (window("pause", "c1", 1, 3),)}, True),
+    ({"starved": (starved("c1", DELAY),)}, False),
+    ({"starved": (starved("host", PRESSURE),)}, False),
+    ({"error_ns": SECOND}, False),
 )
+"""What differs, and whether a late notice is then found."""
+
+
+@pytest.mark.parametrize(("changes", "judged"), EXCUSES)
 def test_what_kept_a_client_from_being_reached_excuses(
     changes: dict[str, Any], judged: bool
 ) -> None:
     assert bool(findings(LATE.format(10.5), **changes)) is judged
+
+
+@pytest.mark.parametrize("changes", [one for one, judged in EXCUSES if not judged])
+def test_the_verifier_accepts_no_late_notice_that_the_checker_does_not_find(
+    changes: dict[str, Any],
+) -> None:
+    found = grant_notice.check(case(LATE.format(10.5)))
+    given = case(LATE.format(10.5), **changes)
+    assert len(verified(given, told(given, found)).refused) == len(found.findings) == 1
 
 
 def test_a_notice_in_time_holds_and_the_slowest_is_counted() -> None:
