@@ -236,7 +236,9 @@ def _judged_holds(case: Case) -> Met:
     counts = {"grants": grants, "judged grants": n, "acquires during a judged hold": met}
     if not n:
         return counts, [f"no grant has a hold that can be judged: 0 of {grants}"]
-    return counts, [] if met else [f"nobody else asked during a hold that can be judged: 0 of {n}"]
+    return counts, [] if met else [
+        f"no other client asked during a hold that can be judged: 0 of {n}"
+    ]
 
 
 def _handovers(case: Case) -> Met:
@@ -259,7 +261,7 @@ def _rivals(case: Case) -> Met:
         mine = entries[asked[entries]]
         spans = waited, found.queued[waited], found.ret[waited]
         rivals += int(_met(found, mine, found.inv[mine], *spans).sum())
-    lacks = [] if rivals else ["nobody else asked for a lock while a client waited for it"]
+    lacks = [] if rivals else ["no other client asked for a lock while a client waited for it"]
     return {"acquires behind one that waited": rivals}, lacks
 
 
@@ -274,7 +276,7 @@ def _subtrees(case: Case) -> Met:
             others = entries[(found.key[entries] != key) & found.certain[entries]]
             spans = others, found.ret[others], found.end[others]
             met += int(_met(found, mine, found.ret[mine], *spans).sum())
-    lacks = [] if met else ["nobody asked for a lock above or below one that another held"]
+    lacks = [] if met else ["no client asked for a lock above or below one that another held"]
     return {"acquires above or below a held lock": met}, lacks
 
 
@@ -283,8 +285,8 @@ def _bounded(case: Case) -> Met:
     like."""
     found = table(case)
     bounded = int(((found.wait >= 0) & (found.op != Op.PROBE)).sum())
-    lacks = [] if bounded else [f"no acquire had a longest wait: 0 of {len(found)}"]
-    return {"acquires with a longest wait": bounded}, lacks
+    lacks = [] if bounded else [f"no acquire had a bounded wait: 0 of {len(found)}"]
+    return {"acquires with a bounded wait": bounded}, lacks
 
 
 def _requests(case: Case) -> Met:
@@ -293,11 +295,11 @@ def _requests(case: Case) -> Met:
     owners = len(np.unique(rows["attempt"]))
     lacks = []
     if owners < 2:
-        lacks.append(f"the resource was asked by {_count(owners, 'attempt')} only")
+        lacks.append(f"the resource received requests of {_count(owners, 'attempt')} only")
     if len(log.unlogged):
         lacks.append(
             f"the resource's log lacks {_count(len(log.unlogged), 'request')}"
-            " that it told a client it had accepted"
+            " that it reported as accepted"
         )
     accepted = int((rows["status"] == Status.OK).sum())
     return {"requests": len(rows), "accepted requests": accepted}, lacks
@@ -349,15 +351,15 @@ def _probes(case: Case) -> Met:
     names = sorted(case.history.strings[key] for key in asked - probed - met)
     lacks = [f"never probed after the run: {', '.join(names)}"] if names else []
     if not asked and not probed:
-        lacks.append("no lock was ever asked for")
+        lacks.append("no client asked for a lock")
     return {"probed locks": len(probed)}, lacks
 
 
 def _stale_releases(case: Case) -> Met:
     asked = rows_of(case, Op.RELEASE, Op.RENEW)
     refused = int((column(case, "status")[asked] == Status.NOT_OWNER).sum())
-    counts = {"releases and renewals": len(asked), "turned down as not the owner": refused}
-    lacks = [] if refused else [f"nobody but the holder released or renewed: 0 of {len(asked)}"]
+    counts = {"releases and renewals": len(asked), "rejected as not the owner": refused}
+    lacks = [] if refused else [f"no client but the holder released or renewed: 0 of {len(asked)}"]
     return counts, lacks
 
 
@@ -389,8 +391,8 @@ def _reentries(case: Case) -> Met:
         until_ns = inside.get(owner, -1)
         again += bool(until_ns > found.inv[n])
         inside[owner] = max(int(found.end[n]), until_ns)
-    lacks = [] if again else [f"nobody was let in again where it held: 0 of {len(asked)}"]
-    return {"let in again": again}, lacks
+    lacks = [] if again else [f"no holder was granted its lock again: 0 of {len(asked)}"]
+    return {"reentrant grants": again}, lacks
 
 
 def _queries(case: Case) -> Met:
@@ -405,17 +407,19 @@ def _queries(case: Case) -> Met:
     told = _entries_told(case)
     if told and not asked.size and not checks:
         inner, last = told["releases with entries left"], told["full releases"]
-        return told, [] if inner and last else ["no release told of an entry left, or none of none"]
+        return told, [] if inner and last else [
+            "no release reported entries left, or none reported that none are"
+        ]
     checks |= told
     if checks and not asked.size:
-        return checks, [] if checks["over when asked about"] else ["no hold was asked about late"]
+        return checks, [] if checks["over when queried"] else ["no hold was queried after its end"]
     if not holders:
-        lacks.append(f"no answer named a holder: 0 of {len(asked)} queries")
+        lacks.append(f"no response named a holder: 0 of {len(asked)} queries")
     if not places:
-        lacks.append(f"no answer gave a place in the queue: 0 of {len(asked)} queries")
+        lacks.append(f"no response gave a queue position: 0 of {len(asked)} queries")
     if (rows["f"][asked] == Op.LENGTH).any() and not lengths:
-        lacks.append(f"no answer gave the length of a queue: 0 of {len(asked)} queries")
-    named = {"holders named": holders, "told for how long": aged, "places given": places}
+        lacks.append(f"no response gave a queue length: 0 of {len(asked)} queries")
+    named = {"holders named": holders, "hold ages": aged, "queue positions": places}
     named["lengths above 0"] = lengths
     return checks | {"queries": len(asked)} | named, lacks
 
@@ -441,9 +445,7 @@ def _checks(case: Case) -> dict[str, int]:
     known = entry >= 0
     late = table(case).end[entry[known]] < column(case, "t_inv")[answered[known]]
     return (
-        {"holds asked about": len(answered), "over when asked about": int(late.sum())}
-        if len(rows)
-        else {}
+        {"holds queried": len(answered), "over when queried": int(late.sum())} if len(rows) else {}
     )
 
 
@@ -464,9 +466,9 @@ def _second_locks(case: Case) -> Met:
                 span = int(found.queued[a]), int(found.ret[a])
                 waits.append(Wait(process, int(found.key[a]), held, *span))
     crossed = _crossed(waits)
-    counts = {"waits that held another lock": len(waits), "cycles of waits": crossed}
+    counts = {"waits that held another lock": len(waits), "mutual waits": crossed}
     if not waits:
-        return counts, ["nobody waited for one lock while it held another"]
+        return counts, ["no client waited for one lock while it held another"]
     return counts, [] if crossed else ["no clients waited for each other's locks at once"]
 
 
@@ -526,7 +528,7 @@ def _jobs(case: Case) -> Met:
         by.get(key, process) != process
         for key, process in zip(looked["key"].tolist(), looked["process"].tolist(), strict=True)
     )
-    lacks = [] if found else [f"nobody found a job that another had done: 0 of {len(by)} jobs"]
+    lacks = [] if found else [f"no client found a job that another had done: 0 of {len(by)} jobs"]
     return {"jobs done": len(by), "jobs that others found done": found}, lacks
 
 
@@ -541,8 +543,8 @@ def _named_waits(case: Case) -> Met:
     mine = zip(found.key[waited].tolist(), found.token[waited].tolist(), strict=True)
     known = sum(one in named for one in mine)
     total = int(waited.sum())
-    lack = f"no answer named a holder that had waited: 0 of {total} grants to who waited"
-    counts = {"grants to who waited": total, "of them named by an answer": known}
+    lack = f"no response named a holder that had waited: 0 of {total} grants to waiting clients"
+    counts = {"grants to waiting clients": total, "of them named by a response": known}
     return counts, [] if known else [lack]
 
 
@@ -585,7 +587,7 @@ def _tokens(case: Case) -> Met:
     counts["grants after another client's"] = after
     if not with_token:
         return counts, [f"no grant carried a token: 0 of {grants}"]
-    lack = f"no grant with a token was asked for after another client's: 0 of {with_token}"
+    lack = f"no grant with a token was requested after another client's: 0 of {with_token}"
     return counts, [] if after else [lack]
 
 
@@ -595,20 +597,24 @@ def _faults(case: Case) -> Met:
 
 
 NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
-    "contention": ("an acquire that waited, or asked while another certainly held", _contention),
+    "contention": (
+        "an acquire that waited, or was sent while another client certainly held",
+        _contention,
+    ),
     "judged-holds": (
         "a grant with a non-empty hold by proof or contract (a certain one, where only a release"
-        " ends a hold), and another client that asked for the lock while it lasted",
+        " ends a hold), and another client that asked for the lock during it",
         _judged_holds,
     ),
     "faults": (
-        "per kind of fault that was asked for: it took effect, with an acquire inside, a grant"
+        "per kind of fault in the plan: it took effect, with an acquire inside, a grant"
         " inside where one could be expected, a hold across an edge, a grant after the heal; of a"
         " fault aimed at the holder, that it held",
         _faults,
     ),
     "requests": (
-        "requests of two attempts in the resource's log, and none missing that it says it accepted",
+        "requests of two attempts in the resource's log, and every request that it reported as"
+        " accepted",
         _requests,
     ),
     "stale-requests": (
@@ -620,25 +626,25 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
         _expired_requests,
     ),
     "updates": ("an accepted update that follows another owner's", _updates),
-    "probes": ("every lock that was in use asked for once more after the last heal", _probes),
+    "probes": ("an acquire of every lock that was in use after the last heal", _probes),
     "stale-releases": (
-        "a release or renewal that the service turned down as not the owner's",
+        "a release or renewal that the service rejected as not the owner's",
         _stale_releases,
     ),
     "losses": ("a holder that was notified of a loss, or whose renewal was refused", _losses),
     "named-waits": (
-        "a grant to a client that had waited, which an answer about the holder names",
+        "a grant to a client that had waited, which a query of the holder names",
         _named_waits,
     ),
-    "tokens": ("a grant with a token, asked for after another client's grant", _tokens),
+    "tokens": ("a grant with a token, requested after another client's grant", _tokens),
     "queries": (
-        "answers that name a holder, such that give a place in a queue, and where lengths are asked"
-        " for the length of a queue that is not empty; where only releases say how many entries"
-        " their owner has left, some that leave one and some that leave none",
+        "responses that name a holder, that give a queue position and, where lengths are queried,"
+        " that give the length of a queue that is not empty; where only releases report entries"
+        " left, some that leave one and some that leave none",
         _queries,
     ),
     "second-locks": (
-        "clients that held one lock each and were told to wait for each other's at once",
+        "clients that each held a lock and waited for the other's at the same time",
         _second_locks,
     ),
     "handovers": ("a lock that passed from one client to another", _handovers),
@@ -647,10 +653,10 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
         "where locks are paths: an acquire of one above or below one that another held",
         _subtrees,
     ),
-    "bounded-waits": ("an acquire with a longest wait", _bounded),
+    "bounded-waits": ("an acquire with a bounded wait", _bounded),
     "repeats": ("an accepted write that was sent more than once", _repeats),
-    "jobs": ("a job that an owner found done which another had done", _jobs),
-    "sharing": ("where a lock is shared: two who held it at once", _sharing),
-    "reentry": ("where owners may come in again: one who did", _reentries),
+    "jobs": ("a job that an owner found done by another client", _jobs),
+    "sharing": ("where a lock is shared: two clients that held it at once", _sharing),
+    "reentry": ("where a lock is reentrant: a grant to its holder", _reentries),
 }
 """Need -> what it demands of a run, and how that is counted. Checkers name the needs they have."""

@@ -110,7 +110,7 @@ def partitions(case: Case) -> dict[str, object]:
         choice, reason = "safety", f"no new grant to {asked} acquires that reached only a minority"
         reason += f", {others} to those that reached a majority"
     else:
-        choice, reason = None, "nobody asked for a lock who reached a minority of the servers only"
+        choice, reason = None, "no client that reached only a minority asked for a lock"
     shown = [{"fault": w.id, "sides": [asdict(side) for side in sides]} for w, sides in cuts]
     return {"choice": choice, "reason": reason, "cuts": shown}
 

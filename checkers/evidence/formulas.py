@@ -27,6 +27,6 @@ def quorum_failure(nodes: int, down: float) -> float:
     sum over k >= ceil(N/2) of C(N,k) p^k (1-p)^(N-k); ValueError unless 0 <= down <= 1.
     """
     if not 0 <= down <= 1:
-        raise ValueError(f"a chance lies between 0 and 1, not at {down}")
+        raise ValueError(f"a probability is between 0 and 1, not {down}")
     lost = range((nodes + 1) // 2, nodes + 1)
     return sum(comb(nodes, k) * down**k * (1 - down) ** (nodes - k) for k in lost)

@@ -209,9 +209,9 @@ def _expired_owner(case: Case) -> dict[str, object]:
     if not sent:
         sentence = "no write came from an owner whose hold had certainly ended"
     elif not accepted:
-        sentence = f"of {sent} writes by owners whose hold had ended the resource accepted none"
+        sentence = f"the resource accepted none of {sent} writes by expired owners"
     else:
-        sentence = f"of {sent} writes by owners whose hold had ended {accepted} were accepted"
+        sentence = f"the resource accepted {accepted} of {sent} writes by expired owners"
     low, high = clopper_pearson(accepted, sent)
     return {
         "sent": sent,
@@ -276,7 +276,7 @@ def _lease_margin(case: Case, hold_p99_ns: object) -> dict[str, object]:
         renewal_ns = int(np.median(intervals))
     else:
         renewal_ns = hold_p99_ns if isinstance(hold_p99_ns, int) else 0
-        notes.append("nobody renewed twice, so the 99th percentile of the holds stands for T_r")
+        notes.append("no client renewed twice, so T_r is the 99th percentile of the holds")
     network_ns = int(np.percentile(trips, 99)) if len(trips) else 0
     drift_ns = case.lease_ns * case.promises.drift_ppm // 1_000_000
     error_ns = case.error_ns + case.promises.slip_ns + drift_ns

@@ -58,7 +58,7 @@ def under(
         missing = [lacking] if lacking else list(windows.missing)
         if amid:
             others = amid.replace("+", " and ")
-            missing = [f"violated amid {others}: which of them it takes is not known"]
+            missing = [f"violated under {others} at once: which of them is needed is not known"]
         elif CALM in found:
             missing = ["violated without any fault"]
         told[kind] = Under(

@@ -49,7 +49,7 @@ def _kind(case: Case, kind: str, work: _Work) -> Met:
     counts = {f"{kind} windows": len(met), f"{kind} windows without effect": 0}
     counts[f"{kind} windows without effect"] = len(windows) - len(effective)
     if not effective:
-        return Met(counts=counts, missing=(f"no {kind} was seen to bite: 0 of {len(windows)}",))
+        return Met(counts=counts, missing=(f"no {kind} took effect: 0 of {len(windows)}",))
     if not met:
         missing = f"no {kind} of the holder found it holding: 0 of {len(effective)}"
         return Met(counts=counts, missing=(missing,))
@@ -106,7 +106,7 @@ def _unmet(case: Case, kind: str, met: Sequence[Window], work: _Work) -> list[st
     open_to_grants = [window for window in met if _can_grant(case, window)]
     if open_to_grants and not any(work.grants_in(w.from_ns, w.to_ns) for w in open_to_grants):
         missing.append(
-            f"no grant during a {kind}, though a majority of the servers was left alone:"
+            f"no grant during a {kind}, although a majority of the servers was unaffected:"
             f" 0 in {len(open_to_grants)} windows"
         )
     last_heal_ns = max(window.to_ns for window in met)

@@ -96,8 +96,8 @@ def _freed(case: Case, older: Attempt, release: int) -> Cause:
     lock, by = case.history.strings[int(row["key"])], name(case, int(row["process"]))
     own = by_id(case)[int(row["attempt"])]
     text = (
-        f"{by}'s release of '{lock}', sent at {seconds(case, int(row['t_inv']))} and answered ok,"
-        f" freed a hold that was not its own: {name(case, older.process)} had been granted the"
+        f"{by}'s release of '{lock}', sent at {seconds(case, int(row['t_inv']))}, returned ok"
+        f" and freed a hold that was not its own: {name(case, older.process)} had been granted the"
         f" lock by {seconds(case, older.known_ns)}. So "
     )
     return FOREIGN, text, (own.row, release)
@@ -115,11 +115,11 @@ def _only_its_release(case: Case, overlap: Overlap) -> Cause | None:
     if older.lease_row >= 0:
         lease = case.history.rows[older.lease_row]
         begun_ns, ttl_ns = int(lease["t_inv"]), int(lease["res"])
-    owner, since = name(case, older.process), "renewed" if older.lease_row >= 0 else "asked for"
+    owner, since = name(case, older.process), "renewed" if older.lease_row >= 0 else "requested"
     text = (
         f"{owner}'s release of '{case.history.strings[older.key]}', sent at"
-        f" {seconds(case, int(row['t_inv']))} and answered ok, may have freed a hold that was"
+        f" {seconds(case, int(row['t_inv']))}, returned ok and may have freed a hold that was"
         f" not its own: {owner}'s lease of {span(ttl_ns)}, {since} at {seconds(case, begun_ns)},"
-        " may have run out before the next grant. If not, "
+        " may have expired before the next grant. If not, "
     )
     return LATE, text, tuple(r for r in (older.row, older.lease_row, older.proof_row) if r >= 0)

@@ -62,7 +62,7 @@ def told(case: Case, one: Passed) -> str:
     return (
         f"{name(case, one.attempt.process)} waited for '{lock_name(case, one.attempt)}' since"
         f" {seconds(case, one.queued_ns)} at the latest and was granted it with token"
-        f" {one.attempt.token}; {name(case, first.process)} asked for it at"
+        f" {one.attempt.token}; {name(case, first.process)} requested it at"
         f" {seconds(case, first.inv_ns)} and was granted it before, with token {first.token}"
     )
 

@@ -37,9 +37,9 @@ class Belief:
         return Finding(
             kind="stale-belief",
             sentence=(
-                f"{name(case, older.process)} went on as owner of '{lock}' for {span(self.ns)}"
-                f" after {name(case, newer.process)} had been granted it at {since}: its own time"
-                f" was over and it had not noticed"
+                f"{name(case, older.process)} still acted as owner of '{lock}' {span(self.ns)}"
+                f" after {name(case, newer.process)} was granted it at {since}: its own hold had"
+                f" ended without it noticing"
             ),
             witnesses=tuple(row for row in (older.row, newer.row, older.end_row) if row >= 0),
             lock=lock,

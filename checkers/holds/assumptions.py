@@ -130,7 +130,7 @@ def answers(case: Case) -> Mapping[int, Fallen]:
             release = column(case, "f")[row] == Op.RELEASE
             name, what = (RELEASES, "release") if release else (RENEWALS, "renewal")
             if _declared(case.promises, name):
-                why = f"a {what} was answered ok after its attempt had ended"
+                why = f"a {what} returned ok after its attempt had ended"
                 key = int(column(case, "key")[row])
                 found.setdefault(key, {}).setdefault(name, Contradiction(rows=(over, row), why=why))
         case.memo["answers"] = found
@@ -255,7 +255,7 @@ def _lasting(case: Case) -> Iterator[tuple[int, Contradiction]]:
             continue
         until_ns, _ = leased_until(case, a, without=row)
         if until_ns > ret_ns + slack(case):
-            why = "the service called a lease over before its time"
+            why = "the service reported a lease as over before its time"
             yield a.key, Contradiction(rows=(a.row, row), why=why)
 
 
@@ -280,7 +280,7 @@ def _ending(case: Case) -> Iterator[tuple[int, Contradiction]]:
     for n in np.flatnonzero(late).tolist():
         a, row = int(entry[n]), int(rows[n])
         if believed(case, int(found.key[a])).renew_proves:
-            why = "a lease was renewed long after it must have run out"
+            why = "a lease was renewed long after it must have expired"
             yield int(found.key[a]), Contradiction(rows=(int(found.row[a]), row), why=why)
 
 

@@ -77,14 +77,14 @@ def _ends(case: Case, a: Attempt) -> Iterator[Ended]:
     for row in (*a.releases, *a.renewals):
         status, t_ns = int(rows["status"][row]), int(rows["t_ret"][row])
         if status == Status.NOT_OWNER:
-            yield Ended(t_ns=t_ns, row=row, why="was gone, as the service answered")
+            yield Ended(t_ns=t_ns, row=row, why="had ended, as the service reported")
         elif status == Status.OK and row in a.releases:
             yield Ended(t_ns=t_ns, row=row, why="had been released")
     if a.end_why == "lost":
         # The latest moment at which the client can have learned it: t_inv of a notice is widened
         # backwards by the clock error, t_ret forwards.
         t_ns = max(a.end_ns, int(rows["t_ret"][a.end_row]))
-        yield Ended(t_ns=t_ns, row=a.end_row, why="was lost, as the client had been told")
+        yield Ended(t_ns=t_ns, row=a.end_row, why="was lost, as the client had been notified")
     for row in _unlocked(case).get(a.key, ()):
         if _surely_ended(case, a, row):
             t_ns = int(rows["t_ret"][row])
@@ -93,7 +93,7 @@ def _ends(case: Case, a: Attempt) -> Iterator[Ended]:
     if a.possible is not None and a.possible[1] < INF and _lease_ran_by_itself(case, a):
         # A service may notice late that a lease is over: `no-false-rejection` grants as much.
         t_ns = a.possible[1] + EXPIRY_SLACK_NS
-        why = f"had run out with its lease, with {EXPIRY_SLACK_NS / SECOND:.3f} s of tolerance,"
+        why = f"had expired with its lease, with {EXPIRY_SLACK_NS / SECOND:.3f} s of tolerance,"
         yield Ended(t_ns=t_ns, row=a.row, why=why, more=_lengthening(case, a))
     successor = _successor(case, a)
     if successor is not None:

@@ -10,7 +10,7 @@ from holdfast.harness.core.operations import Status
 from holdfast.harness.core.verdict import Finding, Verdict, worst
 from holdfast.harness.foreign.operations import ForeignOp, brief, distinct
 
-NOTHING = "no operation was answered ok, so nothing had to be explained"
+NOTHING = "no operation returned ok, so there is nothing to check"
 BUDGET = 1_000_000
 """Configurations that a search may look at: some seven seconds of CPU."""
 
@@ -80,7 +80,7 @@ def said(op: ForeignOp) -> str:
     value = "" if op.value is None else f" {shown(op.value)}"
     answer = ""
     if op.status is Status.INFO:
-        answer = ", never answered" if op.end_line == 0 else ", outcome unknown"
+        answer = ", no response" if op.end_line == 0 else ", outcome unknown"
     elif op.told_value and op.result != op.value:
         answer = f" -> {shown(op.result)}"
     lines = (

@@ -85,9 +85,9 @@ def exactly(pairs: Paired, ops: Sequence[ForeignOp], rule: Rule, holds: str) -> 
 
 SAYS = {
     "double-hold": "{0} was granted while {1} had not been released",
-    "no-instant": "{0} must have held for a moment, and {1} held all the while",
+    "no-instant": "{0} must have held at some moment, and {1} held throughout",
     "token-order": "{0} has token {t0}, not larger than {t1} of {1} before it",
-    "not-holding": "{0} was answered ok, though it had nothing to release",
+    "not-holding": "{0} returned ok, although it had nothing to release",
 }
 
 
@@ -138,7 +138,7 @@ def _lost(ops: Sequence[ForeignOp]) -> list[Finding]:
                 notes.append(
                     Finding(
                         kind="lost-without-notice",
-                        sentence=f"{said(op)} was told only then that its hold had ended",
+                        sentence=f"{said(op)} returned only then that its hold had ended",
                         witnesses=(op.line,),
                         lock="" if op.key is None else str(op.key),
                         t_ns=op.begin,

@@ -72,7 +72,7 @@ def linearizable(ops: Sequence[ForeignOp], spec: Specification, budget: int = BU
         parts.append(search.judge())
         spent += search.visited
         explained += search.answers
-    return joined(parts, ops, "every answer fits one order of the operations", explained)
+    return joined(parts, ops, "one order of the operations explains every response", explained)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +284,7 @@ class _Search:
             stuck = self._steps[self._furthest].who.op
             why = (
                 f"stopped after {self.visited} configurations: {self._furthest} of"
-                f" {len(self._steps)} answers are explained, the next is {said(stuck)}"
+                f" {len(self._steps)} responses are explained, the next is {said(stuck)}"
             )
         return Judgement(
             verdict=Verdict.UNKNOWN,
@@ -302,7 +302,7 @@ class _Search:
         others += [item.op for item in self._unknown_acts[: step.unknown]]
         beside = sorted(others, key=lambda other: other.begin)[-5:]
         sentence = (
-            f"{said(op)} fits no order of what was answered before:"
+            f"{said(op)} fits no order of the earlier responses:"
             f" by then the state could only be {could}"
         )
         if beside:

@@ -46,7 +46,7 @@ def check(case: Case) -> PropertyVerdict:
             _finding(case, one, bound) for one in found.overtaken if len(_alike(one)) > bound
         ]
     if not found.judged:
-        missing.append("nobody who was told to wait was granted a token that tells its turn")
+        missing.append("no client that waited was granted a token of its place in the queue")
     met = replace(met, counts=counts, missing=tuple(missing))
     return conclude(case, PROPERTY, findings, (), met)
 
@@ -69,7 +69,7 @@ def _finding(case: Case, one: Passed, bound: int) -> Finding:
     a, rows = one.attempt, _alike(one)
     return Finding(
         kind="overtaken",
-        sentence=f"{told(case, one)}: overtaken {len(rows)} times, of {bound} that are allowed",
+        sentence=f"{told(case, one)}: overtaken {len(rows)} times, {bound} allowed",
         witnesses=(a.row, a.waitings[0], *rows[:3]),
         lock=lock_name(case, a),
         t_ns=one.queued_ns,

@@ -65,7 +65,7 @@ def check(case: Case) -> PropertyVerdict:
             _finding(case, one, bound) for one in overtaken if one.granted > one.ahead + bound
         ]
     if not judged:
-        missing.append("nobody who was told to wait was granted a token that tells its turn")
+        missing.append("no client that waited was granted a token of its place in the queue")
     met = replace(met, counts=counts, missing=tuple(missing))
     return conclude(case, PROPERTY, findings, (), met)
 

@@ -55,7 +55,7 @@ def unanswered_probes(case: Case) -> list[str]:
     for a in found.pick(np.flatnonzero((found.op == Op.PROBE) & ~found.ok)):
         lock = case.history.strings[a.key]
         if answered_span(case, a) is None:
-            reasons.append(f"the probe of '{lock}' got no answer: the service was unavailable")
+            reasons.append(f"the probe of '{lock}' got no response: the service was unavailable")
         else:
             reasons.append(
                 f"the probe of '{lock}' was not granted, but an earlier acquire or fault may"
@@ -72,17 +72,18 @@ def _finding(case: Case, stall: Stall) -> Finding:
     lock = case.history.strings[stall.key]
     waiters = list(dict.fromkeys(a.node for a in stall.asked))
     named = ", ".join(waiters[:3]) + (f" and {len(waiters) - 3} more" if waiters[3:] else "")
-    why = "nobody had held it before"
+    why = "no client had held it before"
     if stall.last is not None:
-        why = f"its last owner, {who(case, stall.last)}, had let it go or was dead"
+        why = f"its last owner, {who(case, stall.last)}, had released it or was dead"
     stopped = stopped_servers(case, stall.from_ns, stall.to_ns)
     ran = f", with only {' and '.join(stopped)} stopped" if stopped else ""
     ends = [] if stall.last is None else [stall.last.row, stall.last.end_row]
     return Finding(
         kind="deadlock",
         sentence=(
-            f"from {seconds(case, stall.from_ns)} to {seconds(case, stall.to_ns)} nobody was"
-            f" granted '{lock}', although {named} asked for it and nobody could hold it{ran}: {why}"
+            f"from {seconds(case, stall.from_ns)} to {seconds(case, stall.to_ns)} no client was"
+            f" granted '{lock}', although {named} asked for it and no client could hold it{ran}:"
+            f" {why}"
         ),
         witnesses=(*(row for row in ends if row >= 0), *(a.row for a in stall.asked[:4])),
         lock=lock,

@@ -118,7 +118,7 @@ def _never(case: Case, jobs: Mapping[str, Mapping[int, Job]]) -> Iterator[Findin
             if job.told:
                 witness = job.told[0]
                 process, at = int(case.history.rows["process"][witness]), int(stamps[witness])
-                why = f"{name(case, process)} was told at {seconds(case, at)} that it was done"
+                why = f"{name(case, process)} was notified at {seconds(case, at)} that it was done"
             else:
                 after = of_lock[min(n for n, j in of_lock.items() if n > job.number and j.effects)]
                 witness, at = after.effects[0].row, after.effects[0].from_ns

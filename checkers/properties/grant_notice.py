@@ -90,8 +90,8 @@ def _finding(case: Case, a: Attempt, row: int, limit_ns: int) -> Finding:
         kind="late-grant-notice",
         sentence=(
             f"{name(case, a.process)}, which waited for '{lock_name(case, a)}', was notified of its"
-            f" grant only at {seconds(case, a.ret_ns)}: {name(case, asker)} had been told by"
-            f" {seconds(case, named_ns)} that it holds, and the limit is {span(limit_ns)}"
+            f" grant only at {seconds(case, a.ret_ns)}: a query of {name(case, asker)} had"
+            f" named it as holder by {seconds(case, named_ns)}, and the limit is {span(limit_ns)}"
         ),
         witnesses=(a.row, waiting, row),
         lock=lock_name(case, a),

@@ -35,14 +35,14 @@ def wrong_age(case: Case, holder: Attempt, said: int, inv_ns: int, ret_ns: int) 
         since_ns = max(0, inv_ns - holder.known_ns - slack(case))
         least_ns = shortest(since_ns, case.promises) - case.promises.slip_ns
         if low_ns > most_ns:
-            why = f"it had been asked for {span(most_ns)} before at most, and not {span(low_ns)}"
+            why = f"it had been requested {span(most_ns)} before at most, not {span(low_ns)}"
             return why, "too-old", {"most": most_ns, "said": low_ns}
         if high_ns < least_ns:
-            why = f"it had lasted for {span(least_ns)} at least, and not {span(high_ns)}"
+            why = f"it had lasted for {span(least_ns)} at least, not {span(high_ns)}"
             return why, "too-young", {"least": least_ns, "said": high_ns}
     asked_ns = _lease_ns(case, holder, ret_ns)
     if left is not None and left[0] > asked_ns:
-        why = f"nobody had asked for a lease of {span(left[0])} and more"
+        why = f"no client had requested a lease of {span(left[0])} or more"
         return why, "lease-left", {"most": asked_ns, "said": left[0]}
     return None
 

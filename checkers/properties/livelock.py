@@ -49,8 +49,8 @@ def _finding(case: Case, stall: Stall) -> Finding:
         kind="livelock",
         sentence=(
             f"'{lock}' was tried {len(stall.asked)} times from {seconds(case, stall.from_ns)} to"
-            f" {seconds(case, stall.to_ns)} by {names}{more}, no less often towards the end; nobody"
-            " could hold it, and nobody was granted it"
+            f" {seconds(case, stall.to_ns)} by {names}{more}, no less often towards the end; no"
+            " client could hold it, and no client was granted it"
         ),
         witnesses=tuple(a.row for a in (*stall.asked[:2], *stall.asked[-2:])),
         lock=lock,

@@ -59,7 +59,7 @@ def delayed(case: Case) -> tuple[dict[str, int], str]:
     if len(rows_of(case, Op.FORCE_UNLOCK)):
         return counts, "the lock-delay was not judged: an operator freed locks"
     died = "1 death" if closed == 1 else f"{closed} deaths"
-    untested = f"the lock-delay was not put to the test: 0 locks opened after {died}"
+    untested = f"the lock-delay was not exercised: 0 locks opened after {died}"
     return counts, "" if opened else untested
 
 
@@ -89,7 +89,7 @@ def _finding(case: Case, a: Attempt, b: Attempt, open_ns: int) -> Finding:
         kind="early-grant",
         sentence=(
             f"{name(case, b.process)} was granted '{lock_name(case, b)}' (token {b.token}) by"
-            f" {seconds(case, b.known_ns)}; {who(case, a)} had held it, never gave it back, and was"
+            f" {seconds(case, b.known_ns)}; {who(case, a)} had held it, never released it, and was"
             f" last confirmed at {seconds(case, int(row['t_inv']))} for {span(int(row['res']))},"
             f" after which it was to be closed for {span(case.promises.delay_ns)}"
         ),

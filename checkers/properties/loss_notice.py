@@ -84,7 +84,7 @@ def check(case: Case) -> PropertyVerdict:
     met = exercise(case, needs=NEEDS)
     limit_ns = case.promises.notice_ns or case.lease_ns
     if limit_ns <= 0:
-        reason = "neither a time for the notice nor a lease is known: nothing to judge by"
+        reason = "neither a time for the notice nor a lease is known, so there is no limit"
         met = replace(met, missing=(reason, *met.missing))
         return conclude(case, PROPERTY, (), (), met)
     lost = losses(case)
@@ -163,7 +163,7 @@ def _finding(case: Case, loss: Loss, calm_ns: int, limit_ns: int) -> Finding:
         kind="lost-without-notice",
         sentence=(
             f"{owner} lost '{lock}' to {name(case, other.process)} by"
-            f" {seconds(case, loss.lost_ns)} and could be reached, but was not told {waited};"
+            f" {seconds(case, loss.lost_ns)} and could be reached, but was not notified {waited};"
             f" the limit is {span(limit_ns)}"
         ),
         witnesses=tuple(dict.fromkeys(row for row in rows if row >= 0)),
@@ -207,7 +207,7 @@ def _counted(case: Case, met: Exercise, lost: Sequence[Loss], late: int) -> Exer
     counts = {
         **met.counts,
         "holds lost to another": len(lost),
-        "of them told": len(told),
+        "of them notified": len(told),
         "slowest notice ms": slowest_ns // 1_000_000,
         "reasons judged": len(told_reasons(case)),
         "writes after the notice": late,
@@ -263,7 +263,7 @@ def _wrote_on(case: Case, notice: int, writes: Sequence[int]) -> Finding:
         kind="write-after-notice",
         sentence=(
             f"{owner} was notified at {seconds(case, int(inv[notice]))} that it had lost '{lock}',"
-            f" and wrote on: at {seconds(case, int(inv[first]))} and again at"
+            f" and went on writing: at {seconds(case, int(inv[first]))} and again at"
             f" {seconds(case, int(inv[second]))}"
         ),
         witnesses=(*asked, notice, first, second),

@@ -55,8 +55,9 @@ def wrong_reasons(case: Case) -> Iterator[Finding]:
             yield Finding(
                 kind="wrong-reason",
                 sentence=(
-                    f"{name(case, a.process)} was told at {seconds(case, t_ns)} that its hold of"
-                    f" '{lock_name(case, a)}' (token {a.token}) had ended as {reason!r}; but {why}"
+                    f"{name(case, a.process)} was notified at {seconds(case, t_ns)} that its hold"
+                    f" of '{lock_name(case, a)}' (token {a.token}) had ended as {reason!r};"
+                    f" but {why}"
                 ),
                 witnesses=(a.row, *shown, row),
                 lock=lock_name(case, a),
@@ -71,7 +72,7 @@ def _ruled_out(case: Case, a: Attempt, reason: str, row: int, t_ns: int) -> Wron
         if any(_may_have_revoked(case, a, f, by_ns) for f in _forced(case, a)):
             return None
         proof = Proof(rule="wrong-reason/revoked", roles={}, values={"unlocks": 0})
-        return "no operator had asked for the end of that hold", (), proof
+        return "no operator had requested the end of that hold", (), proof
     revoked = next((f for f in _forced(case, a) if _revoked(case, a, f, t_ns)), -1)
     if revoked >= 0:
         proof = Proof(rule="wrong-reason/unlocked", roles={"unlock": revoked})
@@ -80,7 +81,7 @@ def _ruled_out(case: Case, a: Attempt, reason: str, row: int, t_ns: int) -> Wron
         if any(int(rows["t_inv"][release]) <= by_ns for release in a.releases):
             return None
         proof = Proof(rule="wrong-reason/released", roles={}, values={"releases": 0})
-        return "it had asked for no release", (), proof
+        return "it had requested no release", (), proof
     if (reason in OF_SESSIONS) != (case.promises.bound == "session"):
         proof = Proof(rule="wrong-reason/kind", roles={})
         return f"the service ends holds by their {case.promises.bound}", (), proof
@@ -88,7 +89,7 @@ def _ruled_out(case: Case, a: Attempt, reason: str, row: int, t_ns: int) -> Wron
     early = a.end_row == row and a.bound_ns == a.end_ns and not slack(case)
     if reason == EXPIRED and early:
         from_ns = int(rows["t_inv"][a.lease_row]) if a.lease_row >= 0 else a.inv_ns
-        why = f"its lease, begun at {seconds(case, from_ns)} or later, had not run out"
+        why = f"its lease, begun at {seconds(case, from_ns)} or later, had not expired"
         proof = Proof(rule="wrong-reason/early", roles={}, values={"leased": a.bound_ns})
         return why, (a.lease_row,) if a.lease_row >= 0 else (), proof
     return None

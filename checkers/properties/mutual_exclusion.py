@@ -140,7 +140,7 @@ def _granted(case: Case, newer: Attempt) -> str:
     owner = name(case, newer.process)
     if newer.status is Status.OK:
         return f"{owner} was granted '{lock}'{token} at {when}"
-    return f"{owner} held '{lock}'{token} by {when}, though its acquire was never answered,"
+    return f"{owner} held '{lock}'{token} by {when}, though its acquire had no response,"
 
 
 def _reason(case: Case, overlap: Overlap) -> str:
@@ -150,12 +150,12 @@ def _reason(case: Case, overlap: Overlap) -> str:
     if proof_reach(older) > now_ns + slack(case):
         row = rows[older.proof_row]
         what = "renewal" if row["f"] == Op.RENEW else "release"
-        said = f"{owner}'s {what}, sent at {seconds(case, int(row['t_inv']))}, was answered ok"
-        since = f", so it had held without a break since {seconds(case, older.known_ns)}"
+        said = f"{owner}'s {what}, sent at {seconds(case, int(row['t_inv']))}, returned ok"
+        since = f", so it had held without interruption since {seconds(case, older.known_ns)}"
         return said + since if older.proved else f"{said}, so it held then"
     if case.promises.bound == "none":
         end = f"only at {seconds(case, older.end_ns)}" if older.end_why else "at no time"
-        return f"{owner} gave it up {end}, and nothing else frees this lock"
+        return f"{owner} released it {end}, and nothing else frees this lock"
     return _lease_reason(case, older)
 
 
@@ -168,7 +168,7 @@ def _lease_reason(case: Case, older: Attempt) -> str:
     owner, rows = name(case, older.process), case.history.rows
     if older.lease_row < 0:
         begun_ns, ttl_ns = older.inv_ns, older.ttl_ns
-        lease = f"lease of {span(ttl_ns)}, asked for at {seconds(case, begun_ns)}"
+        lease = f"lease of {span(ttl_ns)}, requested at {seconds(case, begun_ns)}"
     else:
         row = rows[older.lease_row]
         begun_ns, ttl_ns = int(row["t_inv"]), int(row["res"])
@@ -178,12 +178,12 @@ def _lease_reason(case: Case, older: Attempt) -> str:
         until = f"until it was killed at {seconds(case, older.end_ns)}"
         if older.end_row >= 0:
             until = f"until {seconds(case, older.end_ns)}"
-        return f"{owner}'s {lease}, had not run out, and {owner} held on to it {until}"
+        return f"{owner}'s {lease}, had not expired, and {owner} kept the lock {until}"
     told = f"{owner}'s {lease}, could not end before {seconds(case, older.bound_ns)}"
     cut = shortening(case, older)
     if cut >= 0:
         asked = f"{span(int(rows['arg'][cut]))} at {seconds(case, int(rows['t_inv'][cut]))}"
-        return f"{told}, whatever became of the unanswered renewal for {asked}"
+        return f"{told}, whether or not the unanswered renewal for {asked} took effect"
     ahead_ns = begun_ns + ttl_ns - older.bound_ns
     clock = f" (its clock may be {span(ahead_ns)} ahead)" if ahead_ns else ""
     return told + clock
@@ -252,13 +252,13 @@ def _told_before(case: Case, ordered: Indices) -> Iterator[tuple[Attempt, Attemp
 def _dead_grant(case: Case, smaller: Attempt, dead: Attempt) -> Finding:
     owner, lock = name(case, dead.process), lock_name(case, dead)
     if smaller.inv_ns > dead.end_ns + slack(case):
-        what, t_ns, row = "was asked for only", smaller.inv_ns, smaller.row
+        what, t_ns, row = "was requested only", smaller.inv_ns, smaller.row
     else:
         what, t_ns, row = "was still held", smaller.proof_ns, smaller.proof_row
     return Finding(
         kind="dead-grant",
         sentence=(
-            f"{owner} was granted '{lock}' (token {dead.token}) although it had been told at"
+            f"{owner} was granted '{lock}' (token {dead.token}) although it was notified at"
             f" {seconds(case, dead.end_ns)} that this attempt was over: the smaller token"
             f" {smaller.token} {what} at {seconds(case, t_ns)}"
         ),

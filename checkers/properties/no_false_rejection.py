@@ -53,7 +53,7 @@ def check(case: Case) -> PropertyVerdict:
     missing = [*met.missing]
     if not holders.any() and not calm:
         missing.append(
-            "no certain holder asked the resource for anything, and no try was refused apart from"
+            "no certain holder sent the resource a request, and no try was refused apart from"
             " faults and what follows them"
         )
     met = replace(met, counts=counts, missing=tuple(missing))
@@ -130,8 +130,8 @@ def _tries(case: Case, tries: Indices) -> Iterator[Finding]:
                 kind="spurious-refusal",
                 sentence=(
                     f"{name(case, a.process)} asked for '{case.history.strings[key]}' from"
-                    f" {seconds(case, a.inv_ns)} to {seconds(case, a.ret_ns)} and was told that it"
-                    " is held, although nobody could hold it then or waited for it"
+                    f" {seconds(case, a.inv_ns)} to {seconds(case, a.ret_ns)} and was rejected"
+                    " as held, although no client could hold it then or waited for it"
                 ),
                 witnesses=(a.row,),
                 lock=case.history.strings[key],

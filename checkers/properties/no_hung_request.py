@@ -109,8 +109,8 @@ def _excuse(case: Case, late: Sequence[Late]) -> str:
     from_ns, until_ns = int(rows["t_inv"].min()), case.end_ns
     starved_ns = _Cover(_starved(case)).ns(from_ns, until_ns)
     return (
-        f"{len(late)} late requests say nothing of the service: for {span(starved_ns)} from"
-        f" {seconds(case, from_ns)} on the host had no processor left for everybody"
+        f"{len(late)} late requests are no evidence against the service: for {span(starved_ns)}"
+        f" from {seconds(case, from_ns)} on the host had too little processor time"
     )
 
 
@@ -162,10 +162,10 @@ def _finding(case: Case, late: Late) -> Finding:
     row = case.history.rows[index]
     process, op = int(row["process"]), Op(int(row["f"]))
     lock = case.history.strings[int(row["key"])]
-    came = "had no answer" if row["status"] == Status.INVOKED else "was answered"
+    came = "had no response" if row["status"] == Status.INVOKED else "returned"
     acquire = op in (Op.ACQUIRE, Op.TRY, Op.PROBE)
     at = seconds(case, int(row["t_inv"]))
-    bound = f" that was to wait {span(int(row['aux']))} at most" if acquire else ""
+    bound = f" with a wait of {span(int(row['aux']))} at most" if acquire else ""
     return Finding(
         kind="hung-request",
         sentence=(

@@ -1,15 +1,15 @@
-"""Multi-lock deadlock: no circle of clients that wait for each other's locks stays unbroken.
+"""Multi-lock deadlock: no cycle of clients that wait for each other's locks stays unbroken.
 
 Claims
     VIOLATED: each of some clients held a lock that the next one had been told to wait for, all in a
-    circle and all at once, for longer than the time in which it has to be found and broken.
+    cycle and all at once, for longer than the time in which it has to be found and broken.
 Assumes
     That a lock which was proved or promised to one cannot be granted to a conflicting other.
 Blind to
-    Circles during faults and until the service has recovered from them; circles through permits of
+    Cycles during faults and until the service has recovered from them; cycles through permits of
     a semaphore, and through those who are merely earlier in a queue.
 Cost
-    O(n log n), and the waits that last longer than a circle may, times who holds meanwhile; beyond
+    O(n log n), and the waits that last longer than a cycle may, times who holds meanwhile; beyond
     20,000 of those or 1,000,000 steps from wait to wait it gives up: UNKNOWN.
 """
 
@@ -38,7 +38,7 @@ from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 PROPERTY = "no-multi-lock-deadlock"
 NEEDS = ("contention", "second-locks", "faults")
 FOUND_WITHIN_NS = 2 * SECOND
-"""A circle may last so long until it is found and broken."""
+"""A cycle may last so long until it is found and broken."""
 MOST_EDGES = 20_000
 """Waits for a holder that are looked at, and below the steps from one to the next: a second of CPU.
 With more, what is found counts, and nothing found is UNKNOWN."""
@@ -55,23 +55,23 @@ class Edge:
 
 
 def check(case: Case) -> PropertyVerdict:
-    """The verdict, with the first circle of each set of locks as a finding; all are counted."""
+    """The verdict, with the first cycle of each set of locks as a finding; all are counted."""
     met = exercise(case, needs=NEEDS)
     found, missing = _Found(case), met.missing
-    findings = [_finding(case, circle, during) for circle, during in found.first.values()]
+    findings = [_finding(case, cycle, during) for cycle, during in found.first.values()]
     findings.sort(key=lambda finding: finding.t_ns)
     if found.given_up:
-        reason = f"too many waits at once: more than {MOST_STEPS} steps to look for circles"
+        reason = f"too many waits at once: more than {MOST_STEPS} steps to search for cycles"
         missing = (*missing, reason)
-    counts = {**met.counts, "circles of waits": found.count}
+    counts = {**met.counts, "wait-for cycles": found.count}
     return conclude(case, PROPERTY, findings, (), replace(met, counts=counts, missing=missing))
 
 
 class _Found:
-    """The circles of a run. A new wait may close one: it is looked for from there, among the waits
+    """The cycles of a run. A new wait may close one: it is looked for from there, among the waits
     that stand at that moment and will for long enough.
 
-    first     the first circle of each set of locks
+    first     the first cycle of each set of locks
     count     waits that closed one
     given_up  MOST_STEPS were not enough
     """
@@ -87,20 +87,20 @@ class _Found:
             waits = [one for one in alive.get(edge.waiter.process, ()) if _stays(one, now_ns)]
             alive[edge.waiter.process] = [*waits, edge]
             self.steps += len(waits)
-            circle = self._closed(alive, edge, now_ns)
+            cycle = self._closed(alive, edge, now_ns)
             if self.steps > MOST_STEPS:
                 self.given_up = True
                 return
-            if circle:
+            if cycle:
                 self.count += 1
-                locks = tuple(sorted({one.waiter.key for one in circle}))
-                during = now_ns, min(one.during[1] for one in circle)
-                self.first.setdefault(locks, (circle, during))
+                locks = tuple(sorted({one.waiter.key for one in cycle}))
+                during = now_ns, min(one.during[1] for one in cycle)
+                self.first.setdefault(locks, (cycle, during))
 
     def _closed(
         self, alive: Mapping[int, Sequence[Edge]], edge: Edge, now_ns: int
     ) -> tuple[Edge, ...]:
-        """The shortest circle through a wait, () where there is none; breadth first."""
+        """The shortest cycle through a wait, () where there is none; breadth first."""
         came: dict[int, Edge] = {edge.holder.process: edge}
         open_now = [edge.holder.process]
         while open_now:
@@ -126,7 +126,7 @@ def _stays(edge: Edge, now_ns: int) -> bool:
 
 
 def _way(came: Mapping[int, Edge], last: Edge, first: Edge) -> tuple[Edge, ...]:
-    """The circle that ends with `last`, from its smallest process on."""
+    """The cycle that ends with `last`, from its smallest process on."""
     way = [last]
     while way[-1] is not first:
         way.append(came[way[-1].waiter.process])
@@ -136,7 +136,7 @@ def _way(came: Mapping[int, Edge], last: Edge, first: Edge) -> tuple[Edge, ...]:
 
 
 def _edges(case: Case) -> tuple[Sequence[Edge], bool]:
-    """The waits that lasted too long for a circle, and whether there were too many to look at."""
+    """The waits that lasted too long for a cycle, and whether there were too many to look at."""
     every, slack_ns = table(case), slack(case)
     far = np.where(_lasting(case), reaches(case), proof_reaches(case))
     calm_ns = case.promises.recovery_ns + longest_ns(case)
@@ -177,7 +177,7 @@ def _lasting(case: Case) -> Bools:
 
 
 def _without(faults: Sequence[Span], whole: Span) -> Iterator[Span]:
-    """The parts of a span outside all faults that are longer than a circle may last."""
+    """The parts of a span outside all faults that are longer than a cycle may last."""
     at_ns = whole[0]
     for from_ns, to_ns in [*faults, (whole[1], whole[1])]:
         end_ns = min(from_ns, whole[1])
@@ -186,32 +186,32 @@ def _without(faults: Sequence[Span], whole: Span) -> Iterator[Span]:
         at_ns = max(at_ns, to_ns)
 
 
-def _finding(case: Case, circle: Sequence[Edge], during: Span) -> Finding:
+def _finding(case: Case, cycle: Sequence[Edge], during: Span) -> Finding:
     waits = ", ".join(
-        f"{name(case, edge.waiter.process)} waited for '{lock_name(case, edge.waiter)}' of"
+        f"{name(case, edge.waiter.process)} waited for '{lock_name(case, edge.waiter)}', held by"
         f" {name(case, edge.holder.process)}"
-        for edge in circle
+        for edge in cycle
     )
-    rows = [row for edge in circle[:3] for row in (edge.waiter.row, edge.holder.row)]
+    rows = [row for edge in cycle[:3] for row in (edge.waiter.row, edge.holder.row)]
     return Finding(
         kind="multi-lock-deadlock",
         sentence=(
-            f"from {seconds(case, during[0])} on, for {span(during[1] - during[0])}, nobody broke a"
-            f" circle: {waits}"
+            f"a wait-for cycle lasted for {span(during[1] - during[0])} from"
+            f" {seconds(case, during[0])} on: {waits}"
         ),
         witnesses=tuple(rows),
-        lock=lock_name(case, circle[0].waiter),
+        lock=lock_name(case, cycle[0].waiter),
         t_ns=during[0],
-        spans=tuple(drawn(case, edge.holder, reach(case)(edge.holder)) for edge in circle),
-        proof=_proof(case, circle, during),
+        spans=tuple(drawn(case, edge.holder, reach(case)(edge.holder)) for edge in cycle),
+        proof=_proof(case, cycle, during),
     )
 
 
-def _proof(case: Case, circle: Sequence[Edge], during: Span) -> Proof:
+def _proof(case: Case, cycle: Sequence[Edge], during: Span) -> Proof:
     stamps = case.history.rows["t_inv"]
     roles: dict[str, int] = {}
     values = {"from_ns": during[0], "to_ns": during[1]}
-    for n, edge in enumerate(circle, 1):
+    for n, edge in enumerate(cycle, 1):
         a, b = edge.waiter, edge.holder
         waiting = min(a.waitings, key=lambda row: int(stamps[row]))
         roles |= {f"waiter{n}": a.row, f"waiting{n}": waiting}

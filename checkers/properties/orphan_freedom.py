@@ -47,15 +47,15 @@ def _refused(case: Case, a: Attempt) -> Span | None:
 
 def _finding(case: Case, stall: Stall) -> Finding:
     lock = case.history.strings[stall.key]
-    times = f"{len(stall.asked)} times" if len(stall.asked) > 1 else "once and for all its wait"
-    last = "" if stall.last is None else f"; {who(case, stall.last)} had it last"
+    times = f"{len(stall.asked)} times" if len(stall.asked) > 1 else "once, for its whole wait"
+    last = "" if stall.last is None else f"; {who(case, stall.last)} held it last"
     ends = [] if stall.last is None else [stall.last.row, stall.last.end_row]
     asked = stall.asked if len(stall.asked) < 5 else (*stall.asked[:2], *stall.asked[-2:])
     return Finding(
         kind="orphan",
         sentence=(
             f"'{lock}' was refused {times} from {seconds(case, stall.from_ns)} to"
-            f" {seconds(case, stall.to_ns)}, although nobody could hold it{last}"
+            f" {seconds(case, stall.to_ns)}, although no client could hold it{last}"
         ),
         witnesses=(*(row for row in ends if row >= 0), *(a.row for a in asked)),
         lock=lock,

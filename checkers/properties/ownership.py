@@ -134,7 +134,7 @@ def _never_granted(case: Case, attempt: Attempt, row: int) -> Finding:
 
 def _after_release(case: Case, attempt: Attempt, row: int, release: int) -> Finding:
     released_ns = int(case.history.rows["t_ret"][release])
-    why = f"its release had been answered ok at {seconds(case, released_ns)}"
+    why = f"its release had returned ok at {seconds(case, released_ns)}"
     spans = (drawn(case, attempt, released_ns),)
     roles = {"attempt": attempt.row, "release": release, "row": row}
     proof = Proof(rule="foreign/given-back", roles=roles)
@@ -180,7 +180,7 @@ def _told(
         kind=f"foreign-{what}",
         sentence=(
             f"{name(case, attempt.process)}'s {what} of '{lock}'{token}, sent at"
-            f" {seconds(case, sent_ns)}, was answered ok although {why}"
+            f" {seconds(case, sent_ns)}, returned ok although {why}"
         ),
         witnesses=rows_shown,
         lock=lock,

@@ -121,7 +121,7 @@ def _too_many(case: Case, row: int, told: int, most: int) -> Finding:
 
 
 def _too_few(case: Case, row: int, told: int, waits: list[tuple[int, int]]) -> Finding:
-    why = f"{len(waits)} waited all the while, as they were told before and after"
+    why = f"{len(waits)} waited throughout, as responses before and after it show"
     roles = {"asked": row}
     for n, (first, last) in enumerate(waits, 1):
         roles |= {f"before{n}": first, f"after{n}": last}
@@ -139,8 +139,9 @@ def _finding(
     return Finding(
         kind="false-length",
         sentence=(
-            f"{name(case, int(one['process']))} asked at {seconds(case, asked_ns)} how many wait"
-            f" for '{lock}' and was told {told} by {seconds(case, int(one['t_ret']))}; but {why}"
+            f"{name(case, int(one['process']))}'s query of '{lock}', sent at"
+            f" {seconds(case, asked_ns)}, returned by"
+            f" {seconds(case, int(one['t_ret']))} that {told} wait; but {why}"
         ),
         witnesses=witnesses,
         lock=lock,

@@ -112,7 +112,7 @@ def _finding(
         kind="false-entries",
         sentence=(
             f"{name(case, a.process)}'s release of '{lock_name(case, a)}', sent at"
-            f" {seconds(case, sent_ns)}, was answered that it {left}; but {why}"
+            f" {seconds(case, sent_ns)}, returned that it {left}; but {why}"
         ),
         witnesses=tuple(dict.fromkeys(shown)),
         lock=lock_name(case, a),

@@ -41,7 +41,7 @@ def check(case: Case) -> PropertyVerdict:
     }
     missing = [*met.missing, *unanswered_probes(case)]
     if not found.judged:
-        missing.append("nobody who was told to wait was granted a token that tells its turn")
+        missing.append("no client that waited was granted a token of its place in the queue")
     met = replace(met, counts=counts, missing=tuple(missing))
     return conclude(case, PROPERTY, starved(case), (), met)
 

@@ -80,7 +80,7 @@ def _inversion(case: Case, first: Attempt, second: Attempt, proved: bool) -> Fin
     asked = second.inv_ns > first.known_ns + slack(case)
     rows: tuple[int, ...] = (first.row, second.row)
     if asked:
-        why = f"asked for at {seconds(case, second.inv_ns)}, after"
+        why = f"requested at {seconds(case, second.inv_ns)}, after"
     elif proved:
         why = f"still held at {seconds(case, second.proof_ns)}, when"
         rows = (first.row, second.row, second.proof_row)
@@ -101,7 +101,7 @@ def _inversion(case: Case, first: Attempt, second: Attempt, proved: bool) -> Fin
     return Finding(
         kind="token-inversion",
         sentence=(
-            f"{owner}'s grant of '{lock}' carries token {second.token} though it was {why}"
+            f"{owner}'s grant of '{lock}' carries token {second.token} although it was {why}"
             f" {name(case, first.process)} had been granted it with the larger token"
             f" {first.token} by {seconds(case, first.known_ns)}"
             + ("" if asked else ": its token is out of order, or both held at once")

@@ -117,7 +117,7 @@ def _about_holder(case: Case, query: Query, story: LockStory) -> Wrong | None:
         if holder is None:
             return None
         roles, held = witnesses.known(case, holder=holder), story.held_until(holder)
-        why = f"{name(case, holder.process)} held it all the while"
+        why = f"{name(case, holder.process)} held it throughout"
         return why, (holder.row,), _proof("nobody", roles, held=held)
     named = story.named(query.token)
     if len(named) > lock_timeline.MOST_NAMED:
@@ -185,16 +185,16 @@ def _about_place(case: Case, query: Query, story: LockStory) -> Wrong | None:
             return None
         if a.ret_ns <= query.ret_ns + story.slack_ns or not story.granted_after(a, holder):
             return None
-        why = f"it had been told to wait, {name(case, holder.process)} held all the while"
+        why = f"it was waiting, {name(case, holder.process)} held throughout"
         return why, (a.row, a.waitings[0], holder.row), _waits(case, a, holder, story)
     decided = a.status in (Status.OK, Status.FAIL) and a.ret_ns + story.slack_ns < query.inv_ns
     if decided:
         proof = _proof("answered", {"a": a.row})
-        return "its acquire had been answered before", (a.row,), proof
+        return "its acquire had returned before", (a.row,), proof
     most = story.ahead_at_most(a, query.inv_ns, query.ret_ns)
     if query.res <= most:
         return None
-    why = f"at most {most} can have stood before it, not {query.res}"
+    why = f"at most {most} can have been ahead of it, not {query.res}"
     return why, (a.row,), _proof("place", {"a": a.row}, most=most)
 
 
@@ -223,8 +223,8 @@ def _checks(case: Case) -> Iterator[Finding]:
             yield Finding(
                 kind="false-answer",
                 sentence=(
-                    f"{name(case, a.process)} asked at {seconds(case, asked_ns)} about its hold of"
-                    f" '{lock_name(case, a)}' (token {a.token}) and was told that it is {why}"
+                    f"{name(case, a.process)}'s check of its hold of '{lock_name(case, a)}' (token"
+                    f" {a.token}), sent at {seconds(case, asked_ns)}, returned that it is {why}"
                 ),
                 witnesses=tuple(r for r in (a.row, a.end_row, a.proof_row, row) if r >= 0),
                 lock=lock_name(case, a),
@@ -244,7 +244,7 @@ def _wrong_check(case: Case, a: Attempt, row: int) -> tuple[str, Proof] | None:
         return "in force, but that hold was over", proof
     from_ns, to_ns = a.proved or (inv_ns, inv_ns)
     if one["status"] == Status.FAIL and from_ns + slack_ns < inv_ns <= ret_ns + slack_ns < to_ns:
-        why = f"not in force, but it held without a break since {seconds(case, a.known_ns)}"
+        why = f"not in force, but it held without interruption since {seconds(case, a.known_ns)}"
         return why, _proof("not-in-force", witnesses.sides(case, a=a))
     return None
 
@@ -258,7 +258,7 @@ def _growing(case: Case) -> Iterator[Finding]:
         before = last.get(query.attempt)
         if query.res >= 0 and query.attempt:
             if before and before.ret_ns < query.inv_ns and query.res > before.res:
-                why = f"the answer before, at {seconds(case, before.ret_ns)}, was {before.res}"
+                why = f"the response before, at {seconds(case, before.ret_ns)}, was {before.res}"
                 proof = _proof("growing", {"before": before.row})
                 yield _finding(case, query, Op.PLACE, why, (before.row,), proof)
             last[query.attempt] = query
@@ -288,7 +288,7 @@ def _conditions(case: Case) -> Iterator[Finding]:
                 roles={"a": a.row},
                 values={"newest": newest, "followers": 0},
             )
-            why = "was refused, although nobody can have held since"
+            why = "was refused, although no client can have held since"
             yield _condition(case, a, newest, why, (a.row,), proof)
 
 
@@ -315,16 +315,17 @@ def _finding(
 ) -> Finding:
     lock = case.history.strings[query.key]
     if op is Op.PLACE:
-        said = f"that {query.res} wait before it" if query.res >= 0 else "that it does not wait"
+        said = f"that {query.res} wait ahead of it" if query.res >= 0 else "that it does not wait"
     elif query.token == NO_TOKEN:
-        said = "that nobody holds"
+        said = "that no client holds"
     else:
         said = f"that token {query.token} holds, renewed {query.res} times"
     return Finding(
         kind="false-answer",
         sentence=(
-            f"{name(case, query.process)} asked about '{lock}' at {seconds(case, query.inv_ns)} and"
-            f" was told by {seconds(case, query.ret_ns)} {said}; but {why}"
+            f"{name(case, query.process)}'s query of '{lock}', sent at"
+            f" {seconds(case, query.inv_ns)}, returned by"
+            f" {seconds(case, query.ret_ns)} {said}; but {why}"
         ),
         witnesses=(*rows, query.row),
         lock=lock,

@@ -28,7 +28,7 @@ FACT = re.compile(r"(.+?) (<=|<|==) (.+)")
 GRANT = re.compile(r"newest|other\d+")
 LIMITS = {"hang": 9_000_000_000, "storm": 10, "broken_within": 2_000_000_000}
 """Numbers that rules name: how late a request may be answered, how many refused tries make a storm,
-how long a circle of waits may last."""
+how long a wait-for cycle may last."""
 STATUSES = {"invoked": 1, "ok": 2, "fail": 3, "info": 4, "not-owner": 5}
 
 

@@ -264,7 +264,7 @@ class Waits:
             end >= row.t_inv for end in ends
         )
 
-    # Circles of waits.
+    # Cycles of waits.
 
     def _whole_wait(self, roles: Mapping[str, Row], from_ns: int, to_ns: int) -> bool:
         """Whether that is a whole part, without faults, of the span in which all of them waited."""
@@ -324,7 +324,7 @@ class Waits:
 
 
 def members(roles: Mapping[str, Any]) -> int:
-    """How many clients are in a circle of waits."""
+    """How many clients are in a wait-for cycle."""
     return sum(re.fullmatch(r"waiter\d+", name) is not None for name in roles)
 
 

@@ -49,7 +49,7 @@ class Edge:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Circle:
+class Cycle:
     """A cycle: nodes in drawing order, and the arrows between them.
 
     verb      meaning of an arrow in a sentence: "waits for", "comes before"
@@ -63,28 +63,28 @@ class Circle:
     edges: Sequence[Edge]
 
 
-def cycle(circle: Circle, number: int) -> Markup:
+def draw_cycle(cycle: Cycle, number: int) -> Markup:
     """The drawing for the card of a finding; `number` is the number of the card."""
-    nodes = circle.nodes
+    nodes = cycle.nodes
     told = [
-        f"{nodes[edge.before].said} {circle.verb} {nodes[edge.after].said}: {plain(edge.label, 80)}"
-        for edge in circle.edges
+        f"{nodes[edge.before].said} {cycle.verb} {nodes[edge.after].said}: {plain(edge.label, 80)}"
+        for edge in cycle.edges
         if edge.label
     ]
     tall = 150.0 if len(nodes) == 2 else 300.0
-    said = f"{'; '.join(told)}. {circle.caption}"
-    root = picture(f"cycle-{number}", tall, circle.title, said)
+    said = f"{'; '.join(told)}. {cycle.caption}"
+    root = picture(f"cycle-{number}", tall, cycle.title, said)
     root.set("class", "picture cycle")
     root.set("viewBox", f"0 0 {WIDE:g} {tall:g}")
     root.set("width", f"{WIDE:g}")
     middle = (tall - LINE_PX) / 2
     spots = [_spot(n, len(nodes), middle) for n in range(len(nodes))]
-    for edge in circle.edges:
+    for edge in cycle.edges:
         ends = (spots[edge.before], spots[edge.after])
         _arrow(root, edge, ends, (nodes[edge.before].half, nodes[edge.after].half), middle)
     for (x, y), node in zip(spots, nodes, strict=True):
         _draw_node(root, node, x, y)
-    add(root, "text", circle.caption, x=WIDE / 2, y=tall - 4, text_anchor="middle", class_="unit")
+    add(root, "text", cycle.caption, x=WIDE / 2, y=tall - 4, text_anchor="middle", class_="unit")
     return markup(root)
 
 

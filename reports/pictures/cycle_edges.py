@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from holdfast.reports.pictures.cycle import Circle, Edge, Node
+from holdfast.reports.pictures.cycle import Cycle, Edge, Node
 from holdfast.reports.text.formatting import plain, seconds
 from holdfast.reports.verdict_file import Event, Judged, Shown
 
 NO_ORDER = 'An arrow means "must come before". A cycle means no order is possible.'
 
 
-def circle(finding: Shown, run: Judged) -> Circle | None:
+def cycle_of(finding: Shown, run: Judged) -> Cycle | None:
     """The cycle of a finding; None for a kind without one, or without the needed witnesses."""
-    found = CIRCLES.get(finding.kind)
+    found = CYCLES.get(finding.kind)
     return found(finding.witnesses, run) if found else None
 
 
-def _waits(witnesses: Sequence[Event], run: Judged) -> Circle | None:
+def _waits(witnesses: Sequence[Event], run: Judged) -> Cycle | None:
     """Witnesses come in pairs: a waiting op, and the hold that it waits for."""
     pairs = list(zip(witnesses[::2], witnesses[1::2], strict=False))
     names = [run.client(waiter.process) for waiter, _ in pairs]
@@ -31,7 +31,7 @@ def _waits(witnesses: Sequence[Event], run: Judged) -> Circle | None:
         for n, (waiter, _) in enumerate(pairs)
     ]
     open_end = [] if whole else [Edge(before=len(shown) - 1, after=0, label="")]
-    return Circle(
+    return Cycle(
         title="Wait-for cycle",
         verb="waits for",
         caption="An arrow means: waits for the named lock, which the other client holds.",
@@ -40,7 +40,7 @@ def _waits(witnesses: Sequence[Event], run: Judged) -> Circle | None:
     )
 
 
-def _lost_update(witnesses: Sequence[Event], run: Judged) -> Circle | None:
+def _lost_update(witnesses: Sequence[Event], run: Judged) -> Cycle | None:
     """The last two witnesses are the resource's: the lost write and the one that ignored it."""
     if len(witnesses) < 2 or not all(one.op.startswith("served") for one in witnesses[-2:]):
         return None
@@ -56,7 +56,7 @@ def _lost_update(witnesses: Sequence[Event], run: Judged) -> Circle | None:
     return _orders([_sender(lost, run), _sender(over, run)], notes, rests, back)
 
 
-def _stale_write(witnesses: Sequence[Event], run: Judged) -> Circle | None:
+def _stale_write(witnesses: Sequence[Event], run: Judged) -> Cycle | None:
     """Witnesses: both grants, the newer owner's admitted request, the older owner's write."""
     if len(witnesses) < 4 or not witnesses[2].op.startswith("served"):
         return None
@@ -69,7 +69,7 @@ def _stale_write(witnesses: Sequence[Event], run: Judged) -> Circle | None:
     return _orders([run.client(one.process) for one in (old, new)], ["older", "newer"], rests, back)
 
 
-def _inversion(witnesses: Sequence[Event], run: Judged) -> Circle | None:
+def _inversion(witnesses: Sequence[Event], run: Judged) -> Cycle | None:
     """Witnesses: the earlier grant with the larger token, the later grant with the smaller one."""
     grants = [one for one in witnesses if one.op in ("acquire", "try", "probe")]
     if len(grants) < 2:
@@ -84,12 +84,12 @@ def _inversion(witnesses: Sequence[Event], run: Judged) -> Circle | None:
     return _orders([run.client(one.process) for one in (first, second)], notes, rests, back)
 
 
-def _orders(names: Sequence[str], notes: Sequence[str], rests: str, back: str) -> Circle:
+def _orders(names: Sequence[str], notes: Sequence[str], rests: str, back: str) -> Cycle:
     """Two nodes, each of which must come before the other."""
     nodes = [Node(name=name, note=note) for name, note in zip(names, notes, strict=True)]
     edges = [Edge(before=0, after=1, label=rests), Edge(before=1, after=0, label=back)]
     title = "Contradictory order"
-    return Circle(title=title, verb="comes before", caption=NO_ORDER, nodes=nodes, edges=edges)
+    return Cycle(title=title, verb="comes before", caption=NO_ORDER, nodes=nodes, edges=edges)
 
 
 def _sender(event: Event, run: Judged) -> str:
@@ -100,7 +100,7 @@ def _at(run: Judged, t_ns: int) -> str:
     return seconds(run.at(t_ns))
 
 
-CIRCLES: dict[str, Callable[[Sequence[Event], Judged], Circle | None]] = {
+CYCLES: dict[str, Callable[[Sequence[Event], Judged], Cycle | None]] = {
     "multi-lock-deadlock": _waits,
     "lost-update": _lost_update,
     "stale-accepted-write": _stale_write,

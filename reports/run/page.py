@@ -11,8 +11,8 @@ from markupsafe import Markup
 from holdfast.harness.core.statistics import clopper_pearson
 from holdfast.harness.core.verdict import Severity, Verdict
 from holdfast.reports.pictures import charts
-from holdfast.reports.pictures.cycle import cycle
-from holdfast.reports.pictures.cycle_edges import circle
+from holdfast.reports.pictures.cycle import draw_cycle
+from holdfast.reports.pictures.cycle_edges import cycle_of
 from holdfast.reports.pictures.finding import draw
 from holdfast.reports.pictures.finding_scene import scene
 from holdfast.reports.run.finding_kinds import Kind, kind
@@ -134,7 +134,7 @@ def _group(
             tone=name,
             words=kind(finding.kind, finding.cause),
             drawing=draw(finding, number, run, name),
-            cycle=cycle(whole, number) if (whole := circle(finding, run)) else None,
+            cycle=draw_cycle(whole, number) if (whole := cycle_of(finding, run)) else None,
             around=tuple(around(finding)) if around else (),
         )
         for number, (one, finding) in enumerate(shown, taken + 1)

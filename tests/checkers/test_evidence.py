@@ -165,7 +165,7 @@ def test_a_margin_says_what_it_stands_on() -> None:
     margin = numbers("0a?@0 0a+1@1 0r?@5 0r+@6", windows=(window("pause", "c0", 2, 14),))
     margin = margin["lease_margin"]
     assert margin["renewal_interval_ns"] == 4 * SECOND
-    assert "the 99th percentile of the holds stands for T_r" in margin["note"]
+    assert "T_r is the 99th percentile of the holds" in margin["note"]
     assert "longer than the lease" in margin["note"]
     assert margin["margin_ns"] == -6 * SECOND
     none = numbers(RUN, promises={"bound": "connection"})["lease_margin"]

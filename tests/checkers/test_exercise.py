@@ -61,18 +61,20 @@ def test_a_lock_without_lease_is_judged_by_certain_holds_and_a_lease_lock_is_not
 
 def test_one_owner_alone_shows_nothing_of_the_resource() -> None:
     assert missing("0a? 0a+1 0w? 0S+ 0w+", "requests") == [
-        "the resource was asked by 1 attempt only"
+        "the resource received requests of 1 attempt only"
     ]
 
 
 def test_every_lock_is_to_be_probed() -> None:
     text = "0a?:x 0a+1 0a?:y 0a+1 9p?:x 9p+2"
     assert missing(text, "probes") == ["never probed after the run: y"]
-    assert missing("", "probes") == ["no lock was ever asked for"]
+    assert missing("", "probes") == ["no client asked for a lock"]
 
 
 def test_turned_down_releases_losses_and_tokens_are_counted() -> None:
-    assert missing(ALONE, "stale-releases") == ["nobody but the holder released or renewed: 0 of 2"]
+    assert missing(ALONE, "stale-releases") == [
+        "no client but the holder released or renewed: 0 of 2"
+    ]
     assert missing(ALONE, "losses") == ["no holder lost its lock"]
     assert not missing("0a? 0a+1 0n? 0n!", "stale-releases", "losses")
     assert missing("0a? 0a+", "tokens") == ["no grant carried a token: 0 of 1"]
@@ -93,16 +95,17 @@ def test_a_fault_with_work_inside_around_and_after_it_counts() -> None:
 
 
 NOT_EXERCISED = {
-    "never injected": ((), "no pause was seen to bite: 0 of 0"),
-    "no effect": ((window("pause", "n1", 3, 7, bit=False),), "no pause was seen to bite: 0 of 1"),
-    "another kind": ((window("kill", "n1", 3, 7),), "no pause was seen to bite: 0 of 0"),
+    "never injected": ((), "no pause took effect: 0 of 0"),
+    "no effect": ((window("pause", "n1", 3, 7, bit=False),), "no pause took effect: 0 of 1"),
+    "another kind": ((window("kill", "n1", 3, 7),), "no pause took effect: 0 of 0"),
     "idle time": (
         (window("pause", "n1", 10, 12),),
         "no acquire was in flight during a pause: 0 in 1 windows",
     ),
     "no grant": (
         (window("pause", "n1", 8.5, 19.5),),
-        "no grant during a pause, though a majority of the servers was left alone: 0 in 1 windows",
+        "no grant during a pause, although a majority of the servers was unaffected: 0 in 1"
+        " windows",
     ),
     "the end": ((window("pause", "n1", 3, 30),), "no grant after the last pause had healed"),
     "not the holder": (
@@ -185,7 +188,7 @@ def test_in_a_short_fault_a_free_lock_is_to_be_granted_only_to_a_client_that_wai
 
 def test_every_planned_kind_is_to_be_met() -> None:
     judged = under(window("pause", "n1", 3, 7), kinds=("pause", "kill"))
-    assert missing(judged, "faults") == ["no kill was seen to bite: 0 of 0"]
+    assert missing(judged, "faults") == ["no kill took effect: 0 of 0"]
 
 
 def finding(kind: str) -> Finding:

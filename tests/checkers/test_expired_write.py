@@ -20,8 +20,8 @@ STALE = " 1a?@40 2a?@40.1 1a+8@41 1n?@42 1n!@43 2a+9@44 2w?@45 2S+@46 2w+@47 1w?
 
 ENDS = {
     "release": ("0a? 0a+1 0r? 0r+ 0w? 0S+ 0w+", "had been released by 3.000 s"),
-    "not the owner": ("0a? 0a+1 0n? 0n! 0w? 0S+ 0w+", "was gone, as the service answered"),
-    "notice": ("0a? 0a+1 0L 0w? 0S+ 0w+", "was lost, as the client had been told by 2.000 s"),
+    "not the owner": ("0a? 0a+1 0n? 0n! 0w? 0S+ 0w+", "had ended, as the service reported"),
+    "notice": ("0a? 0a+1 0L 0w? 0S+ 0w+", "was lost, as the client had been notified by 2.000 s"),
     "operator": ("0a? 0a+1 9f?:db 9f+ 0w? 0S+ 0w+", "had been ended by an operator by 3.000 s"),
     "operator, by its token": (
         "0a? 9f? 0a+1 9f+1 0w? 0S+ 0w+",
@@ -29,7 +29,7 @@ ENDS = {
     ),
     "lease": (
         "0a?@0 0a+1@1 0w?@14 0S+@15 0w+@16",
-        "had run out with its lease, with 3.000 s of tolerance, by 14.000 s",
+        "had expired with its lease, with 3.000 s of tolerance, by 14.000 s",
     ),
     "successor": (
         "0a?@0 0a+1/1@1 1a?@1.5 1a+2@3 0w?@4 0S+@5 0w+@6",

@@ -45,10 +45,10 @@ def test_one_kind_without_effect_takes_nothing_from_the_others() -> None:
     verdict = judged(HELD, PAUSE, KILL, RESET, kinds=("pause", "kill", "reset"))
     assert verdict.verdict is Verdict.HOLDS
     assert words(verdict) == {"pause": "HOLDS", "kill": "HOLDS", "reset": "UNKNOWN"}
-    assert verdict.under["reset"].reason == "no reset was seen to bite: 0 of 1"
+    assert verdict.under["reset"].reason == "no reset took effect: 0 of 1"
     assert verdict.reason == (
-        "no violation found under pause, kill; not exercised under reset (no reset was seen to"
-        " bite: 0 of 1)"
+        "no violation found under pause, kill; not exercised under reset (no reset took"
+        " effect: 0 of 1)"
     )
 
 
@@ -87,7 +87,7 @@ def test_a_violation_amid_two_kinds_says_nothing_about_either() -> None:
         "delay": "UNKNOWN",
         "delay+partition": "VIOLATED",
     }
-    assert "which of them it takes is not known" in verdict.under["delay"].reason
+    assert "which of them is needed is not known" in verdict.under["delay"].reason
 
 
 def test_a_violation_before_any_fault_needs_none() -> None:

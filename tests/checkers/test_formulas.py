@@ -35,7 +35,7 @@ def test_a_quorum_of_one_fails_as_often_as_its_node() -> None:
 
 
 def test_a_chance_beyond_one_is_a_mistake() -> None:
-    with pytest.raises(ValueError, match=r"not at 1\.5"):
+    with pytest.raises(ValueError, match=r"not 1\.5"):
         quorum_failure(3, 1.5)
 
 

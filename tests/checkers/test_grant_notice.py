@@ -34,8 +34,8 @@ def findings(text: str, **changes: Any) -> tuple[Finding, ...]:
 def test_a_grant_that_others_were_told_of_long_before_is_late() -> None:
     (finding,) = findings(LATE.format(10.5))
     assert finding.sentence == (
-        "c1, which waited for 'db', was notified of its grant only at 10.500 s: c2 had been told by"
-        " 7.000 s that it holds, and the limit is 3.000 s"
+        "c1, which waited for 'db', was notified of its grant only at 10.500 s: a query of"
+        " c2 had named it as holder by 7.000 s, and the limit is 3.000 s"
     )
     assert finding.witnesses == (1, 2, 4)
     assert findings(LATE.format(10)) == ()
@@ -91,4 +91,4 @@ def test_a_notice_in_time_holds_and_the_slowest_is_counted() -> None:
     verdict = grant_notice.check(case(LATE.format(9)))
     assert verdict.verdict is Verdict.HOLDS
     assert verdict.exercised["slowest grant notice ms"] == 2000
-    assert verdict.exercised["of them named by an answer"] == 1
+    assert verdict.exercised["of them named by a response"] == 1

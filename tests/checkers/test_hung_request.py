@@ -37,7 +37,7 @@ def test_an_acquire_answered_long_after_its_wait_was_over_hung() -> None:
     verdict = check(judged("2a?@10 2a-@25"))
     assert verdict.verdict is Verdict.VIOLATED
     assert verdict.findings[0].sentence == (
-        "c2's acquire of 'db' at 10.000 s that was to wait 5.000 s at most was answered 10.000 s"
+        "c2's acquire of 'db' at 10.000 s with a wait of 5.000 s at most returned 10.000 s"
         " after its time was over"
     )
 
@@ -62,7 +62,7 @@ def test_no_answer_is_counted_to_the_end_of_the_run() -> None:
 def test_a_wait_without_bound_cannot_be_late() -> None:
     verdict = check(case(history(BEFORE + "2a?@10 2a-@60")))
     assert not verdict.findings
-    assert verdict.reason == "no acquire had a longest wait: 0 of 3"
+    assert verdict.reason == "no acquire had a bounded wait: 0 of 3"
 
 
 EXCUSED: dict[str, tuple[str, dict[str, Any]]] = {
@@ -108,7 +108,7 @@ def test_late_only_with_the_time_of_a_starved_host_is_unknown(kind: str, node: s
     assert verdict.verdict is Verdict.UNKNOWN
     assert not verdict.findings
     assert verdict.exercised["late on a starved host"] == 1
-    assert "1 late requests say nothing of the service: for 4.000 s from 10.000 s on" in (
+    assert "1 late requests are no evidence against the service: for 4.000 s from 10.000 s on" in (
         verdict.reason
     )
 

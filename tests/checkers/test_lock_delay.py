@@ -69,7 +69,7 @@ def test_what_holds_says_that_its_delay_was_not_put_to_the_test() -> None:
     told = HELD + "1a?@0.6 1Q@0.7 0r?@1 0r+@1.1 1a+2@1.2 1h?@1.3 1h+/5@1.4 1r?@2 1r+@2.1"
     verdict = check(case(told, promises=DELAYED))
     assert verdict.verdict is Verdict.HOLDS, verdict.reason
-    assert "lock-delay was not put to the test" in verdict.reason
+    assert "lock-delay was not exercised" in verdict.reason
     assert "lock-delay" not in check(case(told, promises={"bound": "session"})).reason
 
 

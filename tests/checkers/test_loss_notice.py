@@ -42,8 +42,8 @@ def test_a_holder_that_is_never_told_convicts() -> None:
     (finding,) = verdict.findings
     assert (finding.kind, finding.witnesses) == ("lost-without-notice", (0, 1, 2))
     assert finding.sentence == (
-        "c0 lost 'db' to c1 by 20.000 s and could be reached, but was not told for 10.000 s after"
-        " 20.000 s; the limit is 3.000 s"
+        "c0 lost 'db' to c1 by 20.000 s and could be reached, but was not notified for 10.000 s"
+        " after 20.000 s; the limit is 3.000 s"
     )
 
 
@@ -134,8 +134,8 @@ def test_an_owner_that_writes_on_after_its_notice_convicts() -> None:
     (finding,) = verdict.findings
     assert (finding.kind, finding.witnesses) == ("write-after-notice", (0, 2, 3, 4))
     assert finding.sentence == (
-        "c0 was notified at 22.000 s that it had lost 'db', and wrote on: at 23.000 s and again at"
-        " 25.000 s"
+        "c0 was notified at 22.000 s that it had lost 'db', and went on writing: at 23.000 s and"
+        " again at 25.000 s"
     )
 
 

@@ -78,7 +78,7 @@ def test_a_reason_that_cannot_be_true_is_wrong(text: str, reason: str) -> None:
 def test_the_sentence_says_what_was_told_and_what_it_was() -> None:
     (finding,) = check(told(HELD + FORCED + "0L", "expired")).findings
     assert finding.sentence == (
-        "c0 was told at 4.000 s that its hold of 'db' (token 7) had ended as 'expired'; but an"
+        "c0 was notified at 4.000 s that its hold of 'db' (token 7) had ended as 'expired'; but an"
         " operator had ended it"
     )
     assert finding.witnesses == (0, 1, 2)

@@ -1,4 +1,4 @@
-"""Clients that wait for each other's locks in a circle, and those that only seem to."""
+"""Clients that wait for each other's locks in a cycle, and those that only seem to."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def kinds(text: str, **changes: Any) -> list[str]:
     return [finding.kind for finding in found]
 
 
-def test_two_that_wait_for_each_other_are_a_circle() -> None:
+def test_two_that_wait_for_each_other_are_a_cycle() -> None:
     (finding,) = no_multi_lock_deadlock.check(case(CIRCLE)).findings
     assert finding.kind == "multi-lock-deadlock"
-    assert "c0 waited for 'y' of c1, c1 waited for 'x' of c0" in finding.sentence
+    assert "c0 waited for 'y', held by c1, c1 waited for 'x', held by c0" in finding.sentence
 
 
 def test_a_circle_that_is_broken_in_time_is_none() -> None:
@@ -32,7 +32,7 @@ def test_a_circle_that_is_broken_in_time_is_none() -> None:
     assert kinds(text) == []
 
 
-def test_who_waits_without_being_waited_for_is_in_no_circle() -> None:
+def test_who_waits_without_being_waited_for_is_in_no_cycle() -> None:
     assert kinds(HELD + "2a?:x 2Q:x 1a?:x 1Q:x 1a-:x@20 2a+3:x@21") == []
 
 
@@ -51,7 +51,7 @@ def test_of_many_circles_of_the_same_locks_the_first_is_a_finding() -> None:
     verdict = no_multi_lock_deadlock.check(case(told))
     (finding,) = verdict.findings
     assert finding.kind == "multi-lock-deadlock"
-    assert verdict.exercised["circles of waits"] >= 7
+    assert verdict.exercised["wait-for cycles"] >= 7
 
 
 def test_beyond_its_bounds_it_says_that_it_gave_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,14 +64,14 @@ def test_beyond_its_bounds_it_says_that_it_gave_up(monkeypatch: pytest.MonkeyPat
     assert verdict.verdict is Verdict.UNKNOWN and "too many waits" in verdict.reason
 
 
-def test_three_may_wait_in_a_circle() -> None:
+def test_three_may_wait_in_a_cycle() -> None:
     held = "0a?:x/60 0a+1:x/60 1a?:y/60 1a+2:y/60 2a?:z/60 2a+3:z/60 "
     waits = "0a?:y 0Q:y 1a?:z 1Q:z 2a?:x 2Q:x 2a-:x@30 2.1r?:z@30.1 2.1r+:z@30.2"
     waits += " 1a+4:z@31 1.1r?:y@31.1 1.1r+:y@31.2 0a+5:y@32"
     assert kinds(held + waits) == ["multi-lock-deadlock"]
 
 
-def test_readers_of_each_others_locks_are_no_circle() -> None:
+def test_readers_of_each_others_locks_are_no_cycle() -> None:
     reader = Terms(mode=Mode.SHARED)
     told = case(on(history(CIRCLE), reader, reader))
     assert no_multi_lock_deadlock.check(told).findings == ()

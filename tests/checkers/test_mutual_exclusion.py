@@ -37,7 +37,9 @@ def test_one_owner_after_the_other_holds() -> None:
 def test_where_nobody_waited_nothing_is_said() -> None:
     verdict = judged("0a? 0a+7 0r? 0r+ 1a? 1a+8 1r? 1r+")
     assert verdict.verdict is Verdict.UNKNOWN
-    assert verdict.reason.startswith("no acquire waited: 0 of 2; nobody else asked during a hold")
+    assert verdict.reason.startswith(
+        "no acquire waited: 0 of 2; no other client asked during a hold"
+    )
 
 
 def test_a_grant_amid_a_proved_hold_is_a_double_grant() -> None:
@@ -48,7 +50,7 @@ def test_a_grant_amid_a_proved_hold_is_a_double_grant() -> None:
     assert finding.witnesses == (0, 2, 1)
     assert finding.sentence == (
         "c1 was granted 'db' (token 8) at 3.000 s while c0 (token 7) still held it: c0's renewal,"
-        " sent at 4.000 s, was answered ok, so it had held without a break since 1.000 s"
+        " sent at 4.000 s, returned ok, so it had held without interruption since 1.000 s"
     )
 
 
@@ -82,7 +84,7 @@ def test_two_claims_convict_only_where_nothing_but_a_release_frees_the_lock() ->
     assert kinds(judged(text, promises={"tokens": "none"})) == []
     verdict = judged(text, promises=ONLY_RELEASE)
     assert kinds(verdict) == ["double-holder"]
-    assert "c0 gave it up only at 22.000 s, and nothing else frees" in verdict.findings[0].sentence
+    assert "c0 released it only at 22.000 s, and nothing else frees" in verdict.findings[0].sentence
 
 
 def test_a_paused_owner_who_still_believes_is_a_note_and_no_violation() -> None:
@@ -90,7 +92,7 @@ def test_a_paused_owner_who_still_believes_is_a_note_and_no_violation() -> None:
     assert verdict.verdict is Verdict.HOLDS
     (note,) = verdict.notes
     assert note.kind == "stale-belief"
-    assert "c0 went on as owner of 'db' for 3.000 s after c1 had been granted it" in note.sentence
+    assert "c0 still acted as owner of 'db' 3.000 s after c1 was granted it" in note.sentence
 
 
 def test_tokens_alone_convict_nobody_of_two_owners_at_once() -> None:
@@ -152,7 +154,7 @@ def test_a_grant_after_a_hold_that_was_proved_past_the_notice_is_dead() -> None:
 def test_an_unanswered_acquire_that_was_renewed_amid_another_hold_convicts() -> None:
     verdict = judged("0a? 0a+7 1a? 1a~ 1n? 1n+ 0n? 0n+", promises={"tokens": "none"})
     assert kinds(verdict) == ["double-grant"]
-    assert "though its acquire was never answered" in verdict.findings[0].sentence
+    assert "though its acquire had no response" in verdict.findings[0].sentence
 
 
 def test_readers_share() -> None:
@@ -228,13 +230,13 @@ def test_a_release_that_freed_another_hold_is_named_before_the_grant_that_took_i
     first, second = judged(LATE_RELEASE, promises=UNCONDITIONAL).findings
     assert (first.kind, first.cause) == ("double-grant", "late-release")
     assert first.sentence.startswith(
-        "c0's release of 'db', sent at 6.000 s and answered ok, may have freed a hold that was not"
-        " its own: c0's lease of 2.000 s, asked for at 0.000 s, may have run out before the next"
+        "c0's release of 'db', sent at 6.000 s, returned ok and may have freed a hold that was not"
+        " its own: c0's lease of 2.000 s, requested at 0.000 s, may have expired before the next"
         " grant. If not, c1 was granted 'db' at 5.000 s while c0 still held it:"
     )
     assert (second.kind, second.cause) == ("double-grant", "foreign-release")
     assert second.sentence.startswith(
-        "c0's release of 'db', sent at 6.000 s and answered ok, freed a hold that was not its own:"
+        "c0's release of 'db', sent at 6.000 s, returned ok and freed a hold that was not its own:"
         " c1 had been granted the lock by 5.000 s. So c2 was granted 'db' at 8.500 s while c1"
     )
     assert second.witnesses == (0, 2, 1, 4, 3)

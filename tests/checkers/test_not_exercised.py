@@ -45,7 +45,7 @@ ROWS: dict[str, dict[str, Row]] = {
         "the judged hold is not contended": (
             "0a?@0 0a+1/1@5 1t?@7 1t-@8 1a?@20 1a+2@21 1r?@22 1r+@23",
             {"promises": {"renew_proves": False, "release_proves": False}},
-            "nobody else asked during a hold that can be judged",
+            "no other client asked during a hold that can be judged",
         ),
         "paths, each for itself": (
             "0a?:/x 0a+1:/x 1a?:/x 0r?:/x 0r+:/x 1a+2:/x 1r?:/x 1r+:/x 0a?:/y 0a+3:/y",
@@ -55,7 +55,11 @@ ROWS: dict[str, dict[str, Row]] = {
     },
     "no-stale-write": {
         "one owner": (ALONE, {}, "no acquire waited"),
-        "no request": ("0a? 0a+1 1a? 0r? 0r+ 1a+2 1r? 1r+", {}, "the resource was asked by 0"),
+        "no request": (
+            "0a? 0a+1 1a? 0r? 0r+ 1a+2 1r? 1r+",
+            {},
+            "the resource received requests of 0",
+        ),
         "every owner in time": (CONTENDED, {}, "no stale request to refuse"),
         "unfenced, every owner in time": (CONTENDED, UNFENCED, "no older owner's write came after"),
         "no tokens, every owner in time": (NO_TOKENS, UNFENCED, "no older owner's write"),
@@ -81,26 +85,30 @@ ROWS: dict[str, dict[str, Row]] = {
     },
     "applied-once": {
         "nothing is sent again": (CONTENDED, {}, "no accepted write was sent twice"),
-        "no request": ("0a? 0a+1 1a? 0r? 0r+ 1a+2", {}, "the resource was asked by 0 attempts"),
+        "no request": (
+            "0a? 0a+1 1a? 0r? 0r+ 1a+2",
+            {},
+            "the resource received requests of 0 attempts",
+        ),
     },
     "exactly-once-job": {
-        "no job": (CONTENDED, {}, "nobody found a job that another had done"),
+        "no job": (CONTENDED, {}, "no client found a job that another had done"),
         "one owner": (ALONE, {}, "no acquire waited"),
     },
     "token-order": {
         "no tokens": (NO_TOKENS, {}, "no grant carried a token"),
         "a system without tokens": (CONTENDED, {"promises": {"tokens": "none"}}, "no fencing"),
-        "one grant": ("0a? 0a+1 1a? 1a- 0r? 0r+", {}, "asked for after another client's: 0 of 1"),
+        "one grant": ("0a? 0a+1 1a? 1a- 0r? 0r+", {}, "requested after another client's: 0 of 1"),
         "one client": (ALONE, {}, "no acquire waited"),
         "all asked before any grant": (
             "0a? 1a? 0a+1 0r? 0r+ 1a+2 1r? 1r+",
             {},
-            "no grant with a token was asked for after another client's: 0 of 2",
+            "no grant with a token was requested after another client's: 0 of 2",
         ),
     },
     "ownership": {
-        "holders only": (CONTENDED, {}, "nobody but the holder released or renewed"),
-        "nothing released": ("0a? 0a+1 1a? 1a-", {}, "nobody but the holder"),
+        "holders only": (CONTENDED, {}, "no client but the holder released or renewed"),
+        "nothing released": ("0a? 0a+1 1a? 1a-", {}, "no client but the holder"),
     },
     "loss-notice": {
         "nothing lost": (CONTENDED, {}, "no holder lost its lock"),
@@ -129,19 +137,19 @@ ROWS: dict[str, dict[str, Row]] = {
             {},
             "no lock passed from one client to another",
         ),
-        "no answer": (CONTENDED.replace("9p+3", "9p~"), {}, "got no answer"),
+        "no answer": (CONTENDED.replace("9p+3", "9p~"), {}, "got no response"),
     },
     "orphan-freedom": {
         "one client": (ALONE, {}, "no acquire waited"),
         "never probed": (CONTENDED.replace(" 9p? 9p+3", ""), {}, "never probed"),
-        "no answer": (CONTENDED.replace("9p+3", "9p~"), {}, "got no answer"),
+        "no answer": (CONTENDED.replace("9p+3", "9p~"), {}, "got no response"),
     },
     "no-hung-request": {
         "nobody waited": (IN_TURN, {}, "no acquire waited"),
-        "waits without bound": (CONTENDED, {}, "no acquire had a longest wait"),
+        "waits without bound": (CONTENDED, {}, "no acquire had a bounded wait"),
     },
     "no-multi-lock-deadlock": {
-        "one lock": (CONTENDED, {}, "nobody waited for one lock while it held another"),
+        "one lock": (CONTENDED, {}, "no client waited for one lock while it held another"),
         "all in one order": (
             "0a?:x 0a+1:x 0a?:y 0a+2:y 1a?:x 1Q:x 0r?:x 0r+:x 1a+3:x 1a?:y 1Q:y 0.2r?:y 0.2r+:y"
             " 1a+4:y",
@@ -159,25 +167,25 @@ ROWS: dict[str, dict[str, Row]] = {
         "nothing was refused, no holder asked": (
             "0a? 0a+1 1a? 0r? 0r+ 1a+2 1r? 1r+",
             {},
-            "no certain holder asked the resource",
+            "no certain holder sent the resource",
         ),
-        "unfenced": (CONTENDED, UNFENCED, "no certain holder asked the resource"),
+        "unfenced": (CONTENDED, UNFENCED, "no certain holder sent the resource"),
     },
     "starvation-freedom": {
-        "nobody was told to wait": (CONTENDED, {}, "nobody who was told to wait was granted"),
+        "nobody was told to wait": (CONTENDED, {}, "no client that waited was granted"),
         "nobody came later": (
             "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 1r? 1r+ 9p? 9p+3",
             {},
-            "nobody else asked for a lock while a client waited",
+            "no other client asked for a lock while a client waited",
         ),
         "no tokens": (NO_TOKENS, {}, "no grant carried a token"),
     },
     "bounded-bypass": {
-        "nobody was told to wait": (CONTENDED, {}, "nobody who was told to wait was granted"),
+        "nobody was told to wait": (CONTENDED, {}, "no client that waited was granted"),
         "nobody came later": (
             "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 1r? 1r+",
             {},
-            "nobody else asked for a lock while a client waited",
+            "no other client asked for a lock while a client waited",
         ),
         "no order": (
             "0a? 0a+1 1a? 1Q 2a? 0r? 0r+ 1a+2 1r? 1r+ 2a+3",
@@ -186,11 +194,11 @@ ROWS: dict[str, dict[str, Row]] = {
         ),
     },
     "bounded-wait": {
-        "nobody was told to wait": (CONTENDED, {}, "nobody who was told to wait was granted"),
+        "nobody was told to wait": (CONTENDED, {}, "no client that waited was granted"),
         "nobody came later": (
             "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 1r? 1r+",
             {},
-            "nobody else asked for a lock while a client waited",
+            "no other client asked for a lock while a client waited",
         ),
         "no order": (
             "0a? 0a+1 1a? 1Q 2a? 0r? 0r+ 1a+2 1r? 1r+ 2a+3",
@@ -199,16 +207,16 @@ ROWS: dict[str, dict[str, Row]] = {
         ),
     },
     "grant-notice": {
-        "nobody waited": ("0a? 0a+1 1q? 1q+1=0 0r? 0r+", {}, "no answer named a holder that had"),
+        "nobody waited": ("0a? 0a+1 1q? 1q+1=0 0r? 0r+", {}, "no response named a holder that had"),
         "nobody asked who holds": (
             "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2",
             {},
-            "no answer named a holder that had waited: 0 of 1 grants to who waited",
+            "no response named a holder that had waited: 0 of 1 grants to waiting clients",
         ),
         "another was named": (
             "0a? 0a+1 1a? 1Q 2q? 2q+1=0 0r? 0r+ 1a+2",
             {},
-            "no answer named a holder that had waited",
+            "no response named a holder that had waited",
         ),
         "no time": (
             "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 2q? 2q+2=0",
@@ -217,12 +225,12 @@ ROWS: dict[str, dict[str, Row]] = {
         ),
     },
     "truthful-queries": {
-        "nothing asked": (CONTENDED, {}, "no answer named a holder: 0 of 0"),
-        "nobody holds": ("0q? 0q+ " + CONTENDED, {}, "no answer named a holder: 0 of 1"),
+        "nothing asked": (CONTENDED, {}, "no response named a holder: 0 of 0"),
+        "nobody holds": ("0q? 0q+ " + CONTENDED, {}, "no response named a holder: 0 of 1"),
         "no place": (
             "0a? 0a+1 1a? 1q? 1q+1=0 0r? 0r+ 1a+2",
             {},
-            "no answer gave a place in the queue",
+            "no response gave a queue position",
         ),
     },
 }
@@ -232,9 +240,9 @@ IDLE: dict[str, Row] = {
     "a fault without effect": (
         CONTENDED,
         {"windows": (window("pause", "n1", 3, 7, bit=False),), "kinds": ("pause",)},
-        "no pause was seen to bite: 0 of 1",
+        "no pause took effect: 0 of 1",
     ),
-    "a fault that was never drawn": (CONTENDED, {"kinds": ("clock",)}, "no clock was seen to bite"),
+    "a fault that was never drawn": (CONTENDED, {"kinds": ("clock",)}, "no clock took effect"),
 }
 """What every property lacks."""
 

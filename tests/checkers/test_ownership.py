@@ -26,7 +26,7 @@ def test_a_stale_release_that_was_turned_down_holds() -> None:
 def test_where_only_holders_asked_nothing_is_said() -> None:
     verdict = judged("0a? 0a+7 0n? 0n+ 0r? 0r+")
     assert verdict.verdict is Verdict.UNKNOWN
-    assert verdict.reason == "nobody but the holder released or renewed: 0 of 2"
+    assert verdict.reason == "no client but the holder released or renewed: 0 of 2"
 
 
 def test_a_release_after_another_was_granted_convicts() -> None:
@@ -35,7 +35,7 @@ def test_a_release_after_another_was_granted_convicts() -> None:
     (finding,) = verdict.findings
     assert (finding.kind, finding.witnesses) == ("foreign-release", (0, 1, 2))
     assert finding.sentence == (
-        "c0's release of 'db' (token 7), sent at 21.000 s, was answered ok although c1 (token 8)"
+        "c0's release of 'db' (token 7), sent at 21.000 s, returned ok although c1 (token 8)"
         " had been granted it by 20.000 s"
     )
 

@@ -37,11 +37,11 @@ def test_a_length_is_held_against_those_who_waited_before_and_after(length: int)
 def test_the_sentence_says_what_was_told_and_why_it_cannot_be() -> None:
     (few,) = findings(case(f"{WAITED}0l? 0l+=1 {STAYED}"))
     assert few.sentence == (
-        "c0 asked at 6.000 s how many wait for 'db' and was told 1 by 7.000 s; but 2 waited all"
-        " the while, as they were told before and after"
+        "c0's query of 'db', sent at 6.000 s, returned by 7.000 s that 1 wait; but 2 waited"
+        " throughout, as responses before and after it show"
     )
     (many,) = findings(case("0a? 0a+7 1a? 1Q 0l? 0l+=2"))
-    assert many.sentence.endswith("was told 2 by 5.000 s; but at most 1 can have waited")
+    assert many.sentence.endswith("returned by 5.000 s that 2 wait; but at most 1 can have waited")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_lengths_that_were_asked_and_never_above_zero_show_nothing() -> None:
     text = "0a? 0a+7 1a? 1Q 1k? 1k+=0 2q? 2q+7=0 0l? 0l~ 0r? 0r+ 1a+8"
     verdict = truthful_queries.check(case(text))
     assert verdict.verdict is Verdict.UNKNOWN
-    assert "no answer gave the length of a queue" in verdict.reason
+    assert "no response gave a queue length" in verdict.reason
     asked = truthful_queries.check(case(text.replace("0l~", "0l+=1")))
     assert (asked.verdict, asked.exercised["lengths above 0"]) == (Verdict.HOLDS, 1)
 

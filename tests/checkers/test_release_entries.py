@@ -37,7 +37,7 @@ def test_the_inner_release_leaves_one_entry_and_the_outer_none(left: int) -> Non
 def test_the_sentence_says_what_was_answered_and_why_it_cannot_be() -> None:
     (few,) = findings(case(TWICE + "0r? 0r+=0 0.1n? 0.1n+"))
     assert few.sentence == (
-        "c0's release of 'db', sent at 4.000 s, was answered that it fully releases it; but its"
+        "c0's release of 'db', sent at 4.000 s, returned that it fully releases it; but its"
         " entry granted by 1.000 s was still in force"
     )
     assert few.witnesses == (0, 1, 2)
@@ -81,7 +81,7 @@ def test_releases_that_never_left_an_entry_show_nothing() -> None:
     assert (verdict.verdict, verdict.exercised["releases with entries left"]) == (Verdict.HOLDS, 1)
     single = truthful_queries.check(case("0a? 0a+7 1a? 1Q 0r? 0r+=0 1a+8 1r? 1r+=0"))
     assert single.verdict is Verdict.UNKNOWN
-    assert "no release told of an entry left, or none of none" in single.reason
+    assert "no release reported entries left, or none reported that none are" in single.reason
 
 
 def test_the_true_count_is_never_reported_and_each_other_one_is() -> None:

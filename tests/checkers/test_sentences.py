@@ -231,7 +231,7 @@ def test_every_number_of_a_sentence_follows_from_its_witnesses(what: str) -> Non
 def lease_sum(sentence: str) -> tuple[float, float, float]:
     """(begin, length, end) as a sentence about a lease says them."""
     found = re.search(
-        r"of ([\d.]+) s, (?:renewed|asked for) at ([\d.]+) s, could not end before ([\d.]+) s",
+        r"of ([\d.]+) s, (?:renewed|requested) at ([\d.]+) s, could not end before ([\d.]+) s",
         sentence,
     )
     assert found, sentence
@@ -251,7 +251,7 @@ def test_begin_and_length_of_a_lease_make_its_end(what: str) -> None:
 
 def test_a_lease_that_its_owner_gave_up_is_not_said_to_have_had_that_left() -> None:
     _, findings = told(*FOUND["a broken lease that its owner gave up"])
-    assert "lease of 2.000 s, renewed at 1.732 s, had not run out, and c0 held on to it until" in (
+    assert "lease of 2.000 s, renewed at 1.732 s, had not expired, and c0 kept the lock until" in (
         findings[0].sentence
     )
     assert findings[0].sentence.endswith("until 1.839 s")
@@ -261,7 +261,7 @@ def test_what_takes_a_lease_short_of_its_length_is_named() -> None:
     _, (ahead,) = told(*FOUND["a broken lease by a clock that may be ahead"])
     assert ahead.sentence.endswith("before 9.740 s (its clock may be 0.260 s ahead)")
     _, (short,) = told(*FOUND["a broken lease with a shorter renewal unanswered"])
-    assert short.sentence.endswith("the unanswered renewal for 6.000 s at 2.000 s")
+    assert short.sentence.endswith("the unanswered renewal for 6.000 s at 2.000 s took effect")
 
 
 def test_a_wrong_number_would_be_seen() -> None:

@@ -36,11 +36,11 @@ def test_a_released_lock_that_the_probe_is_refused_is_orphaned() -> None:
     assert both(judged) == (Verdict.VIOLATED, Verdict.VIOLATED)
     (finding,) = orphan_freedom.check(judged).findings
     assert finding.sentence == (
-        "'db' was refused once and for all its wait from 20.000 s to 30.000 s, although nobody"
-        " could hold it; c1 (token 2) had it last"
+        "'db' was refused once, for its whole wait from 20.000 s to 30.000 s, although no client"
+        " could hold it; c1 (token 2) held it last"
     )
     (finding,) = deadlock_freedom.check(judged).findings
-    assert "nobody was granted 'db', although c9 asked for it" in finding.sentence
+    assert "no client was granted 'db', although c9 asked for it" in finding.sentence
     assert len(finding.witnesses) == 3
 
 
@@ -109,7 +109,7 @@ def test_a_request_that_never_left_is_no_refusal() -> None:
     told = type(told)(rows=told.rows, strings=(*told.strings, "never-sent"), writers=told.writers)
     verdict = deadlock_freedom.check(case(told))
     assert verdict.verdict is Verdict.UNKNOWN
-    assert verdict.reason == "the probe of 'db' got no answer: the service was unavailable"
+    assert verdict.reason == "the probe of 'db' got no response: the service was unavailable"
 
 
 def test_a_dead_owner_without_a_lease_is_a_deadlock_and_no_orphan() -> None:
@@ -205,7 +205,7 @@ def test_who_promises_to_do_without_a_minority_is_judged_while_it_is_stopped(
     assert bool(findings) == found
     if findings:
         stopped = faults[0][1]
-        assert f"nobody could hold it, with only {stopped} stopped: its" in findings[0].sentence
+        assert f"no client could hold it, with only {stopped} stopped: its" in findings[0].sentence
 
 
 def test_a_server_is_called_stopped_only_where_that_was_seen() -> None:
@@ -216,4 +216,4 @@ def test_a_server_is_called_stopped_only_where_that_was_seen() -> None:
         options={"servers": "3"},
     )
     (finding,) = deadlock_freedom.deadlocks(judged)
-    assert "nobody could hold it: its last owner" in finding.sentence
+    assert "no client could hold it: its last owner" in finding.sentence

@@ -29,7 +29,7 @@ def test_a_smaller_token_for_a_later_grant_convicts() -> None:
     (finding,) = verdict.findings
     assert (finding.kind, finding.witnesses) == ("token-inversion", (0, 2))
     assert finding.sentence == (
-        "c1's grant of 'db' carries token 7 though it was asked for at 4.000 s, after c0 had been"
+        "c1's grant of 'db' carries token 7 although it was requested at 4.000 s, after c0 had been"
         " granted it with the larger token 8 by 1.000 s"
     )
 

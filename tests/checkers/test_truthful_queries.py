@@ -158,7 +158,7 @@ def test_a_renewal_for_longer_leaves_more_of_a_lease() -> None:
 def test_nothing_asked_is_nothing_known() -> None:
     verdict = truthful_queries.check(case(HELD))
     assert verdict.verdict is Verdict.UNKNOWN
-    assert "no answer named a holder" in verdict.reason
+    assert "no response named a holder" in verdict.reason
 
 
 READER = Terms(mode=Mode.SHARED)

@@ -172,7 +172,7 @@ def test_who_stands_behind_one_that_waits_for_it_closes_a_circle_too() -> None:
     assert log.acquire(two, 5, lock="a")["is"] == "deadlock", "behind three, who waits for two"
 
 
-def test_readers_and_permits_and_oneself_are_no_circle() -> None:
+def test_readers_and_permits_and_oneself_are_no_cycle() -> None:
     log = Told()
     one, two = log.open(), log.open()
     log.acquire(one, 1, lock="a")

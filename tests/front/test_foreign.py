@@ -69,7 +69,7 @@ def test_json_has_one_object_for_one_file_and_an_array_for_two(
         (("--model", "semaphore:x"), "semaphore:3"),
         (("--model", "semaphore"), "unknown model 'semaphore'"),
         (("--model", "mutex:3"), "unknown model 'mutex:3'"),
-        (("--model", "register"), "'acquire' is nothing this model knows"),
+        (("--model", "register"), "'acquire' is not an operation of this model"),
         (("--model", "fenced"), "no ok acquire carries a token"),
         (("--model", "mutex", "--format", "jsonl"), "line 1: not a JSON object"),
         (("--model", "mutex", "--format", "xml"), "xml"),
@@ -298,4 +298,4 @@ def test_a_history_in_which_nothing_was_answered_ok_shows_nothing(
     path.write_text(UNANSWERED[model])
     said = holdfast(capsys, "check", path, "--model", model)
     assert said.code == 3 and said.out.startswith("UNKNOWN"), said.out
-    assert "nothing had to be explained" in said.out
+    assert "there is nothing to check" in said.out

@@ -147,10 +147,6 @@ QUOTED = (
     "above all on whoever holds the lock",
     "Checkers would rather stay silent than accuse.",
     # Output of the program, present or of the time of a finding.
-    '"nobody who was told to wait was granted a token that tells its turn"',
-    "was answered ok although c1 (token 2) had been granted it by 0.001 s",
-    "nobody was granted 'lock-2', although probe asked for it and nobody could hold it",
-    "nobody was granted 'lock-3', although probe asked for it and nobody could hold it",
     "was told by 0.543 s that token 3 holds",
     '"c1 ended by itself"',
 )
@@ -259,8 +255,22 @@ def docstrings() -> Iterator[Text]:
                 yield prose(node.value.value), f"{where}:{node.lineno}"
 
 
+def verdict_sentences() -> Iterator[Text]:
+    """Sentences of findings, reasons and counts: the text constants of the checkers' code."""
+    for tree, where in _modules("checkers"):
+        notes = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and id(node) not in notes
+                and " " in node.value
+            ):
+                yield node.value, f"{where}:{node.lineno}"
+
+
 SOURCES: tuple[Callable[[], Iterator[Text]], ...] = (
-    documents, help_texts, summaries, templates, messages, docstrings,
+    documents, help_texts, summaries, templates, messages, docstrings, verdict_sentences,
 )  # fmt: skip
 """Where texts come from. A pass over further texts adds its function here."""
 

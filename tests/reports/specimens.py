@@ -138,7 +138,7 @@ def double_grant_finding() -> dict[str, Any]:
     return {
         "kind": "double-grant",
         "sentence": "c5 was granted 'db' (token 45) at 18.660 s while c3 still held it"
-        " (token 44): c3's renewal of 19.171 s was answered ok.",
+        " (token 44): c3's renewal of 19.171 s returned ok.",
         "lock": "db",
         "t_ns": at(18.660),
         "witnesses": [

@@ -1,4 +1,4 @@
-"""The drawing of what goes in a circle: who waits for whom, what would precede itself."""
+"""The drawing of what goes in a cycle: who waits for whom, what would precede itself."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
-from holdfast.reports.pictures.cycle import Circle, Edge, Node, cycle
-from holdfast.reports.pictures.cycle_edges import circle
+from holdfast.reports.pictures.cycle import Cycle, Edge, Node, draw_cycle
+from holdfast.reports.pictures.cycle_edges import cycle_of
 from holdfast.reports.run.html import render
 from holdfast.reports.verdict_file import Event, Shown, read
 from tests.reports import specimens
 from tests.reports.pieces import MANIFEST, PLAN
 
 
-def shown(kind: str, *witnesses: Event) -> Circle | None:
+def shown(kind: str, *witnesses: Event) -> Cycle | None:
     finding = Shown(kind=kind, sentence="", lock="lock-0", t_ns=1, witnesses=witnesses)
-    return circle(finding, read(specimens.clean()))
+    return cycle_of(finding, read(specimens.clean()))
 
 
-def drawn(found: Circle | None) -> Markup:
+def drawn(found: Cycle | None) -> Markup:
     assert found is not None
-    return cycle(found, 4)
+    return draw_cycle(found, 4)
 
 
-def labels(found: Circle | None) -> list[str]:
+def labels(found: Cycle | None) -> list[str]:
     assert found is not None
     assert [(edge.before, edge.after) for edge in found.edges] == [(0, 1), (1, 0)]
     return [edge.label for edge in found.edges]
@@ -108,7 +108,7 @@ def test_a_token_that_falls_says_the_reverse_of_the_clock() -> None:
 @pytest.mark.parametrize(
     "kind", ["multi-lock-deadlock", "lost-update", "stale-accepted-write", "token-inversion"]
 )
-def test_without_its_ops_a_finding_has_no_circle(kind: str) -> None:
+def test_without_its_ops_a_finding_has_no_cycle(kind: str) -> None:
     assert shown(kind) is None
     assert shown(kind, event("release", 1, 1.0)) is None
     assert shown("double-grant", *waits((1, 2), (2, 1))) is None
@@ -117,8 +117,8 @@ def test_without_its_ops_a_finding_has_no_circle(kind: str) -> None:
 def test_any_graph_of_a_few_nodes_can_be_drawn_and_nothing_in_it_is_markup() -> None:
     nodes = [Node(name=f"c{n}<i>", note=specimens.HOSTILE) for n in range(4)]
     edges = [Edge(before=n, after=(n + 1) % 4, label=specimens.HOSTILE) for n in range(4)]
-    made = cycle(
-        Circle(title="T", verb="precedes", caption="All of them.", nodes=nodes, edges=edges), 1
+    made = draw_cycle(
+        Cycle(title="T", verb="precedes", caption="All of them.", nodes=nodes, edges=edges), 1
     )
     assert made.count("<rect") == 4 and made.count('class="tip"') == 4
     assert "<script" not in made and "<i>" not in made

@@ -214,7 +214,7 @@ MUTANTS: dict[str, Mutant] = {
         breaks="mutual-exclusion",
         seeds=400,
     ),
-    "blind-to-circles": Mutant(
+    "blind-to-cycles": Mutant(
         part="reference",
         area="terms",
         says="wait-for cycles are not detected",

@@ -30,7 +30,7 @@ def test_a_planted_violation_is_found_in_every_history(kind: str, number: int) -
         for n in chosen:
             plant.plant(Hand(worlds[n]))
         verdict = check(case_of(service, worlds, Faults()))
-        # A circle of waits is told under either of its locks: "lock 7", "other 7".
+        # A wait-for cycle is told under either of its locks: "lock 7", "other 7".
         told = {finding.lock.split()[-1] for finding in verdict.findings if finding.kind == kind}
         unseen = [names[n] for n in chosen if str(n) not in told]
         assert not unseen, f"{kind} of {service.name} not found in {unseen}"

@@ -23,7 +23,7 @@ RESEND_NS, ANSWER_NS = 400 * MS, 1200 * MS
 LEASES = (SECOND, 2 * SECOND, 3 * SECOND)
 SESSION_NS = 2 * SECOND
 FOUND_NS = SECOND
-"""A circle of waits is looked for so long after the wait began that may have closed it."""
+"""A wait-for cycle is looked for so long after the wait began that may have closed it."""
 
 Row = dict[str, int]
 Program = Generator[Any, Any, None]

@@ -9,7 +9,7 @@ from holdfast.harness.foreign.operations import OPEN, ForeignOp
 def drawn(*lines: str) -> list[ForeignOp]:
     """Operations from lines `process f[=value][:token][*] |span`, in order of begin.
 
-    In a span `[` begins and `]` ends what was answered ok; `?` instead of `]` means that nobody
+    In a span `[` begins and `]` ends what returned ok; `?` instead of `]` means that nobody
     learned the outcome. A `*` marks a reader's acquire, `->` the value that was read.
 
         1 acquire:7    |  [--]

@@ -233,7 +233,7 @@ def test_a_history_in_which_nothing_was_answered_shows_nothing_and_says_so() -> 
     for model in (locks.owner_mutex, locks.mutex):
         judged = model(ops)
         assert judged.verdict is UNKNOWN
-        assert "nothing had to be explained" in judged.reason
+        assert "there is nothing to check" in judged.reason
 
 
 def test_an_operation_that_a_model_does_not_know_is_refused_with_its_line() -> None:

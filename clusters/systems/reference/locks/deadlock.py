@@ -1,6 +1,6 @@
-"""Circles of waits: whether a request, were it queued, would wait for itself through others.
+"""Cycles of waits: whether a request, were it queued, would wait for itself through others.
 
-Only who joins a queue can close a circle: whoever is granted a lock waits for nothing at that
+Only who joins a queue can close a cycle: whoever is granted a lock waits for nothing at that
 moment. A session that asks for a lock which it holds itself closes none, for that may be a grant
 whose answer it never got, and that runs out. Permits are not looked at: who waits for one of
 many holders is not stuck as long as one of them moves.
@@ -15,7 +15,7 @@ from holdfast.clusters.systems.reference.locks.state import EXCLUSIVE, PERMITS, 
 
 
 def closed_by(locks: Mapping[str, Lock], waiter: Waiter, order: str) -> Answer | None:
-    """The answer to a request that would close a circle, in which it says why; None: it may wait.
+    """The answer to a request that would close a cycle, in which it says why; None: it may wait.
 
     A search over the sessions that it would wait for, each of them once.
     """

@@ -145,8 +145,8 @@ class Locks:
         if waiter.wait_ns == 0:
             owners = [*(h.owner for h in lock.holds), *(w.owner for w in lock.queue)]
             return {"is": "held", "owner": next(iter(owners), "nobody until the delay is over")}
-        if self.sessions[waiter.session].busy and (circle := self.circle(waiter)):
-            return circle
+        if self.sessions[waiter.session].busy and (cycle := self.cycle(waiter)):
+            return cycle
         self.locks.setdefault(name, Lock()).queue.append(waiter)
         self.sessions[waiter.session].busy += 1
         self._events.append(Queued(waiter=waiter))
@@ -156,8 +156,8 @@ class Locks:
         """Whether somebody who just comes is granted the lock at once."""
         return admission.lets_in(lock, waiter, self.order)
 
-    def circle(self, waiter: Waiter) -> Answer | None:
-        """The answer to one whose wait would close a circle of waits, None: it may wait."""
+    def cycle(self, waiter: Waiter) -> Answer | None:
+        """The answer to one whose wait would close a wait-for cycle, None: it may wait."""
         return deadlock.closed_by(self.locks, waiter, self.order)
 
     def following(self, lock: Lock) -> Waiter | None:

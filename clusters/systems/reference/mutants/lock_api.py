@@ -221,10 +221,10 @@ def _depth(path: str) -> int:
 # Several locks at once
 
 
-class BlindToCircles(Locks):
+class BlindToCycles(Locks):
     """Lets everybody wait for whatever they want."""
 
-    def circle(self, waiter: Waiter) -> Answer | None:
+    def cycle(self, waiter: Waiter) -> Answer | None:
         return None
 
 
@@ -248,6 +248,6 @@ LOCKS: dict[str, type[Locks]] = {
     "no-lock-delay": NoLockDelay,
     "parent-only": ParentOnly,
     "forgotten-descendants": ForgottenDescendants,
-    "blind-to-circles": BlindToCircles,
+    "blind-to-cycles": BlindToCycles,
 }
 """name -> the locks with that bug"""

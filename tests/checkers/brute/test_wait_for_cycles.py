@@ -1,4 +1,4 @@
-"""Circles of waits against every way round that some clients can wait for each other."""
+"""Cycles of waits against every way round that some clients can wait for each other."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def edges(holds: list[Hold], waiting: list[Wait]) -> dict[tuple[int, int], list[
     return found
 
 
-def circles(holds: list[Hold], waiting: list[Wait]) -> int:
+def cycles(holds: list[Hold], waiting: list[Wait]) -> int:
     """How many ways round stood for too long, by trying each order of each set of clients."""
     found = edges(holds, waiting)
     processes = sorted({hold.process for hold in holds})
@@ -89,15 +89,15 @@ def circles(holds: list[Hold], waiting: list[Wait]) -> int:
 
 
 def compare(seed: int, n: int) -> Counter[str]:
-    rng = stream(seed, "circles")
+    rng = stream(seed, "cycles")
     seen: Counter[str] = Counter()
     for _ in range(n):
         holds, waiting, text = tangle(rng)
         told = case(history(text, lease=1000), promises={"order": "racing"})
         verdict = check(told)
-        found = verdict.exercised["circles of waits"]
+        found = verdict.exercised["wait-for cycles"]
         assert bool(found) == bool(verdict.findings)
-        assert found == circles(holds, waiting), text
+        assert found == cycles(holds, waiting), text
         seen["circle" if found else "none"] += 1
         seen["of three or more"] += any("c3 waited" in f.sentence for f in check(told).findings)
     return seen
