@@ -42,10 +42,12 @@ def test_pages_are_read_compared_and_opened_without_anything_foreign_running(run
         for box in page.locator("input[type=checkbox]").all()[:2]:
             box.check()
         page.locator(".compare-button").click()
+        page.wait_for_load_state()
         assert page.locator("h1").inner_text() == "Two runs side by side"
         assert page.evaluate(OVERFLOW) <= 0
         page.goto(home)
         page.locator("td.id a", has_text="foe").click()
+        page.wait_for_url(re.compile("/run.id=foe"), wait_until="load")
         assert page.evaluate(OVERFLOW) <= 0
         page.go_back()
         page.locator("td.id a", has_text="majority").click()
