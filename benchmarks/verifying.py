@@ -5,18 +5,17 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
+from dataclasses import asdict
 
 import numpy as np
 
+from holdfast import catalogue
+from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import ROW_FIELDS, Op, Status
 from holdfast.harness.verification.recorded import Rows, Writer
 from holdfast.harness.verification.verify import run_of, verify
 
-PROMISES = {
-    "bound": "lease", "renew_proves": True, "release_proves": True, "release_once": True,
-    "slip_ns": 0, "drift_ppm": 0, "tokens": "ordered", "tokens_unique": True, "order": "fifo",
-    "keeps": {"token-order": ["any"]}, "delay_ns": 0, "recovery_ns": 0,
-}  # fmt: skip
+PROMISES = asdict(load(catalogue.SYSTEMS["reference"].entry).promises({}))
 CLIENTS, SECOND = 4, 10**9
 
 

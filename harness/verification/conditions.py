@@ -421,10 +421,11 @@ class Conditions:
         other, each wrote in order."""
         if self._logged_rows is None:
             rows, parts = self.rows, []
+            logged = list(rows.of_kinds(*SERVED))
             for writer in rows.writers:
                 base = rows.base[writer.name]
-                part = rows.f[base : base + len(writer.rows) // 96]
-                served = [at for at, f in enumerate(part, base) if f in SERVED]
+                mine = range(base, base + len(writer.rows) // 96)
+                served = [at for at in logged if at in mine]
                 if served:
                     parts.append((min(rows.t_inv[at] for at in served), served))
             self._logged_rows = {}

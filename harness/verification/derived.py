@@ -74,9 +74,9 @@ class Run:
         """Rows of the attempt that began with a row, in order of their calls."""
         if self._grouped is None:
             found: dict[int, list[int]] = {}
-            wanted = bytes(f in (RENEW, RELEASE, LOST, CLOSED, WAITING) for f in range(256))
-            for at, (f, attempt) in enumerate(zip(self.rows.f, self.rows.attempt, strict=True)):
-                if wanted[f] and attempt:
+            attempts = self.rows.attempt
+            for at in self.rows.of_kinds(RENEW, RELEASE, LOST, CLOSED, WAITING):
+                if attempt := attempts[at]:
                     found.setdefault(attempt, []).append(at)
             for group in found.values():
                 group.sort(key=self.rows.t_inv.__getitem__)
@@ -88,8 +88,8 @@ class Run:
         if f not in self._kinds:
             found: dict[int, list[int]] = {}
             column, status = getattr(self.rows, by), self.rows.status
-            for at, kind in enumerate(self.rows.f):
-                if kind == f and status[at]:
+            for at in self.rows.of_kinds(f):
+                if status[at]:
                     found.setdefault(column[at], []).append(at)
             for group in found.values():
                 group.sort(key=self.rows.t_inv.__getitem__)
@@ -101,7 +101,7 @@ class Run:
         if self._asks is None:
             self._asks = {}
             status, key = self.rows.status, self.rows.key
-            asked = [at for at, f in enumerate(self.rows.f) if f in ASKS and status[at]]
+            asked = [at for at in self.rows.of_kinds(*ASKS) if status[at]]
             for at in sorted(asked, key=self.rows.t_inv.__getitem__):
                 self._asks.setdefault(key[at], []).append(at)
         return self._asks

@@ -34,6 +34,7 @@ class Orders:
         self._run, self._conditions, self._data = run, conditions, data
         self._counted: dict[str, int] = {}
         self._released: dict[int, int] | None = None
+        self._named: dict[bytes, Sequence[int]] = {}
         self._writes = Writes(run, conditions)
         self._rules: dict[str, Callable[[Sequence[int]], str]] = {
             "mutual-exclusion": self._exclusion,
@@ -61,9 +62,7 @@ class Orders:
         if len(block) != 8 * count or told["sha256"] != digest:
             return "its order is not the one that was stored"
         names = [writer.name for writer in rows.writers]
-        base = [rows.base[name] for name in names]
-        numbers = memoryview(block).cast("I").tolist()
-        places = [base[w] + row for w, row in zip(numbers[:count], numbers[count:], strict=True)]
+        places = self._places(block, names)
         whole = self._whole(prop)
         shown, begun = [], 0
         for name, length in locks:
@@ -86,14 +85,23 @@ class Orders:
         same = json.dumps(canonical, sort_keys=True) == json.dumps(told, sort_keys=True)
         return "" if same else "it says something else than the recorded rows"
 
+    def _places(self, block: bytes, names: Sequence[str]) -> Sequence[int]:
+        """The rows that an order names; orders of one log are the same bytes."""
+        if block not in self._named:
+            base = [self._run.rows.base[name] for name in names]
+            numbers = memoryview(block).cast("I").tolist()
+            half = len(numbers) // 2
+            columns = zip(numbers[:half], numbers[half:], strict=True)
+            self._named[block] = [base[writer] + row for writer, row in columns]
+        return self._named[block]
+
     def counts(self) -> dict[str, int]:
         """What a verdict leans on, as far as it is simply counted."""
         if not self._counted:
             rows = self._run.rows
-            # f << 3 | status: one number per row, counted by the interpreter's own loop.
-            both = Counter(map(int.__add__, (f << 3 for f in rows.f), rows.status))
-            asked = sum(n for kind, n in both.items() if kind >> 3 in (1, 2) and kind & 7)
-            granted = sum(both[f << 3 | OK] for f in ASKS)
+            both = Counter(zip(rows.f, rows.status, strict=True))
+            asked = sum(n for (f, status), n in both.items() if f in (1, 2) and status)
+            granted = sum(both[f, OK] for f in ASKS)
             self._counted = {"acquires": asked, "grants": granted}
         return self._counted
 
@@ -200,7 +208,9 @@ class Orders:
             known = t_ret[at if status[at] == OK else known_of(at)]
             if begin > known:
                 return f"a hold lasts {begin - known} ns beyond the next grant"
-            until = max(begin, until - slack)
+            until -= slack
+            if until < begin:
+                until = begin
             alone = mode == EXCLUSIVE
             end, who, other = latest[alone]
             if who == owner:

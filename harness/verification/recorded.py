@@ -1,6 +1,6 @@
 """What a run recorded, decoded a second time: the verifier does not read rows as the judge does.
 
-Rows of all writers stand one after the other, in lists of whole numbers, one per column; a row is
+Rows of all writers stand one after the other, one sequence of whole numbers per column; a row is
 named by its writer and its number in that writer's segments. Standard library only.
 """
 
@@ -73,6 +73,7 @@ class Rows:
         self.nodes: dict[int, str] = {}
         self._numbers: list[list[int]] = []
         self._lists: dict[str, list[int]] = {}
+        self._statuses: dict[str, bytes] = {}
         self._widen = widen
         known, at = {"": 0}, 0
         for writer in self.writers:
@@ -86,38 +87,47 @@ class Rows:
             self._numbers.append([known[text] for text in writer.strings])
         self.count = at
 
-    def __getattr__(self, name: str) -> list[int]:
-        """A column, made when it is first asked for."""
+    def __getattr__(self, name: str) -> Sequence[int]:
+        """A column, made on first use: `bytes` where its numbers are that small, else a list."""
         if name not in FIELDS:
             raise AttributeError(name)
         made: list[int] = []
         try:
-            for writer, numbers in zip(self.writers, self._numbers, strict=True):
-                made += self._column(writer, numbers, name)
+            if FIELDS[name][0] == "B":
+                column: Sequence[int] = b"".join(
+                    _bytes(one, name, self._torn(one)) for one in self.writers
+                )
+            else:
+                for writer, numbers in zip(self.writers, self._numbers, strict=True):
+                    made += self._column(writer, numbers, name)
+                column = made
         except IndexError:
             raise Damaged(f"a row of writer {writer.name} names no string of it") from None
-        setattr(self, name, made)
-        return made
+        setattr(self, name, column)
+        return column
 
     def _column(self, writer: Writer, numbers: Sequence[int], name: str) -> list[int]:
         if name in ("t_inv", "t_ret"):
             return self._edges(writer)[name == "t_ret"]
-        found = _recorded(writer, name)
+        torn = self._torn(writer)
+        found = _recorded(writer, name, torn)
         if name in ("key", "err"):
             return [numbers[n] for n in found]
         if name == "res":
-            for at, f in enumerate(_recorded(writer, "f")):
-                if f in SAYS_WHY:
-                    found[at] = numbers[found[at]]
+            for at in _places(_bytes(writer, "f", torn), SAYS_WHY):
+                found[at] = numbers[found[at]]
         return found
 
     def _edges(self, writer: Writer) -> tuple[list[int], list[int]]:
         """Calls and returns, narrowed by the kernel's stamps where those count and fit."""
         known = self._lists.get(writer.name)
         if known is None:
-            inv, ret = _recorded(writer, "t_inv"), _recorded(writer, "t_ret")
-            flags, tx, rx = (_plain(writer, name) for name in ("flags", "tx", "rx"))
-            for at in [at for at, flag in enumerate(flags) if flag & 3] if any(flags) else ():
+            torn = self._torn(writer)
+            inv, ret = _recorded(writer, "t_inv", torn), _recorded(writer, "t_ret", torn)
+            flags = _plain_bytes(writer, "flags")
+            narrowed = [at for at, flag in enumerate(flags) if flag & 3] if any(flags) else ()
+            tx, rx = (_plain(writer, name) if narrowed else [] for name in ("tx", "rx"))
+            for at in narrowed:
                 if 0 < ret[at] <= writer.stamps_ns:
                     left = tx[at] if flags[at] & 1 else 0
                     came = rx[at] if flags[at] & 2 else 0
@@ -130,6 +140,13 @@ class Rows:
         half = len(known) // 2
         return known[:half], known[half:]
 
+    def _torn(self, writer: Writer) -> bytes:
+        """The statuses of a writer if one of its rows was never whole (status 0), else nothing."""
+        if writer.name not in self._statuses:
+            status = _plain_bytes(writer, "status")
+            self._statuses[writer.name] = status if 0 in status else b""
+        return self._statuses[writer.name]
+
     @property
     def first_ns(self) -> int:
         """The earliest call."""
@@ -137,9 +154,8 @@ class Rows:
         return min((called for called, status in edges if status), default=0)
 
     def of_kinds(self, *kinds: int) -> Iterable[int]:
-        """The places of all rows of some kinds; of a million rows as quickly as it goes."""
-        table = bytes(f in kinds for f in range(256))
-        return compress(range(self.count), bytes(self.f).translate(table))
+        """The places of all rows of some kinds, in order."""
+        return _places(bytes(self.f), kinds)
 
     def place(self, writer: str, row: int) -> int:
         """Where a row stands in the lists; KeyError if there is no such writer or row."""
@@ -164,12 +180,25 @@ def _plain(writer: Writer, name: str) -> list[int]:
     return found
 
 
-def _recorded(writer: Writer, name: str) -> list[int]:
+def _plain_bytes(writer: Writer, name: str) -> bytes:
+    return bytes(writer.rows[FIELDS[name][1] :: ROW])
+
+
+def _bytes(writer: Writer, name: str, torn: bytes) -> bytes:
+    """As `_recorded`, of a column of small numbers."""
+    found = _plain_bytes(writer, name)
+    return bytes(n if said else 0 for n, said in zip(found, torn, strict=True)) if torn else found
+
+
+def _places(kinds: bytes, wanted: Sequence[int]) -> Iterable[int]:
+    """Where one of some values stands: `translate` makes each byte 1 or 0."""
+    return compress(range(len(kinds)), kinds.translate(bytes(f in wanted for f in range(256))))
+
+
+def _recorded(writer: Writer, name: str, torn: bytes) -> list[int]:
     """A column in which rows that were never whole are 0, whatever else stands in them."""
-    found, status = _plain(writer, name), _plain(writer, "status")
-    if 0 in status:
-        found = [n if said else 0 for n, said in zip(found, status, strict=True)]
-    return found
+    found = _plain(writer, name)
+    return [n if said else 0 for n, said in zip(found, torn, strict=True)] if torn else found
 
 
 def of_directory(run: Path) -> list[Writer]:

@@ -14,11 +14,13 @@ from itertools import permutations
 from typing import Any
 
 import pytest
+from benchmarks import verifying
 
 from holdfast import catalogue
 from holdfast.checkers.facts import orders
 from holdfast.harness.core import operations
 from holdfast.harness.core.loading import load
+from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verification import recorded as rows_of
 from holdfast.harness.verification import rule, rules
@@ -228,6 +230,12 @@ def test_a_row_that_was_never_whole_says_nothing() -> None:
     plan = {"lease_ns": given.lease_ns, "resource": "fenced"}
     run = run_of(rows, {"promises": asdict(given.promises), "plan": plan}, (), ())
     assert verify(run, verdicts).accepted == 1
+
+
+@pytest.mark.parametrize("steps", [(Op.RENEW, Op.RELEASE), (Op.WRITE, Op.RELEASE)])
+def test_the_benchmark_verifies_what_it_times(steps: tuple[Op, ...]) -> None:
+    orders, _ = verifying.measure(4_000, *steps)
+    assert orders == (6 if Op.WRITE in steps else 2)
 
 
 def test_a_writer_without_rows_takes_no_row_of_another() -> None:
