@@ -10,7 +10,7 @@ ROUNDS ?= 10
 PROCESSES ?= 2
 SOAK ?= 10m
 
-.PHONY: demo venv test test-again test-docker test-docker-again docker-image lint check power soak rounds format clean kernel reference
+.PHONY: demo venv test test-again test-docker test-docker-again docker-image lint check power soak rounds format clean kernel reference site
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -54,6 +54,10 @@ lint: $(VENV)/ready
 
 check: lint test
 
+# The documentation as a site, in site/; a broken link or a page without an entry is an error.
+site: $(VENV)/ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --clean
+
 # The long proof that checkers find what they must, and accuse nobody else.
 power: $(VENV)/ready
 	$(BIN)/pytest -m power
@@ -68,7 +72,7 @@ kernel: $(VENV)/ready
 
 # Every lock service in containers, without faults and under those that it promises to survive: some
 # six hours at ten minutes a run. Calling it again goes on where it was. The vote of `majority` breaks a
-# promise by design, so the campaign's exit code is told and not obeyed: docs/soak.md.
+# promise by design, so the campaign's exit code is told and not obeyed: benchmarks/results/soak.md.
 soak: $(VENV)/ready
 	-$(BIN)/holdfast campaign examples/soak.toml -j 1 --time $(SOAK)
 	$(BIN)/holdfast matrix .holdfast/campaigns/soak

@@ -7,6 +7,7 @@ the time of the test.
 from __future__ import annotations
 
 import importlib.util
+import logging
 import re
 import shlex
 import sys
@@ -15,20 +16,32 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
+from mkdocs.utils import CountHandler
 
 from holdfast import catalogue, docgen
+from holdfast.catalogue.findings import FINDINGS
 from holdfast.harness.core import verdict
 from holdfast.planning import prepare
 from tests.front.said import holdfast
 from tests.front.test_howto import steps
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-ELSEWHERE = {"frozen-holder", "own-lock"}
+ELSEWHERE = {"tutorial/frozen-holder", "tutorial/own-lock"}
+"""Pages with a test of their own."""
+SERVERS = {
+    f"gallery/{name}"
+    for name in ("redis-py-cve-2023-28858", "redis-py-4279", "etcd-11456", "pgbouncer-102")
+}
+"""Pages whose commands need a server: `tests/front/test_findings.py` runs them."""
+EXAMPLE_REPORT = "gallery/example-report.html"
+"""Made with the site."""
 PAGES = [
     page
-    for folder in ("tutorial", "explanation")
+    for folder in ("tutorial", "explanation", "gallery")
     for page in sorted((DOCS / folder).glob("*.md"))
-    if page.stem not in ELSEWHERE
+    if page.relative_to(DOCS).with_suffix("").as_posix() not in ELSEWHERE | SERVERS
 ]
 TABLES: dict[str, ModuleType] = {
     "src/holdfast/catalogue/__init__.py": catalogue,
@@ -88,10 +101,60 @@ def test_every_page_is_reached_from_the_index_and_every_link_leads_somewhere() -
     assert [name for name in unlinked if not name.startswith("decisions/")] == []
     for page in [DOCS / name for name in pages]:
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-            assert (page.parent / link).exists(), f"{page.name}: {link}"
+            made = (page.parent / link) == DOCS / EXAMPLE_REPORT
+            assert made or (page.parent / link).exists(), f"{page.name}: {link}"
 
 
 @pytest.mark.parametrize("name", list(docgen.PAGES))
 def test_the_reference_is_up_to_date(name: str) -> None:
     written = (DOCS / "reference" / f"{name}.md").read_text()
     assert written == docgen.PAGES[name](), "make reference writes it anew"
+
+
+@pytest.mark.parametrize("name", sorted(SERVERS))
+def test_a_page_about_a_published_package_names_a_finding_of_the_catalogue(name: str) -> None:
+    page = (DOCS / f"{name}.md").read_text()
+    finding = name.removeprefix("gallery/")
+    assert finding in FINDINGS
+    assert f"$ holdfast scenario finding:{finding}\n" in page
+
+
+def test_the_readme_shows_what_its_first_run_prints(
+    capsys: Capture, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    text = (DOCS.parent / "README.md").read_text()
+    found = re.search(r"```console\n\$ holdfast (run [^\n]*)\n(.*?)```", text, re.S)
+    assert found is not None
+    said = holdfast(capsys, *shlex.split(found[1]))
+    lines = iter(said.out.splitlines())
+    # "..." stands for lines that the README leaves out; the others are printed in this order.
+    missing = [line for line in found[2].splitlines() if line != "..." and line not in lines]
+    assert missing == []
+
+
+def test_the_readme_counts_what_there_is() -> None:
+    text = (DOCS.parent / "README.md").read_text()
+    drawing = (DOCS / "pictures" / "how-it-works.svg").read_text()
+    assert f"[{len(FINDINGS)} bugs in published\npackages]" in text
+    assert f"[{len(FINDINGS)} bugs reproduced" in (DOCS / "gallery" / "README.md").read_text()
+    assert f">{len(catalogue.CHECKERS)} properties<" in drawing
+
+
+def test_the_site_builds_without_a_broken_link_and_with_the_example_report(tmp_path: Path) -> None:
+    config = load_config(str(DOCS.parent / "mkdocs.yml"), site_dir=str(tmp_path / "site"))
+    assert config.strict
+    counted = CountHandler()
+    counted.setLevel(logging.WARNING)
+    logging.getLogger("mkdocs").addHandler(counted)
+    try:
+        build(config)
+    finally:
+        logging.getLogger("mkdocs").removeHandler(counted)
+    assert counted.get_counts() == []
+    report = (tmp_path / "site" / EXAMPLE_REPORT).read_text()
+    assert "Stale accepted write" in report
+    pages = [path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md")]
+    made = [name.with_name("index.html") if name.stem == "README" else name for name in pages]
+    assert [str(name) for name in made if not (tmp_path / "site" / name).is_file()] == []
