@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,15 +14,26 @@ from typing import Any
 
 from holdfast.harness.client.agent_link import AgentLink
 from holdfast.harness.client.self_faults import Orders
-from holdfast.harness.core.clock import SECOND, now_ns
+from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.core.ports import Command, Distant, Fabric, Hosting, Node, Place, System
+from holdfast.harness.core.ports import (
+    Command,
+    Distant,
+    Exits,
+    Fabric,
+    Hosting,
+    Node,
+    Place,
+    System,
+)
 from holdfast.harness.core.waiting import until_answer
+from holdfast.harness.driver.runtime import Runtime
 from holdfast.harness.plans.plan import Plan, lock_names
-from holdfast.harness.runs import registry
 from holdfast.harness.runs.directory import RunDir, write_json
 
 READY_WITHIN_NS = 20 * SECOND
+EXIT_LOOK_NS = 200 * MILLISECOND
+"""So long between two looks at which processes run."""
 STAMPED_LINE = r"^\d{10,} "
 TAPS = "127.78.0"
 GENERATION = 1000
@@ -57,9 +68,9 @@ class Cluster:
     """Starts and restarts what a plan deploys. The fault agent learns of every process."""
 
     plan: Plan
-    run: RunDir
     place: Place
     backend: Fabric
+    runtime: Runtime
     system: System
     agent: AgentLink | Orders
     entries: Entries
@@ -117,10 +128,13 @@ class Cluster:
             return await self.system.ready(node, options)
 
         for node in self.named("server"):
-            if not await until_answer(partial(ready, node), within_ns=READY_WITHIN_NS):
+            answered = until_answer(
+                partial(ready, node), within_ns=READY_WITHIN_NS, now=self.runtime.now
+            )
+            if not await answered:
                 raise EnvironmentFailed(
                     f"{self.plan.system}: {node.name} was not ready within"
-                    f" {READY_WITHIN_NS // SECOND} s; see {self._log(node.name)}"
+                    f" {READY_WITHIN_NS // SECOND} s{self._last_words(node.name)}"
                 )
 
     async def start(self, name: str) -> None:
@@ -133,7 +147,7 @@ class Cluster:
         pid = await self.backend.start(name, command)
         self.running[name] = Running(
             pid=pid,
-            started_ns=now_ns(),
+            started_ns=self.runtime.now(),
             generation=generation,
             writer=writer,
             name=command.log.stem,
@@ -179,20 +193,34 @@ class Cluster:
             return False
         return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
 
+    async def exited(self, resting: Collection[str]) -> Sequence[str]:
+        """The nodes whose process exited, at the next look; `resting` ones were killed by a fault.
+
+        A backend that reports exits by itself is waited for.
+        """
+        if isinstance(self.backend, Exits):
+            return await self.backend.exited()
+        await asyncio.sleep(EXIT_LOOK_NS / SECOND)
+        names = [node.name for node in self.nodes]
+        return [name for name in names if name not in resting and not self.alive(name)]
+
     def obituary(self, name: str) -> str:
         """One sentence about a process that ended by itself, with the last it said."""
-        log = self._log(name)
+        return f"{name} exited unexpectedly{self._last_words(name)}"
+
+    def _last_words(self, name: str) -> str:
+        """What a process said last, as the end of a sentence."""
+        if isinstance(self.backend, Exits):
+            last = self.backend.last_words(name)
+            return f": {last}" if last else ""
+        log = RunDir(self.place.run_dir).log(name, self.running[name].name)
         try:
             lines = log.read_text(errors="replace").strip().splitlines()
         except OSError:
             lines = []
         # Our own servers begin a line with their clock, which tells nobody anything here.
         last = f": {re.sub(STAMPED_LINE, '', lines[-1])[:300]}" if lines else ""
-        return f"{name} exited unexpectedly{last} (see {log})"
-
-    def _log(self, name: str) -> Path:
-        running = self.running[name]
-        return self.run.log(name, running.name)
+        return f"{last} (see {log})"
 
     def _workers(self) -> int:
         """How many processes the clients share, each on a node of its own."""
@@ -207,7 +235,7 @@ class Cluster:
             "PYTHONPATH": os.pathsep.join(str(path) for path in place.shared),
             "PYTHONUNBUFFERED": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
-            **registry.environ(self.place.label),
+            **self.runtime.environ,
         }
 
     async def _command(self, node: Node, writer: str, generation: int) -> Command:
@@ -219,18 +247,18 @@ class Cluster:
             servers = [other for other in seen if other.role == "server"]
             command = await self._server_command(node, servers, place)
             # An image brings what it needs; where our code lies would only mislead it.
-            ours = environment if command.image is None else registry.environ(self.place.label)
+            ours = environment if command.image is None else self.runtime.environ
             return replace(command, env={**ours, **command.env})
         config = self._config(node, seen, writer, generation, there)
         name = f"workers/{writer}.json"
-        write_json(self.run.path / name, config)
         if isinstance(self.backend, Distant):
             await self.backend.put(node.name, name, json.dumps(config))
+        else:
+            write_json(self.place.run_dir / name, config)
         if node.role == "resource":
             module = self.entries.resource_main
         else:
             module = "holdfast.harness.client.worker"
-        self.run.log(node.name, "worker")
         return Command(
             argv=(node.python, "-S", "-P", "-m", module, str(there.path / name)),
             log=there.path / "logs" / node.name / "worker.log",
@@ -265,7 +293,7 @@ class Cluster:
         if self.tapped and not probe:
             taps = _tap_addresses(len(servers))
             servers = [(name, tap) for (name, _), tap in zip(servers, taps, strict=True)]
-        orders = str(self.run.path / "workers" / f"{writer}.order")
+        orders = str(self.place.run_dir / "workers" / f"{writer}.order")
         clients = self.plan.clients
         numbers = (
             [clients + 1] if probe else range(int(node.name[1:]), clients + 1, self._workers())

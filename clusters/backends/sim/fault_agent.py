@@ -13,7 +13,7 @@ from holdfast.clusters.backends.sim.node_clock import Skew
 from holdfast.harness.core.errors import EnvironmentFailed
 
 if TYPE_CHECKING:
-    from holdfast.clusters.backends.sim.cluster import SimCluster
+    from holdfast.clusters.backends.sim.backend import SimBackend
 
 Evidence = dict[str, Any]
 Args = Mapping[str, Any]
@@ -22,7 +22,7 @@ Args = Mapping[str, Any]
 class SimAgent:
     """Injects, observes and heals. A fault is known by its id, and heals once."""
 
-    def __init__(self, cluster: SimCluster) -> None:
+    def __init__(self, cluster: SimBackend) -> None:
         self._cluster = cluster
         self._active: dict[str, Active] = {}
         self._healed: dict[str, Evidence] = {}
@@ -41,9 +41,14 @@ class SimAgent:
             kind = KINDS[do](self._cluster, args)
             self._active[args["fault"]] = kind
             evidence = kind.observe()
+        elif do in ("hello", "adopt"):
+            evidence = {}
         else:
             raise EnvironmentFailed(f"simulator: unknown request: {do}")
         return {"t_ns": self._cluster.engine.now_ns, "evidence": evidence}
+
+    async def close(self) -> None:
+        """Nothing is left to heal: the simulated world ends with its run."""
 
     def _heal(self, fault: str) -> Evidence:
         active = self._active.pop(fault, None)
@@ -55,7 +60,7 @@ class SimAgent:
 class Cut:
     """A node no longer hears some addresses; each link counts its cuts and what they stop."""
 
-    def __init__(self, cluster: SimCluster, args: Args) -> None:
+    def __init__(self, cluster: SimBackend, args: Args) -> None:
         network = cluster.network
         self._links: dict[str, tuple[Link, int]] = {}
         for row in args["links"]:
@@ -81,7 +86,7 @@ class Cut:
 class Slow:
     """Links on which every frame takes longer; each counts the frames that did."""
 
-    def __init__(self, cluster: SimCluster, args: Args) -> None:
+    def __init__(self, cluster: SimBackend, args: Args) -> None:
         network = cluster.network
         self._by_ns = int(args["by_ns"])
         self._links: dict[str, tuple[Link, int]] = {}
@@ -108,7 +113,7 @@ class Slow:
 class Pause:
     """Nodes that stand still between two callbacks."""
 
-    def __init__(self, cluster: SimCluster, args: Args) -> None:
+    def __init__(self, cluster: SimBackend, args: Args) -> None:
         self.nodes: list[str] = args["nodes"]
         self._loops: dict[str, NodeLoop] = {}
         self._cluster = cluster
@@ -141,7 +146,7 @@ class Pause:
 class Freeze:
     """Nodes that stand still inside their next send, which leaves when they go on."""
 
-    def __init__(self, cluster: SimCluster, args: Args) -> None:
+    def __init__(self, cluster: SimBackend, args: Args) -> None:
         self._loops: dict[str, NodeLoop] = {}
         for name in args["nodes"]:
             loop = cluster.hosts[name].loop
@@ -171,7 +176,7 @@ class Freeze:
 class Kill:
     """Processes that are gone; healing one names the nodes to start again."""
 
-    def __init__(self, cluster: SimCluster, args: Args) -> None:
+    def __init__(self, cluster: SimBackend, args: Args) -> None:
         self.nodes: list[str] = args["nodes"]
         self.wants_dead = self.nodes
         self._cluster = cluster
@@ -195,7 +200,7 @@ class Kill:
 class Clock:
     """Wall clocks that are moved; monotonic ones are left alone."""
 
-    def __init__(self, cluster: SimCluster, args: Args) -> None:
+    def __init__(self, cluster: SimBackend, args: Args) -> None:
         self._cluster = cluster
         self._fault = str(args["fault"])
         self._nodes: list[str] = args["nodes"]

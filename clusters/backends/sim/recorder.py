@@ -17,13 +17,25 @@ _CLOSED = int(Op.CLOSED)
 T_RET, ATTEMPT, TOKEN, RES, PROCESS, ERR, KIND, STATUS, SPENT = 1, 2, 3, 5, 10, 12, 14, 17, 18
 
 
-class Holding:
-    """Who holds now, as far as the rows of all writers say."""
+class LiveRows:
+    """What all writers have recorded so far: what `harness.history.live.Live` reads from files.
+
+    told   what each writer said of itself last
+    """
 
     def __init__(self) -> None:
         self._holds: dict[int, Hold] = {}
         self.grants = 0
+        self.ops = 0
+        self.told: dict[str, int] = {}
         self._news: list[asyncio.Future[None]] = []
+
+    def states(self) -> Mapping[str, int]:
+        """What each writer says of itself."""
+        return self.told
+
+    def look(self) -> None:
+        """Nothing to read: rows are counted as they are recorded."""
 
     async def news(self) -> None:
         """Returns at the first look after the next grant: as on hosts, one look in LOOK_S."""
@@ -60,7 +72,7 @@ class MemoryRecorder:
     """The rows of one writer. `dead`: its process is gone, nothing is recorded any more."""
 
     def __init__(
-        self, writer: str, meta: Mapping[str, Any], now: Callable[[], int], holding: Holding
+        self, writer: str, meta: Mapping[str, Any], now: Callable[[], int], live: LiveRows
     ) -> None:
         self.writer = writer
         self.meta = {"writer": writer, **meta}
@@ -70,7 +82,7 @@ class MemoryRecorder:
         self._numbers = {"": 0}
         self._node = str(meta["node"])
         self._now = now
-        self._holding = holding
+        self._live = live
 
     def intern(self, text: str) -> int:
         """The number of a string."""
@@ -123,9 +135,9 @@ class MemoryRecorder:
             ]
         )
         if kind in _ENDS:
-            self._holding.end(attempt)
+            self._live.end(attempt)
         elif kind == _CLOSED:
-            self._holding.close(process)
+            self._live.close(process)
         return len(rows) - 1
 
     def complete(
@@ -155,7 +167,7 @@ class MemoryRecorder:
             row[SPENT] = spent
         row[STATUS] = int(status)
         if status is Status.OK and row[KIND] in _GRANTS:
-            self._holding.grant(row[PROCESS], self._node, row[ATTEMPT], t_ns)
+            self._live.grant(row[PROCESS], self._node, row[ATTEMPT], t_ns)
         return t_ns
 
     def packed(self) -> bytes:

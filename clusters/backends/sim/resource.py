@@ -16,14 +16,13 @@ TIMEOUT_S = 2.0
 
 
 async def serve(decide: Callable[[Mapping[str, Any]], Mapping[str, Any]], address: str) -> None:
-    """Answers until its process ends. `decide` is that of the real resource."""
+    """Opens its port; it answers until its process ends. `decide` is that of the real resource."""
 
     def on_frame(wire: Framed, frame: Frame) -> None:
         wire.send({"id": frame["id"], **decide(frame)})
 
     loop = asyncio.get_running_loop()
     await loop.create_server(lambda: Framed(on_frame, lambda wire, reason: None), address, PORT)
-    await loop.create_future()
 
 
 class ResourceLink:

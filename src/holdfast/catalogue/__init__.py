@@ -369,8 +369,6 @@ CHECKERS: dict[str, str] = {
     "truthful-queries": f"{_C}.properties.truthful_queries:check",
 }
 SIM_OPTIONS = f"{_B}.sim.options:DEFAULTS"
-SIM_KEEP = f"{_B}.sim.outcome:keep"
-SIM_WRITTEN = f"{_B}.sim.outcome:written"
 SIM_UNGUARD = f"{_B}.sim.values:unguard"
 EVIDENCE = f"{_C}.evidence.summary:evidence"
 DRAWN = f"{_C}.evidence.plot_data:drawn"

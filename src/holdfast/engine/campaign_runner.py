@@ -105,7 +105,7 @@ def _simulated(job: Job, plan: Plan, again: str, folder: Path) -> tuple[Result, 
         attempts = folder / ATTEMPTS
         shutil.rmtree(attempts / job.key, ignore_errors=True)
         run = prepare.create(plan, attempts, again, name=job.key)
-        load(catalogue.SIM_KEEP)(done.world, run)
+        done.world.keep(run)
         runner.report_run(run, runner.judge_run(run))
         made = run.path
     # The world is full of cycles: it goes now, not in the middle of the next seed.

@@ -131,7 +131,7 @@ def execute(run: RunDir, show: Show) -> None:
     manifest = run.read_manifest()
     precheck(manifest)
     if manifest["plan"]["backend"] == "sim":
-        load(catalogue.SIM_KEEP)(load(manifest["entries"]["backend"])(manifest), run)
+        load(manifest["entries"]["backend"])(manifest).keep(run)
         return
     row = catalogue.BACKENDS[manifest["plan"]["backend"]]
     prefix = load(row.prefix)() if row.prefix else []

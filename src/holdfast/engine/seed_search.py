@@ -82,7 +82,7 @@ def in_memory(manifest: Mapping[str, Any]) -> Ran:
     begun_ns = time.process_time_ns()
     world = load(manifest["entries"]["backend"])(manifest)
     ran_ns = time.process_time_ns()
-    written = load(catalogue.SIM_WRITTEN)(world)
+    written = world.written()
     recording = reader.merge(written)
     case = judge.case_of(manifest, recording, world.marks, world.faults)
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest["asks"]}

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.clusters.backends.sim.network import Weather
 from holdfast.clusters.backends.sim.node_clock import NodeClock, Skew
-from holdfast.clusters.backends.sim.recorder import Holding
+from holdfast.clusters.backends.sim.recorder import LiveRows
 from holdfast.harness.core.errors import EnvironmentFailed
 from tests.clusters.sim.small import MS, SECOND, Small
 
@@ -273,7 +273,7 @@ def test_a_clock_and_its_inverse_agree(drift_ppm: int) -> None:
 
 def test_who_waits_for_a_holder_learns_of_the_next_grant() -> None:
     world = Small()
-    holding, seen = Holding(), list[int]()
+    holding, seen = LiveRows(), list[int]()
 
     async def work() -> None:
         await holding.news()
