@@ -18,7 +18,7 @@ from holdfast.clusters.backends.sim.fault_agent import SimAgent
 from holdfast.clusters.backends.sim.network import Network
 from holdfast.clusters.backends.sim.node_clock import MILLION, NodeClock
 from holdfast.clusters.backends.sim.options import Knobs
-from holdfast.clusters.backends.sim.recorder import LiveRows, MemoryRecorder
+from holdfast.clusters.backends.sim.recorder import LiveRows, SimRecorder
 from holdfast.clusters.backends.sim.resource import ResourceLink
 from holdfast.clusters.backends.sim.resource import serve as serve_resource
 from holdfast.clusters.backends.sim.scheduler import Engine
@@ -53,7 +53,7 @@ class Host:
     state: int = OPENED
     kept: Any = None
     last_words: str = ""
-    recorder: MemoryRecorder | None = None
+    recorder: SimRecorder | None = None
     guard: Guard | None = None
     """of the calls under way, where the node is a client"""
     trap: Callable[[Callable[[], None], Callable[[float], None]], None] | None = None
@@ -103,17 +103,18 @@ class Host:
 class SimBackend:
     """`Backend`, `Vantage`, `Distant`, `Hosting` and `Exits` on virtual time, in this process.
 
+    place     the seed of the run; its folders are not there
     entries   names of what runs on the nodes, as in the manifest
     live      what the rows of all writers say so far
     """
 
-    seed: int
+    place: Place
     engine: Engine
     network: Network
     knobs: Knobs
     entries: Mapping[str, str]
     hosts: dict[str, Host] = field(default_factory=dict)
-    recorders: list[MemoryRecorder] = field(default_factory=list)
+    recorders: list[SimRecorder] = field(default_factory=list)
     live: LiveRows = field(default_factory=LiveRows)
     phase: int = PREPARE
     _graves: list[asyncio.Task[Any]] = field(default_factory=list)
@@ -127,10 +128,10 @@ class SimBackend:
         """Every node gets an address, and a disk and clocks of its own."""
         for number, wanted in enumerate(nodes, 1):
             node = replace(wanted, address=f"10.77.1.{number}")
-            rng = stream(self.seed, "node", node.name)
+            rng = stream(self.place.seed, "node", node.name)
             most = self.knobs.drift_ppm
             clock = NodeClock(rng.randrange(10**12), rng.randint(-most, most))
-            disk = stream(self.seed, "disk", node.name)
+            disk = stream(self.place.seed, "disk", node.name)
             sync = (
                 partial(_sync_ns, disk.random, self.knobs.sync_ns) if self.knobs.sync_ns else None
             )
@@ -176,11 +177,11 @@ class SimBackend:
 
     def place_of(self, node: str) -> Place:
         """A folder that is nowhere."""
-        return Place(run_id="sim", run_dir=Path(), shared=(Path(),), label="", seed=self.seed)
+        return self.place
 
     async def put(self, node: str, name: str, text: str) -> None:
         """Keep a small file until the process that reads it is started."""
-        self._files[str(self.place_of(node).run_dir / name)] = text
+        self._files[str(self.place.run_dir / name)] = text
 
     def alive(self, node: str) -> bool:
         """Whether a process runs on the node."""
@@ -217,7 +218,7 @@ class SimBackend:
         if isinstance(loaded, Simulated):
             config = json.dumps(dict(loaded.simulated_config(node, options)))
             return Command(argv=(config,), log=Path(node.name))
-        return loaded.command(node, servers, self.place_of(node.name), options)
+        return loaded.command(node, servers, self.place, options)
 
     async def refresh(self) -> None:
         """Nothing to fetch: the history lies in this process."""
@@ -359,8 +360,8 @@ class SimBackend:
 
     def _recorder(
         self, host: Host, config: Mapping[str, Any], processes: Sequence[int]
-    ) -> MemoryRecorder:
-        recorder = MemoryRecorder(
+    ) -> SimRecorder:
+        recorder = SimRecorder(
             config["writer"],
             {"node": host.node.name, "processes": list(processes), "role": host.node.role},
             self.engine.now,

@@ -83,7 +83,7 @@ class TornWrite:
         self._hosts = _armed(cluster, "torn-write", args)
         self._traps: dict[str, Any] = {}
         self._torn: dict[str, float] = {}
-        self._chance = stream(cluster.seed, "torn-write", str(args["fault"])).random
+        self._chance = stream(cluster.place.seed, "torn-write", str(args["fault"])).random
         for host in self._hosts:
             host.trap = self._traps[host.node.name] = self._trap(host)
 

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.clusters.backends.sim.backend import SimBackend
@@ -15,10 +16,11 @@ from holdfast.clusters.backends.sim.forbidden_calls import watched
 from holdfast.clusters.backends.sim.network import Network
 from holdfast.clusters.backends.sim.node_clock import NodeClock
 from holdfast.clusters.backends.sim.options import Knobs
-from holdfast.clusters.backends.sim.recorder import MemoryRecorder
+from holdfast.clusters.backends.sim.recorder import SimRecorder
 from holdfast.clusters.backends.sim.scheduler import Engine
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.ports import Place
 from holdfast.harness.driver.run import Run
 from holdfast.harness.driver.runtime import FAULTS, TIMES
 from holdfast.harness.recording.segments import write_closed
@@ -42,7 +44,7 @@ class Simulated:
     events      callbacks that ran; virtual_ns: how much time passed in the simulated world
     """
 
-    recorders: Sequence[MemoryRecorder]
+    recorders: Sequence[SimRecorder]
     marks: Sequence[Mapping[str, Any]]
     faults: Sequence[Mapping[str, Any]]
     events: int
@@ -112,11 +114,12 @@ def simulate(manifest: Mapping[str, Any]) -> Simulated:
     network.place(DRIVER, DRIVER_ADDRESS, server=False)
     loop = NodeLoop(DRIVER, engine, NodeClock(0, 0), network)
     entries = manifest["entries"]
-    backend = SimBackend(seed=seed, engine=engine, network=network, knobs=knobs, entries=entries)
+    place = Place(run_id="sim", run_dir=Path(), shared=(Path(),), label="", seed=seed)
+    backend = SimBackend(place=place, engine=engine, network=network, knobs=knobs, entries=entries)
     begun_ns = engine.now_ns
     with watched(knobs.guard) as breaches:
         runtime = VirtualRuntime(backend, breaches)
-        run = Run(manifest, backend.place_of(""), backend, runtime)
+        run = Run(manifest, place, backend, runtime)
         work = _begin(loop, run)
         try:
             if not engine.run(begun_ns + BEYOND_NS):
