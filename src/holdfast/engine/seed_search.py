@@ -275,7 +275,7 @@ class Tally:
 def warm() -> None:
     """Prepare this process for simulation only: imports everything that a seed needs, makes
     values faster to create, and keeps the GC from scanning them after each seed."""
-    for entry in (*catalogue.CHECKERS.values(), catalogue.BACKENDS["sim"].entry):
+    for entry in (*catalogue.CHECKERS.values(), catalogue.BACKENDS[swarm.BACKEND].entry):
         load(entry)
     for row in catalogue.SYSTEMS.values():
         if row.simulated:
