@@ -12,8 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.harness.client.agent_link import AgentLink
-from holdfast.harness.client.self_faults import Orders
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import (
@@ -28,6 +26,7 @@ from holdfast.harness.core.ports import (
 )
 from holdfast.harness.core.waiting import until_answer
 from holdfast.harness.driver.runtime import Runtime
+from holdfast.harness.driver.schedule import Agent
 from holdfast.harness.plans.plan import Plan, lock_names
 from holdfast.harness.runs.directory import RunDir, write_json
 
@@ -40,24 +39,11 @@ GENERATION = 1000
 """A client started again is a new logical client: its process number grows by so much."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Entries:
-    """Names of what workers load by themselves, "module:attr" each."""
-
-    system: str
-    workload: str
-    probe: str
-    resource_main: str
-    resource_client: str
-    resource_port: int
-
-
 @dataclass(slots=True)
 class Running:
     """One process of the cluster, and how often this node's process was started before."""
 
     pid: int
-    started_ns: int
     generation: int
     writer: str
     name: str
@@ -65,15 +51,18 @@ class Running:
 
 @dataclass(slots=True)
 class Cluster:
-    """Starts and restarts what a plan deploys. The fault agent learns of every process."""
+    """Starts and restarts what a plan deploys. The fault agent learns of every process.
+
+    entries   names of what processes load by themselves, "module:attr" each, as in the manifest
+    """
 
     plan: Plan
     place: Place
     backend: Fabric
     runtime: Runtime
     system: System
-    agent: AgentLink | Orders
-    entries: Entries
+    agent: Agent
+    entries: Mapping[str, Any]
     options: Mapping[str, Mapping[str, str]]
     over_ns: int
     tapped: bool = False
@@ -116,7 +105,7 @@ class Cluster:
         """Where the backend has no networks, let the agent carry every directed link."""
         links = getattr(self.backend, "proxy_links", None)
         if links is not None:
-            ports = [*self.system.ports, self.entries.resource_port]
+            ports = [*self.system.ports, self.entries["resource_port"]]
             await self.agent.ask("proxy", links=links(ports))
 
     async def _tap(self) -> None:
@@ -157,7 +146,6 @@ class Cluster:
         pid = await self.backend.start(name, command)
         self.running[name] = Running(
             pid=pid,
-            started_ns=self.runtime.now(),
             generation=generation,
             writer=writer,
             name=command.log.stem,
@@ -169,7 +157,7 @@ class Cluster:
                 raise
             raise EnvironmentFailed(self.obituary(name)) from refused
 
-    async def adopt(self, name: str, agent: AgentLink | Orders) -> None:
+    async def adopt(self, name: str, agent: Agent) -> None:
         """Hand a node, and the process that runs on it, to a fault agent."""
         node = next(node for node in self.nodes if node.name == name)
         running = self.running.get(name)
@@ -266,7 +254,7 @@ class Cluster:
         else:
             write_json(self.place.run_dir / name, config)
         if node.role == "resource":
-            module = self.entries.resource_main
+            module = self.entries["resource_main"]
         else:
             module = "holdfast.harness.client.worker"
         return Command(
@@ -278,7 +266,7 @@ class Cluster:
     async def _server_command(self, node: Node, servers: Sequence[Node], place: Place) -> Command:
         options = self.options["system"]
         if self._hosting is not None:
-            return await self._hosting.command(self.entries.system, node, servers, options)
+            return await self._hosting.command(self.entries["system"], node, servers, options)
         return self.system.command(node, servers, place, options)
 
     def _config(
@@ -315,8 +303,8 @@ class Cluster:
             "orders": orders if self.ordered and not probe else "",
             "again": generation > 0,
             "client": self.system.client,
-            "workload": self.entries.probe if probe else self.entries.workload,
-            "resource": {"connect": self.entries.resource_client, "address": resource.address},
+            "workload": self.entries["probe" if probe else "workload"],
+            "resource": {"connect": self.entries["resource_client"], "address": resource.address},
             "options": dict(self.options["system"]),
             "workload_options": dict(self.options["workload"]),
             "lease_ns": self.plan.lease_ns,

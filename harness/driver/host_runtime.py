@@ -27,7 +27,8 @@ class HostRuntime:
         self._run_id = place.run_id
         self._journals = {TIMES: run.times, FAULTS: run.faults}
         registry.note(place.run_id, run_dir=place.run_dir, label=place.label)
-        self._phase = Phase.create(run.phase, distant.tell_phase if distant else lambda phase: None)
+        self._phase = Phase.create(run.phase)
+        self._distant = distant
 
     def append(self, journal: str, row: Mapping[str, Any]) -> None:
         """One JSON line, in one write."""
@@ -36,6 +37,8 @@ class HostRuntime:
     def set_phase(self, phase: int) -> None:
         """One byte in a mapped file, and a message to every distant host."""
         self._phase.set(phase)
+        if self._distant is not None:
+            self._distant.tell_phase(phase)
 
     def problems(self) -> Sequence[str]:
         """None: what happens on a host is found by the driver itself."""

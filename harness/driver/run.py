@@ -11,7 +11,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Fabric, Hosting, Place
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.core.waiting import sleep_until, to_the_end, until
-from holdfast.harness.driver.cluster import Cluster, Entries
+from holdfast.harness.driver.cluster import Cluster
 from holdfast.harness.driver.runtime import FAULTS, TIMES, Runtime
 from holdfast.harness.driver.schedule import Schedule
 from holdfast.harness.plans.manifest import plan_of
@@ -116,14 +116,7 @@ class Run:
             agent=agent if hosting else Orders(agent, self._place.run_dir / "workers"),
             tapped="taps" in abilities and not hosting,
             ordered="orders" in abilities and not hosting,
-            entries=Entries(
-                system=entries["system"],
-                workload=entries["workload"],
-                probe=entries["probe"],
-                resource_main=entries["resource_main"],
-                resource_client=entries["resource_client"],
-                resource_port=entries["resource_port"],
-            ),
+            entries=entries,
             options=self.manifest["options"],
             over_ns=self.plan.time_ns + self._settle_ns() + 60 * SECOND,
         )
@@ -348,8 +341,8 @@ async def _until_input_ends(stop: _Stop) -> None:
     stop()
 
 
-async def _main(execute: Callable[[], Awaitable[None]]) -> None:
-    work = asyncio.ensure_future(_as_coroutine(execute))
+async def _main(execute: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    work = asyncio.ensure_future(execute())
     stop = _Stop(work)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -359,10 +352,6 @@ async def _main(execute: Callable[[], Awaitable[None]]) -> None:
         await work
     finally:
         orphaned.cancel()
-
-
-async def _as_coroutine(execute: Callable[[], Awaitable[None]]) -> None:
-    await execute()
 
 
 def main(argv: list[str]) -> int:

@@ -8,17 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from holdfast.harness.history.current_holders import Hold
+from holdfast.harness.driver.schedule import Holders
 
 TIMES, FAULTS = "times", "faults"
 """Journals of a run, one JSON object per row: what the driver marked, what became of faults."""
 
 
-class LiveHistory(Protocol):
+class LiveHistory(Holders, Protocol):
     """The history of a run while it is recorded. `grants` and `ops` as of the last `look`."""
 
-    grants: int
-    ops: int
+    @property
+    def grants(self) -> int: ...
+
+    @property
+    def ops(self) -> int: ...
 
     def look(self) -> None:
         """Reads what was recorded since the last look."""
@@ -26,14 +29,6 @@ class LiveHistory(Protocol):
 
     def states(self) -> Mapping[str, int]:
         """Writer -> the state that it reported last (`recording.segments`)."""
-        ...
-
-    def holds(self) -> Sequence[Hold]:
-        """Current holds, the most recently granted first."""
-        ...
-
-    async def news(self) -> None:
-        """Returns when `holds` may differ."""
         ...
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from holdfast.harness.core.operations import Op, Status
-from holdfast.harness.history.current_holders import LOOK_S, Hold
+from holdfast.harness.history.current_holders import LOOK_S, CurrentHolds, Hold
 from holdfast.harness.recording.segments import Recorder
 
 GRANTS = (Op.ACQUIRE, Op.TRY)
@@ -21,11 +21,16 @@ class LiveRows:
     """
 
     def __init__(self) -> None:
-        self._holds: dict[int, Hold] = {}
-        self.grants = 0
+        self.current = CurrentHolds()
+        self.holds = self.current.holds
         self.ops = 0
         self.told: dict[str, int] = {}
         self._news: list[asyncio.Future[None]] = []
+
+    @property
+    def grants(self) -> int:
+        """How many there were."""
+        return self.current.grants
 
     def states(self) -> Mapping[str, int]:
         """What each writer says of itself."""
@@ -42,27 +47,13 @@ class LiveRows:
         await news
         await asyncio.sleep(LOOK_S - loop.time() % LOOK_S)
 
-    def grant(self, process: int, node: str, attempt: int, since_ns: int) -> None:
+    def grant(self, hold: Hold) -> None:
         """An acquire was answered ok."""
-        self.grants += 1
-        self._holds[attempt] = Hold(process=process, node=node, attempt=attempt, since_ns=since_ns)
+        self.current.grant(hold)
         waiting, self._news = self._news, []
         for news in waiting:
             if not news.done():
                 news.set_result(None)
-
-    def end(self, attempt: int) -> None:
-        """A release was sent, or the holder was told of a loss."""
-        self._holds.pop(attempt, None)
-
-    def close(self, process: int) -> None:
-        """All holds of a client ended with its session."""
-        for hold in [h for h in self._holds.values() if h.process == process]:
-            del self._holds[hold.attempt]
-
-    def holds(self) -> list[Hold]:
-        """Current holds, the most recently granted first."""
-        return sorted(self._holds.values(), key=lambda hold: -hold.since_ns)
 
 
 class SimRecorder:
@@ -77,7 +68,6 @@ class SimRecorder:
         self.writer = writer
         self.meta = {"writer": writer, **meta}
         self.dead = False
-        self._node = str(meta["node"])
         self._now = now
         self._live = live
         self._kept = Recorder(None, writer, meta, now)
@@ -95,9 +85,9 @@ class SimRecorder:
         if f in GRANTS:
             self._asked[number] = (process, attempt)
         elif f in ENDS:
-            self._live.end(attempt)
+            self._live.current.end(attempt)
         elif f is Op.CLOSED:
-            self._live.close(process)
+            self._live.current.close(process)
         return number
 
     def complete(self, number: int, status: Status, **said: Any) -> int:
@@ -108,7 +98,9 @@ class SimRecorder:
         asked = self._asked.pop(number, None)
         if asked is not None and status is Status.OK:
             process, attempt = asked
-            self._live.grant(process, self._node, attempt, t_ns)
+            node = str(self.meta["node"])
+            hold = Hold(process=process, node=node, attempt=attempt, since_ns=t_ns)
+            self._live.grant(hold)
         return t_ns
 
     @property
