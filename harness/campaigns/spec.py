@@ -185,7 +185,8 @@ def _entry(row: Mapping[str, Any], place: str, reading: _Reading) -> list[Cell]:
     if row.get("swarm") not in (None, True, False):
         reading.wrong(place, f"invalid swarm = {row['swarm']!r}: expected true or false")
     swarm = row.get("swarm") is True
-    drawn = [key for key in row if key in DRAWN and (key, row[key]) != ("backend", "sim")]
+    swarms = {"backend": reading.known.swarm_backend}
+    drawn = [key for key in row if key in DRAWN and row[key] != swarms.get(key)]
     if swarm and drawn:
         reading.wrong(place, f"swarm samples {', '.join(drawn)} from the seed; remove it")
         return []
@@ -195,7 +196,7 @@ def _entry(row: Mapping[str, Any], place: str, reading: _Reading) -> list[Cell]:
     if not axes[0] and "systems" not in row:
         reading.wrong(place, 'missing systems, as in systems = ["reference"]')
     base = {key: row[key] for key in PLAN_KEYS if key in row}
-    base |= {"backend": "sim"} if swarm else {}
+    base |= swarms if swarm else {}
     cells = []
     for combination in itertools.product(*axes):
         plan = _plan(base, dict(zip(AXES.values(), combination, strict=True)), place, reading)

@@ -14,23 +14,25 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from holdfast.harness.client.context import Context, Parts
 from holdfast.harness.client.self_faults import Obeys
-from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import ClientSetup
+from holdfast.harness.core.resource_replies import Resource
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.waiting import until
 from holdfast.harness.recording import segments, starvation
 from holdfast.harness.recording.clock_sync import KernelStamps, kernel_stamps
 from holdfast.harness.recording.phase import END, PREPARE, STOP, Phase
+from holdfast.harness.recording.recorder import Rows, Stamps
 
-Config = dict[str, Any]
+Config = Mapping[str, Any]
 AGAIN_S = 0.2
 OURS = (ImportError, NameError, AttributeError, TypeError, SyntaxError, AssertionError)
 """Mistakes in code, which no servers that come back can mend."""
@@ -64,8 +66,22 @@ def main(argv: list[str]) -> int:
 async def _work(
     config: Config, phase: Phase, recorder: segments.Recorder, stamps: KernelStamps | None
 ) -> None:
+    connect, address = load(config["resource"]["connect"]), config["resource"]["address"]
+
+    def die() -> None:
+        recorder.tell(segments.DIED_ON_PURPOSE)
+        os.kill(os.getpid(), signal.SIGKILL)
+
     def client(process: int) -> Context:
-        return _context(config, process, phase, recorder, stamps)
+        return context(
+            config,
+            process,
+            recorder=recorder,
+            resource=connect(address),
+            phase=phase.get,
+            die=die,
+            stamps=stamps,
+        )
 
     again = bool(config.get("again"))
     opening = [opened(partial(client, n), phase.get, again=again) for n in config["processes"]]
@@ -87,7 +103,11 @@ async def _work(
 
 
 async def opened(
-    make: Callable[[], Context], phase: Callable[[], int], *, again: bool
+    make: Callable[[], Context],
+    phase: Callable[[], int],
+    *,
+    again: bool,
+    say: Callable[[str], object] = lambda line: sys.stderr.write(f"{line}\n"),
 ) -> Context | None:
     """A client that is connected. What opening raises ends the worker: nothing can be tested.
 
@@ -103,7 +123,7 @@ async def opened(
         except Exception as error:
             if not again:
                 raise
-            sys.stderr.write(f"cannot connect yet: {type(error).__name__}: {error}\n")
+            say(f"cannot connect yet: {type(error).__name__}: {error}")
             await ctx.close()
         else:
             return ctx
@@ -119,13 +139,18 @@ def _keep_to_one_core(number: int) -> None:
     os.sched_setaffinity(0, {cores[-number % len(cores)]})
 
 
-def _context(
+def context(
     config: Config,
     process: int,
-    phase: Phase,
-    recorder: segments.Recorder,
-    stamps: KernelStamps | None,
+    *,
+    recorder: Rows,
+    resource: Resource,
+    phase: Callable[[], int],
+    die: Callable[[], None],
+    now: Callable[[], int] = now_ns,
+    stamps: Stamps | None = None,
 ) -> Context:
+    """One logical client of a worker's config, with its lock client."""
     told: list[Context] = []
     setup = ClientSetup(
         process=process,
@@ -136,12 +161,6 @@ def _context(
         tell=lambda *args, **kwargs: told[0].tell(*args, **kwargs),
         seed=config["seed"],
     )
-
-    def die() -> None:
-        recorder.tell(segments.DIED_ON_PURPOSE)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    resource = load(config["resource"]["connect"])(config["resource"]["address"])
     parts = Parts(
         lock_client=load(config["client"])(setup),
         resource=resource,
@@ -150,8 +169,9 @@ def _context(
         lease_ns=config["lease_ns"],
         rng=stream(config["seed"], "client", process),
         options=config["workload_options"],
-        phase=phase.get,
+        phase=phase,
         die=die,
+        now=now,
         stamps=stamps,
     )
     told.append(Context(parts, tuple(config["locks"])))

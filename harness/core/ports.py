@@ -211,6 +211,19 @@ class Hosting(Protocol):
         ...
 
 
+@runtime_checkable
+class Exits(Protocol):
+    """A backend that reports by itself which processes exited, and why."""
+
+    async def exited(self) -> Sequence[str]:
+        """Waits until processes exited that no fault killed; their nodes."""
+        ...
+
+    def last_words(self, node: str) -> str:
+        """What ended the node's process, or else the last line that it wrote; "" for neither."""
+        ...
+
+
 class System(Protocol):
     """A lock service under test, as the driver sees it.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from holdfast.harness.core.operations import ONCE, Status
 
@@ -26,6 +26,18 @@ class Reply:
     outcome: Status
     version: int = -1
     error: str = ""
+
+
+def asked(do: str, key: str, *, once: bool = False, **sent: int) -> dict[str, Any]:
+    """A request as the resource's server reads it. sent: op, attempt, token and base."""
+    request = {"do": do, "key": key, "base": -1, **sent}
+    return {**request, "once": 1} if once else request
+
+
+def answered(answer: Mapping[str, Any]) -> Reply:
+    """The server's answer to a request."""
+    outcome = Status.OK if answer["ok"] else Status.FAIL
+    return Reply(outcome=outcome, version=int(answer["version"]), error=str(answer["error"]))
 
 
 async def write(resource: Resource, key: str, repeats: int, **sent: int) -> Reply:

@@ -6,39 +6,37 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.harness.client.agent_link import AgentLink
-from holdfast.harness.client.self_faults import Orders
-from holdfast.harness.core.clock import SECOND, now_ns
+from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.core.ports import Command, Distant, Fabric, Hosting, Node, Place, System
+from holdfast.harness.core.ports import (
+    Command,
+    Distant,
+    Exits,
+    Fabric,
+    Hosting,
+    Node,
+    Place,
+    System,
+)
 from holdfast.harness.core.waiting import until_answer
+from holdfast.harness.driver.runtime import Runtime
+from holdfast.harness.driver.schedule import Agent
 from holdfast.harness.plans.plan import Plan, lock_names
-from holdfast.harness.runs import registry
 from holdfast.harness.runs.directory import RunDir, write_json
 
 READY_WITHIN_NS = 20 * SECOND
+EXIT_LOOK_NS = 200 * MILLISECOND
+"""So long between two looks at which processes run."""
 STAMPED_LINE = r"^\d{10,} "
 TAPS = "127.78.0"
 GENERATION = 1000
 """A client started again is a new logical client: its process number grows by so much."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Entries:
-    """Names of what workers load by themselves, "module:attr" each."""
-
-    system: str
-    workload: str
-    probe: str
-    resource_main: str
-    resource_client: str
-    resource_port: int
 
 
 @dataclass(slots=True)
@@ -46,7 +44,6 @@ class Running:
     """One process of the cluster, and how often this node's process was started before."""
 
     pid: int
-    started_ns: int
     generation: int
     writer: str
     name: str
@@ -54,21 +51,34 @@ class Running:
 
 @dataclass(slots=True)
 class Cluster:
-    """Starts and restarts what a plan deploys. The fault agent learns of every process."""
+    """Starts and restarts what a plan deploys. The fault agent learns of every process.
+
+    entries   names of what processes load by themselves, "module:attr" each, as in the manifest
+    """
 
     plan: Plan
-    run: RunDir
     place: Place
     backend: Fabric
+    runtime: Runtime
     system: System
-    agent: AgentLink | Orders
-    entries: Entries
+    agent: Agent
+    entries: Mapping[str, Any]
     options: Mapping[str, Mapping[str, str]]
     over_ns: int
     tapped: bool = False
     ordered: bool = False
     nodes: Sequence[Node] = ()
     running: dict[str, Running] = field(default_factory=dict)
+    _distant: Distant | None = field(init=False)
+    _hosting: Hosting | None = field(init=False)
+    _exits: Exits | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        # The abilities of the backend, looked up once: isinstance of a Protocol costs 10 us.
+        backend = self.backend
+        self._distant = backend if isinstance(backend, Distant) else None
+        self._hosting = backend if isinstance(backend, Hosting) else None
+        self._exits = backend if isinstance(backend, Exits) else None
 
     def named(self, role: str) -> list[Node]:
         return [node for node in self.nodes if node.role == role]
@@ -95,7 +105,7 @@ class Cluster:
         """Where the backend has no networks, let the agent carry every directed link."""
         links = getattr(self.backend, "proxy_links", None)
         if links is not None:
-            ports = [*self.system.ports, self.entries.resource_port]
+            ports = [*self.system.ports, self.entries["resource_port"]]
             await self.agent.ask("proxy", links=links(ports))
 
     async def _tap(self) -> None:
@@ -117,10 +127,13 @@ class Cluster:
             return await self.system.ready(node, options)
 
         for node in self.named("server"):
-            if not await until_answer(partial(ready, node), within_ns=READY_WITHIN_NS):
+            answered = until_answer(
+                partial(ready, node), within_ns=READY_WITHIN_NS, now=self.runtime.now
+            )
+            if not await answered:
                 raise EnvironmentFailed(
                     f"{self.plan.system}: {node.name} was not ready within"
-                    f" {READY_WITHIN_NS // SECOND} s; see {self._log(node.name)}"
+                    f" {READY_WITHIN_NS // SECOND} s{self._last_words(node.name)}"
                 )
 
     async def start(self, name: str) -> None:
@@ -133,7 +146,6 @@ class Cluster:
         pid = await self.backend.start(name, command)
         self.running[name] = Running(
             pid=pid,
-            started_ns=now_ns(),
             generation=generation,
             writer=writer,
             name=command.log.stem,
@@ -145,7 +157,7 @@ class Cluster:
                 raise
             raise EnvironmentFailed(self.obituary(name)) from refused
 
-    async def adopt(self, name: str, agent: AgentLink | Orders) -> None:
+    async def adopt(self, name: str, agent: Agent) -> None:
         """Hand a node, and the process that runs on it, to a fault agent."""
         node = next(node for node in self.nodes if node.name == name)
         running = self.running.get(name)
@@ -163,36 +175,50 @@ class Cluster:
 
     async def refresh(self) -> None:
         """Fetch what distant nodes have recorded by now; nothing to do on one host."""
-        if isinstance(self.backend, Hosting):
-            await self.backend.refresh()
+        if self._hosting is not None:
+            await self._hosting.refresh()
 
     def alive(self, name: str) -> bool:
         """Whether the process of a node runs; a zombie does not."""
         running = self.running.get(name)
         if running is None:
             return False
-        if isinstance(self.backend, Distant):
-            return self.backend.alive(name)
+        if self._distant is not None:
+            return self._distant.alive(name)
         try:
             stat = Path(f"/proc/{running.pid}/stat").read_text()
         except OSError:
             return False
         return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
 
+    async def exited(self, resting: Collection[str]) -> Sequence[str]:
+        """The nodes whose process exited, at the next look; `resting` ones were killed by a fault.
+
+        A backend that reports exits by itself is waited for.
+        """
+        if self._exits is not None:
+            return await self._exits.exited()
+        await asyncio.sleep(EXIT_LOOK_NS / SECOND)
+        names = [node.name for node in self.nodes]
+        return [name for name in names if name not in resting and not self.alive(name)]
+
     def obituary(self, name: str) -> str:
         """One sentence about a process that ended by itself, with the last it said."""
-        log = self._log(name)
+        return f"{name} exited unexpectedly{self._last_words(name)}"
+
+    def _last_words(self, name: str) -> str:
+        """What a process said last, as the end of a sentence."""
+        if self._exits is not None:
+            last = self._exits.last_words(name)
+            return f": {last}" if last else ""
+        log = RunDir(self.place.run_dir).log(name, self.running[name].name)
         try:
             lines = log.read_text(errors="replace").strip().splitlines()
         except OSError:
             lines = []
         # Our own servers begin a line with their clock, which tells nobody anything here.
         last = f": {re.sub(STAMPED_LINE, '', lines[-1])[:300]}" if lines else ""
-        return f"{name} exited unexpectedly{last} (see {log})"
-
-    def _log(self, name: str) -> Path:
-        running = self.running[name]
-        return self.run.log(name, running.name)
+        return f"{last} (see {log})"
 
     def _workers(self) -> int:
         """How many processes the clients share, each on a node of its own."""
@@ -200,14 +226,14 @@ class Cluster:
 
     def _place_of(self, name: str) -> Place:
         """The run as a node's processes see it."""
-        return self.backend.place_of(name) if isinstance(self.backend, Distant) else self.place
+        return self._distant.place_of(name) if self._distant is not None else self.place
 
     def _environment(self, place: Place) -> dict[str, str]:
         return {
             "PYTHONPATH": os.pathsep.join(str(path) for path in place.shared),
             "PYTHONUNBUFFERED": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
-            **registry.environ(self.place.label),
+            **self.runtime.environ,
         }
 
     async def _command(self, node: Node, writer: str, generation: int) -> Command:
@@ -219,18 +245,18 @@ class Cluster:
             servers = [other for other in seen if other.role == "server"]
             command = await self._server_command(node, servers, place)
             # An image brings what it needs; where our code lies would only mislead it.
-            ours = environment if command.image is None else registry.environ(self.place.label)
+            ours = environment if command.image is None else self.runtime.environ
             return replace(command, env={**ours, **command.env})
         config = self._config(node, seen, writer, generation, there)
         name = f"workers/{writer}.json"
-        write_json(self.run.path / name, config)
-        if isinstance(self.backend, Distant):
-            await self.backend.put(node.name, name, json.dumps(config))
+        if self._distant is not None:
+            await self._distant.put(node.name, name, json.dumps(config))
+        else:
+            write_json(self.place.run_dir / name, config)
         if node.role == "resource":
-            module = self.entries.resource_main
+            module = self.entries["resource_main"]
         else:
             module = "holdfast.harness.client.worker"
-        self.run.log(node.name, "worker")
         return Command(
             argv=(node.python, "-S", "-P", "-m", module, str(there.path / name)),
             log=there.path / "logs" / node.name / "worker.log",
@@ -239,8 +265,8 @@ class Cluster:
 
     async def _server_command(self, node: Node, servers: Sequence[Node], place: Place) -> Command:
         options = self.options["system"]
-        if isinstance(self.backend, Hosting):
-            return await self.backend.command(self.entries.system, node, servers, options)
+        if self._hosting is not None:
+            return await self._hosting.command(self.entries["system"], node, servers, options)
         return self.system.command(node, servers, place, options)
 
     def _config(
@@ -265,7 +291,7 @@ class Cluster:
         if self.tapped and not probe:
             taps = _tap_addresses(len(servers))
             servers = [(name, tap) for (name, _), tap in zip(servers, taps, strict=True)]
-        orders = str(self.run.path / "workers" / f"{writer}.order")
+        orders = str(self.place.run_dir / "workers" / f"{writer}.order")
         clients = self.plan.clients
         numbers = (
             [clients + 1] if probe else range(int(node.name[1:]), clients + 1, self._workers())
@@ -277,8 +303,8 @@ class Cluster:
             "orders": orders if self.ordered and not probe else "",
             "again": generation > 0,
             "client": self.system.client,
-            "workload": self.entries.probe if probe else self.entries.workload,
-            "resource": {"connect": self.entries.resource_client, "address": resource.address},
+            "workload": self.entries["probe" if probe else "workload"],
+            "resource": {"connect": self.entries["resource_client"], "address": resource.address},
             "options": dict(self.options["system"]),
             "workload_options": dict(self.options["workload"]),
             "lease_ns": self.plan.lease_ns,

@@ -11,7 +11,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,122 +19,129 @@ from typing import Any
 
 from holdfast.harness.client.agent_link import AgentLink
 from holdfast.harness.client.self_faults import Orders
-from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
+from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Distant, Hosting, Place
+from holdfast.harness.core.ports import Fabric, Hosting, Place
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.core.waiting import sleep_until, to_the_end, until
-from holdfast.harness.driver.cluster import Cluster, Entries
+from holdfast.harness.driver.cluster import Cluster
+from holdfast.harness.driver.runtime import FAULTS, TIMES, Runtime
 from holdfast.harness.driver.schedule import Schedule
-from holdfast.harness.history.live import Live
 from holdfast.harness.plans.manifest import plan_of
 from holdfast.harness.recording import segments, starvation
-from holdfast.harness.recording.phase import END, GO, PROBE, STOP, Phase
-from holdfast.harness.runs import directory, registry
+from holdfast.harness.recording.phase import END, GO, PROBE, STOP
 from holdfast.harness.runs.directory import RunDir
 
 Progress = Callable[[Mapping[str, Any]], None]
 END_WITHIN_NS = 10 * SECOND
+LOOK_NS = 20 * MILLISECOND
+"""So long between two looks at how far the writers are."""
 
 
 class Run:
-    """The stages of one run, in order; `problems` is why its history may say too little."""
+    """The stages of one run, in order; `problems` is why its history may say too little.
 
-    def __init__(self, run: RunDir, manifest: Mapping[str, Any], progress: Progress) -> None:
-        self.run_dir = run
+    The same for hosts and on virtual time: what differs is in the backend and in the runtime.
+    """
+
+    def __init__(
+        self,
+        manifest: Mapping[str, Any],
+        place: Place,
+        backend: Fabric,
+        runtime: Runtime,
+        progress: Progress = lambda row: None,
+    ) -> None:
         self.manifest = manifest
         self.plan = plan_of(manifest)
         self.promises = Promises(**manifest["promises"])
         self.problems: list[str] = []
+        self._place = place
+        self._backend = backend
+        self._runtime = runtime
+        self._live = runtime.live
         self._progress = progress
-        self._live = Live(run.history)
-        self._reported: set[str] = set()
+        self._reported: list[str] = []
         self._broken = asyncio.Event()
 
     async def execute(self) -> None:
         """Deploy, drive under faults, heal, settle, probe, tear down; heals on every way out."""
-        entries, place = self.manifest["entries"], self._place()
-        backend = load(entries["backend"])(place)
-        registry.note(place.run_id, run_dir=place.run_dir, label=place.label)
-        phase = Phase.create(self.run_dir.phase, getattr(backend, "tell_phase", lambda _: None))
-        if isinstance(backend, Distant):
-            self._live = Live(self.run_dir.history, backend.shift_ns)
         try:
-            agent = await self._start_agent(backend, place)
+            agent = await self._start_agent()
         except BaseException:
-            await to_the_end(self._tear_down(backend, place, phase))
+            await to_the_end(self._tear_down())
             raise
-        system = load(entries["system"])
-        if isinstance(backend, Hosting):
-            system = backend.system(entries["system"], system)
-        nemeses = {name: load(entry) for name, entry in entries["nemeses"].items()}
-        cluster = Cluster(
-            plan=self.plan,
-            run=self.run_dir,
-            place=place,
-            backend=backend,
-            system=system,
-            agent=Orders(agent, self.run_dir.path / "workers"),
-            tapped=any(getattr(nemesis, "taps", False) for nemesis in nemeses.values()),
-            ordered=any(getattr(nemesis, "orders", False) for nemesis in nemeses.values()),
-            entries=Entries(
-                system=entries["system"],
-                workload=entries["workload"],
-                probe=entries["probe"],
-                resource_main=entries["resource_main"],
-                resource_client=entries["resource_client"],
-                resource_port=entries["resource_port"],
-            ),
-            options=self.manifest["options"],
-            over_ns=self.plan.time_ns + self._settle_ns() + 60 * SECOND,
-        )
+        nemeses = {do: load(entry) for do, entry in self.manifest["entries"]["nemeses"].items()}
+        cluster = self._cluster(agent, nemeses.values())
         schedule = Schedule(
             faults=self.plan.faults,
             nemeses=nemeses,
             seed=self.plan.seed,
             cluster=cluster,
             live=self._live,
-            note=partial(directory.append, self.run_dir.faults),
+            note=partial(self._runtime.append, FAULTS),
+            now=self._runtime.now,
             peers=self.manifest.get("peers", True),
         )
         try:
-            stages = self._stages(cluster, schedule, phase)
-            await self._while_all_last(agent, backend, stages)
+            await self._while_all_last(agent, self._stages(cluster, schedule))
         except AgentLost as lost:
             self._mark("failed", reason=str(lost))
-            await to_the_end(self._rescue(cluster, backend, place))
+            await to_the_end(self._rescue(cluster))
             raise
         except HoldfastError as error:
             self._mark("failed", reason=str(error))
             raise
         finally:
-            await to_the_end(self._tear_down(backend, place, phase, agent))
+            await to_the_end(self._tear_down(agent))
 
-    async def _tear_down(
-        self, backend: Any, place: Place, phase: Phase, agent: AgentLink | None = None
-    ) -> None:
+    def _cluster(self, agent: AgentLink, nemeses: Collection[Any]) -> Cluster:
+        entries, backend = self.manifest["entries"], self._backend
+        system = load(entries["system"])
+        # A backend with fault agents of its own does all faults through them; elsewhere clients
+        # on this host are led past our agent, or do faults to themselves.
+        hosting = isinstance(backend, Hosting)
+        if isinstance(backend, Hosting):
+            system = backend.system(entries["system"], system)
+        abilities = {
+            name for name in ("taps", "orders") for n in nemeses if getattr(n, name, False)
+        }
+        return Cluster(
+            plan=self.plan,
+            place=self._place,
+            backend=backend,
+            runtime=self._runtime,
+            system=system,
+            agent=agent if hosting else Orders(agent, self._place.run_dir / "workers"),
+            tapped="taps" in abilities and not hosting,
+            ordered="orders" in abilities and not hosting,
+            entries=entries,
+            options=self.manifest["options"],
+            over_ns=self.plan.time_ns + self._settle_ns() + 60 * SECOND,
+        )
+
+    async def _tear_down(self, agent: AgentLink | None = None) -> None:
         """Heals and removes everything; what fails of it keeps nothing of the rest from it."""
         try:
-            phase.set(END)
+            self._runtime.set_phase(END)
             if agent is not None:
                 await agent.close()
         finally:
             try:
-                await backend.close()
+                await self._backend.close()
             finally:
-                phase.close()
-                registry.forget(place.run_id)
+                self._runtime.close()
 
-    async def _rescue(self, cluster: Cluster, backend: Any, place: Place) -> None:
+    async def _rescue(self, cluster: Cluster) -> None:
         """Undo by a second fault agent what the first one, which is gone, has left done.
 
-        On hosts the steward ends what runs in the nodes, faults and all.
+        A backend with fault agents of its own ends what runs in the nodes, faults and all.
         """
-        if isinstance(backend, Hosting):
+        if isinstance(self._backend, Hosting):
             return
         try:
-            agent = await self._start_agent(backend, place)
+            agent = await self._start_agent()
         except HoldfastError as error:
             self._say("healing", problem=str(error))
             return
@@ -148,23 +155,11 @@ class Run:
         finally:
             await agent.close()
 
-    def _place(self) -> Place:
-        return Place(
-            run_id=self.manifest["run"],
-            run_dir=self.run_dir.path,
-            shared=(self.run_dir.code, *map(Path, self.manifest["libraries"])),
-            label=self.manifest["label"],
-            seed=self.plan.seed,
-            hosts=self.manifest.get("hosts", {}),
-        )
-
-    async def _while_all_last(
-        self, agent: AgentLink, backend: Any, stages: Coroutine[Any, Any, None]
-    ) -> None:
+    async def _while_all_last(self, agent: AgentLink, stages: Coroutine[Any, Any, None]) -> None:
         """Carries the stages out; ends them at once if the fault agent or a host is lost."""
         work = asyncio.ensure_future(stages)
-        lost = backend.until_lost() if isinstance(backend, Hosting) else agent.until_lost()
-        loss = asyncio.ensure_future(lost)
+        source = self._backend if isinstance(self._backend, Hosting) else agent
+        loss = asyncio.ensure_future(source.until_lost())
         try:
             await asyncio.wait({work, loss}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
@@ -179,27 +174,29 @@ class Run:
             if not loss.cancelled():
                 loss.exception()
 
-    async def _start_agent(self, backend: Any, place: Place) -> AgentLink:
+    async def _start_agent(self) -> AgentLink:
+        backend = self._backend
         if isinstance(backend, Hosting):
-            agents: AgentLink = await backend.agents()
-            await agents.ask("hello", kill_on_eof=True)
-            return agents
-        env = {"PYTHONPATH": str(self.run_dir.code), **registry.environ(place.label)}
-        log = self.run_dir.log("agent", "agent")
-        agent = await AgentLink.start(backend.agent_argv(), env, log)
+            agent: AgentLink = await backend.agents()
+        else:
+            run = RunDir(self._place.run_dir)
+            env = {"PYTHONPATH": str(run.code), **self._runtime.environ}
+            agent = await AgentLink.start(backend.agent_argv(), env, run.log("agent", "agent"))
         await agent.ask("hello", kill_on_eof=True)
         return agent
 
-    async def _stages(self, cluster: Cluster, schedule: Schedule, phase: Phase) -> None:
+    async def _stages(self, cluster: Cluster, schedule: Schedule) -> None:
+        now, set_phase = self._runtime.now, self._runtime.set_phase
         self._say("deploy")
-        deploy_from = now_ns()
+        deploy_from = now()
         await cluster.open()
+        await asyncio.sleep(LOOK_NS / SECOND)
         await self._until_states(cluster, "ready", segments.READY, self.manifest["ready_ns"])
-        self._mark("deployed", took_ns=now_ns() - deploy_from)
+        self._mark("deployed", took_ns=now() - deploy_from)
         start_ns = self._mark("start")
-        phase.set(GO)
+        set_phase(GO)
         watcher = asyncio.ensure_future(self._watch(cluster, schedule, start_ns))
-        driving = asyncio.ensure_future(self._drive(cluster, schedule, phase, start_ns))
+        driving = asyncio.ensure_future(self._drive(cluster, schedule, start_ns))
         try:
             broken = asyncio.ensure_future(self._broken.wait())
             parts = (driving, broken, watcher)
@@ -212,27 +209,26 @@ class Run:
             driving.cancel()
             watcher.cancel()
             await asyncio.wait((driving,))
-        self._mark("end", problems=self.problems)
-        phase.set(END)
+        self._mark("end", problems=[*self.problems, *self._runtime.problems()])
+        set_phase(END)
         if self._broken.is_set():
             raise EnvironmentFailed(self.problems[-1])
         self._say("collect")
         await self._until_states(cluster, "done", segments.DONE, END_WITHIN_NS)
 
-    async def _drive(
-        self, cluster: Cluster, schedule: Schedule, phase: Phase, start_ns: int
-    ) -> None:
+    async def _drive(self, cluster: Cluster, schedule: Schedule, start_ns: int) -> None:
         """The workload under its faults, then the settling, then the probe."""
+        set_phase = self._runtime.set_phase
         await schedule.run(start_ns)
-        await sleep_until(start_ns + self.plan.time_ns)
+        await sleep_until(start_ns + self.plan.time_ns, self._runtime.now)
         await cluster.agent.ask("heal_all")
         self._mark("stop")
-        phase.set(STOP)
+        set_phase(STOP)
         self._say("settle")
         await self._until_states(cluster, "idle", segments.IDLE, self._settle_ns())
         self._say("probe")
         self._mark("probe")
-        phase.set(PROBE)
+        set_phase(PROBE)
         await self._until_probed(cluster)
 
     def _settle_ns(self) -> int:
@@ -243,32 +239,37 @@ class Run:
 
     async def _until_probed(self, cluster: Cluster) -> None:
         bound = int(self.manifest["options"]["workload"]["probe_ns"])
-        within = self.plan.locks * (bound + SECOND) + 15 * SECOND
+        within_ns = self.plan.locks * (bound + SECOND) + 15 * SECOND
         for node in cluster.named("probe"):
-            writer = cluster.running[node.name].writer
-            if not await until(partial(self._idle, writer), within_ns=within):
-                self.problems.append(f"the probe did not finish within {within // SECOND} s")
+            idle = partial(self._reached, cluster, node.name, segments.IDLE)
+            if not await self._until(idle, within_ns):
+                self.problems.append(f"the probe did not finish within {within_ns // SECOND} s")
 
     async def _until_states(self, cluster: Cluster, word: str, state: int, within_ns: int) -> None:
         """Wait until every living writer is so far; who is not becomes a problem.
 
         The resource and the probe have no workload of their own that could become idle.
         """
-        deadline = now_ns() + within_ns
+        deadline = self._runtime.now() + within_ns
         roles = ("client",) if state == segments.IDLE else ("client", "resource", "probe")
-        for node in (node for role in roles for node in cluster.named(role)):
-            writer = cluster.running[node.name].writer
+        for name in [node.name for role in roles for node in cluster.named(role)]:
+            left_ns = max(0, deadline - self._runtime.now())
 
-            def there(name: str = node.name, writer: str = writer) -> bool:
-                return self._state(writer) >= state or not cluster.alive(name)
+            def there(name: str = name) -> bool:
+                return self._reached(cluster, name, state) or not cluster.alive(name)
 
-            if not await until(there, within_ns=max(0, deadline - now_ns())):
+            if not await self._until(there, left_ns):
+                writer = cluster.running[name].writer
                 self.problems.append(f"{writer} was not {word} within {within_ns // SECOND} s")
-            elif state == segments.READY and self._state(writer) < state:
-                raise EnvironmentFailed(cluster.obituary(node.name))
+            elif state == segments.READY and not self._reached(cluster, name, state):
+                raise EnvironmentFailed(cluster.obituary(name))
 
-    def _idle(self, writer: str) -> bool:
-        return self._state(writer) >= segments.IDLE
+    async def _until(self, condition: Callable[[], bool], within_ns: int) -> bool:
+        now = self._runtime.now
+        return await until(condition, within_ns=within_ns, every_ns=LOOK_NS, now=now)
+
+    def _reached(self, cluster: Cluster, name: str, state: int) -> bool:
+        return self._state(cluster.running[name].writer) >= state
 
     def _state(self, writer: str) -> int:
         return self._live.states().get(writer, 0)
@@ -279,38 +280,37 @@ class Run:
             self._live.look()
             self._say(
                 "run",
-                t_ns=now_ns() - start_ns,
+                t_ns=self._runtime.now() - start_ns,
                 of_ns=self.plan.time_ns,
                 grants=self._live.grants,
                 ops=self._live.ops,
                 faults=schedule.done,
                 active=schedule.active,
             )
-            for node in cluster.nodes:
-                if cluster.alive(node.name) or node.name in schedule.resting:
-                    continue
-                await self._bury(cluster, node.name, schedule)
-            await asyncio.sleep(200 * MILLISECOND / SECOND)
+            for name in await cluster.exited(schedule.resting):
+                await self._bury(cluster, name, schedule)
 
     async def _bury(self, cluster: Cluster, name: str, schedule: Schedule) -> None:
         writer = cluster.running[name].writer
         if self._state(writer) == segments.DIED_ON_PURPOSE:
+            if name in schedule.resting or cluster.alive(name):
+                return
             try:
                 await cluster.start(name)
             except AgentLost:
                 raise
             except EnvironmentFailed as error:
-                self._reported.add(writer)
+                self._reported.append(writer)
                 self.problems.append(str(error))
         elif self._state(writer) != segments.DONE and writer not in self._reported:
-            self._reported.add(writer)
+            self._reported.append(writer)
             self.problems.append(cluster.obituary(name))
             if getattr(cluster.system, "ends_with_client", False) and name[0] in "cp":
                 self._broken.set()
 
     def _mark(self, what: str, **rest: Any) -> int:
-        t_ns = now_ns()
-        directory.append(self.run_dir.times, {"mark": what, "t_ns": t_ns, **rest})
+        t_ns = self._runtime.now()
+        self._runtime.append(TIMES, {"mark": what, "t_ns": t_ns, **rest})
         return t_ns
 
     def _say(self, stage: str, **rest: Any) -> None:
@@ -341,8 +341,8 @@ async def _until_input_ends(stop: _Stop) -> None:
     stop()
 
 
-async def _main(execute: Callable[[], Awaitable[None]]) -> None:
-    work = asyncio.ensure_future(_as_coroutine(execute))
+async def _main(execute: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    work = asyncio.ensure_future(execute())
     stop = _Stop(work)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -352,10 +352,6 @@ async def _main(execute: Callable[[], Awaitable[None]]) -> None:
         await work
     finally:
         orphaned.cancel()
-
-
-async def _as_coroutine(execute: Callable[[], Awaitable[None]]) -> None:
-    await execute()
 
 
 def main(argv: list[str]) -> int:
@@ -368,8 +364,24 @@ def main(argv: list[str]) -> int:
         sys.stdout.write(json.dumps(row) + "\n")
         sys.stdout.flush()
 
+    async def execute() -> None:
+        # It reads rows with numpy, which the driver in the simulator does without.
+        from holdfast.harness.driver.host_runtime import HostRuntime
+
+        place = Place(
+            run_id=manifest["run"],
+            run_dir=run.path,
+            shared=(run.code, *map(Path, manifest["libraries"])),
+            label=manifest["label"],
+            seed=manifest["plan"]["seed"],
+            hosts=manifest.get("hosts", {}),
+        )
+        backend = load(manifest["entries"]["backend"])(place)
+        runtime = HostRuntime(place, backend)
+        await Run(manifest, place, backend, runtime, progress).execute()
+
     try:
-        asyncio.run(_main(Run(run, manifest, progress).execute))
+        asyncio.run(_main(execute))
     except asyncio.CancelledError:
         return 130
     except HoldfastError as error:

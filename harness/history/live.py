@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.harness.core.operations import ROW_BYTES, Op, Status
-from holdfast.harness.history.current_holders import LOOK_S, Hold
+from holdfast.harness.history.current_holders import LOOK_S, CurrentHolds, Hold
 from holdfast.harness.history.reader import Header, read_header, rows_at, segment_files
 from holdfast.harness.recording.segments import HEADER_BYTES, READY
 
@@ -37,10 +37,13 @@ class Live:
         self._directory = directory
         self._shift_ns = shift_ns
         self._cursors: dict[Path, _Cursor] = {}
-        self._holds: dict[int, Hold] = {}
-        self._ended: set[int] = set()
-        self.grants = 0
+        self._current = CurrentHolds()
         self.ops = 0
+
+    @property
+    def grants(self) -> int:
+        """How many there were until the last look."""
+        return self._current.grants
 
     def states(self) -> dict[str, int]:
         """What each writer says of itself, by writer."""
@@ -61,7 +64,7 @@ class Live:
     def holds(self) -> list[Hold]:
         """Current holds, the most recently granted first."""
         self.look()
-        return sorted(self._holds.values(), key=lambda hold: -hold.since_ns)
+        return self._current.holds()
 
     async def news(self) -> None:
         """Returns when there may be something new: files tell nobody, so they are looked at."""
@@ -91,34 +94,24 @@ class Live:
             if n >= cursor.read:
                 self.ops += 1
                 if row["f"] in (Op.RELEASE, Op.LOST, Op.FORCE_UNLOCK):
-                    self._end(int(row["attempt"]))
+                    self._current.end(int(row["attempt"]))
                 elif row["f"] == Op.CLOSED:
-                    self._close(int(row["process"]))
+                    self._current.close(int(row["process"]))
             if row["f"] in (Op.ACQUIRE, Op.TRY):
                 if row["status"] == Status.INVOKED:
                     pending.append(n)
                 elif row["status"] == Status.OK:
                     self._grant(row, node)
-                    self.grants += 1
         fresh = first + len(rows) - cursor.read
         cursor.pending = pending
         cursor.read += max(0, fresh)
         return len(rows) == LOOK_ROWS and fresh > 0
 
     def _grant(self, row: np.void, node: str) -> None:
-        attempt = int(row["attempt"])
-        if attempt not in self._ended:
-            self._holds[attempt] = Hold(
-                process=int(row["process"]),
-                node=node,
-                attempt=attempt,
-                since_ns=int(row["t_ret"]) + self._shift_ns(node),
-            )
-
-    def _end(self, attempt: int) -> None:
-        self._ended.add(attempt)
-        self._holds.pop(attempt, None)
-
-    def _close(self, process: int) -> None:
-        for hold in [h for h in self._holds.values() if h.process == process]:
-            self._end(hold.attempt)
+        hold = Hold(
+            process=int(row["process"]),
+            node=node,
+            attempt=int(row["attempt"]),
+            since_ns=int(row["t_ret"]) + self._shift_ns(node),
+        )
+        self._current.grant(hold)

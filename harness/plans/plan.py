@@ -64,13 +64,14 @@ def lock_names(plan: Plan) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Known:
-    """The names that a plan may use, by kind."""
+    """The names that a plan may use, by kind. `swarm_backend`: the one that a swarm runs on."""
 
     systems: Collection[str]
     backends: Collection[str]
     workloads: Collection[str]
     nemeses: Collection[str]
     resources: Collection[str]
+    swarm_backend: str
 
 
 def suggest(word: str, known: Collection[str], kind: str) -> str:

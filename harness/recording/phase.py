@@ -6,7 +6,6 @@ A file needs no connection, so it works through a partition and costs nobody a m
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable
 from pathlib import Path
 
 PREPARE, GO, STOP, PROBE, END = 0, 1, 2, 3, 4
@@ -16,26 +15,22 @@ PREPARE, GO, STOP, PROBE, END = 0, 1, 2, 3, 4
 class Phase:
     """The phase file of one run. `create` it once, `open` it everywhere else."""
 
-    def __init__(
-        self, path: Path, *, writable: bool, tell: Callable[[int], None] = lambda phase: None
-    ) -> None:
-        self._tell = tell
+    def __init__(self, path: Path, *, writable: bool) -> None:
         with path.open("r+b" if writable else "rb") as file:
             access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
             self._map = mmap.mmap(file.fileno(), 1, access=access)
 
     @staticmethod
-    def create(path: Path, tell: Callable[[int], None] = lambda phase: None) -> Phase:
-        """A new phase file, at PREPARE. `tell` is called with every phase that is set."""
+    def create(path: Path) -> Phase:
+        """A new phase file, at PREPARE."""
         path.write_bytes(bytes([PREPARE]))
-        return Phase(path, writable=True, tell=tell)
+        return Phase(path, writable=True)
 
     def get(self) -> int:
         return self._map[0]
 
     def set(self, phase: int) -> None:
         self._map[0] = phase
-        self._tell(phase)
 
     def close(self) -> None:
         self._map.close()

@@ -1,4 +1,4 @@
-"""The recorder: one writer, one memory-mapped file, one row per op.
+"""The recorder: one writer, one row per op, in a memory-mapped file or in memory alone.
 
 The kernel keeps what was stored into the map when the writer is killed, so no acknowledged event
 is lost at SIGKILL. The status byte is stored last: a row is either whole or not there, and an op
@@ -13,7 +13,8 @@ import mmap
 import os
 import struct
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from time import CLOCK_BOOTTIME, clock_gettime_ns
 from types import TracebackType
@@ -40,6 +41,9 @@ ROWS_AT = 32
 STAMPS_AT = 40
 META_AT = 64
 SEGMENT_ROWS = 1 << 15
+LONGEST_STRING = 4096
+HOST_CLOCK = partial(clock_gettime_ns, CLOCK_BOOTTIME)
+"""`core.clock.now_ns` without a Python frame."""
 
 OPENED, READY, IDLE, DONE, DIED_ON_PURPOSE = 0, 1, 2, 3, 4
 """What a writer says of itself in the header: opened its file; may be told to go; finished what it
@@ -86,12 +90,24 @@ def write_closed(
 
 
 class _Segment:
-    """One preallocated file and the three views through which rows are stored."""
+    """Preallocated rows, in a file or in memory, and the three views through which they are set."""
 
     __slots__ = ("_map", "_path", "first_row", "halves", "rows", "words")
 
-    def __init__(self, path: Path, first_row: int, meta: bytes) -> None:
+    def __init__(self, path: Path | None, first_row: int, meta: bytes) -> None:
         size = HEADER_BYTES + SEGMENT_ROWS * ROW_BYTES
+        self._path = path
+        self.first_row = first_row
+        if path is None:
+            # Pages come as they are written: most simulated writers fill one or two.
+            self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        else:
+            self._open(path, size, meta)
+        self.rows = memoryview(self._map)[HEADER_BYTES:]
+        self.words = self.rows.cast("q")
+        self.halves = self.rows.cast("I")
+
+    def _open(self, path: Path, size: int, meta: bytes) -> None:
         fresh = path.with_suffix(".new")
         try:
             with fresh.open("x+b") as file:
@@ -103,15 +119,10 @@ class _Segment:
                     self._map[page] = 0
         except OSError as error:
             raise EnvironmentFailed(f"{path}: recording failed: {error}") from error
-        self._path = path
-        self.first_row = first_row
-        _HEAD.pack_into(self._map, 0, MAGIC, SCHEMA, ROW_BYTES, SEGMENT_ROWS, first_row)
+        _HEAD.pack_into(self._map, 0, MAGIC, SCHEMA, ROW_BYTES, SEGMENT_ROWS, self.first_row)
         self._map[META_AT : META_AT + len(meta)] = meta
         # Readers look while we write: the file gets its name when its head is whole.
         fresh.replace(path)
-        self.rows = memoryview(self._map)[HEADER_BYTES:]
-        self.words = self.rows.cast("q")
-        self.halves = self.rows.cast("I")
 
     def set_state(self, state: int) -> None:
         self._map[STATE_AT] = state
@@ -123,7 +134,8 @@ class _Segment:
         for view in (self.words, self.halves, self.rows):
             view.release()
         # First cut, then say so: a writer killed in between leaves an open file, not a false one.
-        os.truncate(self._path, HEADER_BYTES + used * ROW_BYTES)
+        if self._path is not None:
+            os.truncate(self._path, HEADER_BYTES + used * ROW_BYTES)
         struct.pack_into("<Q", self._map, ROWS_AT, used + 1)
         self._map.close()
 
@@ -131,7 +143,9 @@ class _Segment:
 class Recorder:
     """Appends rows for one writer. Threads may share it; processes may not.
 
-    `meta` is stored as JSON in the header: which node, which logical clients.
+    directory  where its files lie; None keeps it all in memory
+    meta       stored as JSON in the header: which node, which logical clients
+    now        the clock of the run, ns
     """
 
     __slots__ = (
@@ -139,6 +153,7 @@ class Recorder:
         "_growing",
         "_last",
         "_meta",
+        "_now",
         "_numbers",
         "_parts",
         "_state",
@@ -147,28 +162,36 @@ class Recorder:
         "_writer",
     )
 
-    def __init__(self, directory: Path, writer: str, meta: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        directory: Path | None,
+        writer: str,
+        meta: Mapping[str, Any],
+        now: Callable[[], int] = HOST_CLOCK,
+    ) -> None:
         self._directory = directory
         self._writer = writer
+        self._now = now
         self._meta = json.dumps({"writer": writer, **meta}).encode()
         if len(self._meta) > HEADER_BYTES - META_AT - 1:
             raise EnvironmentFailed(f"recorder {writer}: {len(self._meta)} bytes of metadata")
         self._numbers = itertools.count()
         self._strings: dict[str, int] = {"": 0}
-        self._text = os.open(
-            directory / f"{writer}.strings", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644
-        )
+        self._text = -1
+        if directory is not None:
+            path = directory / f"{writer}.strings"
+            self._text = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self._state = OPENED
         self._growing = threading.Lock()
-        self._last = _Segment(segment_path(directory, writer, 0), 0, self._meta)
-        self._parts = [self._last]
+        self._parts: list[_Segment] = []
+        self._last = self._extend(0)
 
     def intern(self, text: str) -> int:
         """The number of a string, written to the side file before any row can name it."""
         known = self._strings.get(text)
         if known is None:
-            line = json.dumps(text[:4096]).encode() + b"\n"
-            os.write(self._text, line)
+            if self._text >= 0:
+                os.write(self._text, json.dumps(text[:LONGEST_STRING]).encode() + b"\n")
             known = self._strings[text] = len(self._strings)
         return known
 
@@ -195,7 +218,7 @@ class Recorder:
         _CALL_EDGE.pack_into(
             segment.rows,
             at * ROW_BYTES,
-            clock_gettime_ns(CLOCK_BOOTTIME),
+            self._now(),
             attempt,
             token,
             arg,
@@ -222,7 +245,7 @@ class Recorder:
         stamped: Stamped | None = None,
     ) -> int:
         """Store the return edge; the status byte makes it count. Returns the stamp."""
-        t_ret = clock_gettime_ns(CLOCK_BOOTTIME)
+        t_ret = self._now()
         segment = self._last
         at = number - segment.first_row
         if not 0 <= at < SEGMENT_ROWS:
@@ -260,6 +283,17 @@ class Recorder:
         for segment in self._parts:
             segment.set_state(state)
 
+    def strings(self) -> list[str]:
+        """Every string so far, by its number."""
+        return [text[:LONGEST_STRING] for text in self._strings]
+
+    def rows(self, count: int) -> bytes:
+        """The first `count` rows, as `operations.ROW_FORMAT` has them."""
+        parts = [
+            segment.rows[: max(0, count - segment.first_row) * ROW_BYTES] for segment in self._parts
+        ]
+        return b"".join(parts)
+
     def close(self) -> None:
         """Cut the file to the rows it has and note their number, so that truncation shows."""
         total = next(self._numbers)
@@ -276,7 +310,7 @@ class Recorder:
         with self._growing:
             if part < len(self._parts):
                 return self._parts[part]
-            path = segment_path(self._directory, self._writer, part)
+            path = self._directory and segment_path(self._directory, self._writer, part)
             segment = _Segment(path, part * SEGMENT_ROWS, self._meta)
             segment.set_state(self._state)
             self._parts.append(segment)

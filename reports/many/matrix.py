@@ -9,7 +9,7 @@ in which several kinds took effect.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,8 +105,11 @@ class Matrix:
         return [fault for fault in self.faults if fault in filed]
 
 
-def matrix(results: Iterable[Result]) -> Matrix:
-    """All results as one matrix, without runs that could not be executed."""
+def matrix(results: Iterable[Result], simulated: Collection[str] = ()) -> Matrix:
+    """All results as one matrix, without runs that could not be executed.
+
+    simulated   backends on virtual time: without them in the table of speeds
+    """
     results = list(results)
     squares: dict[tuple[str, str, str], Square] = {}
     scenes: set[str] = set()
@@ -133,7 +136,7 @@ def matrix(results: Iterable[Result]) -> Matrix:
         squares=squares,
         runs=runs,
         left_out=left_out,
-        speeds=speeds(results),
+        speeds=speeds(results, simulated),
     )
 
 

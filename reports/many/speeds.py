@@ -5,7 +5,7 @@ Medians over the runs of a row. Simulated runs are omitted, because their time i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -39,11 +39,14 @@ class Speed:
         return [_said(name, self.measures.get(name)) for name in COLUMNS]
 
 
-def speeds(results: Iterable[Result]) -> list[Speed]:
-    """Rows by system, workload, backend; the row without faults first."""
+def speeds(results: Iterable[Result], simulated: Collection[str]) -> list[Speed]:
+    """Rows by system, workload, backend; the row without faults first.
+
+    simulated   backends on virtual time, which says nothing about speed
+    """
     rows: dict[tuple[str, str, str, str], list[Result]] = {}
     for result in results:
-        if result.backend == "sim" or failed(result) or not result.measures:
+        if result.backend in simulated or failed(result) or not result.measures:
             continue
         key = (result.system, result.workload, result.backend, "+".join(result.bit))
         rows.setdefault(key, []).append(result)

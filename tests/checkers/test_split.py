@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast import catalogue
 from holdfast.checkers.facts.latency_breakdown import SAID, acquire_split, span_ns
 from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op, spent
 from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
@@ -85,7 +83,7 @@ def test_nothing_is_said_of_a_service_that_says_nothing() -> None:
 @pytest.mark.parametrize("system", ["reference", "chubby", "single"])
 def test_the_reference_service_says_what_it_spent_and_others_do_not(system: str) -> None:
     simulated, manifest = simulate(plan(system=system, time_ns=4 * SECOND))
-    recording = reader.merge(load(catalogue.SIM_WRITTEN)(simulated))
+    recording = reader.merge(simulated.written())
     judged = judge.case_of(manifest, recording, simulated.marks, simulated.faults)
     found: dict[str, Any] | None = acquire_split(judged)
     if system == "single":

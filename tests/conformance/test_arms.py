@@ -21,10 +21,13 @@ from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.history import reader
 from holdfast.harness.plans.plan import Plan
+from holdfast.harness.runs import directory
 from holdfast.planning import prepare
 from tests import needs
 
 LEASE_NS = 600 * MILLISECOND
+STAGES = ["deployed", "start", "stop", "probe", "end"]
+"""What the driver, which is one for both arms, marks in a run that it carries out to the end."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -178,12 +181,14 @@ def answers(seen: History) -> set[str]:
 
 def simulated(plan: Plan) -> tuple[dict[str, Any], History]:
     ran = seed_search.in_memory(prepare.manifest(prepare.complete(plan), "conformance", ""))
+    assert [row["mark"] for row in ran.world.marks] == STAGES
     return dict(ran.verdicts), ran.case.history
 
 
 def on_processes(plan: Plan, folder: Path) -> tuple[dict[str, Any], History]:
     verdicts = carry_out(prepare.complete(plan), folder, "a test", quiet=True)
     run = Path(str(verdicts["report"])).parent
+    assert [row["mark"] for row in directory.read_lines(run / "times.jsonl")] == STAGES
     return verdicts, reader.load(run / "history").history
 
 

@@ -12,9 +12,9 @@ from tests.front.said import holdfast
 
 Capture = pytest.CaptureFixture[str]
 PLANTED = """
-from holdfast.clusters.backends.sim import cluster
+from holdfast.clusters.backends.sim import backend
 from holdfast.harness.core.seeds import stream
-cluster.stream = lambda seed, *name: stream(seed + hash("lock-1") % 1_000_003, *name)
+backend.stream = lambda seed, *name: stream(seed + hash("lock-1") % 1_000_003, *name)
 """
 """Clocks, disks and clients of a simulated run get other chance in every process."""
 WORDS = ("sim", "--seeds", "1", "-j", "1", "--twice-every", "1")
@@ -32,7 +32,7 @@ def test_a_run_that_depends_on_the_hash_seed_is_an_error_that_names_the_row(
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(PLANTED)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr("holdfast.clusters.backends.sim.cluster.stream", stream)
+    monkeypatch.setattr("holdfast.clusters.backends.sim.backend.stream", stream)
     exec(PLANTED, {})
     said = holdfast(capsys, *WORDS)
     assert said.code == 4
@@ -43,7 +43,7 @@ def test_a_run_that_depends_on_the_hash_seed_is_an_error_that_names_the_row(
 def test_a_second_run_that_fails_is_told_with_its_last_words(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = "from holdfast.clusters.backends.sim import run\nrun.READY_WITHIN_NS = 0\n"
+    broken = "from holdfast.harness.driver import cluster\ncluster.READY_WITHIN_NS = 0\n"
     (tmp_path / "sitecustomize.py").write_text(broken)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
     said = holdfast(capsys, *WORDS)

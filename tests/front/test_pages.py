@@ -59,8 +59,9 @@ def place(head: str, text: str, folder: Path, monkeypatch: Patch) -> None:
         rows = eval("{" + text.partition("\n")[2] + "}", vars(home))
         for key, row in rows.items():
             monkeypatch.setitem(getattr(home, table), key, row)
-        names = {"workloads": tuple(catalogue.WORKLOADS), "nemeses": tuple(catalogue.NEMESES)}
-        monkeypatch.setattr(prepare, "KNOWN", replace(prepare.KNOWN, **names))
+        workloads, nemeses = tuple(catalogue.WORKLOADS), tuple(catalogue.NEMESES)
+        known = replace(prepare.KNOWN, workloads=workloads, nemeses=nemeses)
+        monkeypatch.setattr(prepare, "KNOWN", known)
         return
     path = folder / name
     path.parent.mkdir(exist_ok=True)

@@ -23,6 +23,7 @@ KNOWN = Known(
     workloads=("critical-section", "try-lock"),
     nemeses=("partition", "pause"),
     resources=("fenced", "unfenced"),
+    swarm_backend="sim",
 )
 
 

@@ -18,6 +18,7 @@ KNOWN = Known(
     workloads=("critical-section",),
     nemeses=("partition", "pause", "clock"),
     resources=("fenced", "unfenced"),
+    swarm_backend="sim",
 )
 
 

@@ -120,7 +120,9 @@ def test_speed_has_a_row_for_what_was_seen_to_bite_and_none_for_virtual_time() -
         measures = {"ops": 3 * grants, "grants": grants, "p50": 2_000_000.0, "p99": 1.5e9}
         return replace(run("+", *bit), backend=backend, measures=measures)
 
-    found = matrix([timed(10), timed(30), timed(4, "pause", "kill"), timed(9, backend="sim")])
+    found = matrix(
+        [timed(10), timed(30), timed(4, "pause", "kill"), timed(9, backend="sim")], ["sim"]
+    )
     assert [(row["faults"], row["runs"], row["grants"]) for row in table(found)["speeds"]] == [
         ("none", 2, 20.0),
         ("kill+pause", 1, 4.0),
@@ -129,7 +131,7 @@ def test_speed_has_a_row_for_what_was_seen_to_bite_and_none_for_virtual_time() -
     assert row in markdown(found)
     for text in (terminal(found, width=160, colour=False), page(found, Path())):
         assert "60.0" in text and "1.50 s" in text
-    silent = matrix([run("+"), timed(9, backend="sim")])
+    silent = matrix([run("+"), timed(9, backend="sim")], ["sim"])
     assert "## Speed" not in markdown(silent) and "acquire p50" not in page(silent, Path())
 
 

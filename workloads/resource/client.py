@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from holdfast.harness.core.operations import Status
-from holdfast.harness.core.resource_replies import Reply
+from holdfast.harness.core.resource_replies import Reply, answered, asked
 from holdfast.workloads.resource.server import PORT
 
 TIMEOUT_S = 2.0
@@ -27,9 +27,7 @@ class ResourceClient:
 
     async def read(self, key: str, *, op: int, attempt: int, token: int) -> Reply:
         """Read the version of a key."""
-        return await self._ask(
-            {"do": "read", "key": key, "op": op, "attempt": attempt, "token": token, "base": -1}
-        )
+        return await self._ask(asked("read", key, op=op, attempt=attempt, token=token))
 
     async def write(
         self, key: str, *, op: int, attempt: int, token: int, base: int, once: bool = False
@@ -37,9 +35,8 @@ class ResourceClient:
         """Write based on version `base` (-1: on any version).
 
         once: an idempotent command, identified by its key, from any client."""
-        asked: dict[str, Any] = {"do": "write", "key": key, "op": op, "attempt": attempt}
-        asked |= {"token": token, "base": base}
-        return await self._ask({**asked, "once": 1} if once else asked)
+        sent = {"op": op, "attempt": attempt, "token": token, "base": base}
+        return await self._ask(asked("write", key, once=once, **sent))
 
     async def _ask(self, request: dict[str, Any]) -> Reply:
         async with self._turn:
@@ -52,12 +49,7 @@ class ResourceClient:
                     sent = True
                     writer.write(json.dumps(request).encode() + b"\n")
                     line = await reader.readuntil(b"\n")
-                answer = json.loads(line)
-                return Reply(
-                    outcome=Status.OK if answer["ok"] else Status.FAIL,
-                    version=int(answer["version"]),
-                    error=str(answer["error"]),
-                )
+                return answered(json.loads(line))
             except (OSError, EOFError, ValueError, KeyError) as error:
                 self._drop()
                 outcome = Status.INFO if sent else Status.FAIL

@@ -10,7 +10,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 
 if TYPE_CHECKING:
-    from holdfast.clusters.backends.sim.cluster import SimCluster
+    from holdfast.clusters.backends.sim.backend import SimBackend
 
 Evidence = dict[str, Any]
 Args = Mapping[str, Any]
@@ -21,7 +21,7 @@ class Disturb:
     """What passes between some clients and the lock servers: a frame is swallowed, and the
     connection that has lost it is reset. So many times, from so many bytes of frames on."""
 
-    def __init__(self, cluster: SimCluster, args: Args) -> None:
+    def __init__(self, cluster: SimBackend, args: Args) -> None:
         if args["what"] not in ON_THE_WIRE:
             raise EnvironmentFailed(f"simulator: unsupported fault {args['what']}")
         self._network = cluster.network
@@ -57,7 +57,7 @@ class Disturb:
 class Order:
     """Running calls of some clients are cancelled by their own caller."""
 
-    def __init__(self, cluster: SimCluster, args: Args) -> None:
+    def __init__(self, cluster: SimBackend, args: Args) -> None:
         if args["what"] != "cancel":
             raise EnvironmentFailed(f"simulator: clients do not support {args['what']}")
         self._cancelled: list[float] = []

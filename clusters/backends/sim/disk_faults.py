@@ -10,13 +10,13 @@ from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.seeds import stream
 
 if TYPE_CHECKING:
-    from holdfast.clusters.backends.sim.cluster import Host, SimCluster
+    from holdfast.clusters.backends.sim.backend import Host, SimBackend
 
 Keep = Callable[[], None]
 Tear = Callable[[float], None]
 
 
-def _armed(cluster: SimCluster, do: str, args: Mapping[str, Any]) -> list[Host]:
+def _armed(cluster: SimBackend, do: str, args: Mapping[str, Any]) -> list[Host]:
     hosts = [cluster.hosts[name] for name in args["nodes"]]
     if not any(host.alive for host in hosts):
         raise EnvironmentFailed(f"{do} {'+'.join(args['nodes'])}: no live process")
@@ -36,7 +36,7 @@ def _stand_still(host: Host) -> NodeLoop:
 class FreezeWrite:
     """Nodes that stand still inside their next write, which is done when they go on."""
 
-    def __init__(self, cluster: SimCluster, args: Mapping[str, Any]) -> None:
+    def __init__(self, cluster: SimBackend, args: Mapping[str, Any]) -> None:
         self._hosts = _armed(cluster, "freeze-write", args)
         self._traps: dict[str, Any] = {}
         self._inside: dict[str, tuple[NodeLoop, Keep]] = {}
@@ -77,13 +77,13 @@ class FreezeWrite:
 class TornWrite:
     """Nodes that die inside their next write; of that a part is durable."""
 
-    def __init__(self, cluster: SimCluster, args: Mapping[str, Any]) -> None:
+    def __init__(self, cluster: SimBackend, args: Mapping[str, Any]) -> None:
         self.wants_dead: list[str] = []
         self._cluster = cluster
         self._hosts = _armed(cluster, "torn-write", args)
         self._traps: dict[str, Any] = {}
         self._torn: dict[str, float] = {}
-        self._chance = stream(cluster.plan.seed, "torn-write", str(args["fault"])).random
+        self._chance = stream(cluster.place.seed, "torn-write", str(args["fault"])).random
         for host in self._hosts:
             host.trap = self._traps[host.node.name] = self._trap(host)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast.clusters.backends.sim.client_faults import Disturb, Order
@@ -13,7 +14,7 @@ from holdfast.clusters.backends.sim.node_clock import Skew
 from holdfast.harness.core.errors import EnvironmentFailed
 
 if TYPE_CHECKING:
-    from holdfast.clusters.backends.sim.cluster import SimCluster
+    from holdfast.clusters.backends.sim.backend import SimBackend
 
 Evidence = dict[str, Any]
 Args = Mapping[str, Any]
@@ -22,7 +23,7 @@ Args = Mapping[str, Any]
 class SimAgent:
     """Injects, observes and heals. A fault is known by its id, and heals once."""
 
-    def __init__(self, cluster: SimCluster) -> None:
+    def __init__(self, cluster: SimBackend) -> None:
         self._cluster = cluster
         self._active: dict[str, Active] = {}
         self._healed: dict[str, Evidence] = {}
@@ -41,9 +42,14 @@ class SimAgent:
             kind = KINDS[do](self._cluster, args)
             self._active[args["fault"]] = kind
             evidence = kind.observe()
+        elif do in ("hello", "adopt"):
+            evidence = {}
         else:
             raise EnvironmentFailed(f"simulator: unknown request: {do}")
         return {"t_ns": self._cluster.engine.now_ns, "evidence": evidence}
+
+    async def close(self) -> None:
+        """Nothing is left to heal: the simulated world ends with its run."""
 
     def _heal(self, fault: str) -> Evidence:
         active = self._active.pop(fault, None)
@@ -55,7 +61,7 @@ class SimAgent:
 class Cut:
     """A node no longer hears some addresses; each link counts its cuts and what they stop."""
 
-    def __init__(self, cluster: SimCluster, args: Args) -> None:
+    def __init__(self, cluster: SimBackend, args: Args) -> None:
         network = cluster.network
         self._links: dict[str, tuple[Link, int]] = {}
         for row in args["links"]:
@@ -81,7 +87,7 @@ class Cut:
 class Slow:
     """Links on which every frame takes longer; each counts the frames that did."""
 
-    def __init__(self, cluster: SimCluster, args: Args) -> None:
+    def __init__(self, cluster: SimBackend, args: Args) -> None:
         network = cluster.network
         self._by_ns = int(args["by_ns"])
         self._links: dict[str, tuple[Link, int]] = {}
@@ -105,73 +111,44 @@ class Slow:
         return self.observe()
 
 
-class Pause:
-    """Nodes that stand still between two callbacks."""
+class Stops:
+    """Nodes that stand still: between two callbacks, or inside their next send."""
 
-    def __init__(self, cluster: SimCluster, args: Args) -> None:
-        self.nodes: list[str] = args["nodes"]
-        self._loops: dict[str, NodeLoop] = {}
-        self._cluster = cluster
-        for name in self.nodes:
-            loop = cluster.hosts[name].loop
-            if loop is not None:
-                loop.stop()
-                self._loops[name] = loop
+    def __init__(self, cluster: SimBackend, args: Args, *, in_send: bool = False) -> None:
+        self._in_send = in_send
+        hosts = [(name, cluster.hosts[name].loop) for name in args["nodes"]]
+        self._loops = {name: loop for name, loop in hosts if loop is not None}
         if not self._loops:
-            raise EnvironmentFailed(f"pause {'+'.join(self.nodes)}: no live process")
+            do = "freeze" if in_send else "pause"
+            raise EnvironmentFailed(f"{do} {'+'.join(args['nodes'])}: no live process")
+        for loop in self._loops.values():
+            loop.freeze() if in_send else loop.stop()
 
     def observe(self) -> Evidence:
-        """It bites as long as every living one of them is stopped, and one lives."""
+        """A pause bites while every living one of them is stopped; a freeze, where a send came."""
         states = {
-            name: "gone" if loop.dead else "T" if loop.stopped else "S"
+            name: "gone" if loop.dead else "T" if self._stopped(loop) else "S"
             for name, loop in self._loops.items()
         }
         seen = list(states.values())
-        return {"bit": "T" in seen and "S" not in seen, "states": states}
+        return {"bit": "T" in seen and (self._in_send or "S" not in seen), "states": states}
 
     def heal(self, others: list[Any]) -> Evidence:
-        """They go on."""
+        """They go on; a send that was stopped leaves first."""
         evidence = self.observe()
         for loop in self._loops.values():
             if not loop.dead:
-                loop.go()
+                loop.thaw() if self._in_send else loop.go()
         return evidence
 
-
-class Freeze:
-    """Nodes that stand still inside their next send, which leaves when they go on."""
-
-    def __init__(self, cluster: SimCluster, args: Args) -> None:
-        self._loops: dict[str, NodeLoop] = {}
-        for name in args["nodes"]:
-            loop = cluster.hosts[name].loop
-            if loop is not None:
-                loop.freeze()
-                self._loops[name] = loop
-        if not self._loops:
-            raise EnvironmentFailed(f"freeze {'+'.join(args['nodes'])}: no live process")
-
-    def observe(self) -> Evidence:
-        """It bit where a send came."""
-        states = {
-            name: "gone" if loop.dead else "T" if loop.frozen else "S"
-            for name, loop in self._loops.items()
-        }
-        return {"bit": "T" in states.values(), "states": states}
-
-    def heal(self, others: list[Any]) -> Evidence:
-        """They go on, the send first."""
-        evidence = self.observe()
-        for loop in self._loops.values():
-            if not loop.dead:
-                loop.thaw()
-        return evidence
+    def _stopped(self, loop: NodeLoop) -> bool:
+        return loop.frozen if self._in_send else bool(loop.stopped)
 
 
 class Kill:
     """Processes that are gone; healing one names the nodes to start again."""
 
-    def __init__(self, cluster: SimCluster, args: Args) -> None:
+    def __init__(self, cluster: SimBackend, args: Args) -> None:
         self.nodes: list[str] = args["nodes"]
         self.wants_dead = self.nodes
         self._cluster = cluster
@@ -195,7 +172,7 @@ class Kill:
 class Clock:
     """Wall clocks that are moved; monotonic ones are left alone."""
 
-    def __init__(self, cluster: SimCluster, args: Args) -> None:
+    def __init__(self, cluster: SimBackend, args: Args) -> None:
         self._cluster = cluster
         self._fault = str(args["fault"])
         self._nodes: list[str] = args["nodes"]
@@ -225,12 +202,12 @@ class Clock:
         return evidence
 
 
-Active = Cut | Slow | Pause | Freeze | FreezeWrite | Kill | TornWrite | Clock | Disturb | Order
-KINDS: dict[str, type[Active]] = {
+Active = Cut | Slow | Stops | FreezeWrite | Kill | TornWrite | Clock | Disturb | Order
+KINDS: dict[str, Callable[[SimBackend, Args], Active]] = {
     "cut": Cut,
     "slow": Slow,
-    "pause": Pause,
-    "freeze": Freeze,
+    "pause": Stops,
+    "freeze": partial(Stops, in_send=True),
     "freeze-write": FreezeWrite,
     "kill": Kill,
     "torn-write": TornWrite,

@@ -1,29 +1,43 @@
-"""Rows in memory: what `harness.segments.Recorder` is on a host, on virtual time."""
+"""The recorder of a simulated writer, and what all of them have recorded so far."""
 
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.harness.core.operations import NO_TOKEN, ROW_FORMAT, Op, Stamped, Status
-from holdfast.harness.history.current_holders import LOOK_S, Hold
+from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.history.current_holders import LOOK_S, CurrentHolds, Hold
+from holdfast.harness.recording.segments import Recorder
 
-_ROW = struct.Struct(ROW_FORMAT)
-_GRANTS = (int(Op.ACQUIRE), int(Op.TRY))
-_ENDS = (int(Op.RELEASE), int(Op.LOST), int(Op.FORCE_UNLOCK))
-_CLOSED = int(Op.CLOSED)
-T_RET, ATTEMPT, TOKEN, RES, PROCESS, ERR, KIND, STATUS, SPENT = 1, 2, 3, 5, 10, 12, 14, 17, 18
+GRANTS = (Op.ACQUIRE, Op.TRY)
+ENDS = (Op.RELEASE, Op.LOST, Op.FORCE_UNLOCK)
 
 
-class Holding:
-    """Who holds now, as far as the rows of all writers say."""
+class LiveRows:
+    """What all writers have recorded so far: what `harness.history.live.Live` reads from files.
+
+    told   what each writer said of itself last
+    """
 
     def __init__(self) -> None:
-        self._holds: dict[int, Hold] = {}
-        self.grants = 0
+        self.current = CurrentHolds()
+        self.holds = self.current.holds
+        self.ops = 0
+        self.told: dict[str, int] = {}
         self._news: list[asyncio.Future[None]] = []
+
+    @property
+    def grants(self) -> int:
+        """How many there were."""
+        return self.current.grants
+
+    def states(self) -> Mapping[str, int]:
+        """What each writer says of itself."""
+        return self.told
+
+    def look(self) -> None:
+        """Nothing to read: rows are counted as they are recorded."""
 
     async def news(self) -> None:
         """Returns at the first look after the next grant: as on hosts, one look in LOOK_S."""
@@ -33,132 +47,67 @@ class Holding:
         await news
         await asyncio.sleep(LOOK_S - loop.time() % LOOK_S)
 
-    def grant(self, process: int, node: str, attempt: int, since_ns: int) -> None:
+    def grant(self, hold: Hold) -> None:
         """An acquire was answered ok."""
-        self.grants += 1
-        self._holds[attempt] = Hold(process=process, node=node, attempt=attempt, since_ns=since_ns)
+        self.current.grant(hold)
         waiting, self._news = self._news, []
         for news in waiting:
             if not news.done():
                 news.set_result(None)
 
-    def end(self, attempt: int) -> None:
-        """A release was sent, or the holder was told of a loss."""
-        self._holds.pop(attempt, None)
 
-    def close(self, process: int) -> None:
-        """All holds of a client ended with its session."""
-        for hold in [h for h in self._holds.values() if h.process == process]:
-            del self._holds[hold.attempt]
+class SimRecorder:
+    """The rows of one simulated writer, in memory; it tells `LiveRows` of grants and their ends.
 
-    def holds(self) -> list[Hold]:
-        """Current holds, the most recently granted first."""
-        return sorted(self._holds.values(), key=lambda hold: -hold.since_ns)
-
-
-class MemoryRecorder:
-    """The rows of one writer. `dead`: its process is gone, nothing is recorded any more."""
+    dead   its process is gone, nothing is recorded any more
+    """
 
     def __init__(
-        self, writer: str, meta: Mapping[str, Any], now: Callable[[], int], holding: Holding
+        self, writer: str, meta: Mapping[str, Any], now: Callable[[], int], live: LiveRows
     ) -> None:
         self.writer = writer
         self.meta = {"writer": writer, **meta}
-        self.strings = [""]
-        self.rows: list[list[int]] = []
         self.dead = False
-        self._numbers = {"": 0}
-        self._node = str(meta["node"])
         self._now = now
-        self._holding = holding
+        self._live = live
+        self._kept = Recorder(None, writer, meta, now)
+        self._asked: dict[int, tuple[int, int]] = {}
+        self._count = 0
+        self.intern = self._kept.intern
 
-    def intern(self, text: str) -> int:
-        """The number of a string."""
-        number = self._numbers.get(text)
-        if number is None:
-            number = self._numbers[text] = len(self.strings)
-            self.strings.append(text[:4096])
-        return number
-
-    def invoke(
-        self,
-        f: Op,
-        process: int,
-        key: int,
-        *,
-        attempt: int = 0,
-        token: int = NO_TOKEN,
-        arg: int = 0,
-        aux: int = 0,
-        op: int = 0,
-        mode: int = 0,
-        late: int = 0,
-    ) -> int:
+    def invoke(self, f: Op, process: int, key: int, *, attempt: int = 0, **edges: int) -> int:
         """The call edge; the row number is its identity."""
         if self.dead:
             return -1
-        rows, t_ns, kind = self.rows, self._now(), int(f)
-        # One literal, though it is not easy to read: see `events.COLUMNS`.
-        rows.append(
-            [
-                t_ns,
-                0,
-                attempt,
-                token,
-                arg,
-                0,
-                aux,
-                op,
-                0,
-                0,
-                process,
-                key,
-                0,
-                late,
-                kind,
-                0,
-                mode,
-                1,
-                0,
-            ]
-        )
-        if kind in _ENDS:
-            self._holding.end(attempt)
-        elif kind == _CLOSED:
-            self._holding.close(process)
-        return len(rows) - 1
+        number = self._kept.invoke(f, process, key, attempt=attempt, **edges)
+        self._count = number + 1
+        self._live.ops += 1
+        if f in GRANTS:
+            self._asked[number] = (process, attempt)
+        elif f in ENDS:
+            self._live.current.end(attempt)
+        elif f is Op.CLOSED:
+            self._live.current.close(process)
+        return number
 
-    def complete(
-        self,
-        number: int,
-        status: Status,
-        *,
-        token: int | None = None,
-        res: int = 0,
-        err: int = 0,
-        spent: int = 0,
-        stamped: Stamped | None = None,
-    ) -> int:
-        """The return edge; the stamp. There is no kernel, so `stamped` is None."""
-        t_ns = self._now()
+    def complete(self, number: int, status: Status, **said: Any) -> int:
+        """The return edge; the stamp."""
         if self.dead:
-            return t_ns
-        row = self.rows[number]
-        row[T_RET] = t_ns
-        if token is not None:
-            row[TOKEN] = token
-        if res:
-            row[RES] = res
-        if err:
-            row[ERR] = err
-        if spent:
-            row[SPENT] = spent
-        row[STATUS] = int(status)
-        if status is Status.OK and row[KIND] in _GRANTS:
-            self._holding.grant(row[PROCESS], self._node, row[ATTEMPT], t_ns)
+            return self._now()
+        t_ns = self._kept.complete(number, status, **said)
+        asked = self._asked.pop(number, None)
+        if asked is not None and status is Status.OK:
+            process, attempt = asked
+            node = str(self.meta["node"])
+            hold = Hold(process=process, node=node, attempt=attempt, since_ns=t_ns)
+            self._live.grant(hold)
         return t_ns
 
+    @property
+    def strings(self) -> list[str]:
+        """Every string, by its number."""
+        return self._kept.strings()
+
     def packed(self) -> bytes:
-        """All rows as `events.ROW_FORMAT` has them."""
-        pack = _ROW.pack
-        return b"".join([pack(*row) for row in self.rows])
+        """All rows as `operations.ROW_FORMAT` has them."""
+        return self._kept.rows(self._count)

@@ -9,21 +9,20 @@ from typing import Any
 from holdfast.clusters.systems.reference.client.connection import Link, NoAnswer, NotSent
 from holdfast.clusters.systems.reference.wire.frames import Frame, Framed
 from holdfast.harness.core.operations import Status
-from holdfast.harness.core.resource_replies import Reply
+from holdfast.harness.core.resource_replies import Reply, answered, asked
 
 PORT = 7300
 TIMEOUT_S = 2.0
 
 
 async def serve(decide: Callable[[Mapping[str, Any]], Mapping[str, Any]], address: str) -> None:
-    """Answers until its process ends. `decide` is that of the real resource."""
+    """Opens its port; it answers until its process ends. `decide` is that of the real resource."""
 
     def on_frame(wire: Framed, frame: Frame) -> None:
         wire.send({"id": frame["id"], **decide(frame)})
 
     loop = asyncio.get_running_loop()
     await loop.create_server(lambda: Framed(on_frame, lambda wire, reason: None), address, PORT)
-    await loop.create_future()
 
 
 class ResourceLink:
@@ -35,34 +34,25 @@ class ResourceLink:
         self._turn = asyncio.Lock()
 
     async def read(self, key: str, *, op: int, attempt: int, token: int) -> Reply:
-        """Ask for the version of a key."""
-        asked = {"do": "read", "key": key, "op": op, "attempt": attempt, "token": token}
-        asked["base"] = -1
-        return await self._ask(asked)
+        """Read the version of a key."""
+        return await self._ask(asked("read", key, op=op, attempt=attempt, token=token))
 
     async def write(
         self, key: str, *, op: int, attempt: int, token: int, base: int, once: bool = False
     ) -> Reply:
-        """As `workloads.resource_client`."""
-        asked = {"do": "write", "key": key, "op": op, "attempt": attempt, "token": token}
-        asked["base"] = base
-        if once:
-            asked["once"] = 1
-        return await self._ask(asked)
+        """As `workloads.resource.client`."""
+        sent = {"op": op, "attempt": attempt, "token": token, "base": base}
+        return await self._ask(asked("write", key, once=once, **sent))
 
-    async def _ask(self, asked: dict[str, Any]) -> Reply:
+    async def _ask(self, request: dict[str, Any]) -> Reply:
         async with self._turn:
             try:
                 if not self._link.open:
                     await self._link.connect(self._address, TIMEOUT_S, PORT)
-                answer = await self._link.ask(asked, TIMEOUT_S)
+                answer = await self._link.ask(request, TIMEOUT_S)
             except NotSent as error:
                 return Reply(outcome=Status.FAIL, error=str(error))
             except NoAnswer as error:
                 self._link.close(str(error))
                 return Reply(outcome=Status.INFO, error=str(error))
-            return Reply(
-                outcome=Status.OK if answer["ok"] else Status.FAIL,
-                version=int(answer["version"]),
-                error=str(answer["error"]),
-            )
+            return answered(answer)

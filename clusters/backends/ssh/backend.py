@@ -129,7 +129,8 @@ class SshBackend:
         return replace(self._place, run_dir=root, shared=shared)
 
     async def put(self, node: str, name: str, text: str) -> None:
-        """Writes a small file under the run's folder on the node's host."""
+        """Writes a small file under the run's folder on the node's host, and under ours."""
+        (self._place.run_dir / name).write_text(text)
         await self._where[node].ask("put", name=name, text=text)
 
     def alive(self, node: str) -> bool:

@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from holdfast.catalogue import VIRTUAL_TIME
 from holdfast.engine.gather import gather
 from holdfast.harness.campaigns.results import MEASURES, RATES, Result
 from holdfast.harness.core import extras
@@ -65,7 +66,7 @@ class Campaign:
                 "fault": cell["fault"],
                 "cell": _cell(cell),
             }
-            for cell in matrix.table(matrix.matrix(self.results))["cells"]
+            for cell in matrix.table(matrix.matrix(self.results, VIRTUAL_TIME))["cells"]
         ]
         found = pandas.DataFrame(cells, columns=["system", "property", "fault", "cell"])
         return found.pivot(index=["system", "property"], columns="fault", values="cell")

@@ -151,36 +151,41 @@ BACKENDS: dict[str, BackendRow] = {
         precheck=f"{_B}.local.backend:precheck",
         prefix=f"{_B}.local.backend:launch_prefix",
         instead="local-proxy",
+        programs_here=True,
+        clients_here=True,
+        client_networks=True,
     ),
     "local-proxy": BackendRow(
         entry=f"{_B}.local.proxy_backend:LocalProxyBackend",
         says="processes on this machine without namespaces: loopback, one proxy per link",
         precheck=f"{_B}.local.proxy_backend:precheck",
-        prefix="",
-        instead="",
+        programs_here=True,
+        clients_here=True,
     ),
     "docker": BackendRow(
         entry=f"{_B}.docker.backend:DockerBackend",
         says="one container per node, on this host's Docker engine",
         precheck=f"{_B}.docker.backend:precheck",
-        prefix="",
-        instead="",
+        container_engine=True,
+        clients_here=True,
+        client_networks=True,
     ),
     "ssh": BackendRow(
         entry=f"{_B}.ssh.backend:SshBackend",
         says="network namespaces on other machines, over ssh (--hosts FILE)",
         precheck=f"{_B}.ssh.backend:precheck",
-        prefix="",
-        instead="",
+        hosts_file=True,
     ),
     "sim": BackendRow(
         entry=f"{_B}.sim.run:simulate",
         says="deterministic simulator on virtual time: same seed, same history, bit for bit",
         precheck=f"{_B}.sim.run:precheck",
-        prefix="",
-        instead="",
+        options=f"{_B}.sim.options:DEFAULTS",
+        virtual_time=True,
     ),
 }
+VIRTUAL_TIME = tuple(name for name, row in BACKENDS.items() if row.virtual_time)
+"""Backends whose runs are simulated in the calling process."""
 
 HOSTS = f"{_B}.ssh.hosts_file:read"
 """Reader of a hosts file."""
@@ -368,9 +373,6 @@ CHECKERS: dict[str, str] = {
     "bounded-wait": f"{_C}.properties.bounded_wait:check",
     "truthful-queries": f"{_C}.properties.truthful_queries:check",
 }
-SIM_OPTIONS = f"{_B}.sim.options:DEFAULTS"
-SIM_KEEP = f"{_B}.sim.outcome:keep"
-SIM_WRITTEN = f"{_B}.sim.outcome:written"
 SIM_UNGUARD = f"{_B}.sim.values:unguard"
 EVIDENCE = f"{_C}.evidence.summary:evidence"
 DRAWN = f"{_C}.evidence.plot_data:drawn"

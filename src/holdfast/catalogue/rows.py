@@ -50,18 +50,33 @@ class SystemRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackendRow:
-    """A backend: its entry, its precheck, and the command prefix of the driver.
+    """A backend: its entry, its precheck, and what a plan on it can have.
 
     `precheck`: entry of a function that returns why it cannot run here. `prefix`: entry of one
     that returns words to put before the driver's command line, "" for none. `instead`: the
-    backend to use where this one cannot run, "" for none.
+    backend to use where this one cannot run, "" for none. `options`: entry of the options of its
+    own, name -> default, "" for none.
+
+    `virtual_time`: its entry carries out a manifest in the calling process, on virtual time; the
+    entry of any other is a class, whose run has a driver process.
+    `hosts_file`: it needs a file that lists machines. `container_engine`: it needs Docker.
+    `programs_here`: servers are programs that are installed on this machine.
+    `clients_here`: clients are processes of this machine, which can do faults to themselves.
+    `client_networks`: each client has a network of its own, on which its connections can be hit.
     """
 
     entry: str
     says: str
     precheck: str
-    prefix: str
-    instead: str
+    prefix: str = ""
+    instead: str = ""
+    options: str = ""
+    virtual_time: bool = False
+    hosts_file: bool = False
+    container_engine: bool = False
+    programs_here: bool = False
+    clients_here: bool = False
+    client_networks: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

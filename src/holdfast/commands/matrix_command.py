@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from holdfast.catalogue import VIRTUAL_TIME
 from holdfast.commands.options import Command
 from holdfast.engine.gather import gather
 from holdfast.harness.core.errors import UsageError
@@ -40,7 +41,7 @@ def command(
     from holdfast.reports.many.matrix import matrix, table
     from holdfast.reports.many.page_frame import write
 
-    found = matrix(gather(paths))
+    found = matrix(gather(paths), VIRTUAL_TIME)
     try:
         if html is not None:
             write(html, matrix_pages.page(found, html.resolve().parent))

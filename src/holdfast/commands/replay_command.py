@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from holdfast import __version__
+from holdfast.catalogue import VIRTUAL_TIME
 from holdfast.commands.options import Command, name_of, out_option
 from holdfast.engine import seed_search, trials
 from holdfast.engine.trials import Trial
@@ -54,16 +55,16 @@ def command(path: Path, times: int, backend: str | None, out: str, as_json: bool
     where = f"{plan.system} on {plan.backend}, seed {plan.seed}, {len(plan.faults)} faults"
     click.echo(f"replay of {path}: {where}", err=True)
     done: list[Trial] = []
-    if plan.backend == "sim":
+    if plan.backend in VIRTUAL_TIME:
         seed_search.warm()
     for n in range(times):
-        if plan.backend == "sim":
+        if plan.backend in VIRTUAL_TIME:
             done.append(trials.simulated(plan))
         else:
             done.append(trials.carried_out(plan, Path(out), f"holdfast replay {path}"))
             words = ", ".join(shown.name for shown in done[-1].shown) or "no finding"
             click.echo(f"  {n + 1} of {times}: {words}", err=True)
-    if plan.backend == "sim":
+    if plan.backend in VIRTUAL_TIME:
         _must_be_the_same(plan, done, plan_source.run_of(path))
     code = worst_exit_code(trial.exit_code for trial in done)
     if as_json:
@@ -81,7 +82,8 @@ def _must_be_the_same(plan: Plan, done: Sequence[Trial], run: RunDir | None) -> 
     if run is None:
         return
     manifest = run.read_manifest()
-    if manifest["plan"]["backend"] != "sim" or manifest["version"] != __version__:
+    simulated = manifest["plan"]["backend"] in VIRTUAL_TIME
+    if not simulated or manifest["version"] != __version__:
         return
     again = done[0].history
     assert again is not None
@@ -118,7 +120,7 @@ def _show(path: Path, plan: Plan, done: Sequence[Trial]) -> None:
         click.echo(f"  {name}, {row['times']} of {len(done)}{never}: {row['sentence']}")
     for problem in dict.fromkeys(text for trial in done for text in trial.problems):
         click.echo(f"  incomplete: {problem}")
-    if plan.backend == "sim":
+    if plan.backend in VIRTUAL_TIME:
         cpu_ms = sum(trial.cpu_ns for trial in done) / len(done) / 1e6
         click.echo(f"the same history each time ({done[0].digest}), {cpu_ms:.1f} ms CPU")
         file = plan_source.run_of(path)

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from holdfast import __version__
-from holdfast.catalogue import user_system
+from holdfast.catalogue import VIRTUAL_TIME, user_system
 from holdfast.engine import campaign_runner
 from holdfast.harness.campaigns import journal
 from holdfast.harness.campaigns.results import Result, failed
@@ -83,7 +83,7 @@ def _finish(campaign: Campaign, jobs: Sequence[Job], folder: Path) -> dict[str, 
     told = summary(campaign.name, len(jobs), found, not_run)
     directory.write_json(folder / "campaign.json", told)
     index(folder, told)
-    write(folder / "matrix.html", matrix_pages.page(matrix(found), folder))
+    write(folder / "matrix.html", matrix_pages.page(matrix(found, VIRTUAL_TIME), folder))
     return told
 
 

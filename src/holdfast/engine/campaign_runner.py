@@ -77,7 +77,7 @@ def _one(job: Job, folder: Path, *, archive: bool) -> Done:
             plan = swarm.draw(plan.seed, plan.system, nodes, plan.options)
             again = prepare.command(plan)
         plan = prepare.complete(plan)
-        act = _simulated if plan.backend == "sim" else _real
+        act = _simulated if plan.backend in catalogue.VIRTUAL_TIME else _real
         result, made = act(job, plan, again, folder)
     except HoldfastError as error:
         return Done(result=_failed(job, plan, again, str(error)))
@@ -105,7 +105,7 @@ def _simulated(job: Job, plan: Plan, again: str, folder: Path) -> tuple[Result, 
         attempts = folder / ATTEMPTS
         shutil.rmtree(attempts / job.key, ignore_errors=True)
         run = prepare.create(plan, attempts, again, name=job.key)
-        load(catalogue.SIM_KEEP)(done.world, run)
+        done.world.keep(run)
         runner.report_run(run, runner.judge_run(run))
         made = run.path
     # The world is full of cycles: it goes now, not in the middle of the next seed.
@@ -197,11 +197,11 @@ def clear(folder: Path) -> None:
 
 def tasks(jobs: Sequence[Job], folder: Path | None, processes: int) -> Iterator[Task]:
     """The jobs in order, simulated ones in batches that keep every process busy."""
-    short = sum(job.swarm or job.plan.backend == "sim" for job in jobs)
+    short = sum(job.swarm or job.plan.backend in catalogue.VIRTUAL_TIME for job in jobs)
     size = max(1, min(SEEDS_A_TASK, short // (2 * processes)))
     handful: list[Job] = []
     for job in jobs:
-        if not (job.swarm or job.plan.backend == "sim"):
+        if not (job.swarm or job.plan.backend in catalogue.VIRTUAL_TIME):
             yield Task(jobs=(job,), folder=folder)
             continue
         handful.append(job)

@@ -19,7 +19,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from holdfast import catalogue
 from holdfast.harness.core.case import History
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.loading import load
@@ -74,8 +73,7 @@ def _lines(what: str, ours: Sequence[Mapping[str, Any]], theirs: Sequence[Any]) 
 def main(argv: Sequence[str]) -> int:
     """Simulate the manifest on standard input and write the results to a folder."""
     manifest = json.load(sys.stdin)
-    world = load(manifest["entries"]["backend"])(manifest)
-    load(catalogue.SIM_KEEP)(world, RunDir(Path(argv[1])))
+    load(manifest["entries"]["backend"])(manifest).keep(RunDir(Path(argv[1])))
     return 0
 
 

@@ -114,9 +114,9 @@ def _recorded(run: RunDir, manifest: Mapping[str, Any]) -> tuple[Recorded | None
 
 def precheck(manifest: Mapping[str, Any]) -> None:
     """EnvironmentFailed with the reason, if this machine cannot execute the run."""
-    backend = manifest["plan"]["backend"]
-    reason = load(catalogue.BACKENDS[backend].precheck)()
-    if reason is None and backend not in ("docker", "ssh", "sim"):
+    backend = catalogue.BACKENDS[manifest["plan"]["backend"]]
+    reason = load(backend.precheck)()
+    if reason is None and backend.programs_here:
         look = getattr(load(manifest["entries"]["system"]), "precheck", None)
         reason = look() if look is not None else None
     if reason is not None:
@@ -130,10 +130,10 @@ def execute(run: RunDir, show: Show) -> None:
     """
     manifest = run.read_manifest()
     precheck(manifest)
-    if manifest["plan"]["backend"] == "sim":
-        load(catalogue.SIM_KEEP)(load(manifest["entries"]["backend"])(manifest), run)
-        return
     row = catalogue.BACKENDS[manifest["plan"]["backend"]]
+    if row.virtual_time:
+        load(manifest["entries"]["backend"])(manifest).keep(run)
+        return
     prefix = load(row.prefix)() if row.prefix else []
     argv = [*prefix, sys.executable, "-P", "-m", "holdfast.harness.driver.run", str(run.path)]
     log = run.log("driver", "driver")

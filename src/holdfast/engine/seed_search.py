@@ -82,7 +82,7 @@ def in_memory(manifest: Mapping[str, Any]) -> Ran:
     begun_ns = time.process_time_ns()
     world = load(manifest["entries"]["backend"])(manifest)
     ran_ns = time.process_time_ns()
-    written = load(catalogue.SIM_WRITTEN)(world)
+    written = world.written()
     recording = reader.merge(written)
     case = judge.case_of(manifest, recording, world.marks, world.faults)
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest["asks"]}
@@ -275,7 +275,7 @@ class Tally:
 def warm() -> None:
     """Prepare this process for simulation only: imports everything that a seed needs, makes
     values faster to create, and keeps the GC from scanning them after each seed."""
-    for entry in (*catalogue.CHECKERS.values(), catalogue.BACKENDS["sim"].entry):
+    for entry in (*catalogue.CHECKERS.values(), catalogue.BACKENDS[swarm.BACKEND].entry):
         load(entry)
     for row in catalogue.SYSTEMS.values():
         if row.simulated:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from holdfast.catalogue import VIRTUAL_TIME
 from holdfast.engine import seed_search, trials
 from holdfast.engine.trials import OutOfTime, Shown, Tries
 from holdfast.harness.core.clock import SECOND
@@ -45,7 +46,7 @@ def known_findings(run: RunDir) -> Sequence[Shown]:
 
 def first_findings(plan: Plan, out: Path, again: str) -> Sequence[Shown]:
     """Findings of a plan when it is run; outside the simulator it may run several times."""
-    if plan.backend == "sim":
+    if plan.backend in VIRTUAL_TIME:
         return trials.simulated(plan).shown
     for _ in range(trials.REPEATS):
         found = trials.carried_out(plan, out, again).shown
@@ -78,7 +79,7 @@ def shrink_path(path: Path, prop: str | None, budget_ns: int, out: Path) -> Shru
     )
     click.echo(f"shrink {path}: {size_words(plan)}, seed {plan.seed}", err=True)
     found = known_findings(run) if run else ()
-    if plan.backend == "sim" or not found:
+    if plan.backend in VIRTUAL_TIME or not found:
         found = first_findings(plan, out, again)
     return shrink_within(plan, choose(found, prop, str(path)), budget_ns, out, again)
 
@@ -86,7 +87,7 @@ def shrink_path(path: Path, prop: str | None, budget_ns: int, out: Path) -> Shru
 def shrink_within(plan: Plan, wanted: Shown, budget_ns: int, out: Path, again: str) -> Shrunk:
     """Shrink a complete plan that shows `wanted`. The budget is wall time; ^C ends it as well."""
     over_s = time.monotonic() + budget_ns / SECOND
-    if plan.backend == "sim":
+    if plan.backend in VIRTUAL_TIME:
         seed_search.warm()
     tries = Tries(wanted=wanted, out=out, again=again, enough=lambda: time.monotonic() >= over_s)
     best = first = Failing(plan=plan, after_ns=wanted.after_ns, sentence=wanted.sentence)

@@ -18,6 +18,7 @@ from holdfast.harness.core.seeds import stream
 from holdfast.harness.plans.plan import Plan
 
 FAULTS = ("partition", "pause", "kill", "clock", "freeze", "slow-links")
+BACKEND = "sim"
 OF_CLIENTS = ("reply-loss", "reset", "cancel")
 """Faults of single requests; several in a row, because one is short."""
 OF_DISKS = ("freeze-write", "torn-write")
@@ -93,7 +94,7 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
     kinds = (*FAULTS, *OF_CLIENTS, *(OF_DISKS if whole else ()))
     plan = Plan(
         system=system,
-        backend="sim",
+        backend=BACKEND,
         workload=workload,
         resource=rng.choice(("fenced", "fenced", "strict")),
         seed=seed,

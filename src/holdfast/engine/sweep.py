@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from holdfast.catalogue import VIRTUAL_TIME
 from holdfast.checkers.evidence.contention import crowding
 from holdfast.checkers.evidence.lease_sizing import calibration
 from holdfast.engine import runner, seed_search
@@ -146,7 +147,7 @@ def plan_at(table: Mapping[str, Any], sweep: Sweep, value: str) -> Plan:
 
 def _one(plan: Plan, again: str, out: Path) -> tuple[Mapping[str, Any], Case]:
     full = prepare.complete(plan)
-    if full.backend == "sim":
+    if full.backend in VIRTUAL_TIME:
         ran = seed_search.in_memory(prepare.manifest(full, f"sim-{full.seed}", again))
         return ran.verdicts, ran.case
     verdicts = runner.carry_out(full, out, again, quiet=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from holdfast.catalogue import VIRTUAL_TIME
 from holdfast.checkers.evidence.lease_sizing import SECTIONS
 from holdfast.engine import seed_search
 from holdfast.engine import sweep as sweeping
@@ -29,7 +30,7 @@ def carry_out(
     """Runs every value in order; exit code: 1 a promise was broken, 3 a value was not tested."""
     where = f"{table['system']} on {table['backend']}"
     click.echo(f"{name}: {sweep.key} of {where}, {sweep.seeds} runs per value", err=True)
-    if table["backend"] == "sim":
+    if table["backend"] in VIRTUAL_TIME:
         seed_search.warm()
     done = []
     for step in sweeping.steps(table, sweep, int(table.get("seed", 0)), again, out):

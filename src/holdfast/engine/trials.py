@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from holdfast.catalogue import VIRTUAL_TIME
 from holdfast.engine import runner
 from holdfast.engine.seed_search import in_memory
 from holdfast.harness.core.case import History
@@ -155,7 +156,7 @@ class Tries:
         Returns how it failed, or None.
         Raises OutOfTime if there is no time left for a run.
         """
-        if plan.backend == "sim":
+        if plan.backend in VIRTUAL_TIME:
             candidates = list(networks(plan, tries))
         else:
             candidates = [plan] * min(tries, REPEATS)
@@ -172,7 +173,7 @@ class Tries:
         self.made += 1
         begun = time.process_time_ns()
         try:
-            if plan.backend == "sim":
+            if plan.backend in VIRTUAL_TIME:
                 trial = simulated(plan, [self.wanted.prop] if self.wanted.prop else ())
             else:
                 trial = carried_out(plan, self.out, self.again)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
+from holdfast.catalogue import VIRTUAL_TIME
 from holdfast.harness.plans.plan import Plan
 
 OWN_PROCESS_UP_TO = 16
@@ -24,7 +25,7 @@ def problems(plan: Plan) -> list[str]:
             f"--workers requires --workload paced, not {plan.workload}: other workloads need one"
             " process per client, so that a fault can hit one client"
         )
-    if plan.backend == "sim":
+    if plan.backend in VIRTUAL_TIME:
         found.append("--workers requires real processes; --backend sim has none")
     if int(workers) > plan.clients:
         found.append(f"--workers {workers} is more than --clients {plan.clients}")
@@ -33,7 +34,8 @@ def problems(plan: Plan) -> list[str]:
 
 def shared(plan: Plan) -> Plan:
     """The plan with its clients distributed over one process per core."""
-    spread = plan.workload == "paced" and plan.backend != "sim" and "workers" not in plan.options
+    processes = plan.backend not in VIRTUAL_TIME and "workers" not in plan.options
+    spread = plan.workload == "paced" and processes
     if not spread or plan.clients <= OWN_PROCESS_UP_TO:
         return plan
     return replace(plan, options={**plan.options, "workers": str(os.cpu_count() or 1)})

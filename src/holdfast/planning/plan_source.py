@@ -10,7 +10,6 @@ from typing import Any
 from holdfast import catalogue
 from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan, parse, suggest
 from holdfast.harness.runs import files
 from holdfast.harness.runs.directory import RunDir
@@ -57,6 +56,7 @@ def read_plan(path: Path, backend: str | None = None) -> Plan:
 
 def elsewhere(plan: Plan, backend: str) -> Plan:
     """The same plan on another backend."""
-    world = load(catalogue.SIM_OPTIONS) if backend != "sim" else {}
-    options = {name: text for name, text in plan.options.items() if name not in world}
+    others = {name for other in catalogue.BACKENDS for name in prepare.options_of(other)}
+    left = others - prepare.options_of(backend).keys()
+    options = {name: text for name, text in plan.options.items() if name not in left}
     return replace(plan, backend=backend, options=options)

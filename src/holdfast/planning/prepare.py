@@ -48,6 +48,7 @@ KNOWN = Known(
     workloads=tuple(catalogue.WORKLOADS),
     nemeses=tuple(catalogue.NEMESES),
     resources=tuple(catalogue.RESOURCES),
+    swarm_backend=catalogue.VIRTUAL_TIME[0],
 )
 READY_NS = 60 * SECOND
 NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
@@ -80,7 +81,7 @@ def complete(plan: Plan) -> Plan:
             f" --backend {only[0]} instead of {plan.backend}"
         )
     elif (
-        plan.backend == "sim"
+        plan.backend in catalogue.VIRTUAL_TIME
         and not row.simulated
         and (row.most or user_system.file_of(plan.system))
     ):
@@ -123,17 +124,17 @@ def unknown_targets(faults: Sequence[Any]) -> list[str]:
 
 def out_of_reach(plan: Plan) -> list[str]:
     """Nemeses whose effect on real clients the plan's backend does not support, one line each."""
-    backend = usable_backend(plan.backend)
+    backend = catalogue.BACKENDS[usable_backend(plan.backend)]
     problems = []
     for name in dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]):
         nemesis = load(catalogue.NEMESES[name].entry)
-        if backend == "sim" and getattr(nemesis, "simulated", False):
+        if backend.virtual_time and getattr(nemesis, "simulated", False):
             continue
-        if getattr(nemesis, "taps", False) and backend not in ("local", "docker"):
+        if getattr(nemesis, "taps", False) and not backend.client_networks:
             problems.append(
                 f"nemesis {name} needs one network per client: use --backend local or docker"
             )
-        elif getattr(nemesis, "orders", False) and backend in ("sim", "ssh"):
+        elif getattr(nemesis, "orders", False) and not backend.clients_here:
             problems.append(
                 f"nemesis {name} acts inside a client process on this machine: use --backend"
                 " local, local-proxy or docker"
@@ -201,9 +202,15 @@ def workload_options(plan: Plan) -> dict[str, str]:
 
 
 def backend_options(plan: Plan) -> dict[str, str]:
-    """Options of the simulator; none on other backends."""
-    known = load(catalogue.SIM_OPTIONS) if plan.backend == "sim" else {}
+    """The plan's options for its backend itself."""
+    known = options_of(plan.backend)
     return {k: v for k, v in plan.options.items() if k in known}
+
+
+def options_of(backend: str) -> Mapping[str, Any]:
+    """A backend's own options, with their defaults."""
+    entry = catalogue.BACKENDS[backend].options
+    return load(entry) if entry else {}
 
 
 def resource_options(plan: Plan) -> dict[str, str]:
@@ -255,7 +262,7 @@ def asks(plan: Plan, promises: Promises) -> list[str]:
 
 def hosts_of(plan: Plan, path: str) -> Mapping[str, Any]:
     """Content of the hosts file, {} if none is needed; UsageError if it is missing."""
-    if plan.backend != "ssh":
+    if not catalogue.BACKENDS[plan.backend].hosts_file:
         if path:
             raise UsageError(f"--hosts {path} requires --backend ssh, not {plan.backend}")
         return {}
@@ -286,7 +293,7 @@ def create(
     fetched = _libraries(plan)
     run = directory.create(out, name)
     run.plan.write_text(to_toml(plan, exact=True))
-    if plan.backend != "sim":
+    if plan.backend not in catalogue.VIRTUAL_TIME:
         # Nothing travels into the simulator.
         directory.pack_code(Path(holdfast.__file__).parent, run.code, _own_file(plan, run))
     table = manifest(plan, name, again, fetched)

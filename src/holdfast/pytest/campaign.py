@@ -130,9 +130,11 @@ class LockCampaign:
 
     def _need_engine(self, campaign: campaigns.Campaign) -> None:
         """Skip with the reason if there is no engine, unless one is required."""
-        if not any(cell.plan.backend == "docker" for cell in campaign.cells):
+        rows = [catalogue.BACKENDS[cell.plan.backend] for cell in campaign.cells]
+        row = next((row for row in rows if row.container_engine), None)
+        if row is None:
             return
-        reason = load(catalogue.BACKENDS["docker"].precheck)()
+        reason = load(row.precheck)()
         if reason is None:
             return
         if self._config.getoption("--holdfast-require-docker"):

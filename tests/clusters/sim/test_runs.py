@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast import catalogue
+from holdfast.clusters.backends.sim import scheduler
+from holdfast.clusters.systems.single import simulated as simulated_single
 from holdfast.engine import runner
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.history import reader
@@ -35,7 +38,7 @@ def simulate(chosen: Plan) -> tuple[Any, dict[str, Any]]:
 
 def judged(chosen: Plan) -> dict[str, Any]:
     simulated, manifest = simulate(chosen)
-    recording = reader.merge(load(catalogue.SIM_WRITTEN)(simulated))
+    recording = reader.merge(simulated.written())
     case = judge.case_of(manifest, recording, simulated.marks, simulated.faults)
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest["asks"]}
     return judge.judge_case(manifest, case, checkers)
@@ -139,3 +142,39 @@ def test_a_planted_bug_of_another_system_is_refused() -> None:
         UsageError, match="mutant lost-wake-up is a bug of reference, not of single"
     ):
         plan(system="single", options={"mutant": "lost-wake-up"})
+
+
+def test_an_owner_that_died_on_purpose_is_started_again_under_another_name() -> None:
+    chosen = plan(workload="abandoned", lease_ns=SECOND)
+    simulated, _ = simulate(chosen)
+    metas = {str(one.meta["writer"]): one.meta for one in simulated.written()}
+    again = [name for name in metas if name.endswith(".1") and name.startswith("c")]
+    assert again, sorted(metas)
+    for name in again:
+        number = int(name.partition(".")[0][1:])
+        assert metas[name]["processes"] == [number + 1000]
+    assert simulated.marks[-1]["problems"] == []
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_run_without_an_end_is_ended_and_leaves_nothing_unawaited(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(scheduler, "MOST_EVENTS", 3000)
+    monkeypatch.setattr(scheduler, "DRAIN", 500)
+    with pytest.raises(EnvironmentFailed, match=r"simulator: 3\d\d\d events"):
+        simulate(plan())
+    gc.collect()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_server_that_exits_at_its_start_ends_the_run_with_its_last_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def serve(config: Any, host: Any) -> None:
+        raise AssertionError("a broken invariant")
+
+    monkeypatch.setattr(simulated_single, "serve", serve)
+    says = "n1 exited unexpectedly: AssertionError: a broken invariant"
+    with pytest.raises(EnvironmentFailed, match=says):
+        simulate(plan(system="single"))

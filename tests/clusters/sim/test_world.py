@@ -8,8 +8,9 @@ import pytest
 
 from holdfast.clusters.backends.sim.network import Weather
 from holdfast.clusters.backends.sim.node_clock import NodeClock, Skew
-from holdfast.clusters.backends.sim.recorder import Holding
+from holdfast.clusters.backends.sim.recorder import LiveRows
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.history.current_holders import Hold
 from tests.clusters.sim.small import MS, SECOND, Small
 
 
@@ -273,7 +274,7 @@ def test_a_clock_and_its_inverse_agree(drift_ppm: int) -> None:
 
 def test_who_waits_for_a_holder_learns_of_the_next_grant() -> None:
     world = Small()
-    holding, seen = Holding(), list[int]()
+    holding, seen = LiveRows(), list[int]()
 
     async def work() -> None:
         await holding.news()
@@ -282,7 +283,7 @@ def test_who_waits_for_a_holder_learns_of_the_next_grant() -> None:
     world.start("b", work())
     world.run(501 * MS)
     assert seen == []
-    holding.grant(1, "a", 7, world.since_ns())
+    holding.grant(Hold(process=1, node="a", attempt=7, since_ns=world.since_ns()))
     world.run(10 * MS)
     assert 501 * MS < seen[0] <= 504 * MS
     assert [hold.attempt for hold in holding.holds()] == [7]

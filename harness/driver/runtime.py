@@ -1,0 +1,63 @@
+"""What a run keeps its time, its phase and its records in.
+
+On hosts that is a run directory (`host_runtime.py`), in the simulator virtual time and memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from holdfast.harness.driver.schedule import Holders
+
+TIMES, FAULTS = "times", "faults"
+"""Journals of a run, one JSON object per row: what the driver marked, what became of faults."""
+
+
+class LiveHistory(Holders, Protocol):
+    """The history of a run while it is recorded. `grants` and `ops` as of the last `look`."""
+
+    @property
+    def grants(self) -> int: ...
+
+    @property
+    def ops(self) -> int: ...
+
+    def look(self) -> None:
+        """Reads what was recorded since the last look."""
+        ...
+
+    def states(self) -> Mapping[str, int]:
+        """Writer -> the state that it reported last (`recording.segments`)."""
+        ...
+
+
+class Runtime(Protocol):
+    """Clock, phase and records of one run.
+
+    now       the clock of the run, ns
+    environ   variables that mark every process of the run
+    """
+
+    @property
+    def now(self) -> Callable[[], int]: ...
+
+    @property
+    def live(self) -> LiveHistory: ...
+
+    @property
+    def environ(self) -> Mapping[str, str]: ...
+
+    def append(self, journal: str, row: Mapping[str, Any]) -> None:
+        """Adds a row to TIMES or FAULTS."""
+        ...
+
+    def set_phase(self, phase: int) -> None:
+        """Tells every process of the run how far it is."""
+        ...
+
+    def problems(self) -> Sequence[str]:
+        """What it noticed by itself that makes the history incomplete or not repeatable."""
+        ...
+
+    def close(self) -> None: ...
