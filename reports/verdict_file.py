@@ -93,7 +93,7 @@ class Judgement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Struck:
-    """One observed fault; `bit`: whether it took effect."""
+    """One observed fault. bit: whether it took effect; pattern: its hatching, None if not said."""
 
     id: str
     do: str
@@ -105,6 +105,7 @@ class Struck:
     evidence: Mapping[str, Any] = field(default_factory=dict)
     holder: str = ""
     reason: str = ""
+    pattern: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -76,8 +76,8 @@ class Run:
             backend=backend,
             system=system,
             agent=Orders(agent, self.run_dir.path / "workers"),
-            tapped=any(getattr(nemesis, "taps", False) for nemesis in nemeses.values()),
-            ordered=any(getattr(nemesis, "orders", False) for nemesis in nemeses.values()),
+            tapped=any(nemesis.traits.on_connections for nemesis in nemeses.values()),
+            ordered=any(nemesis.traits.in_client for nemesis in nemeses.values()),
             entries=Entries(
                 system=entries["system"],
                 workload=entries["workload"],

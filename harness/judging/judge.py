@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
+from holdfast.harness.core import fault_traits
 from holdfast.harness.core.case import Case, Checker, History, Window
+from holdfast.harness.core.fault_traits import UNKNOWN, Traits
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import (
     CALM,
@@ -90,7 +92,7 @@ def judge_case(
         "servers": [f"n{n}" for n in range(1, manifest["plan"]["nodes"] + 1)],
         "verdicts": rows,
         "aside": aside,
-        "faults": [asdict(window) for window in case.windows],
+        "faults": [_fault_row(window) for window in case.windows],
         "promises": manifest["promises"],
     }
 
@@ -127,7 +129,7 @@ def case_of(
             problems=tuple(problems),
         ),
         promises=Promises(**manifest["promises"]),
-        windows=_windows(faults, end_ns),
+        windows=_windows(faults, end_ns, fault_traits.of_manifest(manifest)),
         asked=tuple(manifest["asks"]),
         start_ns=marks.get("start", {}).get("t_ns", first_ns),
         stop_ns=stop_ns,
@@ -161,23 +163,29 @@ def _problems(marks: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return list(marks["end"]["problems"])
 
 
-def _windows(rows: Iterable[Mapping[str, Any]], end_ns: int) -> list[Window]:
+def _windows(
+    rows: Iterable[Mapping[str, Any]], end_ns: int, traits: Mapping[str, Traits]
+) -> list[Window]:
     """The faults of a run as they were observed, in order of their beginning."""
     steps: dict[str, dict[str, Mapping[str, Any]]] = {}
     for row in rows:
         steps.setdefault(row["id"], {})[row["event"]] = row
-    windows = [_window(ident, events, end_ns) for ident, events in steps.items()]
+    windows = [_window(ident, events, end_ns, traits) for ident, events in steps.items()]
     return sorted((w for w in windows if w is not None), key=lambda w: (w.from_ns, w.id))
 
 
-def _window(ident: str, events: Mapping[str, Mapping[str, Any]], end_ns: int) -> Window | None:
+def _window(
+    ident: str, events: Mapping[str, Mapping[str, Any]], end_ns: int, traits: Mapping[str, Traits]
+) -> Window | None:
     missed = events.get("skipped") or events.get("failed")
     injected, healed = events.get("injected"), events.get("healed")
     row = injected or missed
     if row is None:
         return None
+    kind = traits.get(str(row["do"]), UNKNOWN)
     from_ns = int(row["t_ns"])
-    if injected is not None and row["do"] == "kill":
+    if injected is not None and kind.kills:
+        # A killed process may be dead as soon as the kill is requested.
         from_ns = int(row["before_ns"])
     evidence = {**row.get("evidence", {}), **(healed or {}).get("evidence", {})}
     reason = str(missed["reason"]) if missed else ""
@@ -194,6 +202,7 @@ def _window(ident: str, events: Mapping[str, Mapping[str, Any]], end_ns: int) ->
         evidence=evidence,
         holder=str(row.get("holder", "")),
         reason=reason,
+        traits=kind,
     )
 
 
@@ -249,6 +258,12 @@ def _promised(prop: str, case: Case, kinds: Sequence[str]) -> bool:
     if prop == "exactly-once-job" and case.options.get("mark", "0") != "0":
         return False
     return case.promises.promised(prop, kinds)
+
+
+def _fault_row(window: Window) -> dict[str, Any]:
+    """A fault for people and for JSON; of its traits only those that a report draws."""
+    plain = {one.name: getattr(window, one.name) for one in fields(window) if one.name != "traits"}
+    return {**plain, "pattern": window.traits.pattern}
 
 
 def _finding_row(finding: Finding, case: Case) -> dict[str, Any]:

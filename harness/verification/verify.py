@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from holdfast.harness.core.fault_traits import UNKNOWN, Traits, of_manifest
 from holdfast.harness.runs import files
 from holdfast.harness.verification.answers import Answers
 from holdfast.harness.verification.clocks import Clocks
@@ -175,7 +176,7 @@ def run_of(
     return Run(
         rows,
         manifest["promises"],
-        _windows(faults, max(last_ns, marks.get("end", 0))),
+        _windows(faults, max(last_ns, marks.get("end", 0)), of_manifest(manifest)),
         error_ns,
         stop_ns=marks.get("stop", last_ns),
         lease_ns=int(manifest["plan"]["lease_ns"]),
@@ -270,7 +271,9 @@ def verify_run(
         raise Damaged(f"{path}: damaged: {error!r:.200}") from error
 
 
-def _windows(rows: Iterable[Mapping[str, Any]], end_ns: int) -> list[Window]:
+def _windows(
+    rows: Iterable[Mapping[str, Any]], end_ns: int, traits: Mapping[str, Traits]
+) -> list[Window]:
     """The faults of a run, as the rows of faults.jsonl say."""
     steps: dict[str, dict[str, Mapping[str, Any]]] = {}
     for row in rows:
@@ -280,10 +283,12 @@ def _windows(rows: Iterable[Mapping[str, Any]], end_ns: int) -> list[Window]:
         injected, healed = events.get("injected"), events.get("healed")
         begun = injected or events.get("skipped") or events.get("failed")
         if begun is not None:
-            killed = injected is not None and begun["do"] == "kill"
+            kind = traits.get(str(begun["do"]), UNKNOWN)
+            killed = injected is not None and kind.kills
             from_ns = int(begun["before_ns" if killed else "t_ns"])
             to_ns = int(healed["t_ns"]) if healed else end_ns if injected else from_ns
-            found.append(Window(from_ns, to_ns, str(begun["do"]), tuple(begun.get("nodes", ()))))
+            nodes = tuple(begun.get("nodes", ()))
+            found.append(Window(from_ns, to_ns, str(begun["do"]), nodes, kind))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.catalogue.rows import BackendRow, Row, SystemRow
+from holdfast.catalogue.rows import BackendRow, NemesisRow, Row, SystemRow
 
 _S = "holdfast.clusters.systems"
 SYSTEMS: dict[str, SystemRow] = {
@@ -289,60 +289,62 @@ RESOURCES: dict[str, str] = {
 RESOURCES_WITH_TOKENS = ("fenced", "strict")
 
 _N = "holdfast.nemesis"
-NEMESES: dict[str, Row] = {
-    "partition": Row(entry=f"{_N}.kinds.partition:NEMESIS", says="drop packets between nodes"),
-    "pause": Row(entry=f"{_N}.kinds.pause:NEMESIS", says="stop processes (SIGSTOP), resume later"),
-    "kill": Row(entry=f"{_N}.kinds.kill:NEMESIS", says="kill processes (SIGKILL), restart later"),
-    "clock": Row(
+NEMESES: dict[str, NemesisRow] = {
+    "partition": NemesisRow(
+        entry=f"{_N}.kinds.partition:NEMESIS", says="drop packets between nodes"
+    ),
+    "pause": NemesisRow(
+        entry=f"{_N}.kinds.pause:NEMESIS", says="stop processes (SIGSTOP), resume later"
+    ),
+    "kill": NemesisRow(
+        entry=f"{_N}.kinds.kill:NEMESIS", says="kill processes (SIGKILL), restart later"
+    ),
+    "clock": NemesisRow(
         entry=f"{_N}.kinds.clock:NEMESIS", says="step, drift or strobe a process's wall clock"
     ),
-    "reply-loss": Row(
+    "reply-loss": NemesisRow(
         entry=f"{_N}.kinds.reply_loss:NEMESIS",
         says="drop a reply after the server processed the request, then reset the connection",
     ),
-    "reset": Row(
+    "reset": NemesisRow(
         entry=f"{_N}.kinds.reset:NEMESIS",
         says="reset a client's connection before its request arrives",
     ),
-    "delay": Row(entry=f"{_N}.kinds.delay:NEMESIS", says="delay replies to a client"),
-    "black-hole": Row(
+    "delay": NemesisRow(entry=f"{_N}.kinds.delay:NEMESIS", says="delay replies to a client"),
+    "black-hole": NemesisRow(
         entry=f"{_N}.kinds.black_hole:NEMESIS", says="drop everything on a client's connections"
     ),
-    "hang-up": Row(
+    "hang-up": NemesisRow(
         entry=f"{_N}.kinds.hang_up:NEMESIS",
         says="close a client's connections from the server's side, idle or not",
     ),
-    "cancel": Row(
+    "cancel": NemesisRow(
         entry=f"{_N}.kinds.cancel:NEMESIS",
         says="cancel a client's running call",
     ),
-    "stall": Row(
+    "stall": NemesisRow(
         entry=f"{_N}.kinds.stall:NEMESIS",
         says="stall the thread that makes a client's calls",
     ),
-    "fork": Row(
+    "fork": NemesisRow(
         entry=f"{_N}.kinds.fork:NEMESIS",
         says="fork a client's process while it holds; the child exits or lives on",
     ),
-    "slow-links": Row(
+    "slow-links": NemesisRow(
         entry=f"{_N}.kinds.slow_links:NEMESIS",
         says="delay frames between nodes, in one direction or both (simulator only)",
-        only="sim",
     ),
-    "freeze": Row(
+    "freeze": NemesisRow(
         entry=f"{_N}.kinds.freeze:NEMESIS",
         says="stop processes in the middle of a send, so that it leaves late (simulator only)",
-        only="sim",
     ),
-    "freeze-write": Row(
+    "freeze-write": NemesisRow(
         entry=f"{_N}.kinds.freeze_write:NEMESIS",
         says="stop servers in the middle of a disk write (simulator only)",
-        only="sim",
     ),
-    "torn-write": Row(
+    "torn-write": NemesisRow(
         entry=f"{_N}.kinds.torn_write:NEMESIS",
         says="kill servers in the middle of a disk write, which stays incomplete (simulator only)",
-        only="sim",
     ),
 }
 

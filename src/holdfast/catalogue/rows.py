@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from holdfast.harness.core.fault_traits import SIMULATOR_ONLY, Traits
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import Nemesis
+
 NEW = "not reported before, as far as we could find"
 
 
@@ -11,14 +15,31 @@ NEW = "not reported before, as far as we could find"
 class Row:
     """One entry: where it is loaded from ("module:attr"), and its summary.
 
-    `only`: the one backend that supports it, "" for all. `needs`: abilities of `harness.core.ports`
-    that a workload requires of a system's client.
+    `needs`: abilities of `harness.core.ports` that a workload requires of a system's client.
     """
 
     entry: str
     says: str
-    only: str = ""
     needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NemesisRow:
+    """A kind of fault: its entry and summary. What it does, the nemesis itself declares."""
+
+    entry: str
+    says: str
+
+    @property
+    def traits(self) -> Traits:
+        """The traits of the nemesis; UsageError if it cannot be loaded."""
+        made: Nemesis = load(self.entry)
+        return made.traits
+
+    @property
+    def only(self) -> str:
+        """The one backend that supports it, "" for all."""
+        return "sim" if self.traits.simulator == SIMULATOR_ONLY else ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast import catalogue
 from holdfast.catalogue.findings import FINDINGS
 from holdfast.catalogue.mutants import MUTANTS
-from holdfast.catalogue.rows import Row
+from holdfast.harness.core.fault_traits import to_table
 from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.scenarios import SCENARIOS
 
@@ -30,10 +30,22 @@ def _systems() -> Table:
     }
 
 
-def _rows(rows: dict[str, Row]) -> Table:
+def _workloads() -> Table:
     return {
-        name: {"summary": row.says, "backend": row.only, "needs": list(row.needs)}
-        for name, row in rows.items()
+        name: {"summary": row.says, "backend": "", "needs": list(row.needs)}
+        for name, row in catalogue.WORKLOADS.items()
+    }
+
+
+def _nemeses() -> Table:
+    return {
+        name: {
+            "summary": row.says,
+            "backend": row.only,
+            "needs": [],
+            "traits": to_table(row.traits),
+        }
+        for name, row in catalogue.NEMESES.items()
     }
 
 
@@ -83,8 +95,8 @@ def _findings() -> Table:
 
 KINDS: dict[str, Callable[[], Table]] = {
     "systems": _systems,
-    "workloads": lambda: _rows(catalogue.WORKLOADS),
-    "nemeses": lambda: _rows(catalogue.NEMESES),
+    "workloads": _workloads,
+    "nemeses": _nemeses,
     "checkers": _checkers,
     "backends": lambda: {
         name: {"summary": row.says, "fallback": row.instead}

@@ -28,6 +28,7 @@ from holdfast.clusters.systems.program.command_line import FOLDER
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.fault_traits import NOT_SIMULATED, to_table
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import ABILITIES, System
 from holdfast.harness.core.verdict import Promises
@@ -93,7 +94,7 @@ def complete(plan: Plan) -> Plan:
     problems += wrong_mutant(plan)
     problems += unable(plan)
     problems += user_system.missing_files(plan.system, system_options(plan))
-    for name in dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]):
+    for name in kinds_of(plan):
         only = catalogue.NEMESES[name].only
         if only and only != plan.backend:
             problems.append(f"nemesis {name} supports only --backend {only}, not {plan.backend}")
@@ -115,6 +116,11 @@ def complete(plan: Plan) -> Plan:
     )
 
 
+def kinds_of(plan: Plan) -> list[str]:
+    """The kinds of fault that a plan names, each once."""
+    return list(dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]))
+
+
 def unknown_targets(faults: Sequence[Any]) -> list[str]:
     """Targets that no node can have, one line each: such a fault would be skipped."""
     aimed = dict.fromkeys((fault.do, fault.target) for fault in faults)
@@ -125,15 +131,15 @@ def out_of_reach(plan: Plan) -> list[str]:
     """Nemeses whose effect on real clients the plan's backend does not support, one line each."""
     backend = usable_backend(plan.backend)
     problems = []
-    for name in dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]):
-        nemesis = load(catalogue.NEMESES[name].entry)
-        if backend == "sim" and getattr(nemesis, "simulated", False):
+    for name in kinds_of(plan):
+        traits = catalogue.NEMESES[name].traits
+        if backend == "sim" and traits.simulator != NOT_SIMULATED:
             continue
-        if getattr(nemesis, "taps", False) and backend not in ("local", "docker"):
+        if traits.on_connections and backend not in ("local", "docker"):
             problems.append(
                 f"nemesis {name} needs one network per client: use --backend local or docker"
             )
-        elif getattr(nemesis, "orders", False) and backend in ("sim", "ssh"):
+        elif traits.in_client and backend in ("sim", "ssh"):
             problems.append(
                 f"nemesis {name} acts inside a client process on this machine: use --backend"
                 " local, local-proxy or docker"
@@ -185,7 +191,7 @@ def system_entry(plan: Plan) -> str:
 
 def promises_of(plan: Plan) -> Promises:
     """The promises of the system with these options; UsageError for unknown options."""
-    return system_of(plan).promises(system_options(plan))
+    return design_sheet.with_kinds(system_of(plan).promises(system_options(plan)))
 
 
 def system_options(plan: Plan) -> dict[str, str]:
@@ -353,6 +359,7 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
             "backend": backend_options(plan),
             "resource": resource_options(plan),
         },
+        "traits": {kind: to_table(catalogue.NEMESES[kind].traits) for kind in kinds_of(plan)},
         "ready_ns": READY_NS,
         "longest_hold_ns": longest_ns,
         "peers": user_system.row(plan.system).peers,
