@@ -400,6 +400,7 @@ class Verified:
     bare         findings without a certificate
     properties   those of which every finding, or the legal order, was accepted
     unordered    those that hold and have no order that can be walked
+    unverifiable those judged by a checker of the user, for which the verifier has no rules
     why          reason why nothing was verified
     """
 
@@ -408,6 +409,7 @@ class Verified:
     why: str = ""
     properties: tuple[str, ...] = ()
     unordered: tuple[str, ...] = ()
+    unverifiable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

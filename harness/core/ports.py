@@ -259,6 +259,8 @@ class ClientSetup:
     seed      of the run, for the adapter's own random streams (harness.core.seeds)
     tell      records an unsolicited event (a loss): tell(op, attempt, lock, res, text, token).
               `res` per `events.COLUMNS`; `text` is the reason of LOST and CLOSED
+    clock     virtual time in ns, in the simulator: no threads, no input or output there; None on a
+              host
     """
 
     process: int
@@ -268,6 +270,7 @@ class ClientSetup:
     options: Mapping[str, str]
     tell: Tell
     seed: int = 0
+    clock: Callable[[], int] | None = None
 
 
 class Tell(Protocol):

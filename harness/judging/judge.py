@@ -17,6 +17,7 @@ from holdfast.harness.core.verdict import (
     Finding,
     Promises,
     PropertyVerdict,
+    Severity,
     Verdict,
     worst,
 )
@@ -37,14 +38,18 @@ Evidence = Callable[[Case], dict[str, object]]
 
 
 def judge(
-    run: RunDir, checkers: Mapping[str, Checker], evidence: Evidence, orders: bytearray
+    run: RunDir,
+    manifest: Mapping[str, Any],
+    checkers: Mapping[str, Checker],
+    evidence: Evidence,
+    orders: bytearray,
 ) -> dict[str, Any]:
     """The verdict of a run as one JSON-ready object; UsageError where its files are damaged.
 
-    `checkers` holds one per property; those that the run asks for are called. What belongs into the
+    `manifest` is the run's, maybe with more properties than it asked for; `checkers` holds one per
+    property. What belongs into the
     file of orders (`harness.verification.orders`) is added to `orders`.
     """
-    manifest = run.read_manifest()
     marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
     recording = load(run.history)
     with files.shaped(run.path):
@@ -65,7 +70,8 @@ def judge_case(
     verdicts = [_one(prop, checkers[prop], case) for prop in case.asked]
     kinds = sorted({window.do for window in case.windows if window.bit})
     orders = bytearray() if orders is None else orders
-    rows = [_verdict_row(verdict, case, kinds, orders) for verdict in verdicts]
+    own = manifest.get("checkers", {})
+    rows = [_verdict_row(verdict, case, kinds, orders, own) for verdict in verdicts]
     problems = list(case.history.problems)
     failing = every_acquire_failed(case.history, case.start_ns, case.nodes)
     if failing:
@@ -73,6 +79,8 @@ def judge_case(
         problems.append(failing)
         rows = [row | {"reason": failing} if _open(row) else row for row in rows]
     must = manifest["plan"].get("must", ())
+    # A plan that names what it is for, and checkers besides, is for the properties of these too.
+    must = (*must, *(prop for prop in own if prop in case.promises.keeps)) if must else ()
     rows, aside, untested = meant(rows, must)
     word, exit_code = overall(rows, problems, must)
     if untested and exit_code == 0:
@@ -219,10 +227,18 @@ def _one(prop: str, checker: Checker, case: Case) -> PropertyVerdict:
 
 
 def _verdict_row(
-    verdict: PropertyVerdict, case: Case, kinds: Sequence[str], orders: bytearray
+    verdict: PropertyVerdict,
+    case: Case,
+    kinds: Sequence[str],
+    orders: bytearray,
+    own: Mapping[str, Mapping[str, str]],
 ) -> dict[str, Any]:
-    severity, _ = PROPERTIES[verdict.property]
+    """own: what the manifest records of checkers of the user, by property."""
+    user = own.get(verdict.property)
+    severity = PROPERTIES[verdict.property][0] if user is None else Severity(user["severity"])
+    told = {} if user is None else {"checker": user["name"], "says": user["says"]}
     return {
+        **told,
         "property": verdict.property,
         "verdict": str(verdict.verdict),
         "promised": _promised(verdict.property, case, kinds),

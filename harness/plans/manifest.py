@@ -15,7 +15,7 @@ from holdfast.harness.plans.plan import Plan
 MOST = {"nodes": 1000, "clients": 100_000, "locks": 1_000_000, "drift_ppm": 1_000_000}
 """Upper bounds of counts in a manifest; a larger count would make a loop endless."""
 TEXTS = ("run", "label", "version", "python", "command", "identity")
-TABLES = ("plan", "promises", "options", "entries", "traits")
+TABLES = ("plan", "promises", "options", "entries", "traits", "checkers", "plug_ins")
 NUMBERS = ("ready_ns", "longest_hold_ns")
 
 
@@ -39,6 +39,8 @@ def problems(manifest: Mapping[str, Any]) -> list[str]:
         return found
     found += _wrong(manifest.get("plan", {}), get_type_hints(Plan), "plan.")
     found += _wrong(manifest.get("promises", {}), get_type_hints(Promises), "promises.")
+    checkers = dict.fromkeys(manifest.get("checkers", {}), dict[str, str])
+    found += _wrong(manifest.get("checkers", {}), checkers, "checkers.")
     for kind, table in manifest.get("traits", {}).items():
         if not isinstance(table, dict):
             found.append(f"traits.{kind}: expected a table")

@@ -58,6 +58,7 @@ class Outcome(NamedTuple):
     bare   findings without a certificate: there is no rule for their kind
     why    why nothing was verified, "" where it was
     whole  properties of which all that is said was accepted: every finding, or the order
+    unverifiable   properties judged by checkers of the user, for which there are no rules
     unordered   properties that hold and would have an order, and have none that can be walked
     """
 
@@ -67,6 +68,7 @@ class Outcome(NamedTuple):
     why: str = ""
     whole: Sequence[str] = ()
     unordered: Sequence[str] = ()
+    unverifiable: Sequence[str] = ()
 
 
 class Verifier:
@@ -193,7 +195,10 @@ def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcom
     verifier = Verifier(run)
     accepted, refused, bare, whole = 0, list[str](), 0, list[str]()
     walked = Orders(run, verifier.conditions, orders)
+    users = tuple(str(row["property"]) for row in verdicts["verdicts"] if row.get("checker"))
     for verdict in verdicts["verdicts"]:
+        if verdict["property"] in users:
+            continue
         before = accepted, bare
         if verdict.get("certificate") is not None:
             why = _held(verdict, walked)
@@ -215,7 +220,7 @@ def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcom
         if verdict["verdict"] == "HOLDS" and verdict["property"] in walked.properties
         if verdict.get("certificate") is None
     )
-    return Outcome(accepted, refused, bare, whole=whole, unordered=unordered)
+    return Outcome(accepted, refused, bare, whole=whole, unordered=unordered, unverifiable=users)
 
 
 def verdict_on(finding: Mapping[str, Any], verifier: Verifier) -> str:

@@ -126,11 +126,15 @@ def matrix(results: Iterable[Result]) -> Matrix:
                 if result.problems and verdict is Verdict.HOLDS:
                     verdict = Verdict.UNKNOWN
                 square.add(result, verdict, one.promised, kinds)
-    found = {fault for _, _, fault in squares}
+    found, known = {fault for _, _, fault in squares}, list(PROPERTIES)
     middle = sorted(found - {*FIRST, SEVERAL}, key=lambda fault: (fault in scenes, fault))
     return Matrix(
         systems=sorted({system for system, _, _ in squares}),
-        properties=[prop for prop in PROPERTIES if any(p == prop for _, p, _ in squares)],
+        properties=sorted(
+            {prop for _, prop, _ in squares},
+            # Those of the user last.
+            key=lambda prop: (known.index(prop) if prop in known else len(known), prop),
+        ),
         faults=[fault for fault in (*FIRST, *middle, SEVERAL) if fault in found],
         squares=squares,
         runs=runs,

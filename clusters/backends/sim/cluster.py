@@ -308,6 +308,7 @@ class SimCluster:
             options=self.options["system"],
             tell=tell,
             seed=self.plan.seed,
+            clock=self.engine.now,
         )
         parts = Parts(
             lock_client=load(self.system.client)(setup),

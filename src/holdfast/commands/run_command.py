@@ -39,7 +39,7 @@ from holdfast.planning import plan_options, prepare
 @setting(
     "--system",
     default="reference",
-    help="Lock service under test, or FILE.py:CLASS.",
+    help="Lock service under test: a name, FILE.py:CLASS or FILE.toml.",
     shell_complete=name_of("systems"),
 )
 @click.option("--client", help="Command of a line-protocol client, for --system program.")
@@ -53,14 +53,14 @@ from holdfast.planning import plan_options, prepare
 @setting(
     "--workload",
     default="critical-section",
-    help="What the clients do.",
+    help="What the clients do: a name, or FILE.py:NAME.",
     shell_complete=name_of("workloads"),
 )
 @setting(
     "--nemesis",
     multiple=True,
     show_default="none",
-    help="Faults: partition,kill or pause:target=holder,for=3s.",
+    help="Faults: partition,kill or pause:target=holder,for=3s or FILE.py:NAME.",
     shell_complete=name_of("nemeses"),
 )
 @setting(
@@ -88,6 +88,12 @@ from holdfast.planning import plan_options, prepare
 @click.option(
     "--set", "options", multiple=True, metavar="NAME=VALUE", help="Option of system or workload."
 )
+@click.option(
+    "--checker",
+    "checkers",
+    multiple=True,
+    help="Judge one more property: FILE.py:NAME or an installed checker; repeatable.",
+)
 @click.option("--library", help="Client library to test, unmodified: redis==4.5.1.")
 @click.option("--mutant", help="Plant this bug in the service.", shell_complete=name_of("mutants"))
 @out_option()
@@ -106,6 +112,7 @@ def command(
     named = on_command_line(ctx)
     table = {name: given[name] for name in SETTINGS if name not in ("hosts", "out")}
     table["nemesis"] = ",".join(given["nemesis"])
+    table["checkers"] = list(given["checkers"]) or None
     if plan_file is None:
         plan = plan_options.from_options(table, given["options"])
     else:
