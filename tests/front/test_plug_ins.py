@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.front.said import holdfast
+from tests.front.test_howto import steps
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "tests" / "third_party"
@@ -26,8 +29,7 @@ class Environment:
     """A virtual environment with a folder to work in."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder / "work"
-        self.folder.mkdir()
+        self.folder = folder
         self._bin = folder / "venv" / "bin"
         subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
 
@@ -50,7 +52,7 @@ class Environment:
 
 
 @pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """Holdfast and the third-party package, both from wheels built by hatchling, and pytest."""
     folder = tmp_path_factory.mktemp("fresh")
     copy = shutil.copytree(
@@ -59,6 +61,13 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     made = Environment(folder)
     made.install("--constraint", str(ROOT / "constraints.txt"), str(ROOT), str(copy), "pytest")
     return made
+
+
+@pytest.fixture
+def fresh(installed: Environment, tmp_path: Path) -> Environment:
+    """That environment, with an empty folder to work in."""
+    installed.folder = tmp_path
+    return installed
 
 
 @pytest.mark.parametrize(
@@ -127,6 +136,22 @@ def test_a_starter_passes_its_own_test_in_a_fresh_environment(
     refused = fresh.run("holdfast", "new", kind)
     assert refused.returncode == 2 and f"my_{kind}.py: exists" in refused.stderr
     assert (fresh.folder / f"my_{kind}.py").read_text() == before
+
+
+@pytest.mark.parametrize("page", ["own-workload", "own-nemesis", "own-checker"])
+def test_a_tutorial_can_be_followed_from_a_wheel(
+    fresh: Environment, tmp_path: Path, page: str
+) -> None:
+    for kind, text in steps(ROOT / "docs" / "tutorial" / f"{page}.md"):
+        if kind != "console":
+            head, _, rest = text.partition("\n")
+            (tmp_path / head.removeprefix("# ")).write_text(rest if kind == "json" else text)
+            continue
+        for line in text.splitlines():
+            command, _, comment = line.removeprefix("$ ").partition("  #")
+            wanted = re.search(r"exit code (\d+)", comment)
+            done = fresh.run(*shlex.split(command))
+            assert done.returncode == (int(wanted[1]) if wanted else 0), done.stdout + done.stderr
 
 
 @pytest.fixture
