@@ -53,12 +53,25 @@ class UserNemesis:
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""
-        return self._made.draw(rng, options, span_ns)
+        try:
+            drawn = list(self._made.draw(rng, options, span_ns))
+        except UsageError:
+            raise
+        except Exception as error:
+            raise UsageError(f"nemesis {self._name}: draw failed: {_words(error)}") from error
+        if not all(isinstance(fault, Fault) for fault in drawn):
+            raise UsageError(f"nemesis {self._name}: draw returned what is no Fault")
+        return drawn
 
     def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
         """Requests to the fault agent now. Errors: Unresolved, also for one that the traits do not
         declare."""
-        asked = self._made.requests(fault, view, rng)
+        try:
+            asked = list(self._made.requests(fault, view, rng))
+        except LookupError:
+            raise
+        except Exception as error:
+            raise Unresolved(f"nemesis {self._name}: requests failed: {_words(error)}") from error
         for request in asked:
             why = self._undeclared(request.do)
             if why:
@@ -74,6 +87,10 @@ class UserNemesis:
         if do in LASTING and self.traits.passes:
             return "its traits say passes=True"
         return ""
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def __getattr__(name: str) -> UserNemesis:

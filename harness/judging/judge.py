@@ -234,7 +234,7 @@ def _verdict_row(
     own: Mapping[str, Mapping[str, str]],
 ) -> dict[str, Any]:
     """own: what the manifest records of checkers of the user, by property."""
-    user = own.get(verdict.property)
+    user = None if verdict.property in PROPERTIES else own[verdict.property]
     severity = PROPERTIES[verdict.property][0] if user is None else Severity(user["severity"])
     told = {} if user is None else {"checker": user["name"], "says": user["says"]}
     return {

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.harness.core.fault_traits import UNKNOWN, Traits, of_manifest
+from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.runs import files
 from holdfast.harness.verification.answers import Answers
 from holdfast.harness.verification.clocks import Clocks
@@ -195,10 +196,12 @@ def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcom
     verifier = Verifier(run)
     accepted, refused, bare, whole = 0, list[str](), 0, list[str]()
     walked = Orders(run, verifier.conditions, orders)
-    users = tuple(str(row["property"]) for row in verdicts["verdicts"] if row.get("checker"))
+    users = tuple(
+        str(row["property"])
+        for row in verdicts["verdicts"]
+        if row.get("checker") and row["property"] not in PROPERTIES
+    )
     for verdict in verdicts["verdicts"]:
-        if verdict["property"] in users:
-            continue
         before = accepted, bare
         if verdict.get("certificate") is not None:
             why = _held(verdict, walked)
@@ -206,7 +209,7 @@ def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcom
             refused += [f"{verdict['property']}, its order: {why}"] * bool(why)
         for n, finding in enumerate(verdict["findings"], 1):
             if finding.get("certificate") is None:
-                bare += 1
+                bare += verdict["property"] not in users
                 continue
             why = verdict_on(finding, verifier)
             accepted += not why

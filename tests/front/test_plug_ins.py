@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.harness.plans.plan import Plan
+from holdfast.planning import own_code
 from tests.front.said import holdfast
 from tests.front.test_howto import steps
 
@@ -77,6 +79,7 @@ def fresh(installed: Environment, tmp_path: Path) -> Environment:
         ("workloads", "greedy"),
         ("nemeses", "crowd-pause"),
         ("checkers", "served"),
+        ("backends", "nearby"),
     ],
 )
 def test_an_installed_plug_in_is_listed_with_its_origin(
@@ -97,7 +100,7 @@ def test_a_broken_plug_in_is_one_line_and_silences_nothing(fresh: Environment) -
     assert used.returncode == 2 and "cannot be loaded" in used.stderr
 
 
-@pytest.mark.parametrize("backend", ["sim", "local-proxy"])
+@pytest.mark.parametrize("backend", ["sim", "nearby"])
 def test_a_run_of_all_plug_ins_is_judged_and_kept(fresh: Environment, backend: str) -> None:
     """On processes too, whose clients import the copy of the package in the run directory. There
     the lock's state is not shared, so a built-in system takes its place."""
@@ -288,3 +291,83 @@ def test_what_is_no_plug_in_is_refused_with_the_reason(
     (mine / "slow.py").write_text(slow + "    def release(self, lock, owner): return True\n")
     told = holdfast(capsys, *QUICK, *words)
     assert told.code == 2 and said in told.err, told.err
+
+
+def test_a_certificate_is_not_skipped_because_a_verdict_claims_a_checker_of_the_user(
+    capsys: Capture, mine: Path
+) -> None:
+    words = ("--system", "majority", "--nemesis", "kill", "--time", "8s", "--seed", "1")
+    holdfast(capsys, "run", "--backend", "sim", *words, "--checker", "checker.py:served")
+    run = Path(".holdfast/runs/latest")
+    verdicts = json.loads((run / "verdicts.json").read_text())
+    for row in verdicts["verdicts"]:
+        row["checker"] = "mine.py:check"
+        for finding in row["findings"]:
+            finding["certificate"] and finding["certificate"].update(rule="double-grant")
+    (run / "verdicts.json").write_text(json.dumps(verdicts))
+    told = holdfast(capsys, "verify", str(run))
+    assert told.code == 4 and "refused: token-order, finding 1" in told.out
+    assert "checker of the user: everybody-served" in told.out
+
+
+def test_a_manifest_cannot_replace_a_built_in_checker(capsys: Capture, mine: Path) -> None:
+    first = json.loads(holdfast(capsys, *QUICK).out)
+    manifest = Path(".holdfast/runs/latest/manifest.json")
+    table = json.loads(manifest.read_text())
+    table["checkers"] = {"mutual-exclusion": {"name": "x.py:y", "severity": "low", "says": "none"}}
+    manifest.write_text(json.dumps(table))
+    again = json.loads(holdfast(capsys, "check", ".holdfast/runs/latest", "--json").out)
+    assert again["verdicts"] == first["verdicts"]
+    table["checkers"] = {"my-own": {"name": "x.py:y", "severity": "odd", "says": "none"}}
+    manifest.write_text(json.dumps(table))
+    told = holdfast(capsys, "check", ".holdfast/runs/latest")
+    assert told.code == 2 and "checkers.my-own" in told.err
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ('workload = "odd.py:W"', "add --workload odd.py:W"),
+        ('checkers = ["odd.py:C"]', "add --checker odd.py:C"),
+        ('[[nemesis]]\nname = "odd.py:N"', "run it without --dry-run"),
+    ],
+)
+def test_a_dry_run_executes_nothing_that_only_a_plan_names(
+    capsys: Capture, mine: Path, line: str, option: str
+) -> None:
+    (mine / "odd.py").write_text("raise SystemExit('executed')")
+    (mine / "plan.toml").write_text(f'system = "reference"\nbackend = "sim"\n{line}\n')
+    told = holdfast(capsys, "run", "plan.toml", "--dry-run")
+    assert told.code == 2 and option in told.err
+
+
+def test_two_files_of_one_name_are_refused(capsys: Capture, mine: Path) -> None:
+    (mine / "other").mkdir()
+    shutil.copy("checker.py", "other/workload.py")
+    told = holdfast(
+        capsys, *QUICK, "--workload", "workload.py:Greedy", "--checker", "other/workload.py:served"
+    )
+    assert told.code == 2 and "have the same name" in told.err
+
+
+@pytest.mark.parametrize(
+    ("method", "code", "said"),
+    [("draw", 2, "draw failed: ZeroDivisionError"), ("requests", 3, "requests failed: ZeroDiv")],
+)
+def test_a_nemesis_that_raises_is_named(
+    capsys: Capture, mine: Path, method: str, code: int, said: str
+) -> None:
+    file = mine / "nemesis.py"
+    text = file.read_text()
+    body = text.index('"""\n', text.index(f"def {method}")) + 4
+    file.write_text(f"{text[:body]}        _ = 1 / 0\n{text[body:]}")
+    told = holdfast(capsys, *QUICK, "--nemesis", "nemesis.py:CROWD_PAUSE")
+    assert told.code == code and said in told.out + told.err
+
+
+def test_a_changed_file_makes_a_campaign_run_again(mine: Path) -> None:
+    plans = [Plan(system="reference", backend="sim", workload="workload.py:Greedy")]
+    before = own_code.fingerprint(plans)
+    assert before and own_code.fingerprint([Plan(system="reference")]) == ""
+    (mine / "workload.py").write_text("# another\n")
+    assert own_code.fingerprint(plans) != before

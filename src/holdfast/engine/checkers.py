@@ -51,12 +51,12 @@ def with_named(
     asks = list(dict.fromkeys((*manifest["asks"], *given)))
     checkers: dict[str, Checker] = {}
     for prop in asks:
-        if prop in given:
+        if prop in catalogue.CHECKERS:
+            checkers[prop] = load(catalogue.CHECKERS[prop])
+        elif prop in given:
             checkers[prop] = given[prop][1]
         elif prop in recorded:
             checkers[prop] = _installed(prop, recorded[prop]) or _absent(prop, recorded[prop], own)
-        elif prop in catalogue.CHECKERS:
-            checkers[prop] = load(catalogue.CHECKERS[prop])
         else:
             raise UsageError(f"manifest.json: no checker for {prop} in this version")
     return {**manifest, "asks": asks, "checkers": recorded}, checkers

@@ -5,8 +5,9 @@ Clients on other nodes import the copy, and a run can be repeated where the orig
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,18 @@ def copy(plan: Plan, run: RunDir) -> Path | None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
     return run.own if files else None
+
+
+def fingerprint(plans: Iterable[Plan]) -> str:
+    """Hash of the code that plans bring along besides their systems, "" for none."""
+    files: set[Path] = set()
+    for plan in plans:
+        for kind, name in named(plan):
+            files.update(plug_ins.sources(kind, name).values() if kind != "systems" else ())
+    found = hashlib.sha256()
+    for path in sorted(files):
+        found.update(path.read_bytes() if path.is_file() else b"")
+    return found.hexdigest()[:16] if files else ""
 
 
 def origins(plan: Plan) -> dict[str, str]:
