@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.harness.core.durations import duration_ns
+from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.ports import Fault, Request, View
 from holdfast.nemesis import options as read
 from holdfast.nemesis.targets import resolve
@@ -47,14 +48,10 @@ def draw(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OnTheWire:
-    """Implements the port `Nemesis`. Options: target, every, for, count, by, after.
-
-    simulated   the simulator supports it too
-    """
+    """Implements the port `Nemesis`. Options: target, every, for, count, by, after."""
 
     name: str
-    taps: bool = True
-    simulated: bool = False
+    traits: Traits
     known: Mapping[str, Callable[[str], object]] = field(
         default_factory=lambda: {"count": whole, "by": duration_ns, "after": whole}
     )
@@ -80,13 +77,11 @@ class OnTheWire:
 class InTheProcess:
     """Implements the port `Nemesis`, for faults that a client's own process executes on request.
 
-    Options: target, every, for, count, after. simulated: the simulator supports it too. usual: the
-    default target.
+    Options: target, every, for, count, after. usual: the default target.
     """
 
     name: str
-    orders: bool = True
-    simulated: bool = False
+    traits: Traits
     usual: str = ""
     known: Mapping[str, Callable[[str], object]] = field(
         default_factory=lambda: {"count": whole, "after": duration_ns}

@@ -45,7 +45,8 @@ def draw_all(
         except UsageError as error:
             problems += error.problems
             continue
-        drawn += [replace(fault, at_ns=fault.at_ns + later_ns) for fault in faults]
+        # A fault goes by the name that the plan has for its nemesis, so that a plan repeats it.
+        drawn += [replace(one, do=name, at_ns=one.at_ns + later_ns) for one in faults]
     if problems:
         raise UsageError(*problems)
     drawn.sort(key=lambda fault: (fault.at_ns, fault.do))

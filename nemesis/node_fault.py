@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.ports import Fault, Request, View
 from holdfast.nemesis import options as read
 from holdfast.nemesis.targets import resolve
@@ -20,11 +21,13 @@ class Aimed:
 
     name    of the nemesis and of its request
     usual   default target of the n-th fault
+    traits  what it does
     leases  default length of a fault, in leases
     """
 
     name: str
     usual: Usual
+    traits: Traits
     leases: float = 1.5
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:

@@ -93,7 +93,7 @@ class Judgement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Struck:
-    """One observed fault; `bit`: whether it took effect."""
+    """One observed fault. bit: whether it took effect; pattern: its hatching, None if not said."""
 
     id: str
     do: str
@@ -105,6 +105,7 @@ class Struck:
     evidence: Mapping[str, Any] = field(default_factory=dict)
     holder: str = ""
     reason: str = ""
+    pattern: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -399,6 +400,7 @@ class Verified:
     bare         findings without a certificate
     properties   those of which every finding, or the legal order, was accepted
     unordered    those that hold and have no order that can be walked
+    unverifiable those judged by a checker of the user, for which the verifier has no rules
     why          reason why nothing was verified
     """
 
@@ -407,6 +409,7 @@ class Verified:
     why: str = ""
     properties: tuple[str, ...] = ()
     unordered: tuple[str, ...] = ()
+    unverifiable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

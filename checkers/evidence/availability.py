@@ -11,14 +11,13 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from holdfast.checkers.evidence.formulas import quorum_failure
-from holdfast.checkers.facts.fault_windows import LEAVES_RUNNING, servers_struck
+from holdfast.checkers.facts.fault_windows import servers_struck
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.history_index import column, rows_of
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.operations import Op, Status
 
 ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
-STOPS_A_SERVER = frozenset({"pause", "kill", "freeze"})
 
 
 def availability(case: Case) -> dict[str, object]:
@@ -53,7 +52,7 @@ def _down(case: Case, servers: int) -> tuple[int, int]:
     """For how long servers were stopped, summed; and for how long half of them or more were."""
     edges: list[tuple[int, int, str]] = []
     for window in case.windows:
-        if window.bit and window.do in STOPS_A_SERVER:
+        if window.bit and window.traits.takes_servers_down:
             from_ns = min(max(window.from_ns, case.start_ns), case.stop_ns)
             to_ns = min(max(window.to_ns, from_ns), case.stop_ns)
             for node in servers_struck(case, window):
@@ -122,7 +121,7 @@ def _sides(case: Case, window: Window, servers: int) -> list[Side]:
     cut that takes the resource away too tells nothing.
     """
     links = window.evidence.get("links")
-    if not isinstance(links, dict) or window.do in LEAVES_RUNNING:
+    if not isinstance(links, dict) or window.traits.leaves_running:
         return []
     deaf = [str(link).partition("<-")[0] for link in links]
     clients = {node: process for process, node in case.nodes.items()}

@@ -284,7 +284,7 @@ def _lease_margin(case: Case, hold_p99_ns: object) -> dict[str, object]:
     pauses = [
         window.to_ns - window.from_ns
         for window in case.windows
-        if window.do == "pause" and window.bit and clients.intersection(window.nodes)
+        if window.traits.stops and window.bit and clients.intersection(window.nodes)
     ]
     pause_ns = max(pauses, default=0)
     margin_ns = lease_margin(case.lease_ns, renewal_ns, error_ns, network_ns, pause_ns)

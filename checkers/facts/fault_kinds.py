@@ -16,11 +16,6 @@ from holdfast.checkers.holds.history_index import column
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.verdict import CALM, Finding, Under, Verdict
 
-PASSES = frozenset({"pause", "partition", "delay", "reply-loss", "reset", "slow-links", "stall"})
-"""Kinds that leave nothing behind: after the heal, one recovery time and one lease, their effect is
-over. Of any other kind (a restart, a wrong clock, a torn write) the effect may show at any later
-time."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Met:
@@ -80,7 +75,7 @@ def at_work(case: Case, finding: Finding) -> str:
     from_ns = min(int(inv.min()), finding.t_ns)
     before = [w for w in case.windows if _acted(w) and w.from_ns <= finding.t_ns]
     lasts_ns = case.promises.recovery_ns + case.lease_ns
-    near = {w.do for w in before if w.do not in PASSES or w.to_ns + lasts_ns >= from_ns}
+    near = {w.do for w in before if not w.traits.passes or w.to_ns + lasts_ns >= from_ns}
     return "+".join(sorted(near or {window.do for window in before})) or CALM
 
 

@@ -15,10 +15,6 @@ from holdfast.harness.core.operations import Op
 
 Times = npt.NDArray[np.int64]
 
-STOPS_WHOLE_NODES = frozenset({"kill", "pause"})
-"""Kinds of fault that do nothing but stop nodes."""
-LEAVES_RUNNING = frozenset({"clock", "delay"})
-"""Kinds of fault under which every node still answers."""
 AIMED_AT_CLIENTS = frozenset({"holder", "waiter", "client", "clients", "resource"})
 """Targets that are no servers."""
 SPARES_A_QUORUM = AIMED_AT_CLIENTS | {"minority"}
@@ -144,7 +140,7 @@ def _can_grant(case: Case, window: Window) -> bool:
 
 
 def _quorum_left(case: Case, window: Window) -> bool:
-    if window.do in LEAVES_RUNNING:
+    if window.traits.leaves_running:
         return True
     servers = int(case.options.get("servers", "0"))
     roles = set(window.target.replace("|", "+").split("+"))
@@ -166,11 +162,11 @@ def stops_a_minority(case: Case, window: Window) -> bool:
     """Whether all that a fault does is to stop fewer than half of the servers, with all those
     counted that other faults strike meanwhile."""
     struck = servers_struck(case, window)
-    if window.do not in STOPS_WHOLE_NODES or not struck or len(struck) < len(window.nodes):
+    if not window.traits.stops_nodes or not struck or len(struck) < len(window.nodes):
         return False
     for other in case.windows:
         meanwhile = other.from_ns <= window.to_ns and window.from_ns <= other.to_ns
-        if meanwhile and other.do not in LEAVES_RUNNING:
+        if meanwhile and not other.traits.leaves_running:
             struck = [*struck, *servers_struck(case, other)]
     return 2 * len(dict.fromkeys(struck)) < int(case.options.get("servers", "0"))
 
@@ -180,7 +176,7 @@ def stopped_servers(case: Case, from_ns: int, to_ns: int) -> list[str]:
     struck = dict.fromkeys(
         server
         for window in case.windows
-        if window.bit and window.do in STOPS_WHOLE_NODES
+        if window.bit and window.traits.stops_nodes
         if window.from_ns < to_ns and from_ns < window.to_ns
         for server in servers_struck(case, window)
     )

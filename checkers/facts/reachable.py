@@ -24,5 +24,5 @@ def out_of_reach(case: Case, node: str) -> Sequence[tuple[int, int]]:
 
 def _over_ns(case: Case, window: Window, clients: set[str]) -> int:
     """A client that was only paused can be reached at once; all else takes its time."""
-    paused = window.do == "pause" and window.nodes and set(window.nodes) <= clients
+    paused = window.traits.stops and window.nodes and set(window.nodes) <= clients
     return window.to_ns + (0 if paused else case.promises.recovery_ns)

@@ -91,7 +91,7 @@ class Log:
         self.beats = _grouped(beats, self.process)
         self.kills: dict[str, list[int]] = defaultdict(list)
         for window in sorted(case.windows, key=lambda window: window.from_ns):
-            if window.do == "kill":
+            if window.traits.kills:
                 for node in window.nodes:
                     self.kills[node].append(window.from_ns)
 

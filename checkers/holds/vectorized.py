@@ -168,7 +168,7 @@ def _first_after(table: Table, row: Ints, t_ns: Ints, process: Ints) -> None:
 def _kills(table: Table) -> dict[str, Ints]:
     found: dict[str, list[int]] = {}
     for window in sorted(table.case.windows, key=lambda window: window.from_ns):
-        for node in window.nodes if window.do == "kill" else ():
+        for node in window.nodes if window.traits.kills else ():
             found.setdefault(node, []).append(window.from_ns)
     return {node: np.array(times) for node, times in found.items()}
 

@@ -37,7 +37,6 @@ NEEDS = ("contention", "bounded-waits", "faults")
 SLACK_NS = GUARD_NS - SECOND
 """A little less than the guard by which a client gives up a call: what it gave up is late."""
 
-STOPS_A_CLIENT = ("pause", "clock")
 ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
 
 
@@ -96,7 +95,7 @@ def _died(case: Case, row: Any) -> bool:
     """Whether the client of an unanswered request was killed, or stopped dead, after sending it."""
     process, sent_ns = int(row["process"]), int(row["t_inv"])
     node = case.nodes.get(process)
-    if any(w.do == "kill" and node in w.nodes and w.to_ns >= sent_ns for w in case.windows):
+    if any(w.traits.kills and node in w.nodes and w.to_ns >= sent_ns for w in case.windows):
         return True
     ends = case.history.rows[case.history.of(Op.CLOSED)]
     mine = (ends["process"] == process) & (ends["attempt"] == 0) & (ends["t_inv"] >= sent_ns)
@@ -127,7 +126,7 @@ def _stopped(case: Case, node: str | None) -> list[tuple[int, int]]:
 
 
 def _stops(window: Window, node: str | None) -> bool:
-    return window.do in STOPS_A_CLIENT and node in window.nodes
+    return window.traits.delays_clients and node in window.nodes
 
 
 class _Cover:

@@ -13,6 +13,8 @@ from typing import Any
 
 AGENT = ("-S", "-P", "-m", "holdfast.nemesis.agent")
 WITHIN_S = 10
+REQUESTS = ("cut", "pause", "kill", "set_clock")
+"""Requests of the fault agent that a host may not support."""
 SOURCES = Path(__file__).parents[3]
 """The folder that the package is imported from; not resolved, for a checkout has links in it."""
 
@@ -45,5 +47,5 @@ def _asked(prefix: tuple[str, ...], path: str) -> Mapping[str, Any]:
         told: dict[str, Any] = json.loads(done.stdout.splitlines()[0])["evidence"]
     except (OSError, ValueError, LookupError, subprocess.TimeoutExpired) as error:
         reason = f"no response from the fault agent: {error!r}"
-        return dict.fromkeys(("cut", "pause", "kill", "set_clock"), reason)
+        return dict.fromkeys(REQUESTS, reason)
     return told

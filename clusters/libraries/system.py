@@ -18,11 +18,10 @@ from holdfast.clusters.systems.options import choose
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Command, Node, Place
-from holdfast.harness.core.verdict import Promises
+from holdfast.harness.core.verdict import CLIENT_SIDE, Promises
 
-CLIENT_SIDE = ("reply-loss", "reset", "delay", "black-hole", "hang-up", "cancel", "stall", "fork")
-KEPT = ("partition", "pause", *CLIENT_SIDE)
-REACHED = ("partition", "pause", "kill", *CLIENT_SIDE)
+KEPT = ("partition", "pause", CLIENT_SIDE)
+REACHED = ("partition", "pause", "kill", CLIENT_SIDE)
 OPTIONS = {
     "way": ("call", "with"),
     "expire": ("lease", "none", "zero"),

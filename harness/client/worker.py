@@ -148,9 +148,13 @@ def context(
     phase: Callable[[], int],
     die: Callable[[], None],
     now: Callable[[], int] = now_ns,
+    clock: Callable[[], int] | None = None,
     stamps: Stamps | None = None,
 ) -> Context:
-    """One logical client of a worker's config, with its lock client."""
+    """One logical client of a worker's config, with its lock client.
+
+    clock: the virtual clock of the simulator, for a lock client that takes one.
+    """
     told: list[Context] = []
     setup = ClientSetup(
         process=process,
@@ -160,6 +164,7 @@ def context(
         options=config["options"],
         tell=lambda *args, **kwargs: told[0].tell(*args, **kwargs),
         seed=config["seed"],
+        clock=clock,
     )
     parts = Parts(
         lock_client=load(config["client"])(setup),

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.harness.core.fault_traits import UNKNOWN, Traits
 from holdfast.harness.core.operations import ROW_FIELDS, Op
 from holdfast.harness.core.starved import Starved
 from holdfast.harness.core.verdict import Promises, PropertyVerdict
@@ -47,6 +48,7 @@ class Window:
     bit       whether it took effect; False also if it was never injected
     evidence  measurements of the agent, for display: {"dropped": 214}, {"state": "T"} ...
     holder    the client node whose hold was the target, if the target was "holder"
+    traits    what its kind does, as the run's manifest says
     """
 
     id: str
@@ -59,6 +61,7 @@ class Window:
     evidence: Mapping[str, Any]
     holder: str = ""
     reason: str = ""
+    traits: Traits = UNKNOWN
 
 
 @dataclass(frozen=True, kw_only=True)

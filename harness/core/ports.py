@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Op, Status, Terms
 from holdfast.harness.core.verdict import Promises
 
@@ -58,7 +59,7 @@ class Command:
 class Fault:
     """One planned fault. Times are ns after the start of the run.
 
-    do       name of the nemesis that does it: "partition", "pause", "kill", "clock"
+    do       name of the nemesis that does it
     target   a role ("leader", "holder", "one", "majority", "minority", "all", "resource") or node
              names joined by "+"; resolved when the fault is due
     params   other parameters of the nemesis: shape, step, rate ...; all sampled before the run
@@ -99,7 +100,13 @@ class Request:
 
 
 class Nemesis(Protocol):
-    """One kind of fault: pure decisions; the fault agent or the simulator carries them out."""
+    """One kind of fault: pure decisions; the fault agent or the simulator carries them out.
+
+    `traits` say what it does; checkers and the driver read them, not the name of the kind.
+    """
+
+    @property
+    def traits(self) -> Traits: ...
 
     def draw(
         self, rng: random.Random, options: Mapping[str, str], span_ns: int
@@ -265,6 +272,8 @@ class ClientSetup:
     seed      of the run, for the adapter's own random streams (harness.core.seeds)
     tell      records an unsolicited event (a loss): tell(op, attempt, lock, res, text, token).
               `res` per `events.COLUMNS`; `text` is the reason of LOST and CLOSED
+    clock     virtual time in ns, in the simulator: no threads, no input or output there; None on a
+              host
     """
 
     process: int
@@ -274,6 +283,7 @@ class ClientSetup:
     options: Mapping[str, str]
     tell: Tell
     seed: int = 0
+    clock: Callable[[], int] | None = None
 
 
 class Tell(Protocol):

@@ -104,9 +104,7 @@ class Run:
         hosting = isinstance(backend, Hosting)
         if isinstance(backend, Hosting):
             system = backend.system(entries["system"], system)
-        abilities = {
-            name for name in ("taps", "orders") for n in nemeses if getattr(n, name, False)
-        }
+        traits = [nemesis.traits for nemesis in nemeses]
         return Cluster(
             plan=self.plan,
             place=self._place,
@@ -114,8 +112,8 @@ class Run:
             runtime=self._runtime,
             system=system,
             agent=agent if hosting else Orders(agent, self._place.run_dir / "workers"),
-            tapped="taps" in abilities and not hosting,
-            ordered="orders" in abilities and not hosting,
+            tapped=any(one.on_connections for one in traits) and not hosting,
+            ordered=any(one.in_client for one in traits) and not hosting,
             entries=entries,
             options=self.manifest["options"],
             over_ns=self.plan.time_ns + self._settle_ns() + 60 * SECOND,

@@ -117,7 +117,7 @@ class Schedule:
         finally:
             if nodes:
                 await self._heal(fault)
-                if fault.do == "pause":
+                if self.nemeses[fault.do].traits.stops:
                     self.paused = [node for node in self.paused if node not in nodes]
                 self.active -= 1
             self.done += 1
@@ -138,9 +138,9 @@ class Schedule:
         before_ns = self.now()
         for request in requests:
             aimed = _aimed_at(request.args)
-            if request.do == "kill":
+            if nemesis.traits.kills:
                 self.resting.update(aimed)
-            elif request.do == "pause":
+            elif nemesis.traits.stops:
                 self.paused += aimed
             nodes += [node for node in aimed if node not in nodes]
             try:

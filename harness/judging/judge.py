@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
+from holdfast.harness.core import fault_traits
 from holdfast.harness.core.case import Case, Checker, History, Window
+from holdfast.harness.core.fault_traits import UNKNOWN, Traits
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import (
     CALM,
@@ -15,6 +17,7 @@ from holdfast.harness.core.verdict import (
     Finding,
     Promises,
     PropertyVerdict,
+    Severity,
     Verdict,
     worst,
 )
@@ -35,14 +38,18 @@ Evidence = Callable[[Case], dict[str, object]]
 
 
 def judge(
-    run: RunDir, checkers: Mapping[str, Checker], evidence: Evidence, orders: bytearray
+    run: RunDir,
+    manifest: Mapping[str, Any],
+    checkers: Mapping[str, Checker],
+    evidence: Evidence,
+    orders: bytearray,
 ) -> dict[str, Any]:
     """The verdict of a run as one JSON-ready object; UsageError where its files are damaged.
 
-    `checkers` holds one per property; those that the run asks for are called. What belongs into the
+    `manifest` is the run's, maybe with more properties than it asked for; `checkers` holds one per
+    property. What belongs into the
     file of orders (`harness.verification.orders`) is added to `orders`.
     """
-    manifest = run.read_manifest()
     marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
     recording = load(run.history)
     with files.shaped(run.path):
@@ -63,7 +70,8 @@ def judge_case(
     verdicts = [_one(prop, checkers[prop], case) for prop in case.asked]
     kinds = sorted({window.do for window in case.windows if window.bit})
     orders = bytearray() if orders is None else orders
-    rows = [_verdict_row(verdict, case, kinds, orders) for verdict in verdicts]
+    own = manifest.get("checkers", {})
+    rows = [_verdict_row(verdict, case, kinds, orders, own) for verdict in verdicts]
     problems = list(case.history.problems)
     failing = every_acquire_failed(case.history, case.start_ns, case.nodes)
     if failing:
@@ -71,6 +79,8 @@ def judge_case(
         problems.append(failing)
         rows = [row | {"reason": failing} if _open(row) else row for row in rows]
     must = manifest["plan"].get("must", ())
+    # A plan that names what it is for, and checkers besides, is for the properties of these too.
+    must = (*must, *(prop for prop in own if prop in case.promises.keeps)) if must else ()
     rows, aside, untested = meant(rows, must)
     word, exit_code = overall(rows, problems, must)
     if untested and exit_code == 0:
@@ -90,7 +100,7 @@ def judge_case(
         "servers": [f"n{n}" for n in range(1, manifest["plan"]["nodes"] + 1)],
         "verdicts": rows,
         "aside": aside,
-        "faults": [asdict(window) for window in case.windows],
+        "faults": [_fault_row(window) for window in case.windows],
         "promises": manifest["promises"],
     }
 
@@ -127,7 +137,7 @@ def case_of(
             problems=tuple(problems),
         ),
         promises=Promises(**manifest["promises"]),
-        windows=_windows(faults, end_ns),
+        windows=_windows(faults, end_ns, fault_traits.of_manifest(manifest)),
         asked=tuple(manifest["asks"]),
         start_ns=marks.get("start", {}).get("t_ns", first_ns),
         stop_ns=stop_ns,
@@ -161,23 +171,29 @@ def _problems(marks: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return list(marks["end"]["problems"])
 
 
-def _windows(rows: Iterable[Mapping[str, Any]], end_ns: int) -> list[Window]:
+def _windows(
+    rows: Iterable[Mapping[str, Any]], end_ns: int, traits: Mapping[str, Traits]
+) -> list[Window]:
     """The faults of a run as they were observed, in order of their beginning."""
     steps: dict[str, dict[str, Mapping[str, Any]]] = {}
     for row in rows:
         steps.setdefault(row["id"], {})[row["event"]] = row
-    windows = [_window(ident, events, end_ns) for ident, events in steps.items()]
+    windows = [_window(ident, events, end_ns, traits) for ident, events in steps.items()]
     return sorted((w for w in windows if w is not None), key=lambda w: (w.from_ns, w.id))
 
 
-def _window(ident: str, events: Mapping[str, Mapping[str, Any]], end_ns: int) -> Window | None:
+def _window(
+    ident: str, events: Mapping[str, Mapping[str, Any]], end_ns: int, traits: Mapping[str, Traits]
+) -> Window | None:
     missed = events.get("skipped") or events.get("failed")
     injected, healed = events.get("injected"), events.get("healed")
     row = injected or missed
     if row is None:
         return None
+    kind = traits.get(str(row["do"]), UNKNOWN)
     from_ns = int(row["t_ns"])
-    if injected is not None and row["do"] == "kill":
+    if injected is not None and kind.kills:
+        # A killed process may be dead as soon as the kill is requested.
         from_ns = int(row["before_ns"])
     evidence = {**row.get("evidence", {}), **(healed or {}).get("evidence", {})}
     reason = str(missed["reason"]) if missed else ""
@@ -194,6 +210,7 @@ def _window(ident: str, events: Mapping[str, Mapping[str, Any]], end_ns: int) ->
         evidence=evidence,
         holder=str(row.get("holder", "")),
         reason=reason,
+        traits=kind,
     )
 
 
@@ -210,10 +227,18 @@ def _one(prop: str, checker: Checker, case: Case) -> PropertyVerdict:
 
 
 def _verdict_row(
-    verdict: PropertyVerdict, case: Case, kinds: Sequence[str], orders: bytearray
+    verdict: PropertyVerdict,
+    case: Case,
+    kinds: Sequence[str],
+    orders: bytearray,
+    own: Mapping[str, Mapping[str, str]],
 ) -> dict[str, Any]:
-    severity, _ = PROPERTIES[verdict.property]
+    """own: what the manifest records of checkers of the user, by property."""
+    user = None if verdict.property in PROPERTIES else own[verdict.property]
+    severity = PROPERTIES[verdict.property][0] if user is None else Severity(user["severity"])
+    told = {} if user is None else {"checker": user["name"], "says": user["says"]}
     return {
+        **told,
         "property": verdict.property,
         "verdict": str(verdict.verdict),
         "promised": _promised(verdict.property, case, kinds),
@@ -249,6 +274,12 @@ def _promised(prop: str, case: Case, kinds: Sequence[str]) -> bool:
     if prop == "exactly-once-job" and case.options.get("mark", "0") != "0":
         return False
     return case.promises.promised(prop, kinds)
+
+
+def _fault_row(window: Window) -> dict[str, Any]:
+    """A fault for people and for JSON; of its traits only those that a report draws."""
+    plain = {one.name: getattr(window, one.name) for one in fields(window) if one.name != "traits"}
+    return {**plain, "pattern": window.traits.pattern}
 
 
 def _finding_row(finding: Finding, case: Case) -> dict[str, Any]:

@@ -7,14 +7,15 @@ from dataclasses import asdict
 from typing import Any, get_type_hints
 
 from holdfast.harness.core.clock import LARGEST
+from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.ports import Fault
-from holdfast.harness.core.verdict import Promises
+from holdfast.harness.core.verdict import Promises, Severity
 from holdfast.harness.plans.plan import Plan
 
 MOST = {"nodes": 1000, "clients": 100_000, "locks": 1_000_000, "drift_ppm": 1_000_000}
 """Upper bounds of counts in a manifest; a larger count would make a loop endless."""
 TEXTS = ("run", "label", "version", "python", "command", "identity")
-TABLES = ("plan", "promises", "options", "entries")
+TABLES = ("plan", "promises", "options", "entries", "traits", "checkers", "plug_ins")
 NUMBERS = ("ready_ns", "longest_hold_ns")
 
 
@@ -38,6 +39,12 @@ def problems(manifest: Mapping[str, Any]) -> list[str]:
         return found
     found += _wrong(manifest.get("plan", {}), get_type_hints(Plan), "plan.")
     found += _wrong(manifest.get("promises", {}), get_type_hints(Promises), "promises.")
+    found += _wrong_checkers(manifest.get("checkers", {}))
+    for kind, table in manifest.get("traits", {}).items():
+        if not isinstance(table, dict):
+            found.append(f"traits.{kind}: expected a table")
+            continue
+        found += _wrong(table, get_type_hints(Traits), f"traits.{kind}.")
     kinds = dict.fromkeys(manifest.get("options", {}), dict[str, str])
     found += _wrong(manifest.get("options", {}), kinds, "options.")
     if found:
@@ -49,6 +56,15 @@ def problems(manifest: Mapping[str, Any]) -> list[str]:
         if isinstance(value, int) and not least <= value <= most and name != "seed":
             found.append(f"invalid {name} {str(value)[:40]}: expected {least} to {most}")
     return found
+
+
+def _wrong_checkers(table: Mapping[str, Any]) -> list[str]:
+    found = _wrong(table, dict.fromkeys(table, dict[str, str]), "checkers.")
+    return found or [
+        f"checkers.{prop}: expected name, says and severity: {', '.join(Severity)}"
+        for prop, row in table.items()
+        if not {"name", "says"} <= row.keys() or row.get("severity") not in list(Severity)
+    ]
 
 
 def _wrong(table: Mapping[str, Any], kinds: Mapping[str, Any], where: str) -> list[str]:

@@ -20,6 +20,8 @@ from holdfast.harness.core.verdict import PROPERTIES
 
 SCHEMA = "holdfast-plan/1"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
+FILE = re.compile(r"[^,+|]+\.py:[A-Za-z_][A-Za-z0-9_]*")
+"""A user's workload, nemesis or checker: a name in a file, mine.py:NAME."""
 OWN = re.compile(r".+\.py:[A-Za-z_][A-Za-z0-9_]*|.+\.toml")
 """A user's system: a class in a file, mylock.py:MyLock, or a [system] table, mylock.toml."""
 
@@ -35,6 +37,7 @@ class Plan:
     options    of the system and the workload, as given
     must       properties that the run is for: they are judged even if the workload does not request
                them, and each must be exercised; (): those that the workload requests
+    checkers   further checkers, by name or FILE.py:NAME; their properties count as promised
     scenario   the scenario of the plan, "" for none; not part of a plan file, which a user may
                change
     """
@@ -53,6 +56,7 @@ class Plan:
     nemeses: Sequence[tuple[str, Mapping[str, str]]] = ()
     faults: Sequence[Fault] = ()
     must: Sequence[str] = ()
+    checkers: Sequence[str] = ()
     scenario: str = ""
 
 
@@ -72,6 +76,7 @@ class Known:
     nemeses: Collection[str]
     resources: Collection[str]
     swarm_backend: str
+    checkers: Collection[str] = ()
 
 
 def suggest(word: str, known: Collection[str], kind: str) -> str:
@@ -88,7 +93,10 @@ def parse_nemesis(text: str) -> list[tuple[str, dict[str, str]]]:
     """
     found: list[tuple[str, dict[str, str]]] = []
     for part in text.split(","):
+        file = FILE.match(part.strip())
         name, _, first = part.strip().partition(":")
+        if file and "=" not in name:
+            name, first = file.group(), part.strip()[file.end() + 1 :]
         if "=" in name and not first and found:
             key, _, value = name.partition("=")
             found[-1][1][key.strip()] = value.strip()
@@ -99,7 +107,7 @@ def parse_nemesis(text: str) -> list[tuple[str, dict[str, str]]]:
             if not equals:
                 raise UsageError(f"--nemesis {text!r}: expected NAME=VALUE after {name}:")
             options[key.strip()] = value.strip()
-        if not _NAME.fullmatch(name):
+        if not _NAME.fullmatch(name) and not FILE.fullmatch(name):
             raise UsageError(f"--nemesis {text!r}: invalid nemesis name {name!r}")
         found.append((name, options))
     return found
@@ -147,7 +155,8 @@ def parse(table: Mapping[str, Any], known: Known, where: str = "plan") -> Plan:
 
     def one_of(names: Collection[str], kind: str) -> Callable[[str], str]:
         def check(word: str) -> str:
-            if word not in names and not (kind == "system" and OWN.fullmatch(word)):
+            own = {"system": OWN, "workload": FILE}.get(kind)
+            if word not in names and not (own and own.fullmatch(word)):
                 raise UsageError(suggest(word, names, kind))
             return word
 
@@ -187,6 +196,7 @@ def parse(table: Mapping[str, Any], known: Known, where: str = "plan") -> Plan:
         nemeses=reader.take("nemesis", list, (), lambda v: _nemeses(v, known, where)),
         faults=reader.take("fault", list, (), lambda v: _faults(v, known, where)),
         must=reader.take("must", list, (), _properties),
+        checkers=reader.take("checkers", list, (), lambda v: _checkers(v, known)),
     )
     reader.finish()
     if problems:
@@ -210,6 +220,17 @@ def _properties(names: Sequence[Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def _checkers(names: Sequence[Any], known: Known) -> tuple[str, ...]:
+    problems = [
+        suggest(str(name), known.checkers, "checker")
+        for name in names
+        if name not in known.checkers and not FILE.fullmatch(str(name))
+    ]
+    if problems:
+        raise UsageError(*problems)
+    return tuple(dict.fromkeys(names))
+
+
 def _texts(table: Mapping[str, Any]) -> dict[str, str]:
     return {str(name): _text(value) for name, value in table.items()}
 
@@ -223,7 +244,7 @@ def _nemeses(rows: Sequence[Any], known: Known, where: str) -> Any:
     for n, row in enumerate(rows, 1):
         options = _texts(row) if isinstance(row, dict) else {}
         name = options.pop("name", "")
-        if name not in known.nemeses:
+        if name not in known.nemeses and not FILE.fullmatch(name):
             problems.append(f"nemesis {n}: {suggest(name, known.nemeses, 'nemesis')}")
         found.append((name, options))
     if problems:
@@ -237,7 +258,7 @@ def _faults(rows: Sequence[Any], known: Known, where: str) -> Any:
         row = _texts(row) if isinstance(row, dict) else {}
         do, ident = row.pop("do", ""), row.pop("id", f"f{n}")
         try:
-            if do not in known.nemeses:
+            if do not in known.nemeses and not FILE.fullmatch(do):
                 raise UsageError(suggest(do, known.nemeses, "nemesis"))
             at_ns, for_ns = duration_ns(row.pop("at", "")), duration_ns(row.pop("for", ""))
             fault = Fault(
@@ -268,6 +289,7 @@ def to_toml(plan: Plan, *, exact: bool) -> str:
     lines.append(f"time = {json.dumps(duration_text(plan.time_ns))}")
     lines.append(f"lease = {json.dumps(duration_text(plan.lease_ns))}")
     lines += [f"must = {json.dumps(list(plan.must))}"] if plan.must else []
+    lines += [f"checkers = {json.dumps(list(plan.checkers))}"] if plan.checkers else []
     lines += _table("[options]", plan.options) if plan.options else []
     for name, options in () if exact else plan.nemeses:
         lines += _table("[[nemesis]]", {"name": name, **options})

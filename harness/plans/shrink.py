@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 from holdfast.harness.core.clock import MILLISECOND
@@ -41,9 +43,6 @@ class Failing:
     sentence: str
 
 
-STAND_INS = {"freeze": "pause", "freeze-write": "pause", "torn-write": "kill"}
-"""Simulator-only faults -> the most similar fault of every backend."""
-
 Attempt = Callable[[Plan, int], Failing | None]
 """Runs a candidate up to this number of times: how it failed like the first plan, or None.
 
@@ -51,16 +50,20 @@ The returned plan may differ in its randomness, such as the seed of the network.
 Pass = Callable[[Failing, Attempt], Iterator[Failing]]
 
 
-def shrink(first: Failing, attempt: Attempt) -> Iterator[Failing]:
+def shrink(
+    first: Failing, attempt: Attempt, stand_ins: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Failing]:
     """Yields smaller and smaller failing plans; ends when no pass finds a smaller one.
+
+    stand_ins   simulator-only kinds of fault -> the most similar kind of every backend
 
     Another round is useful only while there is more than one fault. A candidate that did
     not fail is not tried again.
     """
-    best, known = first, _Memory(attempt)
+    best, known, passes = first, _Memory(attempt), _passes(stand_ins)
     for _ in range(ROUNDS):
         before = best
-        for each in PASSES:
+        for each in passes:
             for smaller in each(best, known):
                 yield (best := smaller)
         if best is before or len(best.plan.faults) < 2:
@@ -177,12 +180,14 @@ def shorter_faults(best: Failing, attempt: Attempt) -> Iterator[Failing]:
             yield (best := smaller)
 
 
-def common_faults(best: Failing, attempt: Attempt) -> Iterator[Failing]:
+def common_faults(
+    stand_ins: Mapping[str, str], best: Failing, attempt: Attempt
+) -> Iterator[Failing]:
     """Replace simulator-only faults, so that the plan runs on containers too."""
     for n, fault in enumerate(best.plan.faults):
-        if fault.do in STAND_INS:
+        if fault.do in stand_ins:
             # Its id stays, for whom it hits is drawn by that.
-            common = replace(fault, do=STAND_INS[fault.do], params={})
+            common = replace(fault, do=stand_ins[fault.do], params={})
             same = attempt(_with_fault(best.plan, n, common), FEW)
             if same is not None:
                 yield (best := same)
@@ -221,20 +226,22 @@ def fewer_options(best: Failing, attempt: Attempt) -> Iterator[Failing]:
             yield (best := plainer)
 
 
-PASSES: Sequence[Pass] = (
-    cut_time,
-    fewer_parties,
-    drop_faults,
-    earlier,
-    fewer_parties,
-    cut_time,
-    common_faults,
-    shorter_faults,
-    round_times,
-    fewer_options,
-    cut_time,
-    earlier,
-)
+def _passes(stand_ins: Mapping[str, str]) -> Sequence[Pass]:
+    """The passes of a round, in their order."""
+    return (
+        cut_time,
+        fewer_parties,
+        drop_faults,
+        earlier,
+        fewer_parties,
+        cut_time,
+        partial(common_faults, stand_ins),
+        shorter_faults,
+        round_times,
+        fewer_options,
+        cut_time,
+        earlier,
+    )
 
 
 def _with(plan: Plan, name: str, number: int) -> Plan:

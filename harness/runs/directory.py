@@ -58,7 +58,7 @@ class RunDir:
 
     @property
     def own(self) -> Path:
-        """The user's own file, if the system under test is one, as a module to import."""
+        """Code that the plan brings along, as modules to import: files of the user, plug-ins."""
         return self.path / "own"
 
     def has(self, path: Path) -> bool:
@@ -150,13 +150,14 @@ TRAVELS = ("harness", "workloads", "nemesis", "clusters")
 def pack_code(package: Path, target: Path, own: Path | None = None) -> None:
     """The code that runs on nodes as one zip, importable through PYTHONPATH.
 
-    `package` is the folder of the installed `holdfast` package, `own` a file to add.
+    `package` is the folder of the installed `holdfast` package, `own` one of modules to add.
     """
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in [package / "__init__.py", *_python_files(package)]:
             archive.write(path, Path("holdfast") / path.relative_to(package))
         if own is not None:
-            archive.write(own, own.name)
+            for path in sorted(own.rglob("*.py")):
+                archive.write(path, path.relative_to(own))
 
 
 def _python_files(package: Path) -> Iterator[Path]:

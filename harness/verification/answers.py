@@ -277,7 +277,7 @@ class Answers:
         for window in self.run.windows:
             own = bool(window.nodes) and clients.issuperset(window.nodes)
             if not own or node in window.nodes:
-                paused = window.do == "pause" and own
+                paused = window.traits.stops and own
                 recovery = 0 if paused else int(self.run.promises["recovery_ns"])
                 spans.append((window.from_ns, window.to_ns + recovery))
         return spans

@@ -9,8 +9,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
+from holdfast.harness.core.fault_traits import UNKNOWN, Traits
 from holdfast.harness.verification.recorded import ASKS, CLOSED, LOST, WAITING, Rows, Starved
 from holdfast.harness.verification.rule import OPS
 
@@ -29,6 +31,7 @@ class Window(NamedTuple):
     to_ns: int
     do: str
     nodes: tuple[str, ...]
+    traits: Traits = UNKNOWN
 
 
 class Run:
@@ -54,7 +57,11 @@ class Run:
         servers: int = 0,
         starved: Iterable[Starved] = (),
     ) -> None:
-        self.rows, self.promises, self.windows = rows, promises, sorted(windows)
+        self.rows, self.promises, self.windows = (
+            rows,
+            promises,
+            sorted(windows, key=itemgetter(0, 1, 2, 3)),
+        )
         self.error_ns, self.slack_ns = error_ns, 2 * error_ns
         self.stop_ns, self.lease_ns, self.resource = stop_ns, lease_ns, resource
         self.start_ns, self.end_ns = start_ns, end_ns
@@ -113,7 +120,7 @@ class Run:
 
     def kills(self, node: str) -> list[int]:
         """When the processes of a node were killed."""
-        return [w.from_ns for w in self.windows if w.do == "kill" and node in w.nodes]
+        return [w.from_ns for w in self.windows if w.traits.kills and node in w.nodes]
 
     def releases(self, a: int) -> list[int]:
         """The releases of an attempt."""

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from holdfast.harness.core.fault_traits import UNKNOWN, Traits, of_manifest
+from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.runs import files
 from holdfast.harness.verification.answers import Answers
 from holdfast.harness.verification.clocks import Clocks
@@ -57,6 +59,7 @@ class Outcome(NamedTuple):
     bare   findings without a certificate: there is no rule for their kind
     why    why nothing was verified, "" where it was
     whole  properties of which all that is said was accepted: every finding, or the order
+    unverifiable   properties judged by checkers of the user, for which there are no rules
     unordered   properties that hold and would have an order, and have none that can be walked
     """
 
@@ -66,6 +69,7 @@ class Outcome(NamedTuple):
     why: str = ""
     whole: Sequence[str] = ()
     unordered: Sequence[str] = ()
+    unverifiable: Sequence[str] = ()
 
 
 class Verifier:
@@ -175,7 +179,7 @@ def run_of(
     return Run(
         rows,
         manifest["promises"],
-        _windows(faults, max(last_ns, marks.get("end", 0))),
+        _windows(faults, max(last_ns, marks.get("end", 0)), of_manifest(manifest)),
         error_ns,
         stop_ns=marks.get("stop", last_ns),
         lease_ns=int(manifest["plan"]["lease_ns"]),
@@ -192,6 +196,11 @@ def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcom
     verifier = Verifier(run)
     accepted, refused, bare, whole = 0, list[str](), 0, list[str]()
     walked = Orders(run, verifier.conditions, orders)
+    users = tuple(
+        str(row["property"])
+        for row in verdicts["verdicts"]
+        if row.get("checker") and row["property"] not in PROPERTIES
+    )
     for verdict in verdicts["verdicts"]:
         before = accepted, bare
         if verdict.get("certificate") is not None:
@@ -200,7 +209,7 @@ def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcom
             refused += [f"{verdict['property']}, its order: {why}"] * bool(why)
         for n, finding in enumerate(verdict["findings"], 1):
             if finding.get("certificate") is None:
-                bare += 1
+                bare += verdict["property"] not in users
                 continue
             why = verdict_on(finding, verifier)
             accepted += not why
@@ -214,7 +223,7 @@ def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcom
         if verdict["verdict"] == "HOLDS" and verdict["property"] in walked.properties
         if verdict.get("certificate") is None
     )
-    return Outcome(accepted, refused, bare, whole=whole, unordered=unordered)
+    return Outcome(accepted, refused, bare, whole=whole, unordered=unordered, unverifiable=users)
 
 
 def verdict_on(finding: Mapping[str, Any], verifier: Verifier) -> str:
@@ -270,7 +279,9 @@ def verify_run(
         raise Damaged(f"{path}: damaged: {error!r:.200}") from error
 
 
-def _windows(rows: Iterable[Mapping[str, Any]], end_ns: int) -> list[Window]:
+def _windows(
+    rows: Iterable[Mapping[str, Any]], end_ns: int, traits: Mapping[str, Traits]
+) -> list[Window]:
     """The faults of a run, as the rows of faults.jsonl say."""
     steps: dict[str, dict[str, Mapping[str, Any]]] = {}
     for row in rows:
@@ -280,10 +291,12 @@ def _windows(rows: Iterable[Mapping[str, Any]], end_ns: int) -> list[Window]:
         injected, healed = events.get("injected"), events.get("healed")
         begun = injected or events.get("skipped") or events.get("failed")
         if begun is not None:
-            killed = injected is not None and begun["do"] == "kill"
+            kind = traits.get(str(begun["do"]), UNKNOWN)
+            killed = injected is not None and kind.kills
             from_ns = int(begun["before_ns" if killed else "t_ns"])
             to_ns = int(healed["t_ns"]) if healed else end_ns if injected else from_ns
-            found.append(Window(from_ns, to_ns, str(begun["do"]), tuple(begun.get("nodes", ()))))
+            nodes = tuple(begun.get("nodes", ()))
+            found.append(Window(from_ns, to_ns, str(begun["do"]), nodes, kind))
     return found
 
 

@@ -134,7 +134,7 @@ class Waits:
 
     def _stops_a_minority(self, window: Window) -> bool:
         servers = {f"n{n}" for n in range(1, self.run.servers + 1)}
-        if window.do not in ("kill", "pause") or not window.nodes:
+        if not (window.traits.kills or window.traits.stops) or not window.nodes:
             return False
         if not servers.issuperset(window.nodes):
             return False
@@ -142,7 +142,7 @@ class Waits:
             node
             for other in self.run.windows
             if other.from_ns <= window.to_ns and window.from_ns <= other.to_ns
-            if other.do not in ("clock", "delay") or other == window
+            if not other.traits.leaves_running or other == window
             for node in other.nodes
         }
         return 2 * len(struck & servers) < self.run.servers
@@ -243,9 +243,10 @@ class Waits:
     def _without_processor(self, row: Row, until: int) -> int:
         """For how long of a request its client was stopped, or somebody had no processor."""
         node = self.rows.nodes.get(row.process)
-        stopped = ("pause", "clock")
         spans: list[Span] = [
-            (w.from_ns, w.to_ns) for w in self.run.windows if w.do in stopped and node in w.nodes
+            (w.from_ns, w.to_ns)
+            for w in self.run.windows
+            if (w.traits.stops or w.traits.shifts_clocks) and node in w.nodes
         ]
         spans += [(one.from_ns, one.to_ns) for one in self.run.starved]
         covered, reached = 0, row.t_inv
@@ -258,7 +259,7 @@ class Waits:
     def _lived_on(self, row: Row) -> bool:
         """Whether the client of an unanswered request was not killed or stopped after it."""
         node, run = self.rows.nodes.get(row.process), self.run
-        kills = [w for w in run.windows if w.do == "kill" and node in w.nodes]
+        kills = [w for w in run.windows if w.traits.kills and node in w.nodes]
         ends = [self.rows.t_inv[r] for r in run.closed(row.process)]
         return not any(w.to_ns >= row.t_inv for w in kills) and not any(
             end >= row.t_inv for end in ends

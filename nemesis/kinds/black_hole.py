@@ -11,6 +11,8 @@ Heals
 
 from __future__ import annotations
 
+from holdfast.harness.core.fault_traits import NOT_SIMULATED, Traits
 from holdfast.nemesis.client_fault import OnTheWire
 
-NEMESIS = OnTheWire(name="black-hole")
+TRAITS = Traits(on_connections=True, simulator=NOT_SIMULATED)
+NEMESIS = OnTheWire(name="black-hole", traits=TRAITS)

@@ -13,6 +13,15 @@ Heals
 
 from __future__ import annotations
 
+from holdfast.harness.core.fault_traits import Swarm, Traits
 from holdfast.nemesis.client_fault import InTheProcess
 
-NEMESIS = InTheProcess(name="cancel", simulated=True)
+TRAITS = Traits(
+    in_client=True,
+    swarm=Swarm(
+        places=(9,),
+        targets=("client", "waiter"),
+        options={"count": ("1", "3", "10"), "after": ("1ms", "20ms", "200ms")},
+    ),
+)
+NEMESIS = InTheProcess(name="cancel", traits=TRAITS)

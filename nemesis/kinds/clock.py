@@ -17,6 +17,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from holdfast.harness.core.durations import duration_ns, duration_text
+from holdfast.harness.core.fault_traits import Swarm, Traits
 from holdfast.harness.core.ports import Fault, Request, View
 from holdfast.nemesis import options as read
 from holdfast.nemesis.options import rate_ppm
@@ -31,6 +32,13 @@ STROBES = ("20ms", "200ms")
 
 class Clock:
     """Implements the port `Nemesis`. Options: target, step, rate, strobe, every, for, lease."""
+
+    traits = Traits(
+        shifts_clocks=True,
+        leaves_running=True,
+        pattern="clock",
+        swarm=Swarm(places=(4, 13), targets=("leader|one", "leader|one", "all")),
+    )
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""

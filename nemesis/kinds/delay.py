@@ -10,6 +10,8 @@ Heals
 
 from __future__ import annotations
 
+from holdfast.harness.core.fault_traits import NOT_SIMULATED, Traits
 from holdfast.nemesis.client_fault import OnTheWire
 
-NEMESIS = OnTheWire(name="delay")
+TRAITS = Traits(on_connections=True, passes=True, leaves_running=True, simulator=NOT_SIMULATED)
+NEMESIS = OnTheWire(name="delay", traits=TRAITS)

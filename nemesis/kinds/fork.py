@@ -17,7 +17,9 @@ Heals
 from __future__ import annotations
 
 from holdfast.harness.client.forking import HOW
+from holdfast.harness.core.fault_traits import NOT_SIMULATED, Traits
 from holdfast.nemesis.client_fault import InTheProcess
 from holdfast.nemesis.options import one_of
 
-NEMESIS = InTheProcess(name="fork", usual="holder", known={"how": one_of(*HOW)})
+TRAITS = Traits(in_client=True, simulator=NOT_SIMULATED)
+NEMESIS = InTheProcess(name="fork", traits=TRAITS, usual="holder", known={"how": one_of(*HOW)})

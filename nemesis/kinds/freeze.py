@@ -12,9 +12,16 @@ Heals
 
 from __future__ import annotations
 
+from holdfast.harness.core.fault_traits import SIMULATOR_ONLY, Swarm, Traits
 from holdfast.nemesis.node_fault import Aimed, in_turn
 
 FIRST = ("holder", "leader|one", "holder")
 LATER = ("holder", "leader|one", "follower", "minority", "client")
 
-NEMESIS = Aimed(name="freeze", usual=in_turn(FIRST, LATER))
+TRAITS = Traits(
+    stops_amid_send=True,
+    simulator=SIMULATOR_ONLY,
+    stand_in="pause",
+    swarm=Swarm(places=(5,), targets=("", "holder", "waiter")),
+)
+NEMESIS = Aimed(name="freeze", usual=in_turn(FIRST, LATER), traits=TRAITS)

@@ -12,10 +12,16 @@ Heals
 
 from __future__ import annotations
 
+from holdfast.harness.core.fault_traits import SIMULATOR_ONLY, Swarm, Traits
 from holdfast.nemesis.node_fault import Aimed, in_turn
 
 FIRST = ("leader|one",)
 LATER = ("leader|one", "follower", "minority|one")
 
-NEMESIS = Aimed(name="freeze-write", usual=in_turn(FIRST, LATER))
+TRAITS = Traits(
+    simulator=SIMULATOR_ONLY,
+    stand_in="pause",
+    swarm=Swarm(places=(10,), disks=True),
+)
+NEMESIS = Aimed(name="freeze-write", usual=in_turn(FIRST, LATER), traits=TRAITS)
 """Takes effect only if the system writes to a disk."""

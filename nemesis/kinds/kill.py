@@ -12,9 +12,21 @@ Heals
 
 from __future__ import annotations
 
+from holdfast.harness.core.clock import MILLISECOND
+from holdfast.harness.core.fault_traits import Swarm, Traits
 from holdfast.nemesis.node_fault import Aimed, in_turn
 
 FIRST = ("leader|one", "minority|one", "holder")
 LATER = ("leader|one", "one", "holder", "minority|one", "majority", "all")
 
-NEMESIS = Aimed(name="kill", usual=in_turn(FIRST, LATER))
+TRAITS = Traits(
+    kills=True,
+    pattern="kill",
+    swarm=Swarm(
+        places=(3, 12),
+        targets=("", "all", "holder", "waiter"),
+        # Restarted at once: lost state shows best before any client has waited.
+        instant_ns=(20 * MILLISECOND,) * 3,
+    ),
+)
+NEMESIS = Aimed(name="kill", usual=in_turn(FIRST, LATER), traits=TRAITS)

@@ -35,6 +35,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from holdfast.harness.core.fault_traits import Swarm, Traits
 from holdfast.harness.core.ports import Fault, Request, View
 from holdfast.nemesis import options as read
 from holdfast.nemesis.options import one_of
@@ -58,6 +59,12 @@ TARGETS = {
 
 class Partition:
     """Implements the port `Nemesis`. Options: shape, target, clients, way, every, for, lease."""
+
+    traits = Traits(
+        passes=True,
+        pattern="partition",
+        swarm=Swarm(places=(1, 14), targets=("", "holder", "waiter")),
+    )
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""

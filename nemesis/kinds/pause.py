@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import random
 
+from holdfast.harness.core.fault_traits import Swarm, Traits
 from holdfast.nemesis.node_fault import Aimed
 
 OTHERS = ("leader|one", "follower", "minority", "majority", "client", "resource")
@@ -26,4 +27,10 @@ def _usual(n: int, rng: random.Random) -> str:
     return "holder" if n % 2 == 0 else "leader|one" if n == 1 else other
 
 
-NEMESIS = Aimed(name="pause", usual=_usual, leases=2)
+TRAITS = Traits(
+    stops=True,
+    passes=True,
+    pattern="pause",
+    swarm=Swarm(places=(2,), targets=("", "holder", "waiter")),
+)
+NEMESIS = Aimed(name="pause", usual=_usual, traits=TRAITS, leases=2)

@@ -13,6 +13,12 @@ Heals
 
 from __future__ import annotations
 
+from holdfast.harness.core.fault_traits import Swarm, Traits
 from holdfast.nemesis.client_fault import OnTheWire
 
-NEMESIS = OnTheWire(name="reply-loss", simulated=True)
+TRAITS = Traits(
+    on_connections=True,
+    passes=True,
+    swarm=Swarm(places=(7, 15), targets=("client", "waiter"), options={"count": ("1", "3", "10")}),
+)
+NEMESIS = OnTheWire(name="reply-loss", traits=TRAITS)

@@ -12,6 +12,12 @@ Heals
 
 from __future__ import annotations
 
+from holdfast.harness.core.fault_traits import Swarm, Traits
 from holdfast.nemesis.client_fault import OnTheWire
 
-NEMESIS = OnTheWire(name="reset", simulated=True)
+TRAITS = Traits(
+    on_connections=True,
+    passes=True,
+    swarm=Swarm(places=(8,), targets=("client", "waiter"), options={"count": ("1", "3", "10")}),
+)
+NEMESIS = OnTheWire(name="reset", traits=TRAITS)

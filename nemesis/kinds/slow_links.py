@@ -18,6 +18,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 
 from holdfast.harness.core.durations import duration_ns, duration_text
+from holdfast.harness.core.fault_traits import SIMULATOR_ONLY, Swarm, Traits
 from holdfast.harness.core.ports import Fault, Request, View
 from holdfast.nemesis import options as read
 from holdfast.nemesis.options import one_of
@@ -31,6 +32,8 @@ FIRST = ("leader|one", "holder")
 
 class SlowLinks:
     """Implements the port `Nemesis`. Options: target, by, way, every, for, lease."""
+
+    traits = Traits(passes=True, simulator=SIMULATOR_ONLY, swarm=Swarm(places=(6,)))
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""

@@ -12,6 +12,8 @@ Heals
 
 from __future__ import annotations
 
+from holdfast.harness.core.fault_traits import NOT_SIMULATED, Traits
 from holdfast.nemesis.client_fault import InTheProcess
 
-NEMESIS = InTheProcess(name="stall")
+TRAITS = Traits(in_client=True, passes=True, simulator=NOT_SIMULATED)
+NEMESIS = InTheProcess(name="stall", traits=TRAITS)

@@ -13,10 +13,16 @@ Heals
 
 from __future__ import annotations
 
+from holdfast.harness.core.fault_traits import SIMULATOR_ONLY, Swarm, Traits
 from holdfast.nemesis.node_fault import Aimed, in_turn
 
 FIRST = ("leader|one",)
 LATER = ("leader|one", "follower", "minority|one", "all")
 
-NEMESIS = Aimed(name="torn-write", usual=in_turn(FIRST, LATER))
+TRAITS = Traits(
+    simulator=SIMULATOR_ONLY,
+    stand_in="kill",
+    swarm=Swarm(places=(11,), targets=("all",), disks=True),
+)
+NEMESIS = Aimed(name="torn-write", usual=in_turn(FIRST, LATER), traits=TRAITS)
 """Takes effect only if the system writes to a disk."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.harness.campaigns.results import CALM, Outcome, Result, failed, planned, staged
+from holdfast.harness.core.fault_traits import BEFORE
 from holdfast.harness.core.statistics import clopper_pearson, none_in
 from holdfast.harness.core.verdict import PROPERTIES, Verdict
 from holdfast.reports.many.claims import claim_of
@@ -24,8 +25,9 @@ from holdfast.reports.text.formatting import count, percent
 SCHEMA = "holdfast-matrix/1"
 SEVERAL = "several"
 HELD, VIOLATED, NOT_EXERCISED = "held", "violated", "not exercised"
-FIRST = (CALM, "partition", "pause", "kill", "clock")
-"""Faults whose columns come first; others follow by name, then scenarios, SEVERAL is last."""
+FIRST = (CALM, *(kind for kind, traits in BEFORE.items() if traits.pattern))
+"""Faults whose columns come first: those with a hatching of their own. Others follow by name, then
+scenarios, SEVERAL is last."""
 
 
 @dataclass(slots=True)
@@ -127,11 +129,15 @@ def matrix(results: Iterable[Result], simulated: Collection[str] = ()) -> Matrix
                 if result.problems and verdict is Verdict.HOLDS:
                     verdict = Verdict.UNKNOWN
                 square.add(result, verdict, one.promised, kinds)
-    found = {fault for _, _, fault in squares}
+    found, known = {fault for _, _, fault in squares}, list(PROPERTIES)
     middle = sorted(found - {*FIRST, SEVERAL}, key=lambda fault: (fault in scenes, fault))
     return Matrix(
         systems=sorted({system for system, _, _ in squares}),
-        properties=[prop for prop in PROPERTIES if any(p == prop for _, p, _ in squares)],
+        properties=sorted(
+            {prop for _, prop, _ in squares},
+            # Those of the user last.
+            key=lambda prop: (known.index(prop) if prop in known else len(known), prop),
+        ),
         faults=[fault for fault in (*FIRST, *middle, SEVERAL) if fault in found],
         squares=squares,
         runs=runs,

@@ -202,6 +202,10 @@ def _print_end(console: Console, run: Judged) -> None:
         names = ", ".join(name.replace("-", " ") for name in run.verified.properties)
         told = f"independently verified against the recorded rows: {names}"
         console.print(Text(formatting.plain(told, 600)))
+    if run.verified.unverifiable:
+        names = ", ".join(run.verified.unverifiable)
+        told = f"not independently verified: checker of the user: {names}"
+        console.print(Text(formatting.plain(told, 600)))
     console.print(Text(f"report  {formatting.plain(run.report_path(), 300)}"), soft_wrap=True)
     console.print(Text(f"again   {formatting.plain(run.command, 1200)}"), soft_wrap=True)
     console.print(Text(f"seed    {run.seed}"))

@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
+from holdfast.harness.core.fault_traits import BEFORE, PATTERNS, UNKNOWN
 from holdfast.reports.pictures.finding_scene import Bar, Mark, Scene, overlap_text, scene
 from holdfast.reports.pictures.svg import (
     CHAR_PX,
@@ -26,7 +27,6 @@ from holdfast.reports.text.formatting import NS, plain, seconds
 from holdfast.reports.verdict_file import Judged, Shown, Struck
 
 LABEL_PX, BAR_PX, FAULT_PX, AXIS_PX = 16, 20, 24, 46
-PATTERNED = ("pause", "kill", "partition", "clock")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,9 +76,10 @@ def fault_words(fault: Struck) -> str:
     return f"{plain(fault.id, 8)} {plain(fault.do, 16)}{' of ' + where if where else ''}{more}"
 
 
-def pattern(do: str) -> str:
-    """The fill pattern of a kind of fault: one per kind of the catalogue, one for all others."""
-    return do if do in PATTERNED else "other"
+def pattern(fault: Struck) -> str:
+    """The fill pattern of a fault's kind; a verdict of an older version names none."""
+    own = BEFORE.get(fault.do, UNKNOWN).pattern if fault.pattern is None else fault.pattern
+    return own if own in PATTERNS else "other"
 
 
 def _pack(bars: tuple[Bar, ...]) -> list[int]:
@@ -122,7 +123,7 @@ def _draw_faults(root: ET.Element, shown: Scene, lanes: list[Lane], bottom: floa
     for i, fault in enumerate(shown.faults):
         start, end = shown.scale(fault.from_ns), shown.scale(fault.to_ns)
         y = i * FAULT_PX
-        fill = f"url(#hatch-{pattern(fault.do)})"
+        fill = f"url(#hatch-{pattern(fault)})"
         box = {"x": percent(start), "width": wide(end - start)}
         add(root, "rect", **box, y=y, height=bottom - y, class_="shade")
         add(root, "rect", **box, y=y + 2, height=FAULT_PX - 6, fill=fill, class_="fault", rx=2)

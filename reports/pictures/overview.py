@@ -96,7 +96,7 @@ def _fault_row(root: ET.Element, do: str, faults: Sequence[Struck], scale: Scale
     free = 0.0
     for fault in faults:
         start, end = scale(fault.from_ns), scale(fault.to_ns)
-        fill = f"url(#hatch-{pattern(do)})" if fault.bit else "none"
+        fill = f"url(#hatch-{pattern(fault)})" if fault.bit else "none"
         name = "fault" if fault.bit else "fault missed"
         box = {"x": percent(start), "width": wide(max(end - start, 0.003))}
         add(root, "rect", **box, y=y + 4, height=ROW_PX - 8, fill=fill, class_=name, rx=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.harness.core.case import Window
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.fault_traits import BEFORE
 
 
 def window(
@@ -20,4 +21,5 @@ def window(
         bit=bit,
         evidence={},
         holder=node if target == "holder" else "",
+        traits=BEFORE[do],
     )

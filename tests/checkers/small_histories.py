@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.harness.core.case import Case, History, Window
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.fault_traits import BEFORE
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status, Terms, attempt_id
 from tests.checkers.shorthand import LEASE_LOCK, case, table
 
@@ -141,9 +142,9 @@ def small(chance: random.Random) -> Case:
         node = chance.choice(("c0", "c1", "n1"))
         windows.append(
             Window(
-                id=f"w{n}", do=chance.choice(("kill", "kill", "pause")), target="one",
+                id=f"w{n}", do=(do := chance.choice(("kill", "kill", "pause"))), target="one",
                 nodes=(node,), from_ns=begin * TICK, to_ns=(begin + chance.randrange(3)) * TICK,
-                bit=True, evidence={},
+                bit=True, evidence={}, traits=BEFORE[do],
             )
         )  # fmt: skip
     given = case(told, windows=tuple(windows), lease_ns=3 * TICK)

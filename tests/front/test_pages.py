@@ -1,19 +1,11 @@
-"""Every command of the tutorials and explanations is carried out, with the files that they show.
-
-What a page puts into the sources (a workload, a nemesis, a checker and their rows) is put there for
-the time of the test.
-"""
+"""Every command of the tutorials and explanations is carried out, with the files that they show."""
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import re
 import shlex
-import sys
-from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from mkdocs.commands.build import build
@@ -22,8 +14,6 @@ from mkdocs.utils import CountHandler
 
 from holdfast import catalogue, docgen
 from holdfast.catalogue.findings import FINDINGS
-from holdfast.harness.core import verdict
-from holdfast.planning import prepare
 from tests.front.said import holdfast
 from tests.front.test_howto import steps
 
@@ -43,36 +33,8 @@ PAGES = [
     for page in sorted((DOCS / folder).glob("*.md"))
     if page.relative_to(DOCS).with_suffix("").as_posix() not in ELSEWHERE | SERVERS
 ]
-TABLES: dict[str, ModuleType] = {
-    "src/holdfast/catalogue/__init__.py": catalogue,
-    "harness/core/verdict.py": verdict,
-}
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
-
-
-def place(head: str, text: str, folder: Path, monkeypatch: Patch) -> None:
-    """A block goes where its first line says: a row of a table, a module of a room, or a file."""
-    name, _, table = head.partition(": ")
-    if table:
-        home = TABLES[name]
-        rows = eval("{" + text.partition("\n")[2] + "}", vars(home))
-        for key, row in rows.items():
-            monkeypatch.setitem(getattr(home, table), key, row)
-        workloads, nemeses = tuple(catalogue.WORKLOADS), tuple(catalogue.NEMESES)
-        known = replace(prepare.KNOWN, workloads=workloads, nemeses=nemeses)
-        monkeypatch.setattr(prepare, "KNOWN", known)
-        return
-    path = folder / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text)
-    if "/" in name:
-        module = "holdfast." + name.removesuffix(".py").replace("/", ".")
-        spec = importlib.util.spec_from_file_location(module, path)
-        assert spec is not None and spec.loader is not None
-        made = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, module, made)
-        spec.loader.exec_module(made)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -84,7 +46,9 @@ def test_the_commands_of_a_page_end_as_it_says(
         if kind != "console":
             head, _, rest = text.partition("\n")
             whole = rest if kind == "json" else text
-            place(head.removeprefix("# "), whole, tmp_path, monkeypatch)
+            name = head.removeprefix("# ")
+            assert "/" not in name, "a reader has no sources to write into"
+            (tmp_path / name).write_text(whole)
             continue
         for line in text.splitlines():
             command, _, comment = line.removeprefix("$ ").partition("  #")

@@ -24,7 +24,7 @@ def test_every_fault_that_the_simulator_has_is_drawn() -> None:
 
 def test_services_without_disks_meet_no_fault_of_disks() -> None:
     drawn = {kind for seed in SEEDS for kind, _ in swarm.draw(seed, "majority", 5, {}).nemeses}
-    assert not drawn & set(swarm.OF_DISKS)
+    assert not drawn & {kind for kind, of in swarm.KINDS.items() if of.disks}
     assert {"reply-loss", "partition", "kill"} <= drawn
 
 

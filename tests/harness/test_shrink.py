@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.engine.shrinker import stand_ins
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.plans.shrink import MANY, NETWORK, Attempt, Failing, shrink
+
+STAND_INS = {"freeze": "pause", "freeze-write": "pause", "torn-write": "kill"}
 
 
 def plan_of(faults: int) -> Plan:
@@ -51,7 +54,8 @@ class Needs:
 
 
 def smallest(first: Plan, attempt: Attempt) -> tuple[Plan, list[Failing]]:
-    steps = list(shrink(Failing(plan=first, after_ns=9 * SECOND, sentence="it is broken"), attempt))
+    failing = Failing(plan=first, after_ns=9 * SECOND, sentence="it is broken")
+    steps = list(shrink(failing, attempt, STAND_INS))
     return (steps[-1].plan if steps else first), steps
 
 
@@ -86,9 +90,7 @@ def test_every_step_fails_and_none_has_more_faults_than_the_one_before() -> None
     assert sizes == sorted(sizes, reverse=True)
 
 
-@pytest.mark.parametrize(
-    ("rare", "common"), [("freeze", "pause"), ("freeze-write", "pause"), ("torn-write", "kill")]
-)
+@pytest.mark.parametrize(("rare", "common"), STAND_INS.items())
 def test_a_fault_that_every_backend_has_stands_in_where_it_does_as_well(
     rare: str, common: str
 ) -> None:
@@ -136,3 +138,7 @@ def test_what_fails_only_as_it_is_stays_as_it_is() -> None:
     first = plan_of(4)
     plan, steps = smallest(first, lambda plan, tries: None)
     assert plan == first and steps == []
+
+
+def test_the_catalogue_names_a_stand_in_for_each_fault_of_the_simulator_that_has_one() -> None:
+    assert stand_ins() == STAND_INS

@@ -19,6 +19,7 @@ SIBLINGS = set(ROOMS) - {"harness"}
 STDLIB_ONLY = (
     "harness/core/operations.py",
     "harness/core/ports.py",
+    "harness/core/fault_traits.py",
     "harness/core/verdict.py",
     "harness/core/clock.py",
     "harness/core/seeds.py",

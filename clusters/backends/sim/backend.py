@@ -331,6 +331,7 @@ class SimBackend:
                 phase=self.reached,
                 die=partial(self._die, host, config),
                 now=self.engine.now,
+                clock=self.engine.now,
             )
             host.guard = ctx.guard
             return ctx

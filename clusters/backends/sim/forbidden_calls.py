@@ -34,9 +34,16 @@ BANNED: dict[str, tuple[str, ...]] = {
 _STANDARD = sysconfig.get_path("stdlib")
 
 
+class ForbiddenCall(RuntimeError):
+    """Code inside the simulator called a clock, randomness, a thread, a socket or a file."""
+
+
 @contextmanager
-def watched(active: bool) -> Iterator[dict[str, None]]:
-    """While the body runs, each breach is noted once: "time.time() by nodes/x.py line 7"."""
+def watched(active: bool, *, refuse: bool = False) -> Iterator[dict[str, None]]:
+    """While the body runs, each breach is noted once: "time.time() by nodes/x.py line 7".
+
+    refuse   it raises ForbiddenCall instead of doing what was called
+    """
     breaches: dict[str, None] = {}
     replaced: list[tuple[Any, str, Any]] = []
     try:
@@ -46,7 +53,7 @@ def watched(active: bool) -> Iterator[dict[str, None]]:
                 if hasattr(place, name):
                     real = getattr(place, name)
                     replaced.append((place, name, real))
-                    setattr(place, name, _noting(f"{module}.{dotted}", real, breaches))
+                    setattr(place, name, _noting(f"{module}.{dotted}", real, breaches, refuse))
         yield breaches
     finally:
         for place, name, real in replaced:
@@ -62,7 +69,9 @@ def _find(module: str, dotted: str) -> tuple[Any, str]:
     return place, name
 
 
-def _noting(what: str, real: Callable[..., Any], breaches: dict[str, None]) -> Callable[..., Any]:
+def _noting(
+    what: str, real: Callable[..., Any], breaches: dict[str, None], refuse: bool
+) -> Callable[..., Any]:
     # A simulated world has one thread; what others of the process do is none of its business.
     inside = threading.get_ident()
 
@@ -70,6 +79,8 @@ def _noting(what: str, real: Callable[..., Any], breaches: dict[str, None]) -> C
         caller = _caller() if threading.get_ident() == inside else ""
         if caller:
             breaches[f"{what}() by {caller}"] = None
+            if refuse:
+                raise ForbiddenCall(f"{what}() by {caller}")
         return real(*args, **given)
 
     return called

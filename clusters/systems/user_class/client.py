@@ -6,6 +6,7 @@ module.
 
 from __future__ import annotations
 
+import inspect
 import random
 import time
 from collections.abc import Callable
@@ -34,17 +35,16 @@ class OwnClient:
 
     def open(self) -> None:
         """Make the object. What that raises ends the run: nothing can be tested."""
-        defaults = dict(getattr(self._made, "options", {}))
-        self._lock = self._made(list(self._setup.servers), {**defaults, **self._setup.options})
+        self._lock = made_with(self._made, self._setup, lambda: now_ns() / SECOND)
 
     def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
         """Ask until it is granted or the wait is over; once, where the class waits by itself."""
         ask = partial(self._lock.acquire, lock, str(attempt), ttl_ns / SECOND)
         if getattr(self._made, "waits", False):
-            return _granted(ask(None if wait_ns < 0 else wait_ns / SECOND), ttl_ns)
+            return granted(ask(None if wait_ns < 0 else wait_ns / SECOND), ttl_ns)
         deadline = now_ns() + wait_ns
         while True:
-            answer = _granted(ask(), ttl_ns)
+            answer = granted(ask(), ttl_ns)
             if answer.outcome is Status.OK:
                 return answer
             pause = self._rng.randrange(*POLL_NS)
@@ -73,7 +73,7 @@ class OwnClient:
             close()
 
 
-def _granted(told: object, ttl_ns: int) -> Answer:
+def granted(told: object, ttl_ns: int) -> Answer:
     """True or a token is a grant, False and None are none; anything else says nothing."""
     if told is True:
         return Answer(outcome=Status.OK, ttl_ns=ttl_ns)
@@ -84,9 +84,32 @@ def _granted(told: object, ttl_ns: int) -> Answer:
     return Answer(outcome=Status.INFO, error=f"acquire returned a {type(told).__name__}")
 
 
-def __getattr__(name: str) -> Callable[[ClientSetup], OwnClient]:
+def __getattr__(name: str) -> Callable[[ClientSetup], Any]:
     """The factory for MODULE.CLASS."""
     module, dot, attr = name.rpartition(".")
     if not dot:
         raise AttributeError(name)
-    return partial(OwnClient, load(f"{module}:{attr}"))
+    return partial(_client, load(f"{module}:{attr}"))
+
+
+def _client(made: type[Any], setup: ClientSetup) -> Any:
+    if setup.clock is not None:
+        from holdfast.clusters.systems.user_class.virtual_client import VirtualOwnClient
+
+        return VirtualOwnClient(made, setup)
+    return OwnClient(made, setup)
+
+
+def made_with(made: type[Any], setup: ClientSetup, now: Callable[[], float]) -> Any:
+    """An object of the user's class. now: a clock in seconds, for a class that takes `now`."""
+    options = {**getattr(made, "options", {}), **setup.options}
+    clock = {"now": now} if takes_clock(made) else {}
+    return made(list(setup.servers), options, **clock)
+
+
+def takes_clock(made: type[Any]) -> bool:
+    """Whether the class wants a clock from us: its constructor has a parameter `now`."""
+    try:
+        return "now" in inspect.signature(made).parameters
+    except (TypeError, ValueError):
+        return False

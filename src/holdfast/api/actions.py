@@ -6,7 +6,7 @@ import io
 import os
 import secrets
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -27,7 +27,7 @@ from holdfast.planning import plan_options, prepare
 OUT = ".holdfast/runs"
 USUAL = {"system": "reference", "backend": "local", "workload": "critical-section"}
 KEYS = ("system", "backend", "workload", "resource", "nemesis", "nodes", "clients", "locks", "time",
-        "lease", "seed")  # fmt: skip
+        "lease", "seed", "checkers")  # fmt: skip
 
 
 def run(
@@ -42,8 +42,8 @@ def run(
 
     plan: a plan file, which the other arguments override; else they make the plan: system, backend,
     workload, resource, nemesis ("pause:target=holder,for=3s"), nodes, clients, locks, time ("20s"),
-    lease ("2s"), seed. options: what `--set` takes. out: folder for run directories. hosts: file of
-    --backend ssh. Settings files and HOLDFAST_* variables do not apply.
+    lease ("2s"), seed, checkers (a list). options: what `--set` takes. out: folder for run
+    directories. hosts: file of --backend ssh. Settings files and HOLDFAST_* do not apply.
     Raises UsageError, EnvironmentFailed; a violation raises nothing: look at `.verdict`.
     """
     wrong = sorted(given.keys() - set(KEYS))
@@ -70,12 +70,15 @@ def simulate(
     return run(plan, out=out, **{**given, "backend": "sim"})
 
 
-def judge(path: str | PathLike[str] | Run) -> Run:
-    """Judge a recorded run again, as `holdfast check` does, and write its verdicts.json."""
+def judge(path: str | PathLike[str] | Run, checkers: Sequence[str] = ()) -> Run:
+    """Judge a recorded run again, as `holdfast check` does, and write its verdicts.json.
+
+    checkers: further checkers, by name or FILE.py:NAME, which is executed.
+    """
     found = path if isinstance(path, Run) else Run(path)
     if found.path is None:
         raise UsageError(f"{found.id}: judging writes verdicts.json and needs the run's directory")
-    runner.judge_run(RunDir(found.path))
+    runner.judge_run(RunDir(found.path), checkers)
     return Run(found.path)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.catalogue.rows import BackendRow, Row, SystemRow
+from holdfast.catalogue.rows import BackendRow, NemesisRow, Row, SystemRow, WorkloadRow
+from holdfast.catalogue.table import Table
 
 _S = "holdfast.clusters.systems"
-SYSTEMS: dict[str, SystemRow] = {
+_SYSTEMS: dict[str, SystemRow] = {
     "reference": SystemRow(
         entry=f"{_S}.reference.system:SYSTEM",
         says="replicated by Raft; leases, FIFO queue, fencing tokens, loss notifications",
@@ -142,9 +143,10 @@ SYSTEMS: dict[str, SystemRow] = {
         most=0,
     ),
 }
+SYSTEMS: Table[SystemRow] = Table("systems", _SYSTEMS)
 
 _B = "holdfast.clusters.backends"
-BACKENDS: dict[str, BackendRow] = {
+_BACKENDS: dict[str, BackendRow] = {
     "local": BackendRow(
         entry=f"{_B}.local.backend:LocalBackend",
         says="processes on this machine, one network namespace per node",
@@ -184,99 +186,101 @@ BACKENDS: dict[str, BackendRow] = {
         virtual_time=True,
     ),
 }
-VIRTUAL_TIME = tuple(name for name, row in BACKENDS.items() if row.virtual_time)
+VIRTUAL_TIME = tuple(name for name, row in _BACKENDS.items() if row.virtual_time)
 """Backends whose runs are simulated in the calling process."""
+BACKENDS: Table[BackendRow] = Table("backends", _BACKENDS)
 
 HOSTS = f"{_B}.ssh.hosts_file:read"
 """Reader of a hosts file."""
 
 _W = "holdfast.workloads"
-WORKLOADS: dict[str, Row] = {
-    "critical-section": Row(
+_WORKLOADS: dict[str, WorkloadRow] = {
+    "critical-section": WorkloadRow(
         entry=f"{_W}.kinds.critical_section",
         says="acquires, writes several times without checking the lease, releases",
     ),
-    "lost-update": Row(
+    "lost-update": WorkloadRow(
         entry=f"{_W}.kinds.lost_update", says="read-modify-write of one value under the lock"
     ),
-    "renewal": Row(
+    "renewal": WorkloadRow(
         entry=f"{_W}.kinds.renewal",
         says="holds for several leases and renews at a third of the lease",
     ),
-    "paced": Row(
+    "paced": WorkloadRow(
         entry=f"{_W}.kinds.paced", says="acquires at a fixed rate (open loop), or back to back"
     ),
-    "try-lock": Row(
+    "try-lock": WorkloadRow(
         entry=f"{_W}.kinds.try_lock", says="tries once without waiting; works if granted"
     ),
-    "read-write": Row(
+    "read-write": WorkloadRow(
         entry=f"{_W}.kinds.read_write",
         says="readers share the lock and read; a writer holds it exclusively",
         needs=("shared",),
     ),
-    "semaphore": Row(
+    "semaphore": WorkloadRow(
         entry=f"{_W}.kinds.semaphore", says="acquires permits (--set permits=2)", needs=("permits",)
     ),
-    "hierarchy": Row(
+    "hierarchy": WorkloadRow(
         entry=f"{_W}.kinds.hierarchy",
         says="locks subtrees and writes to their leaves",
         needs=("subtrees",),
     ),
-    "reentrant": Row(
+    "reentrant": WorkloadRow(
         entry=f"{_W}.kinds.reentrant", says="acquires again while holding", needs=("reentry",)
     ),
-    "queries": Row(
+    "queries": WorkloadRow(
         entry=f"{_W}.kinds.queries",
         says="queries holder and queue position; acquires if there was no hold since the query",
         needs=("queries", "condition"),
     ),
-    "sequencers": Row(
+    "sequencers": WorkloadRow(
         entry=f"{_W}.kinds.sequencers",
         says="checks the sequencers of its holds",
         needs=("sequencers",),
     ),
-    "duplicate-request": Row(
+    "duplicate-request": WorkloadRow(
         entry=f"{_W}.kinds.duplicate_request", says="sends writes twice, as after a timeout"
     ),
-    "singleton-job": Row(
+    "singleton-job": WorkloadRow(
         entry=f"{_W}.kinds.singleton_job",
         says="one client does each job (--set mark=1: marks it done after its effect)",
     ),
-    "leader-election": Row(
+    "leader-election": WorkloadRow(
         entry=f"{_W}.kinds.leader_election",
         says="the holder is the leader, for long terms; the token is the term",
     ),
-    "crowd": Row(
+    "crowd": WorkloadRow(
         entry=f"{_W}.kinds.crowd", says="many identical clients with short holds (thundering herd)"
     ),
-    "retry-storm": Row(
+    "retry-storm": WorkloadRow(
         entry=f"{_W}.kinds.retry_storm",
         says="most clients retry at once (--set backoff_ms=20: random backoff), a few wait",
     ),
-    "slow-dependency": Row(
+    "slow-dependency": WorkloadRow(
         entry=f"{_W}.kinds.slow_dependency",
         says="holds across a call that may outlast the lease (--set renews=1: renews meanwhile)",
     ),
-    "shared-client-id": Row(
+    "shared-client-id": WorkloadRow(
         entry=f"{_W}.kinds.shared_client_id",
         says="clients with one id that repeat release and renew after losing the lock",
     ),
-    "many-locks": Row(
+    "many-locks": WorkloadRow(
         entry=f"{_W}.kinds.many_locks",
         says="holds one lock and acquires another, in random order (--set ordered=1: fixed order)",
     ),
-    "priority-flood": Row(
+    "priority-flood": WorkloadRow(
         entry=f"{_W}.kinds.priority_flood",
         says="endless high-priority requests and a few low-priority ones (--set queue=priority)",
         needs=("priorities",),
     ),
-    "manual-recovery": Row(
+    "manual-recovery": WorkloadRow(
         entry=f"{_W}.kinds.manual_recovery",
         says="an owner hangs while its lease is renewed; an operator frees the lock by force",
         needs=("queries", "force-unlock"),
     ),
-    "abandoned": Row(entry=f"{_W}.kinds.abandoned", says="owners that die while holding"),
+    "abandoned": WorkloadRow(entry=f"{_W}.kinds.abandoned", says="owners that die while holding"),
 }
+WORKLOADS: Table[WorkloadRow] = Table("workloads", _WORKLOADS)
 """A workload's entry is its module: `client` and `ASKS` are found in it."""
 
 PROBE = f"{_W}.probe:client"
@@ -294,65 +298,68 @@ RESOURCES: dict[str, str] = {
 RESOURCES_WITH_TOKENS = ("fenced", "strict")
 
 _N = "holdfast.nemesis"
-NEMESES: dict[str, Row] = {
-    "partition": Row(entry=f"{_N}.kinds.partition:NEMESIS", says="drop packets between nodes"),
-    "pause": Row(entry=f"{_N}.kinds.pause:NEMESIS", says="stop processes (SIGSTOP), resume later"),
-    "kill": Row(entry=f"{_N}.kinds.kill:NEMESIS", says="kill processes (SIGKILL), restart later"),
-    "clock": Row(
+_NEMESES: dict[str, NemesisRow] = {
+    "partition": NemesisRow(
+        entry=f"{_N}.kinds.partition:NEMESIS", says="drop packets between nodes"
+    ),
+    "pause": NemesisRow(
+        entry=f"{_N}.kinds.pause:NEMESIS", says="stop processes (SIGSTOP), resume later"
+    ),
+    "kill": NemesisRow(
+        entry=f"{_N}.kinds.kill:NEMESIS", says="kill processes (SIGKILL), restart later"
+    ),
+    "clock": NemesisRow(
         entry=f"{_N}.kinds.clock:NEMESIS", says="step, drift or strobe a process's wall clock"
     ),
-    "reply-loss": Row(
+    "reply-loss": NemesisRow(
         entry=f"{_N}.kinds.reply_loss:NEMESIS",
         says="drop a reply after the server processed the request, then reset the connection",
     ),
-    "reset": Row(
+    "reset": NemesisRow(
         entry=f"{_N}.kinds.reset:NEMESIS",
         says="reset a client's connection before its request arrives",
     ),
-    "delay": Row(entry=f"{_N}.kinds.delay:NEMESIS", says="delay replies to a client"),
-    "black-hole": Row(
+    "delay": NemesisRow(entry=f"{_N}.kinds.delay:NEMESIS", says="delay replies to a client"),
+    "black-hole": NemesisRow(
         entry=f"{_N}.kinds.black_hole:NEMESIS", says="drop everything on a client's connections"
     ),
-    "hang-up": Row(
+    "hang-up": NemesisRow(
         entry=f"{_N}.kinds.hang_up:NEMESIS",
         says="close a client's connections from the server's side, idle or not",
     ),
-    "cancel": Row(
+    "cancel": NemesisRow(
         entry=f"{_N}.kinds.cancel:NEMESIS",
         says="cancel a client's running call",
     ),
-    "stall": Row(
+    "stall": NemesisRow(
         entry=f"{_N}.kinds.stall:NEMESIS",
         says="stall the thread that makes a client's calls",
     ),
-    "fork": Row(
+    "fork": NemesisRow(
         entry=f"{_N}.kinds.fork:NEMESIS",
         says="fork a client's process while it holds; the child exits or lives on",
     ),
-    "slow-links": Row(
+    "slow-links": NemesisRow(
         entry=f"{_N}.kinds.slow_links:NEMESIS",
         says="delay frames between nodes, in one direction or both (simulator only)",
-        only="sim",
     ),
-    "freeze": Row(
+    "freeze": NemesisRow(
         entry=f"{_N}.kinds.freeze:NEMESIS",
         says="stop processes in the middle of a send, so that it leaves late (simulator only)",
-        only="sim",
     ),
-    "freeze-write": Row(
+    "freeze-write": NemesisRow(
         entry=f"{_N}.kinds.freeze_write:NEMESIS",
         says="stop servers in the middle of a disk write (simulator only)",
-        only="sim",
     ),
-    "torn-write": Row(
+    "torn-write": NemesisRow(
         entry=f"{_N}.kinds.torn_write:NEMESIS",
         says="kill servers in the middle of a disk write, which stays incomplete (simulator only)",
-        only="sim",
     ),
 }
+NEMESES: Table[NemesisRow] = Table("nemeses", _NEMESES)
 
 _C = "holdfast.checkers"
-CHECKERS: dict[str, str] = {
+_CHECKERS: dict[str, str] = {
     "mutual-exclusion": f"{_C}.properties.mutual_exclusion:check",
     "no-stale-write": f"{_C}.properties.no_stale_write:check",
     "no-expired-write": f"{_C}.properties.no_expired_write:check",
@@ -373,6 +380,7 @@ CHECKERS: dict[str, str] = {
     "bounded-wait": f"{_C}.properties.bounded_wait:check",
     "truthful-queries": f"{_C}.properties.truthful_queries:check",
 }
+CHECKERS: Table[str] = Table("checkers", _CHECKERS)
 SIM_UNGUARD = f"{_B}.sim.values:unguard"
 EVIDENCE = f"{_C}.evidence.summary:evidence"
 DRAWN = f"{_C}.evidence.plot_data:drawn"

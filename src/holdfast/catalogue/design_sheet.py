@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast import catalogue
-from holdfast.harness.core.verdict import Promises
+from holdfast.harness.core.verdict import CLIENT_SIDE, Promises
 
 RESOURCE = "protected resource"
 
@@ -14,6 +14,20 @@ def suited_to(system: object, promises: Promises) -> str:
     """The resource that a system is put before where nothing is said: fenced, if it has tokens."""
     usual = "fenced" if promises.tokens != "none" else "unfenced"
     return str(getattr(system, "resource", usual))
+
+
+def with_kinds(promises: Promises) -> Promises:
+    """The promises with every kind of fault by its name, CLIENT_SIDE replaced."""
+    kinds = [
+        name
+        for name, row in catalogue.NEMESES.items()
+        if row.traits.on_connections or row.traits.in_client
+    ]
+    keeps = {
+        prop: tuple(one for kind in kept for one in (kinds if kind == CLIENT_SIDE else (kind,)))
+        for prop, kept in promises.keeps.items()
+    }
+    return replace(promises, keeps=keeps)
 
 
 def with_resource(promises: Promises, mode: str) -> Promises:

@@ -2,23 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from holdfast.harness.core.fault_traits import SIMULATOR_ONLY, Traits
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import Nemesis
 
 NEW = "not reported before, as far as we could find"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One entry: where it is loaded from ("module:attr"), and its summary.
+    """One entry: where it is loaded from ("module:attr"), and its summary."""
 
-    `only`: the one backend that supports it, "" for all. `needs`: abilities of `harness.core.ports`
-    that a workload requires of a system's client.
+    entry: str
+    says: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkloadRow:
+    """A workload. entry: a module with `client` and `ASKS`, or "module:attr" of a callable object.
+
+    `needs`: abilities of `harness.core.ports` that it requires of a system's client.
     """
 
     entry: str
     says: str
-    only: str = ""
     needs: tuple[str, ...] = ()
+
+    @property
+    def client(self) -> str:
+        """The entry of what each client runs."""
+        return self.entry if ":" in self.entry else f"{self.entry}:client"
+
+    def asks(self) -> Sequence[str]:
+        """The properties that it requests; UsageError if it cannot be loaded."""
+        place = self.entry.partition(":")
+        asked: Sequence[str] = load(self.entry).ASKS if place[1] else load(f"{place[0]}:ASKS")
+        return asked
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NemesisRow:
+    """A kind of fault: its entry and summary. What it does, the nemesis itself declares."""
+
+    entry: str
+    says: str
+
+    @property
+    def traits(self) -> Traits:
+        """The traits of the nemesis; UsageError if it cannot be loaded."""
+        made: Nemesis = load(self.entry)
+        return made.traits
+
+    @property
+    def only(self) -> str:
+        """The one backend that supports it, "" for all."""
+        return "sim" if self.traits.simulator == SIMULATOR_ONLY else ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

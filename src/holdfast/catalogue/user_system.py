@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import shutil
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -18,26 +17,24 @@ from holdfast.catalogue import SYSTEMS
 from holdfast.catalogue.rows import SystemRow
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.system import ProgramSystem, checked
-from holdfast.clusters.systems.user_class import PREFIX
+from holdfast.clusters.systems.user_class import module_of
+from holdfast.clusters.systems.user_class.virtual_client import refusal
 from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load, load_file
 from holdfast.harness.plans.plan import OWN
 
 MOST = 9
+CLASS = "holdfast.clusters.systems.user_class.system:"
+"""Beginning of the entry of a lock class."""
 HASH_DIGITS = 8
 
 
 def file_of(system: str) -> Path | None:
-    """The user's file that a system name refers to; None for a system of the catalogue."""
-    if system in SYSTEMS:
+    """The user's file that a system name refers to; None for any other system."""
+    if not OWN.fullmatch(system):
         return None
     return Path(system if system.endswith(".toml") else system.rpartition(":")[0])
-
-
-def module_of(path: Path) -> str:
-    """The module name under which a user's file is imported."""
-    return PREFIX + re.sub(r"\W", "_", path.stem)
 
 
 def row(system: str) -> SystemRow:
@@ -45,19 +42,39 @@ def row(system: str) -> SystemRow:
 
     UsageError if the file cannot be read or executed, or has no such class.
     """
-    if system in SYSTEMS:
-        return SYSTEMS[system]
-    assert OWN.fullmatch(system), system
+    if not OWN.fullmatch(system):
+        named: SystemRow = SYSTEMS[system]
+        return named
     if system.endswith(".toml"):
         return _described(Path(system))
     path, _, name = system.rpartition(":")
     module = module_of(Path(path))
     load_file(module, Path(path))
-    entry = f"holdfast.clusters.systems.user_class.system:{module}.{name}"
+    entry = f"{CLASS}{module}.{name}"
     made = load(entry)
     return SystemRow(
         entry=entry, says="your own lock class", nodes=made.nodes, most=MOST if made.nodes else 0
     )
+
+
+def not_simulated(system: str, found: SystemRow) -> str:
+    """Why a system does not run in the simulator, "" if it does.
+
+    A lock class does if it uses nothing of the host: its servers are none, its calls are local.
+    """
+    if found.entry.startswith(CLASS):
+        module, _, name = found.entry.removeprefix(CLASS).rpartition(".")
+        # The trial leaves its traces in a copy of the module, not in the one that is tested.
+        path = file_of(system)
+        if path is not None:
+            load_file(f"{module}_trial", path)
+            module = f"{module}_trial"
+        why = refusal(load(f"{module}:{name}"))
+        return f"{system} does not run in the simulator: {why}; use --backend local" if why else ""
+    if found.simulated or not (found.most or file_of(system)):
+        return ""
+    able = ", ".join(name for name, row in SYSTEMS.items() if row.simulated)
+    return f"{system} does not run in the simulator; these do: {able}"
 
 
 def identity(system: str) -> str:

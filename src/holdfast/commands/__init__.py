@@ -41,6 +41,9 @@ SECTIONS: dict[str, dict[str, str]] = {
         "serve": "Browse runs in a web browser.",
         "export": "Write operations as JSON lines, EDN, CSV or Parquet.",
     },
+    "Your own": {
+        "new": "Write a working lock, workload, nemesis or checker, with its test.",
+    },
     "Lookup": {
         "list": "List systems, workloads, nemeses, checkers, scenarios, ...",
         "doctor": "Show what this machine can run; remove leftovers.",

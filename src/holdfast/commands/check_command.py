@@ -41,6 +41,12 @@ FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parq
     shell_complete=name_of("models"),
 )
 @click.option("--property", "only", multiple=True, help="Judge only this property; repeatable.")
+@click.option(
+    "--checker",
+    "checkers",
+    multiple=True,
+    help="Judge a run by this checker too: FILE.py:NAME or an installed checker; repeatable.",
+)
 @click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit report.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object, an array for several paths."
@@ -50,6 +56,7 @@ def command(
     form: str,
     model: str | None,
     only: tuple[str, ...],
+    checkers: tuple[str, ...],
     junit: Path | None,
     as_json: bool,
 ) -> int:
@@ -69,7 +76,13 @@ def command(
                 f"{path}: --model is for foreign histories; a run has its own properties"
                 " (holdfast export converts a run)"
             )
-        verdicts = judge_foreign.judge_file(path, form, model) if foreign else runner.judge_run(run)
+        if foreign and checkers:
+            raise UsageError(f"{path}: --checker is for runs; a foreign history takes --model")
+        verdicts = (
+            judge_foreign.judge_file(path, form, model)
+            if foreign
+            else runner.judge_run(run, checkers)
+        )
         code = int(verdicts["exit_code"])
         if only:
             verdicts, code = _restrict(verdicts, only)

@@ -130,7 +130,7 @@ def _faults() -> Iterator[Row]:
     row = catalogue.BACKENDS["local"]
     prefix = () if _reason(partial(_called, row.precheck)) else load(row.prefix)()
     told = abilities.of_agent(prefix)
-    for name in ("cut", "pause", "kill", "set_clock"):
+    for name in abilities.REQUESTS:
         can = told[name]
         yield f"fault {name}", "supported by the fault agent", None if can is True else str(can)
 

@@ -2,46 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
 
 from holdfast import catalogue
+from holdfast.catalogue import plug_ins
 from holdfast.catalogue.findings import FINDINGS
 from holdfast.catalogue.mutants import MUTANTS
-from holdfast.catalogue.rows import Row
+from holdfast.catalogue.rows import BackendRow, NemesisRow, SystemRow, WorkloadRow
+from holdfast.harness.core.fault_traits import to_table
+from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.scenarios import SCENARIOS
 
-Table = dict[str, dict[str, Any]]
+Fields = dict[str, Any]
+Table = dict[str, Fields]
 """Name -> fields. Every row has "summary", one sentence without a full stop."""
 
 
-def _systems() -> Table:
+BUILT_IN = "built in"
+R = TypeVar("R")
+
+
+def _with_plug_ins(table: Mapping[str, R], kind: str, fields: Callable[[str, R], Fields]) -> Table:
+    """The rows of a table, then those of installed plug-ins. A broken one is named on standard
+    error and left out."""
+    found = {name: {**fields(name, row), "origin": BUILT_IN} for name, row in table.items()}
+    for plug_in, row, why in plug_ins.usable(kind):
+        if row is None:
+            click.echo(f"holdfast: {why}", err=True)
+        else:
+            found[plug_in.name] = {**fields(plug_in.name, row), "origin": plug_in.origin}
+    return found
+
+
+def _system(name: str, row: SystemRow) -> Fields:
     return {
-        name: {
-            "summary": row.says,
-            "default_nodes": row.nodes,
-            "most_nodes": row.most,
-            "simulated": bool(row.simulated),
-            "real_in_simulator": row.real or ("servers and clients" if row.simulated else ""),
-            "known_limits": [list(pair) for pair in row.known],
-        }
-        for name, row in catalogue.SYSTEMS.items()
+        "summary": row.says,
+        "default_nodes": row.nodes,
+        "most_nodes": row.most,
+        "simulated": bool(row.simulated),
+        "real_in_simulator": row.real or ("servers and clients" if row.simulated else ""),
+        "known_limits": [list(pair) for pair in row.known],
     }
 
 
-def _rows(rows: dict[str, Row]) -> Table:
+def _workload(name: str, row: WorkloadRow) -> Fields:
+    return {"summary": row.says, "backend": "", "needs": list(row.needs)}
+
+
+def _nemesis(name: str, row: NemesisRow) -> Fields:
     return {
-        name: {"summary": row.says, "backend": row.only, "needs": list(row.needs)}
-        for name, row in rows.items()
+        "summary": row.says,
+        "backend": row.only,
+        "needs": [],
+        "traits": to_table(row.traits),
     }
 
 
-def _checkers() -> Table:
-    return {
-        name: {"summary": PROPERTIES[name][1], "severity": str(PROPERTIES[name][0])}
-        for name in catalogue.CHECKERS
-    }
+def _checker(name: str, entry: str) -> Fields:
+    if name in PROPERTIES:
+        severity, says = PROPERTIES[name]
+        return {"summary": says, "severity": str(severity), "property": name}
+    made = load(entry)
+    return {"summary": made.says, "severity": str(made.severity), "property": made.property}
+
+
+def _backend(name: str, row: BackendRow) -> Fields:
+    return {"summary": row.says, "fallback": row.instead}
 
 
 def _scenarios() -> Table:
@@ -82,14 +112,11 @@ def _findings() -> Table:
 
 
 KINDS: dict[str, Callable[[], Table]] = {
-    "systems": _systems,
-    "workloads": lambda: _rows(catalogue.WORKLOADS),
-    "nemeses": lambda: _rows(catalogue.NEMESES),
-    "checkers": _checkers,
-    "backends": lambda: {
-        name: {"summary": row.says, "fallback": row.instead}
-        for name, row in catalogue.BACKENDS.items()
-    },
+    "systems": lambda: _with_plug_ins(catalogue.SYSTEMS, "systems", _system),
+    "workloads": lambda: _with_plug_ins(catalogue.WORKLOADS, "workloads", _workload),
+    "nemeses": lambda: _with_plug_ins(catalogue.NEMESES, "nemeses", _nemesis),
+    "checkers": lambda: _with_plug_ins(catalogue.CHECKERS, "checkers", _checker),
+    "backends": lambda: _with_plug_ins(catalogue.BACKENDS, "backends", _backend),
     "scenarios": _scenarios,
     "models": lambda: {name: {"summary": row.says} for name, row in catalogue.MODELS.items()},
     "resources": lambda: {name: {"summary": says} for name, says in catalogue.RESOURCES.items()},
@@ -100,7 +127,8 @@ KINDS: dict[str, Callable[[], Table]] = {
 
 def line(kind: str, row: dict[str, Any]) -> str:
     """One row for a terminal: its summary, and the most important fields in brackets."""
-    summary = str(row["summary"])
+    origin = row.get("origin", BUILT_IN)
+    summary = str(row["summary"]) + ("" if origin == BUILT_IN else f" [{origin}]")
     if kind == "systems":
         real = f", real: {row['real_in_simulator']}" if row["simulated"] else ""
         return f"{summary} (simulated: {'yes' if row['simulated'] else 'no'}{real})"

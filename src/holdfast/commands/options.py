@@ -7,7 +7,9 @@ environment, then the file, then the default.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +145,8 @@ def name_of(kind: str) -> Callable[[click.Context, click.Parameter, str], list[C
     def complete(ctx: click.Context, param: click.Parameter, begun: str) -> list[CompletionItem]:
         from holdfast.commands.listing import KINDS
 
-        rows = KINDS[kind]()
+        with redirect_stderr(io.StringIO()):  # a broken plug-in is no matter of completion
+            rows = KINDS[kind]()
         return [
             CompletionItem(name, help=row["summary"])
             for name, row in rows.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import shlex
 from dataclasses import replace
@@ -11,7 +12,6 @@ from typing import Any
 
 import click
 
-from holdfast.catalogue import user_system
 from holdfast.commands.options import (
     SETTINGS,
     Command,
@@ -23,7 +23,9 @@ from holdfast.commands.options import (
 from holdfast.engine import runner
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import Plan, to_toml
-from holdfast.planning import plan_options, prepare
+from holdfast.planning import own_code, plan_options, prepare
+
+IS_PYTHON = re.compile(r".+\.py:\w+")
 
 
 @click.command(
@@ -39,7 +41,7 @@ from holdfast.planning import plan_options, prepare
 @setting(
     "--system",
     default="reference",
-    help="Lock service under test, or FILE.py:CLASS.",
+    help="Lock service under test: a name, FILE.py:CLASS or FILE.toml.",
     shell_complete=name_of("systems"),
 )
 @click.option("--client", help="Command of a line-protocol client, for --system program.")
@@ -53,14 +55,14 @@ from holdfast.planning import plan_options, prepare
 @setting(
     "--workload",
     default="critical-section",
-    help="What the clients do.",
+    help="What the clients do: a name, or FILE.py:NAME.",
     shell_complete=name_of("workloads"),
 )
 @setting(
     "--nemesis",
     multiple=True,
     show_default="none",
-    help="Faults: partition,kill or pause:target=holder,for=3s.",
+    help="Faults: partition,kill or pause:target=holder,for=3s or FILE.py:NAME.",
     shell_complete=name_of("nemeses"),
 )
 @setting(
@@ -88,6 +90,12 @@ from holdfast.planning import plan_options, prepare
 @click.option(
     "--set", "options", multiple=True, metavar="NAME=VALUE", help="Option of system or workload."
 )
+@click.option(
+    "--checker",
+    "checkers",
+    multiple=True,
+    help="Judge one more property: FILE.py:NAME or an installed checker; repeatable.",
+)
 @click.option("--library", help="Client library to test, unmodified: redis==4.5.1.")
 @click.option("--mutant", help="Plant this bug in the service.", shell_complete=name_of("mutants"))
 @out_option()
@@ -106,6 +114,7 @@ def command(
     named = on_command_line(ctx)
     table = {name: given[name] for name in SETTINGS if name not in ("hosts", "out")}
     table["nemesis"] = ",".join(given["nemesis"])
+    table["checkers"] = list(given["checkers"]) or None
     if plan_file is None:
         plan = plan_options.from_options(table, given["options"])
     else:
@@ -117,7 +126,7 @@ def command(
     if plan.seed < 0:
         plan = replace(plan, seed=secrets.randbelow(1 << 31))
     if dry_run and plan_file is not None:
-        _nothing_to_execute(plan, plan_file, "system" in named)
+        _nothing_to_execute(plan, plan_file, named)
     full = prepare.complete(plan)
     hosts = prepare.hosts_of(full, given["hosts"] or "")
     if dry_run:
@@ -132,12 +141,16 @@ def command(
     return int(verdicts["exit_code"])
 
 
-def _nothing_to_execute(plan: Plan, file: Path, named: bool) -> None:
+def _nothing_to_execute(plan: Plan, file: Path, named: set[str]) -> None:
     """UsageError if the plan names a Python file: printing a plan must not execute code."""
-    path = user_system.file_of(plan.system)
-    if path is not None and path.suffix == ".py" and not named:
+    options = {"systems": "system", "workloads": "workload", "checkers": "checkers"}
+    for kind, name in own_code.named(plan):
+        if not IS_PYTHON.fullmatch(name) or options.get(kind) in named:
+            continue
+        what = "nemesis" if kind == "nemeses" else kind.removesuffix("s")
+        instead = f"add --{what} {name}" if kind in options else "run it without --dry-run"
         raise UsageError(
-            f"{file}: its system {plan.system} is a Python file, which has to be executed to"
+            f"{file}: its {what} {name} is a Python file, which has to be executed to"
             f" complete the plan, and --dry-run executes nothing that only a plan names; read"
-            f" {path}, then add --system {plan.system}"
+            f" {name.rpartition(':')[0]}, then {instead}"
         )

@@ -36,4 +36,7 @@ def command(path: Path, as_json: bool) -> int:
     if outcome.unordered:
         names = ", ".join(name.replace("-", " ") for name in outcome.unordered)
         click.echo(f"{len(outcome.unordered)} properties hold without an order to verify: {names}")
+    if outcome.unverifiable:
+        names = ", ".join(outcome.unverifiable)
+        click.echo(f"not independently verified: checker of the user: {names}")
     return 4 if outcome.refused else 0

@@ -20,7 +20,7 @@ from holdfast.harness.campaigns.spec import Campaign, Job
 from holdfast.harness.campaigns.summary import first_failure, summary, tally
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.runs import directory
-from holdfast.planning import prepare
+from holdfast.planning import own_code, prepare
 from holdfast.reports.many import matrix_pages
 from holdfast.reports.many.campaign import index
 from holdfast.reports.many.matrix import matrix
@@ -44,7 +44,9 @@ def check(campaign: Campaign) -> None:
 
 def version(campaign: Campaign) -> str:
     """Version of Holdfast and hash of the users' files: with another one, runs are repeated."""
-    return f"{__version__} {user_system.fingerprint(cell.plan.system for cell in campaign.cells)}"
+    systems = user_system.fingerprint(cell.plan.system for cell in campaign.cells)
+    others = own_code.fingerprint(cell.plan for cell in campaign.cells)
+    return f"{__version__} {systems} {others}".rstrip()
 
 
 def carry_out(

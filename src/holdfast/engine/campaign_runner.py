@@ -122,7 +122,7 @@ def _real(job: Job, plan: Plan, again: str, folder: Path) -> tuple[Result, Path]
     except HoldfastError as error:
         if not run.faults.exists() and not any(run.history.glob("c*.seg")):
             return _failed(job, plan, again, str(error)), run.path
-    verdicts = runner.judge_run(run)
+    verdicts = runner.judge_run(run, plan.checkers)
     runner.report_run(run, verdicts)
     return results.of_verdicts(verdicts, run.read_manifest(), key=job.key), run.path
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,18 +33,18 @@ LAST_WORDS = 12
 Show = Callable[[Mapping[str, Any]], None]
 
 
-def judge_run(run: RunDir) -> dict[str, Any]:
-    """Judge a run directory and write its verdicts.json; needs no cluster and no engine."""
+def judge_run(run: RunDir, checkers: Sequence[str] = ()) -> dict[str, Any]:
+    """Judge a run directory and write its verdicts.json; needs no cluster and no engine.
+
+    checkers: names of further checkers; those of the user's files are executed.
+    """
+    from holdfast.engine.checkers import with_named
     from holdfast.harness.judging.judge import judge
 
     with files.shaped(run.manifest):
-        asked = run.read_manifest()["asks"]
-    unknown = [prop for prop in asked if prop not in catalogue.CHECKERS]
-    if unknown:
-        raise UsageError(f"{run.manifest}: no checker for {', '.join(unknown)} in this version")
-    checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in asked}
+        manifest, found = with_named(run.read_manifest(), checkers, run.own)
     orders = bytearray()
-    verdicts = judge(run, checkers, load(catalogue.EVIDENCE), orders)
+    verdicts = judge(run, manifest, found, load(catalogue.EVIDENCE), orders)
     verdicts["verified"] = _verified(run, verdicts, bytes(orders))
     try:
         files.write(run.path, ORDERS, bytes(orders))
@@ -69,6 +69,7 @@ def _verified(run: RunDir, verdicts: Mapping[str, Any], orders: bytes) -> dict[s
             " please report it together with this run directory"
         )
     told = {"accepted": outcome.accepted, "bare": outcome.bare, "why": outcome.why}
+    told |= {"unverifiable": list(outcome.unverifiable)}
     return {**told, "properties": list(outcome.whole), "unordered": list(outcome.unordered)}
 
 
@@ -316,7 +317,7 @@ def carry_out(
         click.echo(f"holdfast: {error}", err=True)
     finally:
         shown.close()
-    verdicts = judge_run(run)
+    verdicts = judge_run(run, plan.checkers)
     if failed and verdicts["exit_code"] != 1:
         verdicts = {**verdicts, "exit_code": failed}
     report = report_run(run, verdicts)

@@ -17,6 +17,7 @@ from holdfast import catalogue
 from holdfast.catalogue.mutant_row import Mutant
 from holdfast.catalogue.mutants import MUTANTS
 from holdfast.engine import swarm
+from holdfast.engine.checkers import with_named
 from holdfast.engine.determinism import difference
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError
@@ -85,7 +86,7 @@ def in_memory(manifest: Mapping[str, Any]) -> Ran:
     written = world.written()
     recording = reader.merge(written)
     case = judge.case_of(manifest, recording, world.marks, world.faults)
-    checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest["asks"]}
+    _, checkers = with_named(manifest, manifest["plan"].get("checkers", ()))
     orders = bytearray()
     verdicts = judge.judge_case(manifest, case, checkers, orders)
     _verify(manifest, written, world, verdicts, bytes(orders))

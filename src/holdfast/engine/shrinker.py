@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from holdfast import catalogue
 from holdfast.catalogue import VIRTUAL_TIME
 from holdfast.engine import seed_search, trials
 from holdfast.engine.trials import OutOfTime, Shown, Tries
@@ -67,6 +68,12 @@ def choose(found: Sequence[Shown], prop: str | None, where: str) -> Shown:
     return next(one for one in found if one.prop == prop)
 
 
+def stand_ins() -> dict[str, str]:
+    """Simulator-only kinds of fault -> the most similar kind of every backend."""
+    traits = {name: row.traits for name, row in catalogue.NEMESES.items()}
+    return {name: of.stand_in for name, of in traits.items() if of.stand_in}
+
+
 def shrink_path(path: Path, prop: str | None, budget_ns: int, out: Path) -> Shrunk:
     """Shrink a run or a plan file, as `shrink_within`; a judged run is not run again first.
 
@@ -93,7 +100,7 @@ def shrink_within(plan: Plan, wanted: Shown, budget_ns: int, out: Path, again: s
     best = first = Failing(plan=plan, after_ns=wanted.after_ns, sentence=wanted.sentence)
     ended = told = ""
     try:
-        for best in shrink(first, tries):
+        for best in shrink(first, tries, stand_ins()):
             size = size_words(best.plan)
             if size != told:
                 told = size

@@ -7,7 +7,7 @@ because that finds more in the same time than long runs.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from holdfast import catalogue
@@ -17,12 +17,15 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.plans.plan import Plan
 
-FAULTS = ("partition", "pause", "kill", "clock", "freeze", "slow-links")
 BACKEND = "sim"
-OF_CLIENTS = ("reply-loss", "reset", "cancel")
-"""Faults of single requests; several in a row, because one is short."""
-OF_DISKS = ("freeze-write", "torn-write")
-"""Faults that have an effect only if servers write to a disk."""
+KINDS = {
+    name: traits.swarm
+    for name, row in catalogue.NEMESES.items()
+    if (traits := row.traits).swarm is not None
+}
+"""How the kinds of fault are sampled, by their own nemeses."""
+KILL = next(name for name in KINDS if catalogue.NEMESES[name].traits.kills)
+"""The kind of fault of an outage."""
 WORKLOADS = {
     "critical-section": 12,
     "lost-update": 6,
@@ -53,24 +56,11 @@ OF_USE = {
 }
 """Use cases of locks, and client mistakes. In half of these seeds the protected resource dies too,
 because it stores jobs and terms."""
-TARGETS = {
-    "partition": ("", "holder", "waiter"),
-    "pause": ("", "holder", "waiter"),
-    "freeze": ("", "holder", "waiter"),
-    "kill": ("", "all", "holder", "waiter"),
-    "clock": ("leader|one", "leader|one", "all"),
-    "torn-write": ("all",),
-    "reply-loss": ("client", "waiter"),
-    "reset": ("client", "waiter"),
-    "cancel": ("client", "waiter"),
-}
-"""Target of a kind of fault during a whole run; "": its own sequence of targets. All servers at
-once is a power failure: entries that no server had on disk are lost."""
 LONG_NS = 1500 * MILLISECOND
 """Long enough for servers to elect a leader, and for a lease of its predecessor to expire."""
 OUTAGES = 0.1
 OUTAGE_RUN_NS = 16 * SECOND
-OUTAGE = (("kill", {"for": "11s", "every": "16s", "target": "minority"}),)
+OUTAGE = ((KILL, {"for": "11s", "every": "16s", "target": "minority"}),)
 """Part of the seeds of the vote and of `chubby` have one long fault: a system that tolerates
 missing servers grants locks meanwhile. The reference service has no such seeds yet."""
 LEASES_NS = tuple(ms * MILLISECOND for ms in (200, 400, 700, 1500))
@@ -91,7 +81,6 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
         **(_reference(rng) if whole else {}),
         **_of_workload(rng, workload, whole=whole),
     }
-    kinds = (*FAULTS, *OF_CLIENTS, *(OF_DISKS if whole else ()))
     plan = Plan(
         system=system,
         backend=BACKEND,
@@ -105,7 +94,7 @@ def draw(seed: int, system: str, nodes: int, given: Mapping[str, str], workload:
         locks=max(rng.choice((1, 1, 1, 2, 3)), 2 if workload == "many-locks" else 1),
         options={**options, **_checks(seed), **given},
         nemeses=(
-            *_faults(rng, lease_ns, kinds),
+            *_faults(rng, lease_ns, whole=whole),
             *(_deaths(rng) if workload in OF_USE else ()),
         ),
     )
@@ -158,7 +147,7 @@ def _deaths(rng: random.Random) -> tuple[tuple[str, dict[str, str]], ...]:
     if rng.random() < 0.5:
         return ()
     times = {"for": f"{rng.choice((20, 200, 500))}ms", "every": f"{rng.choice((1, 2))}s"}
-    return (("kill", {**times, "target": "resource"}),)
+    return ((KILL, {**times, "target": "resource"}),)
 
 
 def _checks(seed: int) -> dict[str, str]:
@@ -194,31 +183,30 @@ def _reference(rng: random.Random) -> dict[str, str]:
 
 
 def _faults(
-    rng: random.Random, lease_ns: int, kinds: Sequence[str]
+    rng: random.Random, lease_ns: int, *, whole: bool
 ) -> tuple[tuple[str, dict[str, str]], ...]:
     """Up to four kinds, each with its own period; sometimes none, because some promises are judged
     only without faults. For each kind a run must show a grant meanwhile: with more kinds, most
     runs are inconclusive."""
-    # Deaths, clocks, cuts and lost answers twice: much of what a service can get wrong shows only
-    # after one of them, and some of it, as a vote that was forgotten, only after two together.
-    twice = ("kill", "clock", "partition", "reply-loss")
-    drawn = rng.sample([*kinds, *twice], rng.choice((0, 0, 1, 1, 2, 2, 2, 3, 4, 4)))
+    # Some kinds have two places: much of what a service can get wrong shows only after a death, a
+    # wrong clock, a cut or a lost answer; some of it, as a forgotten vote, only after two together.
+    places = sorted(
+        (place, kind) for kind, of in KINDS.items() if whole or not of.disks for place in of.places
+    )
+    drawn = rng.sample([kind for _, kind in places], rng.choice((0, 0, 1, 1, 2, 2, 2, 3, 4, 4)))
     return tuple((kind, _timing(rng, kind, lease_ns)) for kind in dict.fromkeys(drawn))
 
 
 def _timing(rng: random.Random, kind: str, lease_ns: int) -> dict[str, str]:
     """From part of a lease to long enough for an election and a grant, with at least the same time
     without the fault around it.
-
-    Killed processes may restart at once: lost state shows best before any client has waited.
     """
+    of = KINDS[kind]
     spans = [lease_ns // 2, lease_ns, lease_ns * 3 // 2, LONG_NS]
-    for_ns = rng.choice([*[20 * MILLISECOND] * 3, *spans] if kind == "kill" else spans)
+    for_ns = rng.choice([*of.instant_ns, *spans])
     every_ns = max(for_ns * rng.choice((2, 3)), 400 * MILLISECOND)
     timing = {"for": duration_text(for_ns), "every": duration_text(every_ns)}
-    if kind in OF_CLIENTS:
-        timing["count"] = str(rng.choice((1, 3, 10)))
-    if kind == "cancel":
-        timing["after"] = rng.choice(("1ms", "20ms", "200ms"))
-    target = rng.choice(("", *TARGETS.get(kind, ())))
+    for name, values in of.options.items():
+        timing[name] = rng.choice(values)
+    target = rng.choice(("", *of.targets))
     return {**timing, "target": target} if target else timing

@@ -19,6 +19,7 @@ from holdfast.catalogue import user_system
 from holdfast.clusters.libraries import environments
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.system import ProgramSystem
+from holdfast.clusters.systems.user_class import module_of
 from holdfast.engine import client_conformance
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.core.loading import load
@@ -47,7 +48,7 @@ def tried(system: str, servers: str | None) -> list[str]:
         if made.libraries:
             paths.append(str(environments.fetch(made.libraries)))
         if path.suffix == ".py":
-            module = user_system.module_of(path)
+            module = module_of(path)
             (folder / f"{module}.py").write_bytes(path.read_bytes())
             paths.append(str(folder))
         given = user_system.program_options(system, {}, folder / command_line.FOLDER)
@@ -64,7 +65,7 @@ def tried(system: str, servers: str | None) -> list[str]:
         if isinstance(made, ProgramSystem):
             argv = _program(given, nodes)
             return client_conformance.tried_argv(argv, {})
-        name = f"{user_system.module_of(path)}.{system.rpartition(':')[2]}"
+        name = f"{module_of(path)}.{system.rpartition(':')[2]}"
         places = ",".join(f"{node.name}={node.address}" for node in nodes)
         argv = (sys.executable, "-S", "-P", "-m", SPOKEN, name, places, json.dumps({}))
         return client_conformance.tried_argv(argv, environment)

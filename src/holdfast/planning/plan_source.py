@@ -13,7 +13,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import Plan, parse, suggest
 from holdfast.harness.runs import files
 from holdfast.harness.runs.directory import RunDir
-from holdfast.planning import prepare
+from holdfast.planning import own_code, prepare
 
 
 def read_table(path: Path, inside: RunDir | None = None) -> dict[str, Any]:
@@ -45,10 +45,11 @@ def read_plan(path: Path, backend: str | None = None) -> Plan:
     run = run_of(path)
     place = run.plan if run else path
     table = read_table(place, inside=run)
+    table = own_code.kept(table, run) if run else table
     plan = parse(table, prepare.KNOWN, str(place))
     plan = plan if "nodes" in table else replace(plan, nodes=0)
     if backend is not None:
-        if backend not in catalogue.BACKENDS:
+        if backend not in prepare.KNOWN.backends:
             raise UsageError(suggest(backend, list(catalogue.BACKENDS), "backend"))
         plan = elsewhere(plan, backend)
     return prepare.complete(plan)

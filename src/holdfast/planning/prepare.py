@@ -21,6 +21,7 @@ import holdfast
 from holdfast import __version__, catalogue
 from holdfast.catalogue import design_sheet, user_system
 from holdfast.catalogue.mutants import MUTANTS
+from holdfast.catalogue.table import Names
 from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.libraries.system import entry as entry_of_library
@@ -28,6 +29,7 @@ from holdfast.clusters.systems.program.command_line import FOLDER
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.fault_traits import NOT_SIMULATED, to_table
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import ABILITIES, System
 from holdfast.harness.core.verdict import Promises
@@ -38,17 +40,19 @@ from holdfast.harness.runs.directory import RunDir
 from holdfast.nemesis.compose import draw_all
 from holdfast.nemesis.targets import unknown_parts
 from holdfast.planning import load as driving
+from holdfast.planning import own_code
 from holdfast.scenarios import staging
 from holdfast.workloads.shape import DEFAULTS as WORKLOAD_OPTIONS
 from holdfast.workloads.shape import Shape
 
 KNOWN = Known(
-    systems=tuple(catalogue.SYSTEMS),
-    backends=tuple(catalogue.BACKENDS),
-    workloads=tuple(catalogue.WORKLOADS),
-    nemeses=tuple(catalogue.NEMESES),
+    systems=Names(catalogue.SYSTEMS),
+    backends=Names(catalogue.BACKENDS),
+    workloads=Names(catalogue.WORKLOADS),
+    nemeses=Names(catalogue.NEMESES),
     resources=tuple(catalogue.RESOURCES),
     swarm_backend=catalogue.VIRTUAL_TIME[0],
+    checkers=Names(catalogue.CHECKERS),
 )
 READY_NS = 60 * SECOND
 NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
@@ -80,13 +84,10 @@ def complete(plan: Plan) -> Plan:
             f"{plan.system} starts its servers from a container image: use"
             f" --backend {only[0]} instead of {plan.backend}"
         )
-    elif (
-        plan.backend in catalogue.VIRTUAL_TIME
-        and not row.simulated
-        and (row.most or user_system.file_of(plan.system))
+    elif plan.backend in catalogue.VIRTUAL_TIME and (
+        why := user_system.not_simulated(plan.system, row)
     ):
-        able = ", ".join(name for name, row in catalogue.SYSTEMS.items() if row.simulated)
-        problems.append(f"{plan.system} does not run in the simulator; these do: {able}")
+        problems.append(why)
     for name, value in (workload_options(plan) | backend_options(plan)).items():
         if not value.isdigit():
             problems.append(f"invalid option {name}={value}: expected a whole number")
@@ -94,11 +95,13 @@ def complete(plan: Plan) -> Plan:
     problems += wrong_mutant(plan)
     problems += unable(plan)
     problems += user_system.missing_files(plan.system, system_options(plan))
-    for name in dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]):
+    for name in kinds_of(plan):
         only = catalogue.NEMESES[name].only
         if only and only != plan.backend:
             problems.append(f"nemesis {name} supports only --backend {only}, not {plan.backend}")
     problems += out_of_reach(plan)
+    problems += own_code.problems(plan)
+    problems += unknown_asks(plan)
     drawn: Sequence[Any] = ()
     try:
         drawn = draw(plan)
@@ -116,6 +119,11 @@ def complete(plan: Plan) -> Plan:
     )
 
 
+def kinds_of(plan: Plan) -> list[str]:
+    """The kinds of fault that a plan names, each once."""
+    return list(dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]))
+
+
 def unknown_targets(faults: Sequence[Any]) -> list[str]:
     """Targets that no node can have, one line each: such a fault would be skipped."""
     aimed = dict.fromkeys((fault.do, fault.target) for fault in faults)
@@ -126,15 +134,15 @@ def out_of_reach(plan: Plan) -> list[str]:
     """Nemeses whose effect on real clients the plan's backend does not support, one line each."""
     backend = catalogue.BACKENDS[usable_backend(plan.backend)]
     problems = []
-    for name in dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]):
-        nemesis = load(catalogue.NEMESES[name].entry)
-        if backend.virtual_time and getattr(nemesis, "simulated", False):
+    for name in kinds_of(plan):
+        traits = catalogue.NEMESES[name].traits
+        if backend.virtual_time and traits.simulator != NOT_SIMULATED:
             continue
-        if getattr(nemesis, "taps", False) and not backend.client_networks:
+        if traits.on_connections and not backend.client_networks:
             problems.append(
                 f"nemesis {name} needs one network per client: use --backend local or docker"
             )
-        elif getattr(nemesis, "orders", False) and not backend.clients_here:
+        elif traits.in_client and not backend.clients_here:
             problems.append(
                 f"nemesis {name} acts inside a client process on this machine: use --backend"
                 " local, local-proxy or docker"
@@ -186,7 +194,7 @@ def system_entry(plan: Plan) -> str:
 
 def promises_of(plan: Plan) -> Promises:
     """The promises of the system with these options; UsageError for unknown options."""
-    return system_of(plan).promises(system_options(plan))
+    return design_sheet.with_kinds(system_of(plan).promises(system_options(plan)))
 
 
 def system_options(plan: Plan) -> dict[str, str]:
@@ -255,9 +263,37 @@ def unable(plan: Plan) -> list[str]:
 def asks(plan: Plan, promises: Promises) -> list[str]:
     """The properties to judge: those of the workload and of the plan that apply to this
     system."""
-    wanted: Sequence[str] = load(f"{catalogue.WORKLOADS[plan.workload].entry}:ASKS")
+    wanted = catalogue.WORKLOADS[plan.workload].asks()
     without = {"token-order"} if promises.tokens == "none" else set()
-    return [prop for prop in dict.fromkeys((*wanted, *plan.must)) if prop not in without]
+    every = dict.fromkeys((*wanted, *plan.must, *own_checkers(plan)))
+    return [prop for prop in every if prop not in without]
+
+
+def own_checkers(plan: Plan) -> dict[str, dict[str, str]]:
+    """The checkers that the plan adds, by property: name, severity and sentence of each.
+
+    UsageError for one that cannot be loaded, and for two of one property.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for name in plan.checkers:
+        made = load(catalogue.CHECKERS[name])
+        if not hasattr(made, "says"):
+            raise UsageError(f"--checker {name}: built in; a workload requests it, or `must`")
+        if made.property in found:
+            other = found[made.property]["name"]
+            raise UsageError(f"--checker {name}: {other} judges {made.property} too")
+        found[made.property] = made.recorded(name)
+    return found
+
+
+def unknown_asks(plan: Plan) -> list[str]:
+    """Properties that a workload requests and that no checker judges, one line each."""
+    known = {*catalogue.CHECKERS, *own_checkers(plan)}
+    return [
+        f"workload {plan.workload}: {suggest(prop, known, 'property')}"
+        for prop in catalogue.WORKLOADS[plan.workload].asks()
+        if prop not in known
+    ]
 
 
 def hosts_of(plan: Plan, path: str) -> Mapping[str, Any]:
@@ -293,9 +329,10 @@ def create(
     fetched = _libraries(plan)
     run = directory.create(out, name)
     run.plan.write_text(to_toml(plan, exact=True))
+    own = own_code.copy(plan, run)
     if plan.backend not in catalogue.VIRTUAL_TIME:
         # Nothing travels into the simulator.
-        directory.pack_code(Path(holdfast.__file__).parent, run.code, _own_file(plan, run))
+        directory.pack_code(Path(holdfast.__file__).parent, run.code, own)
     table = manifest(plan, name, again, fetched)
     table["options"]["system"] |= user_system.program_options(
         plan.system, system_options(plan), run.path / FOLDER
@@ -303,17 +340,6 @@ def create(
     extra = {"hosts": hosts} if hosts else {}
     directory.write_json(run.manifest, {**table, **extra})
     return run
-
-
-def _own_file(plan: Plan, run: RunDir) -> Path | None:
-    """The user's own file as shipped to nodes: module name and source."""
-    path = user_system.file_of(plan.system)
-    if path is None or path.suffix != ".py":
-        return None
-    run.own.mkdir()
-    copy = run.own / f"{user_system.module_of(path)}.py"
-    copy.write_bytes(path.read_bytes())
-    return copy
 
 
 def _libraries(plan: Plan) -> list[str]:
@@ -343,6 +369,9 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
     workload = {**workload_options(plan), "probe_ns": str(probe_ns)}
     workload |= {"over_ns": str(plan.time_ns + 600 * SECOND), "clients": str(plan.clients)}
     row = catalogue.WORKLOADS[plan.workload]
+    own, plain = own_checkers(plan), _plain(promises)
+    # What the plan itself asks to be judged counts like a promise.
+    asked_for = {prop: ["any"] for prop in own}
     return {
         "schema": directory.SCHEMA,
         "run": name,
@@ -352,14 +381,17 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
         "command": again,
         "plan": plan_table(plan),
         "identity": user_system.identity(plan.system),
-        "promises": _plain(promises),
+        "promises": {**plain, "keeps": {**plain["keeps"], **asked_for}},
         "asks": asks(plan, promises),
+        "checkers": own,
+        "plug_ins": own_code.origins(plan),
         "options": {
             "system": system_options(plan),
             "workload": workload,
             "backend": backend_options(plan),
             "resource": resource_options(plan),
         },
+        "traits": {kind: to_table(catalogue.NEMESES[kind].traits) for kind in kinds_of(plan)},
         "ready_ns": READY_NS,
         "longest_hold_ns": longest_ns,
         "peers": user_system.row(plan.system).peers,
@@ -368,7 +400,7 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
         "entries": {
             "system": system_entry(plan),
             "backend": catalogue.BACKENDS[plan.backend].entry,
-            "workload": f"{row.entry}:client",
+            "workload": row.client,
             "probe": catalogue.PROBE,
             "resource_main": catalogue.RESOURCE_MAIN,
             "simulated": user_system.row(plan.system).simulated,
@@ -377,9 +409,8 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
             "resource_client": catalogue.RESOURCE_CLIENT,
             "resource_port": load(f"{catalogue.RESOURCE_MAIN}:PORT"),
             "nemeses": {
-                name: row.entry
-                for name, row in catalogue.NEMESES.items()
-                if name in {fault.do for fault in plan.faults}
+                name: catalogue.NEMESES[name].entry
+                for name in dict.fromkeys(fault.do for fault in plan.faults)
             },
         },
     }
@@ -405,6 +436,8 @@ def command(plan: Plan) -> str:
     words += ["--time", duration_text(plan.time_ns), "--lease", duration_text(plan.lease_ns)]
     if plan.nemeses:
         words += ["--nemesis", ",".join(_nemesis_text(*nemesis) for nemesis in plan.nemeses)]
+    for name in plan.checkers:
+        words += ["--checker", name]
     for name, value in plan.options.items():
         words += ["--set", f"{name}={value}"]
     return shlex.join([*words, "--seed", str(plan.seed)])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from holdfast.harness.core.case import Case, History, Window
+from holdfast.harness.core.fault_traits import BEFORE
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status, attempt_id
 from tests.checkers.brute.service import Answer, Ask, Kind, Reply, Service
 from tests.checkers.brute.world import Box, Network, Step, World
@@ -60,6 +61,7 @@ class Crowd:
                 to_ns=now + 5,
                 bit=True,
                 evidence={},
+                traits=BEFORE["kill"],
             )
         )
         if self.kind.bound == "connection":

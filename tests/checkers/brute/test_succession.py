@@ -16,6 +16,7 @@ from holdfast.checkers.holds.overlaps import inversions, reach
 from holdfast.checkers.holds.succession import Tops
 from holdfast.checkers.properties import loss_notice, ownership
 from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.fault_traits import BEFORE
 from holdfast.harness.core.operations import NO_TOKEN, Status
 from tests.checkers.brute.clients import run
 from tests.checkers.brute.service import Kind
@@ -132,13 +133,14 @@ def drawn_windows(rng: random.Random) -> list[Window]:
     return [
         Window(
             id=f"w{start}",
-            do=rng.choice(("pause", "partition")),
+            do=(do := rng.choice(("pause", "partition"))),
             target="one",
             nodes=(rng.choice(("c0", "c1", "c2", "n1")),),
             from_ns=start,
             to_ns=start + rng.randrange(40),
             bit=True,
             evidence={},
+            traits=BEFORE[do],
         )
         for start in starts
     ]

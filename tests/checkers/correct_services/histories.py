@@ -11,6 +11,7 @@ import numpy as np
 
 from holdfast.harness.core.case import MERGED_DTYPE, Case, History, Window
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.fault_traits import BEFORE
 from holdfast.harness.core.job_keys import job_key
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status, attempt_id, carried
 from holdfast.harness.core.starved import DELAY, Starved
@@ -356,6 +357,7 @@ def _windows(worlds: Sequence[World], faults: Faults) -> list[Window]:
         Window(
             id=f"w{n}", do=do, target="client" if node != "n1" else "leader", nodes=(node,),
             from_ns=begin + BASE_NS, to_ns=over + BASE_NS, bit=True, evidence={},
+            traits=BEFORE[do],
         )
         for n, (do, node, begin, over) in enumerate(spans)
     ]  # fmt: skip

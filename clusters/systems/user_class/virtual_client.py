@@ -1,0 +1,117 @@
+"""A user's lock class in the simulator: called without a thread, between two events.
+
+What it calls of the host (a clock, randomness, a socket, a file, a thread) is refused and becomes
+an unknown outcome with that reason; `refusal` finds it before a run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from holdfast.clusters.backends.sim.forbidden_calls import ForbiddenCall, watched
+from holdfast.clusters.systems.user_class.client import POLL_NS, granted, made_with, takes_clock
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
+from holdfast.harness.core.ports import ClientSetup
+from holdfast.harness.core.seeds import stream
+
+
+class VirtualOwnClient:
+    """One object of the user's class, on virtual time."""
+
+    def __init__(self, made: type[Any], setup: ClientSetup) -> None:
+        self._made = made
+        self._setup = setup
+        self._lock: Any = None
+        assert setup.clock is not None
+        self._clock = setup.clock
+        self._rng = stream(setup.seed, "own polls", setup.process)
+
+    def _now(self) -> float:
+        """The same for all clients: the state that they share has one clock."""
+        return self._clock() / SECOND
+
+    async def open(self) -> None:
+        """Make the object. What that raises ends the run: nothing can be tested."""
+        self._lock = _inside(partial(made_with, self._made, self._setup, self._now))
+
+    async def acquire(
+        self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
+    ) -> Answer:
+        """Ask until it is granted or the wait is over."""
+        ask = partial(self._lock.acquire, lock, str(attempt), ttl_ns / SECOND)
+        deadline = self._now() + wait_ns / SECOND
+        while True:
+            answer = granted(_inside(ask), ttl_ns)
+            if answer.outcome is Status.OK:
+                return answer
+            pause = self._rng.randrange(*POLL_NS) / SECOND
+            if wait_ns >= 0 and self._now() + pause >= deadline:
+                return answer
+            self._setup.tell(Op.WAITING, attempt=attempt, lock=lock, res=-1)
+            await asyncio.sleep(pause)
+
+    async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
+        """Ask for the lease to run on; a class without `renew` cannot, and says so."""
+        renew = getattr(self._lock, "renew", None)
+        if renew is None:
+            return Answer(outcome=Status.FAIL, error="this lock has no renew")
+        done = _inside(partial(renew, grant.lock, str(grant.attempt), ttl_ns / SECOND))
+        return Answer(outcome=Status.OK if done else Status.NOT_OWNER, ttl_ns=ttl_ns)
+
+    async def release(self, grant: Grant) -> Answer:
+        """Give it back."""
+        done = _inside(partial(self._lock.release, grant.lock, str(grant.attempt)))
+        return Answer(outcome=Status.OK if done else Status.NOT_OWNER)
+
+    async def close(self) -> None:
+        """Close the object, where it can be closed."""
+        close = getattr(self._lock, "close", None)
+        if close is not None:
+            _inside(close)
+
+
+def _inside(call: Callable[[], Any]) -> Any:
+    """The result of a call of the user's code. ForbiddenCall if it used the host, even if the code
+    caught that."""
+    with watched(True, refuse=True) as breaches:
+        result = call()
+    if breaches:
+        raise ForbiddenCall(next(iter(breaches)))
+    return result
+
+
+def refusal(made: type[Any]) -> str:
+    """Why a class cannot run in the simulator, "" if nothing is known against it.
+
+    Tries one acquire, renewal and release of an object of it, in which no call of the host gets
+    through.
+    """
+    if getattr(made, "server", None) is not None:
+        return "it starts servers, which are processes of the host"
+    if getattr(made, "waits", False):
+        return "its acquire waits by itself (`waits = True`), which stops virtual time"
+    setup = ClientSetup(
+        process=1,
+        name="trial",
+        servers=(),
+        lease_ns=SECOND,
+        options={},
+        tell=lambda *_, **__: None,
+        clock=lambda: 0,
+    )
+    try:
+        with watched(True, refuse=True) as breaches:
+            lock = made_with(made, setup, lambda: 0.0)
+            lock.acquire("trial", "1", 1.0)
+            if hasattr(lock, "renew"):
+                lock.renew("trial", "1", 1.0)
+            lock.release("trial", "1")
+    except Exception as error:
+        if not breaches:
+            return f"a trial acquire, renewal and release raised {type(error).__name__}: {error}"
+    hint = "" if takes_clock(made) else " (a clock is passed to a constructor with parameter `now`)"
+    return f"it calls {next(iter(breaches))}{hint}" if breaches else ""

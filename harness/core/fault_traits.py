@@ -1,0 +1,129 @@
+"""What a kind of fault does, as data: declared by its nemesis, recorded in the manifest of a run.
+
+Checkers, the verifier, the driver and reports read traits and never the name of a kind, so a kind
+that a user adds is judged like a built-in one. Standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+NOT_SIMULATED, SIMULATED, SIMULATOR_ONLY = "no", "yes", "only"
+"""Whether the simulator can inject a kind of fault, or nothing else can."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Swarm:
+    """How the swarm of `holdfast sim` samples a kind of fault.
+
+    places      its places in the list from which kinds are sampled; two places: twice as often. A
+                place is part of what a seed means, so a new kind takes a place after the last one
+    targets     targets besides "", the sequence of targets of the kind itself
+    instant_ns  further lengths of a fault, besides those of every kind
+    options     option -> values to choose from, sampled in this order
+    disks       it has an effect only where servers write to a disk
+    """
+
+    places: tuple[int, ...]
+    targets: tuple[str, ...] = ()
+    instant_ns: tuple[int, ...] = ()
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    disks: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Traits:
+    """What one kind of fault does. The defaults are the cautious ones: they report least.
+
+    kills             SIGKILLs the processes of its nodes at the moment it is injected
+    stops             stops all threads of its nodes until the heal, as SIGSTOP does
+    stops_amid_send   stops its nodes in the middle of a send, which leaves at the heal
+    leaves_running    every node still runs and responds during it
+    shifts_clocks     moves the clocks that its nodes read
+    passes            leaves nothing behind: one recovery time and one lease after the heal its
+                      effect is over. Otherwise (a restart, a wrong clock) it may show at any later
+                      time
+    on_connections    acts on the connections of one client: needs a network per client
+    in_client         the client's own process carries it out
+    simulator         "yes", "no" or "only": whether the simulator can inject it
+    stand_in          the most similar kind of every backend, "" for none (used by `shrink`)
+    pattern           its hatching in reports: "partition", "pause", "kill", "clock", "" for the
+                      common one
+    swarm             how `holdfast sim` samples it; None: never
+    """
+
+    kills: bool = False
+    stops: bool = False
+    stops_amid_send: bool = False
+    leaves_running: bool = False
+    shifts_clocks: bool = False
+    passes: bool = False
+    on_connections: bool = False
+    in_client: bool = False
+    simulator: str = SIMULATED
+    stand_in: str = ""
+    pattern: str = ""
+    swarm: Swarm | None = None
+
+    @property
+    def stops_nodes(self) -> bool:
+        """It does nothing but stop nodes, from the injection on."""
+        return self.kills or self.stops
+
+    @property
+    def delays_clients(self) -> bool:
+        """A client that it strikes may be late by itself: stopped, or with a wrong clock."""
+        return self.stops or self.shifts_clocks
+
+    @property
+    def takes_servers_down(self) -> bool:
+        """A server that it strikes does no work until the heal."""
+        return self.stops_nodes or self.stops_amid_send
+
+
+def to_table(traits: Traits) -> dict[str, Any]:
+    """Traits as recorded in a manifest: those that differ from the defaults; not the swarm's."""
+    plain = {name: getattr(traits, name) for name in RECORDED}
+    return {name: value for name, value in plain.items() if value != getattr(UNKNOWN, name)}
+
+
+def of_manifest(manifest: Mapping[str, Any]) -> Mapping[str, Traits]:
+    """The traits of the kinds of a run. A manifest of an older version has none: see `BEFORE`."""
+    recorded = manifest.get("traits")
+    if recorded is None:
+        return BEFORE
+    return {
+        kind: Traits(**{name: value for name, value in table.items() if name in RECORDED})
+        for kind, table in recorded.items()
+    }
+
+
+PATTERNS = ("partition", "pause", "kill", "clock")
+"""The hatchings of reports (`reports/templates/patterns.svg`)."""
+RECORDED = tuple(one.name for one in fields(Traits) if one.name != "swarm")
+"""The traits that a manifest records."""
+UNKNOWN = Traits()
+"""The traits of an unknown kind."""
+
+BEFORE: Mapping[str, Traits] = {
+    "partition": Traits(passes=True, pattern="partition"),
+    "pause": Traits(stops=True, passes=True, pattern="pause"),
+    "kill": Traits(kills=True, pattern="kill"),
+    "clock": Traits(shifts_clocks=True, leaves_running=True, pattern="clock"),
+    "reply-loss": Traits(on_connections=True, passes=True),
+    "reset": Traits(on_connections=True, passes=True),
+    "delay": Traits(on_connections=True, passes=True, leaves_running=True, simulator=NOT_SIMULATED),
+    "black-hole": Traits(on_connections=True, simulator=NOT_SIMULATED),
+    "hang-up": Traits(on_connections=True, simulator=NOT_SIMULATED),
+    "cancel": Traits(in_client=True),
+    "stall": Traits(in_client=True, passes=True, simulator=NOT_SIMULATED),
+    "fork": Traits(in_client=True, simulator=NOT_SIMULATED),
+    "slow-links": Traits(passes=True, simulator=SIMULATOR_ONLY),
+    "freeze": Traits(stops_amid_send=True, simulator=SIMULATOR_ONLY, stand_in="pause"),
+    "freeze-write": Traits(simulator=SIMULATOR_ONLY, stand_in="pause"),
+    "torn-write": Traits(simulator=SIMULATOR_ONLY, stand_in="kill"),
+}
+"""The kinds that runs recorded before manifests had traits may name. A run of today records its
+own; a new kind is not added here."""

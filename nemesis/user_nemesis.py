@@ -1,0 +1,101 @@
+"""A nemesis of the user: any object with `traits`, `draw` and `requests`.
+
+`holdfast.nemesis.user_nemesis:MODULE.NAME` is the nemesis NAME of a user's module. A run is judged
+by the traits, so a fault whose requests do what they do not declare is skipped with that reason.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.fault_traits import PATTERNS, Traits
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import Fault, Nemesis, Request, View
+from holdfast.nemesis.targets import Unresolved
+
+DECLARED_BY = {
+    "kill": "kills",
+    "pause": "stops",
+    "freeze": "stops_amid_send",
+    "set_clock": "shifts_clocks",
+    "disturb": "on_connections",
+    "order": "in_client",
+}
+"""Request to the fault agent -> the trait that declares it."""
+STOPPING = ("kill", "pause", "freeze", "freeze-write", "torn-write", "cut")
+"""Requests after which not every node runs and responds."""
+LASTING = ("kill", "torn-write", "set_clock", "freeze-write")
+"""Requests that may leave something behind after the heal."""
+
+
+class UserNemesis:
+    """Implements the port `Nemesis`; UsageError lists all that is wrong with the user's object."""
+
+    def __init__(self, name: str, made: Any) -> None:
+        problems = [
+            f"missing `{method}`"
+            for method in ("draw", "requests")
+            if not callable(getattr(made, method, None))
+        ]
+        traits = getattr(made, "traits", None)
+        if not isinstance(traits, Traits):
+            problems.append("missing `traits`, a holdfast.harness.core.fault_traits.Traits")
+        elif traits.pattern not in ("", *PATTERNS):
+            problems.append(f"invalid pattern {traits.pattern!r}: one of {', '.join(PATTERNS)}")
+        if problems or not isinstance(traits, Traits):
+            raise UsageError(*(f"nemesis {name}: {problem}" for problem in problems))
+        self.traits = traits
+        self._name = name
+        self._made: Nemesis = made() if isinstance(made, type) else made
+
+    def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
+        """Faults for a run of `span_ns`. Errors: UsageError."""
+        try:
+            drawn = list(self._made.draw(rng, options, span_ns))
+        except UsageError:
+            raise
+        except Exception as error:
+            raise UsageError(f"nemesis {self._name}: draw failed: {_words(error)}") from error
+        if not all(isinstance(fault, Fault) for fault in drawn):
+            raise UsageError(f"nemesis {self._name}: draw returned what is no Fault")
+        return drawn
+
+    def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
+        """Requests to the fault agent now. Errors: Unresolved, also for one that the traits do not
+        declare."""
+        try:
+            asked = list(self._made.requests(fault, view, rng))
+        except LookupError:
+            raise
+        except Exception as error:
+            raise Unresolved(f"nemesis {self._name}: requests failed: {_words(error)}") from error
+        for request in asked:
+            why = self._undeclared(request.do)
+            if why:
+                raise Unresolved(f"nemesis {self._name}: request {request.do}: {why}")
+        return asked
+
+    def _undeclared(self, do: str) -> str:
+        trait = DECLARED_BY.get(do)
+        if trait is not None and not getattr(self.traits, trait):
+            return f"its traits do not say {trait}=True"
+        if do in STOPPING and self.traits.leaves_running:
+            return "its traits say leaves_running=True"
+        if do in LASTING and self.traits.passes:
+            return "its traits say passes=True"
+        return ""
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def __getattr__(name: str) -> UserNemesis:
+    """The nemesis of MODULE.NAME."""
+    module, dot, attr = name.rpartition(".")
+    if not dot:
+        raise AttributeError(name)
+    return UserNemesis(attr, load(f"{module}:{attr}"))

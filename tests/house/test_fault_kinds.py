@@ -1,0 +1,64 @@
+"""No module outside `nemesis/` names a kind of fault: what it needs to know is a trait.
+
+What remains names kinds for a reason in `NAMES`; an entry that is no longer needed fails.
+"""
+
+from __future__ import annotations
+
+import ast
+from fnmatch import fnmatchcase
+
+from holdfast import catalogue
+from holdfast.harness.core.fault_traits import BEFORE, to_table
+from tests.house.imports import modules
+
+NAMES = {
+    "catalogue": "the rows",
+    "harness.core.fault_traits": "the table of the kinds of runs recorded before manifests had"
+    " traits, and the names of the hatchings",
+    "harness.core.starved": "'delay' is a kind of starvation",
+    "harness.client.self_faults": "words of an order that a client's process carries out",
+    "clusters.backends.abilities": "requests of the fault agent",
+    "clusters.backends.sim.*": "the simulator's fault agent: it carries out requests",
+    "clusters.systems.reference.*": "'cancel' is a request of the lock service",
+    "clusters.systems.*.system": "promises: under which kinds a property is kept",
+    "clusters.libraries.system": "promises: under which kinds a property is kept",
+    "reports.many.cell_claims": "claims of the literature about kinds of fault",
+    "commands.demo_command": "the plans of the demo",
+}
+"""Module (a pattern) -> why it may name a kind."""
+
+
+def named() -> dict[str, set[str]]:
+    """Module outside nemesis/ -> kinds of fault that are string constants in it."""
+    found = {}
+    for module, path in modules().items():
+        if module.partition(".")[0] == "nemesis":
+            continue
+        tree = ast.parse(path.read_text())
+        constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+        kinds = {value for value in constants if isinstance(value, str)} & {*catalogue.NEMESES}
+        if kinds:
+            found[module] = kinds
+    return found
+
+
+def test_no_kind_of_fault_is_named_outside_its_own_files() -> None:
+    wrong = {
+        module: sorted(kinds)
+        for module, kinds in named().items()
+        if not any(fnmatchcase(module, pattern) for pattern in NAMES)
+    }
+    assert not wrong, f"use a trait of harness.core.fault_traits: {wrong}"
+
+
+def test_every_exception_is_still_needed() -> None:
+    assert [
+        pattern for pattern in NAMES if not any(fnmatchcase(module, pattern) for module in named())
+    ] == []
+
+
+def test_the_kinds_of_old_runs_have_the_traits_that_their_nemeses_declare() -> None:
+    assert {kind: to_table(traits) for kind, traits in BEFORE.items()} == {
+        kind: to_table(row.traits) for kind, row in catalogue.NEMESES.items() if kind in BEFORE
+    }

@@ -1,0 +1,1 @@
+"""Plug-ins of Holdfast in a package of its own."""
