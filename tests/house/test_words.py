@@ -178,7 +178,7 @@ MESSAGES = (
 )  # fmt: skip
 """Folders whose messages (string constants of raise statements) have been rewritten."""
 FINISHED = (
-    "src/holdfast", "reports", "workloads", "nemesis",
+    "src/holdfast", "reports", "workloads", "nemesis", "checkers/holds",
     "harness/core", "harness/campaigns", "harness/plans", "harness/runs",
 )  # fmt: skip
 """Folders, and files, whose docstrings have been rewritten."""
