@@ -178,7 +178,8 @@ MESSAGES = (
 )  # fmt: skip
 """Folders whose messages (string constants of raise statements) have been rewritten."""
 FINISHED = (
-    "src/holdfast", "reports", "workloads", "nemesis", "checkers/holds",
+    "src/holdfast", "reports", "workloads", "nemesis",
+    "checkers/holds", "checkers/facts", "checkers/coverage", "checkers/evidence",
     "harness/core", "harness/campaigns", "harness/plans", "harness/runs",
 )  # fmt: skip
 """Folders, and files, whose docstrings have been rewritten."""
