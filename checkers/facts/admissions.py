@@ -73,7 +73,7 @@ class Admitted:
 class Accepted:
     """Requests that the resource accepted from attempts that the history has.
 
-    places     in `served.log`, in its order
+    places     in `resource_log.log`, in its order
     entry      entries of the table that sent them
     key        their locks
     write      which of them are writes

@@ -99,7 +99,7 @@ def _first_told(case: Case) -> Ints:
 
 
 def said_ns(spent: int) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
-    """Bounds in ns of each duration that `events.spent` packed; None: not reported."""
+    """Bounds in ns of each duration that `operations.spent` packed; None: not reported."""
     halves = np.array([spent & SAID, spent >> 16], np.int64)
     first, second = (
         (low, low + (low >> EXPONENT - 1) + 1000) if code else None
@@ -109,7 +109,7 @@ def said_ns(spent: int) -> tuple[tuple[int, int] | None, tuple[int, int] | None]
 
 
 def span_ns(code: Ints) -> Ints:
-    """The durations that `events.spent` packed into half words, ns."""
+    """The durations that `operations.spent` packed into half words, ns."""
     code = np.maximum(code - 1, 0)
     # Floating point in 16 bits: 5 bits of exponent, 11 of fraction, in us, stored plus 1 (0: none).
     return ((code & FRACTION) << (code >> EXPONENT)) * 1000

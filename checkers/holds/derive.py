@@ -111,7 +111,7 @@ def by_id(case: Case) -> dict[int, Attempt]:
 def conflict(a: Attempt, b: Attempt) -> bool:
     """Whether a and b exclude each other: one lock or ancestor chain, two owners, not both shared.
 
-    Of a semaphore no two holds conflict; too many of them do (`checkers.over_admission`).
+    Of a semaphore no two holds conflict; too many of them do (`properties.over_admission`).
 
     Two attempts of one process are one owner: a service may allow reentry.
     """
