@@ -178,8 +178,7 @@ MESSAGES = (
 )  # fmt: skip
 """Folders whose messages (string constants of raise statements) have been rewritten."""
 FINISHED = (
-    "src/holdfast", "reports", "workloads", "nemesis",
-    "checkers/holds", "checkers/facts", "checkers/coverage", "checkers/evidence",
+    "src/holdfast", "reports", "workloads", "nemesis", "checkers",
     "harness/core", "harness/campaigns", "harness/plans", "harness/runs",
 )  # fmt: skip
 """Folders, and files, whose docstrings have been rewritten."""
