@@ -179,7 +179,8 @@ MESSAGES = (
 """Folders whose messages (string constants of raise statements) have been rewritten."""
 FINISHED = (
     "src/holdfast", "reports", "workloads", "nemesis", "checkers",
-    "harness/core", "harness/campaigns", "harness/plans", "harness/runs",
+    "harness/core", "harness/campaigns", "harness/plans", "harness/runs", "harness/client",
+    "harness/history", "harness/judging", "harness/foreign", "harness/verification",
 )  # fmt: skip
 """Folders, and files, whose docstrings have been rewritten."""
 
