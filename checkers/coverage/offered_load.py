@@ -1,4 +1,4 @@
-"""Whether a run was driven at the rate that was planned, and what its latencies leave out."""
+"""Whether a run reached its planned rate of acquires, and the latency that late sending hides."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ ENOUGH = 0.9
 
 
 def planned(case: Case) -> int:
-    """How many acquires were due from start to stop; 0 without a rate."""
+    """Number of acquires due from start to stop; 0 without a rate."""
     rate = int(case.options.get("rate", "0"))
     return rate * (case.stop_ns - case.start_ns) // SECOND
 
 
 def too_slow(case: Case) -> str | None:
-    """Why the run says nothing about the load that was planned, None if it does."""
+    """Why the run does not show the planned load, None if it does."""
     wanted = planned(case)
     issued = len(rows_of(case, Op.ACQUIRE, Op.TRY))
     if issued >= ENOUGH * wanted:
@@ -30,8 +30,8 @@ def too_slow(case: Case) -> str | None:
 
 
 def pace(case: Case) -> dict[str, object]:
-    """Planned and issued acquires; how long ok ones took, from their sending and from their due
-    time: what lies between is what those leave out who measure only what they sent."""
+    """Planned and issued acquires; latency of ok ones from their sending and from their due time.
+    The difference is what a measurement from the sending omits (coordinated omission)."""
     rows = rows_of(case, Op.ACQUIRE, Op.TRY)
     done = rows[column(case, "status")[rows] == Status.OK]
     sent = took(case)[done]

@@ -1,4 +1,4 @@
-"""What a run must have met before a property may be said to hold: nothing passes by default."""
+"""What a run must have exercised before a property HOLDS: nothing passes by default."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Met = tuple[dict[str, int], list[str]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Exercise:
-    """What a verdict leans on.
+    """Coverage that a verdict relies on.
 
-    counts   how often each thing happened that the property is about
-    missing  why HOLDS cannot be said, one plain reason each; empty if it can
-    kinds    what each kind of fault that was asked for met: HOLDS is said of those that met enough
-    aside    a part of the property that was not put to the test, told where the rest holds
+    counts   how often each event happened that the property is about
+    missing  why the property cannot be HOLDS, one reason each; empty if it can
+    kinds    coverage of each requested kind of fault: HOLDS is limited to those with enough
+    aside    a part of the property that was not exercised, reported if the rest holds
     """
 
     counts: Mapping[str, int]
@@ -59,17 +59,17 @@ EXCUSED_BY_MISSING_ROWS = frozenset(
         "job-never-done",
     }
 )
-"""Kinds of finding that lean on something *not* being in the log: a release that was never sent, an
-answer that never came. A row that is lost could be just that. The other kinds are proved by rows
-that are there, so nothing that is missing can take them back."""
+"""Kinds of finding that rely on something *not* being in the log: a release that was never sent, a
+response that never came. A lost row could be exactly that. The other kinds are proved by rows that
+are present, so no missing row can refute them."""
 
 SLOW_NOT_MISSING = (" was not ready ", " was not idle ", " was not done ")
-"""Problems of a run in which somebody was late but wrote down everything. They keep a run from
-passing; they excuse nothing, for a client that hangs is what some properties are about."""
+"""Problems of a run in which a process was late but recorded everything. The run cannot pass, but
+its findings count: a client that hangs is what some properties are about."""
 
 
 def exercise(case: Case, *, needs: Collection[str]) -> Exercise:
-    """Whether a run met what the named needs demand; KeyError for one that is not in NEEDS."""
+    """Whether a run met the named needs; KeyError for one that is not in NEEDS."""
     counts: dict[str, int] = {}
     slow = too_slow(case)
     missing: list[str] = [slow] if slow else []
@@ -90,11 +90,11 @@ def conclude(
     notes: Sequence[Finding],
     exercise: Exercise,
 ) -> PropertyVerdict:
-    """The verdict of one property: VIOLATED by a finding, UNKNOWN by a lack, else HOLDS.
+    """The verdict of one property: VIOLATED by a finding, UNKNOWN by missing coverage, else HOLDS.
 
-    A log that lacks rows makes a finding UNKNOWN only where a lost row could explain it. A kind of
-    fault that met too little is UNKNOWN by itself (`under`); only where that is so of every kind
-    that was asked for is the property.
+    A log that lacks rows makes a finding UNKNOWN only if a lost row could explain it. A kind of
+    fault with too little coverage is UNKNOWN (`under`); the property is only if every requested
+    kind is.
     """
     problems = case.history.problems
     lost_rows = [p for p in problems if not any(words in p for words in SLOW_NOT_MISSING)]
@@ -155,9 +155,9 @@ def _contention(case: Case) -> Met:
 
 
 def contended(case: Case, among: Bools) -> Bools:
-    """Which entries of the table waited: they were told so, or met a conflicting certain hold.
+    """Which entries waited, by a response or by a conflicting certain hold during the call.
 
-    Only those `among` them are looked at, and only holds of those.
+    Only entries in `among` count, as waiters and as holders.
     """
     found = table(case)
     waited = found.queued >= 0
@@ -170,7 +170,7 @@ def contended(case: Case, among: Bools) -> Bools:
 
 
 def _met_a_hold(found: Table, asked: Indices, others: Indices) -> Bools:
-    """Whether a certain hold of another client that began before the answer to each was open after
+    """Whether a certain hold of another client that began before each one's return was open after
     its call."""
     held = others[found.certain[others]]
     return _met(found, asked, found.ret[asked], held, found.ret[held], found.end[held])
@@ -181,13 +181,13 @@ def _met(
 ) -> Bools:
     """Which acquires were sent before the end of another client's span that had begun before by_ns.
 
-    asked, by_ns        the acquires, and a moment for each
-    held, begun, over   the attempts whose spans are looked at, and those
+    asked, by_ns        the acquires, and a time for each
+    held, begun, over   the attempts with spans, and these spans
 
-    For each acquire the latest end among the spans that began before by_ns is looked at; where
-    that is of its own client (an owner that re-enters), the latest end of any other client:
+    Compares each acquire with the latest end among the spans that began before by_ns; if that is
+    its own client's (an owner that re-enters), with the latest end of any other client:
 
-        spans  c0 [1, 9], c1 [2, 4]     c0 asks in [5, 6]: 9 is its own, 4 < 5: it met nobody
+        spans  c0 [1, 9], c1 [2, 4]     c0 acquires in [5, 6]: 9 is its own, 4 < 5: no span met
     """
     if not len(held):
         return np.zeros(len(asked), bool)
@@ -206,7 +206,7 @@ def _met(
 
 
 def _second_best(over: Ints, owner: Ints) -> Ints:
-    """Up to each place the latest end among the clients that do not have the latest of all. O(n)"""
+    """For each prefix the latest end among all clients but the one with the latest of all. O(n)"""
     second = np.full(len(over), -1)
     first_ns, first, second_ns = -1, -1, -1
     for n, (end_ns, process) in enumerate(zip(over.tolist(), owner.tolist(), strict=True)):
@@ -220,8 +220,8 @@ def _second_best(over: Ints, owner: Ints) -> Ints:
 
 
 def _judged_holds(case: Case) -> Met:
-    """Holds that are judged, and acquires of others that were under way in one of them: a hold that
-    nobody else asked for while it lasted shows nothing."""
+    """Holds that can be judged, and acquires of other clients in flight during one of them: a hold
+    without a concurrent request of another client shows nothing."""
     found, far = table(case), reaches(case)
     if case.promises.bound == "none":
         judged = found.certain & (found.ret < found.end)
@@ -242,7 +242,7 @@ def _judged_holds(case: Case) -> Met:
 
 
 def _handovers(case: Case) -> Met:
-    """Grants of a lock to another client than the one that had it before, probes left out."""
+    """Grants of a lock to another client than its previous holder, without probes."""
     found, passed = table(case), 0
     for entries in found.by_lock().values():
         mine = entries[found.ok[entries] & (found.op[entries] != Op.PROBE)]
@@ -253,7 +253,7 @@ def _handovers(case: Case) -> Met:
 
 
 def _rivals(case: Case) -> Met:
-    """Acquires that were sent while another client's was told to wait for the same lock."""
+    """Acquires that were sent while another client was queued for the same lock."""
     found, rivals = table(case), 0
     asked = found.op != Op.PROBE
     for entries in found.by_lock().values():
@@ -266,7 +266,7 @@ def _rivals(case: Case) -> Met:
 
 
 def _subtrees(case: Case) -> Met:
-    """Only where locks are paths: acquires that met a hold of an ancestor or a descendant."""
+    """Only if locks are paths: acquires that met a hold of an ancestor or a descendant."""
     if not paths(case):
         return {}, []
     found, met = table(case), 0
@@ -281,8 +281,7 @@ def _subtrees(case: Case) -> Met:
 
 
 def _bounded(case: Case) -> Met:
-    """Requests that have a bound to be judged by: acquires without one may wait as long as they
-    like."""
+    """Requests with a bounded wait: acquires without a bound may wait indefinitely."""
     found = table(case)
     bounded = int(((found.wait >= 0) & (found.op != Op.PROBE)).sum())
     lacks = [] if bounded else [f"no acquire had a bounded wait: 0 of {len(found)}"]
@@ -306,9 +305,10 @@ def _requests(case: Case) -> Met:
 
 
 def _stale_requests(case: Case) -> Met:
-    """Nothing else shows that a resource turns away an older owner, whatever it compares.
+    """Stale requests that the resource rejected: the only evidence that it rejects older owners.
 
-    A resource that takes everything never refuses: there the property is violated or not exercised.
+    A resource that accepts everything never rejects: there the property is violated or not
+    exercised.
     """
     refused = len(resource_log.stale_refused(case))
     total = len(resource_log.log(case).rows)
@@ -364,7 +364,7 @@ def _stale_releases(case: Case) -> Met:
 
 
 def _sharing(case: Case) -> Met:
-    """Only where a lock was asked for to be shared; else it is nothing to speak of."""
+    """Only if a shared lock was requested; else nothing is required."""
     found = table(case)
     asked = found.mode != Mode.EXCLUSIVE
     if not asked.any():
@@ -379,7 +379,7 @@ def _sharing(case: Case) -> Met:
 
 
 def _reentries(case: Case) -> Met:
-    """Only where somebody asked to be let in again."""
+    """Only if a client requested reentry."""
     found = table(case)
     asked = np.flatnonzero(column(case, "op")[found.row] & 1)
     if not len(asked):
@@ -425,7 +425,7 @@ def _queries(case: Case) -> Met:
 
 
 def _entries_told(case: Case) -> dict[str, int]:
-    """Releases that said how many entries their owner still has, where there are any."""
+    """Releases that reported their owner's remaining entries, if there are any."""
     rows = rows_of(case, Op.RELEASE)
     told = column(case, "res")[rows][column(case, "status")[rows] == Status.OK]
     if not (told > 0).any():
@@ -437,7 +437,7 @@ def _entries_told(case: Case) -> dict[str, int]:
 
 
 def _checks(case: Case) -> dict[str, int]:
-    """Questions whether a hold is in force, where there are any."""
+    """Queries whether a hold is in force, if there are any."""
     rows = case.history.of(Op.CHECK)
     status = column(case, "status")[rows]
     answered = rows[(status == Status.OK) | (status == Status.FAIL)]
@@ -450,8 +450,8 @@ def _checks(case: Case) -> dict[str, int]:
 
 
 def _second_locks(case: Case) -> Met:
-    """Waits of a client for one lock while it held another, and clients that waited for each other
-    at once, if only for a moment: without such a cycle there is no deadlock to break."""
+    """Waits of a client for one lock while it held another, and wait-for cycles, however short:
+    without a cycle there is no deadlock to break."""
     found, waits = table(case), list[Wait]()
     ends = np.where(found.certain, found.end, -1)
     for process in np.unique(found.process).tolist():
@@ -473,7 +473,7 @@ def _second_locks(case: Case) -> Met:
 
 
 class Wait(NamedTuple):
-    """A client that was told to wait for one lock in a span, while it held others."""
+    """A client that was queued for one lock in a span, while it held others."""
 
     process: int
     wanted: int
@@ -483,11 +483,11 @@ class Wait(NamedTuple):
 
 
 MOST_STEPS = 100_000
-"""How many pairs of waits are looked at for a cycle; beyond that a run says that it has none."""
+"""Limit on the pairs of waits that are searched for a cycle; beyond it none counts as found."""
 
 
 def _crossed(waits: Sequence[Wait]) -> int:
-    """1 if some of the waits closed a cycle at one moment, else 0."""
+    """1 if some of the waits formed a cycle at one time, else 0."""
     by_held: defaultdict[int, list[Wait]] = defaultdict(list)
     for wait in waits:
         for key in wait.held:
@@ -517,7 +517,7 @@ def _repeats(case: Case) -> Met:
 
 
 def _jobs(case: Case) -> Met:
-    """Jobs that were done, and such that another owner than the one who did it found done."""
+    """Jobs that were done, and those that another owner found done."""
     asked = case.history.rows[case.history.of(Op.READ, Op.WRITE)]
     told = asked[(asked["status"] == Status.OK) & (asked["res"] > 0)]
     jobs = {key for key in np.unique(told["key"]).tolist() if job_of(case.history.strings[key])}
@@ -533,8 +533,8 @@ def _jobs(case: Case) -> Met:
 
 
 def _named_waits(case: Case) -> Met:
-    """Grants to clients that had waited, and those whose token an answer about the holder named:
-    only of these is it known when they were granted, but for their own answer."""
+    """Grants to clients that had waited, and those whose token a holder query named: only of these
+    is the time of the grant known from another source than their own return."""
     found, rows = table(case), case.history.rows
     waited = found.ok & (found.queued >= 0) & (found.token != NO_TOKEN)
     said = rows[case.history.of(Op.HOLDER)]
@@ -552,10 +552,10 @@ NOBODY_NOTIFIED = "no holder lost its lock"
 
 
 def _losses(case: Case) -> Met:
-    """Holders that were notified: by a notice, or by a renewal that was answered "not the owner".
+    """Holders notified of a loss: by a notice, or by a renewal with the response "not the owner".
 
-    A release with that answer is none: its client had given the lock up by itself. A notice to one
-    that still waits is none either.
+    A release with that response does not count: its client had given the lock up. A notice to a
+    client that still waits does not count either.
     """
     found, status = table(case), column(case, "status")
     renewals = rows_of(case, Op.RENEW)
@@ -569,8 +569,8 @@ def _losses(case: Case) -> Met:
 
 
 def _tokens(case: Case) -> Met:
-    """Grants with a token, and those that were asked for after another client's had been given:
-    only of those is it known which of the two tokens has to be larger."""
+    """Grants with a token, and those requested after another client's had been granted: only for
+    those is it known which of the two tokens has to be larger."""
     found = table(case)
     carries = found.ok & (found.token != NO_TOKEN)
     grants, with_token = int(found.ok.sum()), int(carries.sum())
@@ -592,7 +592,7 @@ def _tokens(case: Case) -> Met:
 
 
 def _faults(case: Case) -> Met:
-    """Their lacks are told kind by kind (`Exercise.kinds`)."""
+    """Missing coverage is reported per kind (`Exercise.kinds`)."""
     return {name: n for met in coverage(case).values() for name, n in met.counts.items() if n}, []
 
 
@@ -659,4 +659,4 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
     "sharing": ("where a lock is shared: two clients that held it at once", _sharing),
     "reentry": ("where a lock is reentrant: a grant to its holder", _reentries),
 }
-"""Need -> what it demands of a run, and how that is counted. Checkers name the needs they have."""
+"""Need -> what it requires of a run, and the function that counts it. Checkers name their needs."""

@@ -1,7 +1,7 @@
-"""How much of a service was there, and what it did with less: quorums, and the sides of a cut.
+"""Availability of a service, and its behaviour with less: quorums, and the sides of a partition.
 
-Measured numbers beside the textbook's. A cut tells what a system chooses: if those who reach only a
-minority of the servers are granted locks, it stays live; if they are not, it stays safe.
+Measured numbers beside the textbook's. A partition shows what a system chooses: liveness, if
+clients that reach only a minority of the servers are granted locks; else safety.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
 def availability(case: Case) -> dict[str, object]:
     """{servers, down_share, quorum_failure, majority_down_share, unanswered_share}.
 
-    down_share            of the servers' time in which a fault had stopped them: p
-    quorum_failure        the chance, by `formulas`, that no majority is up if they fail apart
-    majority_down_share   of the run's time in which half of the servers or more were stopped
-    unanswered_share      of the requests to the lock service that never learned their outcome
-    Shares are None where there is nothing to divide by.
+    down_share            share of the servers' time in which a fault had stopped them: p
+    quorum_failure        probability, by `formulas`, of no majority if they fail independently
+    majority_down_share   share of the run's time in which half of the servers or more were stopped
+    unanswered_share      share of the requests to the lock service with unknown outcome
+    Shares are None if the divisor is 0.
     """
     servers = int(case.options.get("servers", "0"))
     span_ns = case.stop_ns - case.start_ns
@@ -49,7 +49,7 @@ def availability(case: Case) -> dict[str, object]:
 
 
 def _down(case: Case, servers: int) -> tuple[int, int]:
-    """For how long servers were stopped, summed; and for how long half of them or more were."""
+    """Total time in which servers were stopped; and time in which half of them or more were."""
     edges: list[tuple[int, int, str]] = []
     for window in case.windows:
         if window.bit and window.traits.takes_servers_down:
@@ -70,12 +70,12 @@ def _down(case: Case, servers: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Side:
-    """The clients that reached so many servers during a cut, and what became of their acquires.
+    """The clients that reached n servers during a partition, and counts of their acquires.
 
-    asked    in flight at some time of the cut
-    granted  answered with a grant within it
-    fresh    asked for and granted within it, so that nobody had granted them before: only these
-             tell what a side chose
+    asked    in flight at some time of the partition
+    granted  returned a grant within it
+    fresh    called and granted within it, so not granted before it: only these show what a side
+             chose
     """
 
     servers: int
@@ -86,11 +86,11 @@ class Side:
 
 
 def partitions(case: Case) -> dict[str, object]:
-    """{choice, reason, cuts}: what the system chose when its clients were cut from servers.
+    """{choice, reason, cuts}: what the system chose when its clients were partitioned from servers.
 
     choice  "liveness": clients that reached a minority of the servers only were granted locks;
-            "safety": they asked and were not; None: nobody of them asked
-    cuts    per fault that kept clients from servers: {fault, sides}
+            "safety": they requested and were not; None: none of them requested
+    cuts    per fault that separated clients from servers: {fault, sides}
     """
     servers = int(case.options.get("servers", "0"))
     cuts = []
@@ -115,10 +115,10 @@ def partitions(case: Case) -> dict[str, object]:
 
 
 def _sides(case: Case, window: Window, servers: int) -> list[Side]:
-    """The clients of a run by how many servers they reached, most first; none if all reach all.
+    """The clients of a run by number of servers reached, most first; none if all reach all.
 
-    A link is "node<-address that it does not hear". Which address is whose is not recorded, so a
-    cut that takes the resource away too tells nothing.
+    A link is "node<-address from which it receives nothing". The owner of an address is not
+    recorded, so a partition that cuts off the resource too shows nothing.
     """
     links = window.evidence.get("links")
     if not isinstance(links, dict) or window.traits.leaves_running:
@@ -157,11 +157,10 @@ def waits(case: Case) -> dict[str, object]:
     """{clients, requests, requests_per_grant, told, per_grant, per_release}.
 
     clients   N: those that asked for locks
-    requests  calls to the lock service of all kinds; each is a message there and one back
-    told      how often clients were told that they still wait, in all, per grant and per release:
-              for a client that polls a refused poll, and so a message and a wake-up that came to
-              nothing; a queue tells each waiter once
-    What servers send each other is not in a history.
+    requests  calls to the lock service of all kinds; each is a request and a response
+    told      responses that a client still waits: in total, per grant and per release; for a client
+              that polls each is a rejected poll (thundering herd); a queue sends one per waiter
+    Messages between servers are not in a history.
     """
     found = table(case)
     requests = len(

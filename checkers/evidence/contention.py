@@ -1,4 +1,4 @@
-"""What a grant costs where many ask for one lock: requests, answers to wait on, and time."""
+"""Cost of a grant under contention: requests, responses to wait, and latency."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.harness.core.operations import Op
 
 
 def crowding(case: Case) -> dict[str, object]:
-    """{grants, latency_ns} of the granted acquires, a distribution; and what `waits` says."""
+    """{grants, latency_ns} of the granted acquires, a distribution; and the entries of `waits`."""
     found = table(case)
     granted = found.ok & (found.op != Op.PROBE)
     latency = dist(found.ret[granted] - found.inv[granted])

@@ -1,4 +1,4 @@
-"""The few formulas of lock engineering that a report fills with what a run measured."""
+"""Formulas of lock engineering that a report evaluates with the measurements of a run."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from math import comb
 def lease_margin(
     lease: float, renewal: float, clock_error: float, network: float, pause: float
 ) -> float:
-    """M = T_L - (T_r + 2e + d_n + t_p), in the unit of its terms. A screen, never a proof.
+    """M = T_L - (T_r + 2e + d_n + t_p), in the unit of its terms. A sanity check, not a proof.
 
-    Lease; interval of renewals; clock uncertainty, counted for both sides; what the network may
-    take; the longest pause. Negative: a lease can run out while its holder believes in it.
+    Lease; interval of renewals; clock uncertainty, counted for both sides; network delay; longest
+    pause. Negative: a lease can expire while its holder believes in it.
     """
     return lease - (renewal + 2 * clock_error + network + pause)
 
 
 def utilisation(arrivals_per_s: float, hold_s: float) -> float:
-    """rho = lambda * T_h of a lock that serves one at a time; at 1 or more its queue grows."""
+    """rho = lambda * T_h of a lock that serves one client at a time; at >= 1 its queue grows."""
     return arrivals_per_s * hold_s
 
 
 def quorum_failure(nodes: int, down: float) -> float:
-    """The chance that a majority of `nodes` cannot be had when each is down with chance `down`.
+    """The probability that no majority of `nodes` is up if each is down with probability `down`.
 
     sum over k >= ceil(N/2) of C(N,k) p^k (1-p)^(N-k); ValueError unless 0 <= down <= 1.
     """

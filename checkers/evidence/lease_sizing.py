@@ -1,7 +1,7 @@
-"""What a lease of a certain length costs: holds that it ended too soon, and the wait after a death.
+"""Cost of the lease's duration: holds that it ended too soon, and the wait after a death.
 
-It decides nothing. A lease that is too short expires under owners that are alive; one that is too
-long keeps the lock from everybody after its owner has died; with none at all nobody ever gets it.
+No verdict depends on it. A lease that is too short expires while its owner is alive; one that is
+too long blocks the lock after its owner has died; without a lease the lock stays blocked.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Status
 
 SECTIONS = (5, 10)
-"""A lease that suits is so many times the 99th percentile of the critical section, under load."""
+"""A suitable lease is between these multiples of the critical section's p99 under load."""
 
 
 def calibration(case: Case) -> dict[str, object]:
     """Counts and spans of one run, JSON-ready. O(n log n) in the attempts.
 
     holds            grants before the end of the workload
-    false_expiries   of them those that ended before their owner let go, though it was alive
-    section_ns       from the grant to the end of the claim, of owners that let go by themselves
+    false_expiries   of them those that ended before their owner released, although it was alive
+    section_ns       from the grant to the end of the claim, of owners that released
     recovery_ns      from the death of an owner to the next grant of its lock
-    never            deaths after which nobody was granted the lock before the workload was over
+    never            deaths after which the lock was not granted before the end of the workload
     """
     held = [a for a in attempts(case) if a.status is Status.OK and a.ret_ns < case.stop_ns]
     alive = [a for a in held if a.end_why not in DEATHS]
@@ -42,7 +42,7 @@ def calibration(case: Case) -> dict[str, object]:
 
 
 def _expired(case: Case, a: Attempt) -> bool:
-    """Whether its owner was told, unasked or at its release, that the hold was over."""
+    """Whether its owner was notified, by a notice or at its release, that the hold was over."""
     refused = column(case, "status")[np.array(a.releases, np.int64)] == Status.NOT_OWNER
     return a.end_why == "lost" or bool(refused.any())
 

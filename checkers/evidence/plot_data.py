@@ -1,4 +1,4 @@
-"""What the picture of a run shows that its rows do not say: the holds, and what leases had left."""
+"""Derived data for the plot of a run: the holds, and the time left of leases at their renewals."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ NEVER = -1
 
 
 def drawn(case: Case) -> dict[str, npt.NDArray[Any]]:
-    """Columns, one entry per hold, and two about renewals; times in ns of the run's clock.
+    """Columns, one entry per hold, and two with one per renewal; times in ns of the run's clock.
 
     row        of the acquire, index into the history; the hold begins at its return
-    end        of the claim, NEVER where nothing ended it
-    sure       until when it is certain: proved by an answer or within its lease; at least its
+    end        of the claim, NEVER if nothing ended it
+    sure       end of the certain part: proved by a response or within its lease; at least its
                beginning
-    lapses     whether a lease bounds it: what follows `sure` has lapsed; else it is only believed
-    renewal    rows of the acknowledged renewals; margin: what was left of the lease at each
+    lapses     whether a lease bounds it: after `sure` it has expired; else it is only believed
+    renewal    rows of the acknowledged renewals; margin: time left of the lease at each
     """
     found = table(case)
     which = np.flatnonzero(found.certain)

@@ -1,10 +1,10 @@
-"""Whether the critical sections of a run could have happened one after the other.
+"""Whether the critical sections of a run are serializable: equivalent to a sequential order.
 
-A section is all that one attempt did to the resource. Of two accepted requests to one key of which
-one is a write, the resource's log says which came first, and a write comes after the version that
-it names as its base and before the next: each is an edge between two sections. The sections can be
-put in a row iff these edges make no cycle (conflict serialisability, after Eswaran and others,
-1976). Keys on which all sections stand one behind the other need no graph: O(n log n) for those.
+A section is all requests of one attempt to the resource. Of two accepted requests to one key of
+which one is a write, the resource's log shows which came first, and a write comes after the version
+that it names as its base and before the next: each is an edge between two sections. A sequential
+order exists iff these edges form no cycle (conflict serialisability, after Eswaran and others,
+1976). Keys whose sections do not interleave need no graph: O(n log n) for those.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
 
 MOST = 200
-"""Sections of one component from which a shortest cycle is looked for."""
+"""Limit on the sections of one component from which a shortest cycle is searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ def serialisability(case: Case) -> dict[str, object]:
     """{sections, entangled, cycle, sentence}, JSON-ready.
 
     sections    attempts of which the resource accepted a request; entangled: those on keys where
-                they do not simply follow each other
-    cycle       the edges of a shortest cycle, [] for none; rows are of the resource's log
+                sections interleave
+    cycle       the edges of a shortest cycle, [] for none; rows of the resource's log
     """
     rows = resource_log.log(case).rows
     rows = rows[column(case, "status")[rows] == Status.OK]
@@ -93,7 +93,7 @@ def edges(requests: Sequence[resource_log.Request]) -> Iterator[Edge]:
 
 
 def _after(writes: Sequence[resource_log.Request], base: int) -> Sequence[resource_log.Request]:
-    """The first of the writes after a version, as far as they are newer than it."""
+    """The first of the writes that are newer than a version."""
     at = len(writes)
     while at and writes[at - 1].version > base:
         at -= 1
@@ -129,8 +129,8 @@ def shortest_cycle(found: Iterator[Edge]) -> list[Edge]:
 
 
 def _entangled(case: Case) -> Indices:
-    """Places of the log that are about keys on which a section comes back after another, or names
-    a base that is not the last version, or has requests of several keys."""
+    """Places of the log for keys on which a section continues after another one's request, or names
+    a base that is not the last version, or has requests for several keys."""
     rows = resource_log.log(case).rows
     places = np.flatnonzero(column(case, "status")[rows] == Status.OK)
     key = column(case, "key")[rows[places]]

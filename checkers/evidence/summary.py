@@ -1,6 +1,6 @@
-"""The numbers that every report shows, measured in one run: how long, how often, how close.
+"""The measurements of one run that every report shows: durations, counts, margins.
 
-Nothing here decides anything: a property is judged by its checker, from single rows.
+No verdict depends on them: a property is judged by its checker, from single rows.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ GRANT_BINS = 120
 
 
 def evidence(case: Case) -> dict[str, object]:
-    """All numbers of a run, JSON-ready: spans and times in ns, None where a run has none.
+    """All numbers of a run, JSON-ready: durations and times in ns, None if a run has none.
 
     O(n log n) in the rows.
     """
     found = table(case)
     waited = contended(case, found.op == Op.ACQUIRE)
-    # Holds of the workload: a probe, or a grant that came when the workload was over, is given
-    # back at once and says nothing of how long it holds.
+    # Holds of the workload: a probe, or a grant after the end of the workload, is released at once
+    # and its duration means nothing.
     worked = (found.op != Op.PROBE) & (found.ret < case.stop_ns)
     closed = found.certain & (found.end < INF) & worked
     hold_ns = dist((found.end - found.ret)[closed])
@@ -94,7 +94,7 @@ def _acquire(case: Case) -> dict[str, int]:
 
 
 def _grants(case: Case) -> dict[str, list[int]]:
-    """How many grants were answered when, in GRANT_BINS equal bins from start to end."""
+    """Number of grants that returned, in GRANT_BINS equal bins from start to end."""
     found = table(case)
     answered = found.ret[found.ok & (found.op != Op.PROBE)]
     span_ns = max(case.end_ns - case.start_ns, GRANT_BINS)
@@ -104,7 +104,7 @@ def _grants(case: Case) -> dict[str, list[int]]:
 
 
 def _latency(case: Case) -> dict[str, object]:
-    """How long the calls took that were answered ok, by op."""
+    """Latency of the calls that returned ok, by op."""
     lasted, status = took(case), column(case, "status")
     answered: dict[str, object] = {}
     for op in CALLS:
@@ -116,7 +116,7 @@ def _latency(case: Case) -> dict[str, object]:
 
 
 def renewal_margins(case: Case) -> tuple[Ints, Ints]:
-    """Rows of the acknowledged renewals, and what was left of each lease; negative: too late."""
+    """Rows of the acknowledged renewals, and the time left of each lease; negative: too late."""
     found = table(case)
     rows = rows_of(case, Op.RENEW)
     entry = found.of_id(column(case, "attempt")[rows])
@@ -134,11 +134,11 @@ def renewal_margins(case: Case) -> tuple[Ints, Ints]:
 
 
 def _leases_begun(case: Case) -> Ints:
-    """When the lease of each grant began at the earliest: at its asking, or, where it waited, not
-    before it was last told so, nor before the hold of another client that it waited for was over.
+    """The earliest time at which the lease of each grant began: its call, or, if it waited, the
+    last response that it waits, and the end of another client's hold that it waited for.
 
-    A queue tells each waiter once: c1 asks at 0 s, is told to wait at 0 s, c0 releases at 2 s, c1's
-    grant comes at 2 s; its lease of 1 s began at 2 s, not at 0 s.
+    A queue responds to each waiter once: c1 calls at 0 s, receives "wait" at 0 s, c0 releases and
+    c1 is granted at 2 s; its lease of 1 s began at 2 s, not at 0 s.
     """
     found, far = table(case), reaches(case)
     begun = np.where(found.queued >= 0, found.queued, found.inv)
@@ -151,7 +151,7 @@ def _leases_begun(case: Case) -> Ints:
 
 
 def _queue_depth(case: Case, waited: Bools) -> dict[str, float | None]:
-    """Waiting acquires per lock: the mean over the run's time and locks, and the most at once."""
+    """Waiting acquires per lock: the mean over the run's time and locks, and the maximum."""
     span_ns = case.end_ns - case.start_ns
     found = table(case)
     if span_ns <= 0 or not found.by_family():
@@ -168,7 +168,7 @@ def _queue_depth(case: Case, waited: Bools) -> dict[str, float | None]:
 
 
 def _timeouts(case: Case) -> int:
-    """Requests to the lock service whose time was over before they had what they asked for."""
+    """Acquires rejected after their whole wait, and lock requests of unknown outcome."""
     found = table(case)
     waited_out = (found.wait > 0) & (found.wait <= took(case)[found.row])
     refused = (found.status == Status.FAIL) & waited_out
@@ -197,10 +197,10 @@ def _rejected(case: Case) -> dict[str, object]:
 
 
 def _expired_owner(case: Case) -> dict[str, object]:
-    """What became of writes that came after their owner's hold had certainly ended.
+    """Outcomes of writes that arrived after their owner's hold had certainly ended.
 
-    rate: the share that was accepted; rate_low, rate_high: between which it lies at 95 %, if each
-    is one trial by itself.
+    rate: the share that was accepted; rate_low, rate_high: its 95% confidence interval, if writes
+    are independent.
     """
     late = late_writes(case)
     accepted = sum(request.accepted for request, _, _ in late)
@@ -225,13 +225,13 @@ def _expired_owner(case: Case) -> dict[str, object]:
 
 
 def _failovers(case: Case) -> list[dict[str, object]]:
-    """Faults that took effect on the server that led, or of which it is not known who led.
+    """Faults that took effect on the leader, or on servers of which the leader is unknown.
 
-    leader_before   who led when the fault began, where it was aimed at the leader; else None
-    leader_after    who led when a later fault was aimed at the leader, None if none was
+    leader_before   leader when the fault began, if it was aimed at the leader; else None
+    leader_after    leader when a later fault was aimed at the leader, None if none was
     term            always None: no system records it in the history
-    back_ns         until a request that was sent after the fault had begun was answered ok
-    gap_ns          until the first grant; a lock that was held is granted no sooner than it is free
+    back_ns         until a request that was sent after the beginning of the fault returned ok
+    gap_ns          until the first grant; a held lock is not granted before it is free
     """
     found, status = table(case), column(case, "status")
     grants = np.sort(found.ret[found.ok])
@@ -299,7 +299,7 @@ def _lease_margin(case: Case, hold_p99_ns: object) -> dict[str, object]:
 
 
 def _renewals(case: Case) -> tuple[Ints, Ints]:
-    """Between ok renewals of one attempt; and from the sending of each to its answer."""
+    """Intervals between ok renewals of one attempt; and the latency of each."""
     rows = rows_of(case, Op.RENEW)
     rows = rows[column(case, "status")[rows] == Status.OK]
     attempt = column(case, "attempt")[rows]
@@ -309,7 +309,7 @@ def _renewals(case: Case) -> tuple[Ints, Ints]:
 
 
 def _utilisation(case: Case, hold_mean_ns: object) -> dict[str, float | None]:
-    """Load per lock. A refused try is no load: it went away at once."""
+    """Load per lock. A rejected try is no load: it ends at once."""
     found = table(case)
     asked = (found.op == Op.ACQUIRE) | ((found.op == Op.TRY) & found.ok)
     offered = int((asked & (found.inv < case.stop_ns)).sum())

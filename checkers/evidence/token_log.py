@@ -1,4 +1,4 @@
-"""The fencing tokens of a run in the order of their grants, thinned for a report."""
+"""The fencing tokens of a run in the order of their grants, sampled for a report."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SHOWN = 200
 def token_log(case: Case) -> dict[str, object]:
     """{grants, first, last, steps_down, log}; log rows are [t_ns, lock, token, process].
 
-    A step down is a grant with a smaller token than the one before it on the same lock. Grants
-    whose calls overlapped stand in the order of their tokens, for an answer may be late. The log
-    has at most 200 rows, evenly spaced, with both sides of the steps down.
+    A step down is a grant with a smaller token than its predecessor on the same lock. Grants whose
+    calls overlapped are in the order of their tokens, because a return may be late. The log has at
+    most 200 rows, evenly spaced, with both sides of the steps down.
     """
     found = table(case)
     kept = [entries[_with_token(found, entries)] for entries in found.by_family().values()]
@@ -44,13 +44,13 @@ def token_log(case: Case) -> dict[str, object]:
 
 
 def _with_token(found: Table, entries: Indices) -> Bools:
-    """Which of these were granted, and told so, with a token."""
+    """Which of these returned ok with a token."""
     return np.asarray(found.ok[entries] & (found.token[entries] != NO_TOKEN))
 
 
 def _in_order(found: Table, entries: Indices) -> tuple[Ints, Indices]:
-    """Grants of one lock by the time they were known; at the latest with an overlapping grant of
-    a larger token, where that was known first."""
+    """Grants of one lock by the time they were known, or that of an overlapping grant with a larger
+    token, if earlier."""
     known = entries[np.argsort(found.ret[entries], kind="stable")]
     token, inv, times = found.token[known], found.inv[known], found.ret[known]
     late = np.flatnonzero(token < np.maximum.accumulate(token))
@@ -66,7 +66,7 @@ def _in_order(found: Table, entries: Indices) -> tuple[Ints, Indices]:
 
 
 def _falls(keys: Ints, tokens: Ints) -> list[tuple[int, int]]:
-    """(entry before, entry) of every step down of a lock."""
+    """(predecessor, entry) of every step down of a lock."""
     order = np.argsort(keys, kind="stable")
     same = keys[order][1:] == keys[order][:-1]
     down = same & (tokens[order][1:] < tokens[order][:-1])
@@ -75,7 +75,7 @@ def _falls(keys: Ints, tokens: Ints) -> list[tuple[int, int]]:
 
 
 def _thinned(n: int, falls: Sequence[tuple[int, int]]) -> list[int]:
-    """Which of n entries to show: the sides of steps down first, the rest evenly spaced."""
+    """Which of n entries to show: both sides of steps down first, the rest evenly spaced."""
     kept = sorted({side for fall in falls[: SHOWN // 2] for side in fall})[:SHOWN]
     room = SHOWN - len(kept)
     rest = np.setdiff1d(np.arange(n), kept)

@@ -1,1 +1,1 @@
-"""What else checkers share: the resource's log, stalls, overtakes, fault windows, wording."""
+"""Facts that several checkers share: resource log, stalls, overtakes, fault windows, wording."""

@@ -1,4 +1,4 @@
-"""Whom the protected resource has admitted so far, and who among them is newer than a writer."""
+"""Attempts that the protected resource has admitted so far, and which are newer than a writer."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 
 
 def newer(case: Case, b: Attempt, a: Attempt) -> bool:
-    """Whether b was granted after a: by the order that times force, else by ordered tokens.
+    """Whether b was certainly granted after a: by times, else by ordered tokens.
 
-    Attempts that were not answered ok are in no order. False where it cannot be told.
+    Attempts that did not return ok have no order. False if the order is unknown.
     """
     if a.status is not Status.OK or b.status is not Status.OK:
         return False
@@ -55,7 +55,7 @@ class Admitted:
     def newer_than(self, a: Attempt) -> tuple[Attempt, int] | None:
         """A conflicting attempt newer than `a`, and the row that admitted it first; None: none.
 
-        O(log n) unless somebody with a larger token was admitted; then also the acquires that
+        O(log n) unless an attempt with a larger token was admitted; then also the acquires that
         overlapped a's.
         """
         error_ns = self._case.error_ns
@@ -73,12 +73,12 @@ class Admitted:
 class Accepted:
     """Requests that the resource accepted from attempts that the history has.
 
-    places     in `served.log`, in its order
-    entry      entries of the table that they came from
+    places     in `resource_log.log`, in its order
+    entry      entries of the table that sent them
     key        their locks
     write      which of them are writes
-    from_ns    when they were decided at the earliest
-    overtaken  which of them may have come after the admission of somebody newer
+    from_ns    the earliest time at which each can have been decided
+    overtaken  which of them may have come after the admission of a newer attempt
     """
 
     places: Indices
@@ -110,7 +110,7 @@ def accepted(case: Case) -> Accepted:
 
 
 def _overtaken(case: Case, entry: Ints, key: Ints) -> Bools:
-    """Whether any attempt admitted before, of the same key, was asked for after this one's grant,
+    """Whether any attempt admitted before, of the same key, was requested after this one's grant,
     or has a larger token."""
     found = table(case)
     late = np.zeros(len(entry), bool)
@@ -119,6 +119,8 @@ def _overtaken(case: Case, entry: Ints, key: Ints) -> Bools:
         mine = entry[places]
         inv = np.where(found.ok, found.inv, -1)[mine]
         token = np.where(found.ok, found.token, NO_TOKEN)[mine]
+        # Running maxima over what was admitted before each request: calls 1 5 3 with returns 2 6 4:
+        # latest call before the third is 5 >= 4, so the third may be overtaken.
         latest, largest = np.maximum.accumulate(inv)[:-1], np.maximum.accumulate(token)[:-1]
         after = latest >= found.ret[mine][1:] + case.error_ns
         if ordered(case, one):
@@ -128,7 +130,7 @@ def _overtaken(case: Case, entry: Ints, key: Ints) -> Bools:
 
 
 def walked(case: Case, keys: Ints) -> Iterator[tuple[resource_log.Request, Attempt, Admitted]]:
-    """Each accepted request of these keys in the log's order, with who had been admitted before."""
+    """Each accepted request of these keys in the log's order, with the attempts admitted before."""
     found = accepted(case)
     which = np.flatnonzero(np.isin(found.key, keys))
     admitted: dict[int, Admitted] = {}

@@ -1,4 +1,4 @@
-"""A distribution of spans as a report draws it: quantiles and a histogram of at most 40 bins."""
+"""Distribution of durations for reports: quantiles and a histogram of at most 40 bins."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ PER_DECADE = 10
 
 
 def dist(values: Sequence[int] | npt.NDArray[np.int64]) -> dict[str, object]:
-    """JSON-ready {n, min, p50, p90, p99, max, mean, histogram} of spans in ns.
+    """JSON-ready {n, min, p50, p90, p99, max, mean, histogram} of durations in ns.
 
-    Of an empty one only n and an empty histogram are known. Edges are spaced by logarithm, ten to
-    the decade or as far apart as 40 bins allow; evenly where a span is not positive.
+    Without values, only n and an empty histogram. Edges are logarithmic, ten per decade or as many
+    as 40 bins allow; linear if a duration is <= 0.
     """
     spans = np.asarray(values, np.int64)
     if not len(spans):
@@ -37,7 +37,7 @@ def dist(values: Sequence[int] | npt.NDArray[np.int64]) -> dict[str, object]:
 
 
 def _edges(low: int, high: int) -> npt.NDArray[np.int64]:
-    """Whole and strictly rising edges; every span lies between the first and the last of them."""
+    """Whole, strictly increasing edges; every duration lies between the first and the last."""
     if low <= 0:
         edges = np.linspace(low, high + 1, 21)
     else:

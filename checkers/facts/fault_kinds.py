@@ -1,7 +1,7 @@
 """One property under each kind of fault: held, violated, or not exercised.
 
-A kind is judged by its own windows: what another kind did not meet takes nothing from it. A finding
-belongs to the kinds that were at work when it came about, and to none of them alone if there were
+A kind is judged by its own windows: missing coverage of another kind does not affect it. A finding
+is attributed to the kinds that were active when it arose, and to none of them alone if there were
 several.
 """
 
@@ -19,7 +19,7 @@ from holdfast.harness.core.verdict import CALM, Finding, Under, Verdict
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Met:
-    """What the windows of one kind of fault met. missing: why that does not suffice."""
+    """Coverage by the windows of one kind of fault. missing: why it does not suffice."""
 
     counts: Mapping[str, int]
     missing: tuple[str, ...]
@@ -28,11 +28,11 @@ class Met:
 def under(
     case: Case, findings: Mapping[int, Finding], met: Mapping[str, Met], lacking: str
 ) -> dict[str, Under]:
-    """Per kind of fault that was asked for, and per kind or kinds of a finding, what can be said.
+    """The verdict per kind of fault that was requested, and per kind or kinds of a finding.
 
-    findings   those that count as violations, by their places in the verdict
+    findings   those that count as violations, by their index in the verdict
     met        by kind, in the order of the plan
-    lacking    why HOLDS cannot be said of any kind, "" if it can
+    lacking    why no kind can be HOLDS, "" if kinds can
     """
     found: dict[str, list[int]] = {}
     for place, finding in findings.items():
@@ -65,10 +65,10 @@ def under(
 
 
 def at_work(case: Case, finding: Finding) -> str:
-    """The kinds of fault that may have had a part in a finding, joined by "+"; CALM for none.
+    """The kinds of fault that may have contributed to a finding, joined by "+"; `CALM` for none.
 
-    Where no window is near enough, every kind that began before counts: a violation is filed under
-    CALM only if no fault had begun.
+    If no window is near enough, every kind that began before counts: a violation is attributed to
+    `CALM` only if no fault had begun.
     """
     witnesses = np.array(finding.witnesses, np.intp)
     inv = column(case, "t_inv")[witnesses] if len(witnesses) else np.array([finding.t_ns])
@@ -80,5 +80,5 @@ def at_work(case: Case, finding: Finding) -> str:
 
 
 def _acted(window: Window) -> bool:
-    """Whether it took effect, or may have: one that was never seen to heal was never measured."""
+    """Whether it took effect, or may have: without an observed heal, it was never measured."""
     return window.bit or (bool(window.reason) and window.from_ns < window.to_ns)

@@ -1,4 +1,4 @@
-"""Whether the faults of a run met anything: windows that bit, with work inside and around them."""
+"""Coverage of the faults of a run: windows that took effect, with work inside and around them."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from holdfast.harness.core.operations import Op
 Times = npt.NDArray[np.int64]
 
 AIMED_AT_CLIENTS = frozenset({"holder", "waiter", "client", "clients", "resource"})
-"""Targets that are no servers."""
+"""Targets that are not servers."""
 SPARES_A_QUORUM = AIMED_AT_CLIENTS | {"minority"}
-"""Targets that leave a majority of the servers alone, however many there are."""
+"""Targets that do not affect a majority of the servers, whatever their number."""
 ONE_SERVER = frozenset({"leader", "follower", "one"})
-"""Targets that leave a majority alone where there are at least three servers."""
+"""Targets that do not affect a majority if there are at least three servers."""
 
 
 def coverage(case: Case) -> dict[str, Met]:
-    """What each kind of fault that was asked for met, and a reason for each thing it did not meet.
+    """Coverage of each kind of fault that was requested, and a reason for each requirement not met.
 
-    A kind must have met, over all its windows that took effect: an acquire in flight; a grant
-    inside, where one could be expected; a hold that was open at an edge; a grant after the last
-    heal. A fault aimed at the holder counts only if the certain hold of a client on that node
-    covers its beginning.
+    Over all its windows that took effect, a kind needs: an acquire in flight; a grant inside, where
+    one could be expected; a hold that was open at an edge; a grant after the last heal. A fault
+    aimed at the holder counts only if the certain hold of a client on that node covers its
+    beginning.
     """
     if "kinds" not in case.memo:
         work = _work(case)
@@ -53,7 +53,7 @@ def _kind(case: Case, kind: str, work: _Work) -> Met:
 
 
 def held_at_bite(case: Case, window: Window) -> bool:
-    """Whether the aimed-at holder held when the fault bit; True for any other target."""
+    """Whether the targeted holder held when the fault took effect; True for any other target."""
     if window.target != "holder":
         return True
     nodes = {window.holder} if window.holder else set(window.nodes)
@@ -63,7 +63,7 @@ def held_at_bite(case: Case, window: Window) -> bool:
 
 
 class _Work:
-    """The times that windows are held against, as columns."""
+    """Times of acquires, grants and holds as columns, to compare with windows."""
 
     def __init__(self, found: Table) -> None:
         asked = found.op != Op.PROBE
@@ -112,11 +112,12 @@ def _unmet(case: Case, kind: str, met: Sequence[Window], work: _Work) -> list[st
 
 
 def _can_grant(case: Case, window: Window) -> bool:
-    """Whether a grant could be expected: a quorum left running, and a lock free and waited for.
+    """Whether a grant could be expected: a quorum still running, and a lock that is free and waited
+    for.
 
-    A lock that was held when the fault began may stay held for a lease, and by a connection or
-    until a release for as long as its holder likes. Only a lock that nobody can have held through
-    the whole window had to be granted to those who asked.
+    A lock that was held when the fault began may stay held for a lease, or without a time limit if
+    only a connection or a release ends the hold. Only a lock that no client can have held through
+    the whole window had to be granted.
     """
     if not _quorum_left(case, window) or window.target == "clients":
         return False
@@ -132,8 +133,8 @@ def _can_grant(case: Case, window: Window) -> bool:
         else:
             held &= False
             return len(np.unique(found.key[held])) < len(found.by_lock())
-        # Within a lease a free lock had to be granted only if a client was waiting for it already:
-        # of two locks one may stand free for 200 ms because no client wants it.
+        # Within a lease a free lock had to be granted only if a client was already waiting for it:
+        # of two locks one may be free for 200 ms because no client requests it.
         wanted = (found.inv <= window.from_ns) & (found.ret > window.from_ns)
         return bool(np.setdiff1d(found.key[wanted], found.key[held]).size)
     return len(np.unique(found.key[held])) < len(found.by_lock())
@@ -159,8 +160,8 @@ def servers_struck(case: Case, window: Window) -> list[str]:
 
 
 def stops_a_minority(case: Case, window: Window) -> bool:
-    """Whether all that a fault does is to stop fewer than half of the servers, with all those
-    counted that other faults strike meanwhile."""
+    """Whether a fault only stops servers, and fewer than half of them, including all that other
+    faults strike meanwhile."""
     struck = servers_struck(case, window)
     if not window.traits.stops_nodes or not struck or len(struck) < len(window.nodes):
         return False
@@ -172,7 +173,7 @@ def stops_a_minority(case: Case, window: Window) -> bool:
 
 
 def stopped_servers(case: Case, from_ns: int, to_ns: int) -> list[str]:
-    """The servers that were seen to be stopped by a fault at some time of a span, in order."""
+    """The servers that an effective fault stopped at some time of a span, in order."""
     struck = dict.fromkeys(
         server
         for window in case.windows

@@ -1,8 +1,8 @@
 """A release that freed another client's hold: why a lock was granted while it was held.
 
-A release that deletes the lock whoever has it does its harm in two steps: a client whose lease ran
-out releases late, which frees the hold of its successor, and the next grant meets that hold. So
-the two holds at once are the effect, and the release is the cause.
+A release that deletes the lock regardless of its holder fails in two steps: a client whose lease
+expired releases late, which frees the hold of its successor, and the next grant overlaps that hold.
+So the overlap is the effect, and the release is the cause.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
 
 FOREIGN, LATE = "foreign-release", "late-release"
-"""Causes: it freed a hold that was not its own; it may have, for its lease may have run out."""
+"""Causes: it freed a hold that was not its own; it may have, because its lease may have expired."""
 MOST_LOOKED_AT = 64
-"""releases between two grants, the latest first: more are not searched for the cause"""
+"""limit on the releases between two grants, latest first, that are searched for the cause"""
 
 Cause = tuple[str, str, tuple[int, ...]]
-"""FOREIGN or LATE; what came first, as the beginning of a sentence; the rows that show it."""
+"""FOREIGN or LATE; the cause, as the beginning of a sentence; the rows that show it."""
 
 
 def causes(case: Case, overlaps: Iterable[Overlap]) -> dict[int, Cause]:
-    """What a release did to let grants in, by the attempt granted; none where nothing points to a
-    release.
+    """The release that caused each overlap, by the attempt granted; none without evidence of one.
 
-    A grant let in so makes two owners, each of whom frees the other's hold by its own release, and
-    so lets the next one in: such a chain goes on with releases inside their lease.
+    Such a grant makes two owners. Each frees the other's hold by its own release and so enables the
+    next grant: the chain continues with releases inside their lease.
     """
     found, let_in = dict[int, Cause](), set[int]()
     for overlap in sorted(overlaps, key=lambda one: one.newer.known_ns):
@@ -47,10 +46,10 @@ def causes(case: Case, overlaps: Iterable[Overlap]) -> dict[int, Cause]:
 
 
 def _freeing(case: Case, older: Attempt, newer: Attempt, let_in: Collection[int]) -> int:
-    """The last release that was answered ok, sent while `older` held, by neither of the two; -1.
+    """The last release that returned ok, sent while `older` held, by neither of the two; -1: none.
 
-    Sent after that grant was known and before the next one was, when its own lease may have been
-    over, or one of both had been let in by such a release.
+    It was sent after the older grant was known and before the newer one was, when its own lease may
+    have been over, or it or the older attempt had been granted by such a release.
     """
     rows = _ok_releases(case).get(older.key, ())
     sent, known = column(case, "t_inv"), by_id(case)
@@ -67,9 +66,9 @@ def _freeing(case: Case, older: Attempt, newer: Attempt, let_in: Collection[int]
 
 
 def _may_be_over(case: Case, a: Attempt, other: Attempt) -> bool:
-    """Whether the lease or session of a hold may have run out before another one was granted.
+    """Whether the lease or session of a hold may have expired before another grant.
 
-    Where it cannot have, the other grant was the mistake and the release was its owner's right.
+    If it cannot have, the other grant was the error and the release was legitimate.
     """
     late = other.known_ns + slack(case)
     sent, statuses = column(case, "t_inv"), column(case, "status")
@@ -78,7 +77,7 @@ def _may_be_over(case: Case, a: Attempt, other: Attempt) -> bool:
 
 
 def _ok_releases(case: Case) -> dict[int, Sequence[int]]:
-    """Per lock the releases that were answered ok, in the order in which they were sent."""
+    """Per lock the releases that returned ok, in the order in which they were sent."""
     if "ok_releases" not in case.memo:
         rows = rows_of(case, Op.RELEASE)
         rows = rows[column(case, "status")[rows] == Status.OK]
@@ -104,7 +103,7 @@ def _freed(case: Case, older: Attempt, release: int) -> Cause:
 
 
 def _only_its_release(case: Case, overlap: Overlap) -> Cause | None:
-    """Where the lease of the older hold may have been over, and only its release's ok says more."""
+    """The cause LATE: only its release's ok proves the older hold beyond the end of its lease."""
     older, newer = overlap.older, overlap.newer
     row = case.history.rows[older.proof_row] if older.proof_row >= 0 else None
     if not overlap.proved or row is None or row["f"] != Op.RELEASE:

@@ -1,7 +1,7 @@
 """Writes that reached the resource after their owner's hold had certainly ended.
 
-The checker of no-expired-write judges them, the coverage of that property and the evidence count
-them: all three look at the same list.
+The checker of no-expired-write judges them; the coverage of that property and the evidence count
+them: all three use the same list.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op
 
 Late = tuple[resource_log.Request, Attempt, Ended]
-"""A decided write, the attempt that it came from, and the end of that attempt's hold."""
+"""A decided write, the attempt that sent it, and the end of that attempt's hold."""
 
 
 def late_writes(case: Case) -> Sequence[Late]:
-    """All of them, accepted and refused, in the order of the resource's log; memoised.
+    """All late writes, accepted and rejected, in the order of the resource's log; memoised.
 
-    The columns leave few to be looked at one by one: O(n log n).
+    Columns select the few that are checked one by one: O(n log n).
     """
     if "late_writes" not in case.memo:
         found, rows = table(case), resource_log.log(case).rows
@@ -46,9 +46,9 @@ def late_writes(case: Case) -> Sequence[Late]:
 
 
 def _inside_again(case: Case, a: Attempt, t_ns: int) -> bool:
-    """Whether its owner may have held the lock at t_ns by another attempt, one that re-entered it.
+    """Whether its owner may have held the lock at t_ns by another attempt that re-entered it.
 
-    Bit 0 of column `op` of an acquire asks for that; either of the two may be the one that did.
+    Bit 0 of column `op` of an acquire requests reentry; either of the two may have done so.
     """
     found = table(case)
     if "reentrant" not in case.memo:

@@ -1,8 +1,8 @@
-"""What an acquire spent where: under way, before it was proposed, in its commit, in the queue.
+"""Latency of an acquire by part: network, before its proposal, commit, queue.
 
-Only a service that measures itself can say so: T_acq = T_req + T_coord + T_commit + T_reply, and
-T_wait behind others where it was queued. The ways there and back are what is left of the client's
-whole. Which of them took how much only one clock of both ends can tell: that of their host.
+Only a service that measures itself can report it: T_acq = T_req + T_coord + T_commit + T_reply,
+plus T_wait if it was queued. Network time in both directions is the rest of the client's total. To
+separate the two directions, client and service must share a clock: that of their host.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ def acquire_split(case: Case) -> dict[str, object] | None:
     """{said, queued, apart, whole_ns, way_ns, request_ns, reply_ns, coordination_ns, commit_ns,
     wait_ns, sentence}.
 
-    said      granted acquires of which the service said what it spent; None for all where of none
-    queued    those of them that were told to wait
-    whole     from asking to the grant; the median of the sum, not the sum of medians
-    way       T_req + T_reply, retries too: up to the first answer, less the two that follow
-    apart     those of which it is known when the service had read the request
-    request   T_req: from asking until then, retries too; of a run on several hosts nothing
-    reply     T_reply: from the end of the commit to the client's first answer
-    coordination, commit   as the service measured them, of the request's first answered sending
-    wait      of those queued, from the answer that they wait to the grant
+    said      granted acquires of which the service reported its times; if of none, the result is
+              None
+    queued    those of them that received the response to wait
+    whole     from call to grant; the median of the sum, not the sum of medians
+    way       T_req + T_reply with retries: up to the first response, minus coordination and commit
+    apart     those of which the time is known at which the service had read the request
+    request   T_req: from call until then, with retries; not available on several hosts
+    reply     T_reply: from the end of the commit to the first response at the client
+    coordination, commit   as the service measured them, for the first sending with a response
+    wait      of those queued, from the response that they wait to the grant
     """
     found = table(case)
     spent = column(case, "spent")[found.row].astype(np.int64)
@@ -72,9 +73,10 @@ def acquire_split(case: Case) -> dict[str, object] | None:
 
 
 def _read_ns(case: Case) -> Ints:
-    """Per attempt when the service had read its request, by the clock of its rows; -1: not known.
+    """Per attempt the time at which the service had read its request, by the clock of its rows; -1:
+    unknown.
 
-    A service on another host says so by a clock of its own.
+    A service on another host reports it by its own clock.
     """
     found = table(case)
     read = np.full(len(found), -1)
@@ -86,7 +88,7 @@ def _read_ns(case: Case) -> Ints:
 
 
 def _first_told(case: Case) -> Ints:
-    """Per attempt when it was first told that it waits, -1: never."""
+    """Per attempt the time of the first response that it waits, -1: never."""
     found = table(case)
     rows = rows_of(case, Op.WAITING)
     entry = found.of_id(column(case, "attempt")[rows])
@@ -97,7 +99,7 @@ def _first_told(case: Case) -> Ints:
 
 
 def said_ns(spent: int) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
-    """Between what two ns each duration lay that `events.spent` packed; None: not said."""
+    """Bounds in ns of each duration that `operations.spent` packed; None: not reported."""
     halves = np.array([spent & SAID, spent >> 16], np.int64)
     first, second = (
         (low, low + (low >> EXPONENT - 1) + 1000) if code else None
@@ -107,6 +109,7 @@ def said_ns(spent: int) -> tuple[tuple[int, int] | None, tuple[int, int] | None]
 
 
 def span_ns(code: Ints) -> Ints:
-    """ns of what `events.spent` packed into half a word."""
+    """The durations that `operations.spent` packed into half words, ns."""
     code = np.maximum(code - 1, 0)
+    # Floating point in 16 bits: 5 bits of exponent, 11 of fraction, in us, stored plus 1 (0: none).
     return ((code & FRACTION) << (code >> EXPONENT)) * 1000

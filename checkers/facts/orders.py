@@ -1,9 +1,9 @@
-"""The orders that show that exact properties hold, for their certificates.
+"""Orders that prove that exact properties hold, for their certificates.
 
-A grant that has no hold of its own to show (its answer is the last that is known of it) may have
-been given at any moment since its call. Where its answer fell into another's hold it goes before
-that one; all others go in the order in which they were known. Of a semaphore the same is true of
-holds that leave too few permits.
+A grant without a proved hold (its return is the last evidence of it) may have been given at any
+time since its call. If its return fell into another's hold, it is placed before that one; all
+others are placed in the order in which they were known. For a semaphore the same applies to holds
+that leave too few permits.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 
 LOW_16 = (1 << 16) - 1
 MOST_STEPS = 1_000_000
-"""Holds that are looked at to place those without one of their own; with more there is no order."""
+"""Limit on the holds visited to place grants without a hold; beyond it there is no order."""
 MOST_AT_ONCE = 1_000
-"""Holds that cost no more than one step where they are looked at as columns."""
+"""Number of holds that count as one step when they are visited as columns."""
 Order = tuple[tuple[str, tuple[int, ...]], ...] | None
-"""Per lock its rows in order; None where none is known."""
+"""Per lock its rows in order; None if none is known."""
 
 
 def ordered(
@@ -44,7 +44,7 @@ def ordered(
 
 
 def of_grants(case: Case) -> Order:
-    """Holds that do not meet, and permits that are never too many. A hierarchy has one order."""
+    """An order of grants without overlapping holds or too many permits; one per hierarchy."""
     found, far, every = table(case), reaches(case) - slack(case), []
     for key, entries in found.by_family().items():
         known = entries[found.known[entries] < INF]
@@ -73,9 +73,9 @@ def of_grants(case: Case) -> Order:
 
 
 def _amid_holds(case: Case, known: Indices, held: Indices, far: Ints) -> Ints | None:
-    """For each grant when it was given, at the latest: what has no hold of its own to show goes
-    before those holds that it would meet. Readers at [0, 9] and [5, 15], a writer that was answered
-    at 7: it goes to 0, where the first of them begins. None beyond MOST_STEPS."""
+    """For each grant the latest time at which it was given: a grant without a hold is placed before
+    those holds that it would overlap. Readers at [0, 9] and [5, 15], a writer that returned at 7:
+    it is placed at 0, where the first of them begins. None beyond MOST_STEPS."""
     steps = 0
     found, trees = table(case), paths(case)
     when = found.known[known].copy()
@@ -109,7 +109,7 @@ def _excludes(found: Table, trees: Mapping[int, str], a: int, b: int) -> bool:
 
 
 def _amid_permits(case: Case, known: Indices, held: Indices, far: Ints) -> Ints | None:
-    """The same of a semaphore: before the last hold that leaves too few permits."""
+    """The same for a semaphore: before the last hold that leaves too few permits."""
     steps = 0
     found = table(case)
     when = found.known[known].copy()
@@ -131,8 +131,8 @@ def _amid_permits(case: Case, known: Indices, held: Indices, far: Ints) -> Ints 
 
 
 def _permits(case: Case, entries: Indices) -> tuple[int, Ints]:
-    """The least number of permits that a semaphore is said to have, and how many of them each entry
-    of the table takes. A probe takes all."""
+    """The smallest number of permits reported for a semaphore, and the number that each entry of
+    the table takes. A probe takes all."""
     found, terms = table(case), column(case, "op")[table(case).row]
     several = found.mode[entries] == Mode.PERMITS
     limit = int((terms[entries[several]] >> 8 & LOW_16).min())
@@ -140,7 +140,7 @@ def _permits(case: Case, entries: Indices) -> tuple[int, Ints]:
 
 
 def _admits(case: Case, order: Indices, far: Ints) -> bool:
-    """Whether the permits are free for each in turn, at some moment up to its answer."""
+    """Whether the permits are free for each in this order, at some time up to its return."""
     found = table(case)
     limit, taken = _permits(case, order)
     held: list[tuple[int, int]] = []
@@ -159,7 +159,7 @@ def _admits(case: Case, order: Indices, far: Ints) -> bool:
 
 
 def of_tokens(case: Case) -> Order:
-    """Grants by their tokens, with what is proved of their holds. A hierarchy has one order."""
+    """Grants by their tokens, consistent with their proved holds. A hierarchy has one order."""
     found, trees, named = table(case), paths(case), []
     for key, entries in found.by_family().items():
         mine = by_token(case, entries[found.known[entries] < INF])
@@ -168,7 +168,7 @@ def of_tokens(case: Case) -> Order:
             return None
         first = 0
         for last in [*np.flatnonzero(np.diff(found.token[order])).tolist(), len(order) - 1]:
-            # One of each owner, mode and lock stands for the others like it.
+            # One of each owner, mode and lock represents the others like it.
             same = {
                 (int(found.process[n]), int(found.mode[n]), int(found.key[n])): n
                 for n in order[first : last + 1].tolist()
@@ -181,13 +181,13 @@ def of_tokens(case: Case) -> Order:
 
 
 def of_requests(case: Case) -> Order:
-    """The accepted requests about each key, as the resource's log has them."""
+    """The accepted requests for each key, in the order of the resource's log."""
     rows = resource_log.log(case).rows
     return _by_key(case, rows[column(case, "status")[rows] == Status.OK])
 
 
 def of_writes(case: Case) -> Order:
-    """Of those the writes."""
+    """The accepted writes for each key, in the order of the resource's log."""
     rows = resource_log.log(case).rows
     written = column(case, "f")[rows] == Op.SERVED_WRITE
     return _by_key(case, rows[written & (column(case, "status")[rows] == Status.OK)])
@@ -205,7 +205,7 @@ def _by_key(case: Case, rows: Indices) -> Order:
 
 
 def of_updates(case: Case) -> Order:
-    """The same, where each builds on the one before."""
+    """The same, if each write is based on its predecessor."""
     order = of_writes(case) or ()
     for _, rows in order:
         version = column(case, "res")[list(rows)]
@@ -217,7 +217,7 @@ def of_updates(case: Case) -> Order:
 
 
 def _rows(case: Case, every: Iterable[tuple[str, Indices]], far: Ints | None) -> Order:
-    """The rows of these orders, None where one of them cannot be walked; far: None if all can."""
+    """The rows of these orders, None if one of them is not legal; far: None if all are legal."""
     found, order = table(case), []
     for name, entries in every:
         if far is not None:
@@ -231,8 +231,8 @@ def _rows(case: Case, every: Iterable[tuple[str, Indices]], far: Ints | None) ->
 
 
 def _walks(case: Case, entries: Indices, far: Ints) -> bool:
-    """The same one by one: readers share, an owner may be let in again, and of a hierarchy only
-    those on one line exclude each other."""
+    """Whether an order is legal, one by one: readers share, an owner may re-enter, and in a
+    hierarchy only locks on one ancestor chain exclude each other."""
     found, trees = table(case), paths(case)
     latest: dict[int, dict[tuple[bool, int], int]] = {}
     for n in entries.tolist():

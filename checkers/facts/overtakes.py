@@ -1,8 +1,10 @@
-"""Certain overtakes: who was granted a lock before somebody that had certainly queued first.
+"""Certain overtakes: attempts granted a lock before another attempt that had certainly queued
+first.
 
-An overtake of a by g is certain if a had been told that it waits before g asked, and a's token says
-that it was granted after g. What a client was told is stamped when it learns, so "waits still" says
-nothing of now; only tokens, where they are promised to be ordered, tell which grant came later.
+An overtake of a by g is certain if a had received the response that it waits before g's call, and
+a's token shows that it was granted after g. A response has the time at which the client received
+it, so "waits still" proves nothing about that time; only tokens, if they are promised to be
+ordered, show which grant came later.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from holdfast.harness.core.operations import NO_TOKEN, Op
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Passed:
-    """An attempt that waited and was granted, with those who certainly overtook it, in order."""
+    """An attempt that waited and was granted, and the attempts that certainly overtook it,
+    sorted."""
 
     attempt: Attempt
     queued_ns: int
@@ -33,19 +36,19 @@ class Passed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Waits:
-    """judged: how many waits could be judged; overtaken: those that somebody overtook."""
+    """judged: number of waits that could be judged; overtaken: those that were overtaken."""
 
     judged: int
     overtaken: tuple[Passed, ...]
 
     @property
     def most(self) -> int:
-        """By how many the wait that was overtaken most often was overtaken."""
+        """The largest number of attempts that overtook one wait."""
         return max((len(one.by) for one in self.overtaken), default=0)
 
 
 def waits(case: Case) -> Waits:
-    """All waits that can be judged; none where tokens tell no order. Memoised."""
+    """All waits that can be judged; none if tokens have no order. Memoised."""
     if "waits" not in case.memo:
         parts = list(_of_locks(case)) if ordered_tokens(case) else []
         case.memo["waits"] = Waits(
@@ -57,7 +60,7 @@ def waits(case: Case) -> Waits:
 
 
 def told(case: Case, one: Passed) -> str:
-    """Who waited since when, and who went first: half a sentence."""
+    """The waiting client, since when, and the client granted first: text for a sentence."""
     first = one.by[0]
     return (
         f"{name(case, one.attempt.process)} waited for '{lock_name(case, one.attempt)}' since"
@@ -68,7 +71,7 @@ def told(case: Case, one: Passed) -> str:
 
 
 def _together(found: Iterable[Passed]) -> tuple[Passed, ...]:
-    """One per attempt: who waits for a subtree may be overtaken on several lines."""
+    """One per attempt: a wait for a subtree may be overtaken on several ancestor chains."""
     every: dict[int, Passed] = {}
     for one in found:
         other = every.setdefault(one.attempt.id, one)
@@ -81,7 +84,7 @@ def _together(found: Iterable[Passed]) -> tuple[Passed, ...]:
 
 
 def _of_locks(case: Case) -> Iterator[tuple[Indices, list[Passed]]]:
-    """Per lock whose tokens do not contradict its grants: (judged waits, overtaken ones)."""
+    """Per lock whose tokens and grants agree: (judged waits, overtaken ones)."""
     every, since = table(case), first_told(case)
     for key, entries in granted(case).items():
         if not ordered(case, key):
@@ -92,9 +95,9 @@ def _of_locks(case: Case) -> Iterator[tuple[Indices, list[Passed]]]:
 
 
 def _overtaken(case: Case, waited: Indices, later: Indices, since: Ints) -> Iterator[Passed]:
-    """Those who waited and were overtaken by some of `later`, which is in order of asking.
+    """The waits that were overtaken by some of `later`, which is in order of call.
 
-    A window of those who asked during the wait is looked through only if its least token is less.
+    The attempts called during a wait are scanned only if their smallest token is smaller.
     """
     every = table(case)
     asked, token = every.inv[later], every.token[later]
@@ -104,6 +107,8 @@ def _overtaken(case: Case, waited: Indices, later: Indices, since: Ints) -> Iter
     waited, low, high = waited[some], low[some], high[some]
     if not len(waited):
         return
+    # reduceat at low0 high0 low1 high1 ...: every second result is the minimum of one window.
+    # Tokens 4 2 7, windows [0, 2) and [1, 3): minima 2 and 2.
     edges = np.stack((low, high), axis=1).ravel()
     least = np.minimum.reduceat(np.append(token, INF), edges)[::2]
     for n in np.flatnonzero(least < every.token[waited]).tolist():
@@ -115,7 +120,7 @@ def _overtaken(case: Case, waited: Indices, later: Indices, since: Ints) -> Iter
 
 
 def first_told(case: Case) -> Ints:
-    """When each attempt was first told that it waits; INF if never."""
+    """The time of the first response to each attempt that it waits; INF if never."""
     rows = rows_of(case, Op.WAITING)
     entries = table(case).of_id(column(case, "attempt")[rows])
     found = np.full(len(table(case)), INF)
@@ -124,7 +129,7 @@ def first_told(case: Case) -> Ints:
 
 
 def _first_entries(case: Case, known: Indices) -> Indices:
-    """In order of asking, without those by which an owner came in again before it was out.
+    """In order of call, without reentries of an owner before its last release.
 
     Such an owner would wait for itself.
     """
@@ -138,6 +143,6 @@ def _first_entries(case: Case, known: Indices) -> Indices:
     for n in np.flatnonzero(times[owner] > 1).tolist():
         out_ns = inside.get(int(owner[n]), -1)
         first[n] = out_ns < every.inv[asked[n]]
-        # A release of unknown outcome may not have let it out.
+        # A release of unknown outcome may not have ended its hold.
         inside[int(owner[n])] = max(out_ns, int(every.over[asked[n]]))
     return asked[first]

@@ -1,4 +1,4 @@
-"""The protected resource's own log, in its own order, matched with the requests of the clients."""
+"""The protected resource's log, in its own order, matched with the requests of the clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.harness.core.operations import ONCE, Op, Status
 
 Indices = npt.NDArray[np.intp]
 MODES_WITH_TOKENS = ("fenced", "strict")
-"""Ways of a resource (`options["resource"]`) that refuse outdated tokens."""
+"""Modes of a resource (`options["resource"]`) that reject outdated tokens."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,9 +22,9 @@ class Log:
     """Every request that the resource decided, oldest first.
 
     rows      indices into the merged history, of SERVED_READ and SERVED_WRITE rows
-    sent      for each of them the client's own READ or WRITE row, -1 where none was recorded
-    unlogged  client rows that were answered ok although the log has no accepted request for them,
-              nor for the one command of their key, if they are that
+    sent      for each of them the client's own READ or WRITE row, -1 if none was recorded
+    unlogged  client rows that returned ok although the log has no accepted request for them, nor,
+              for such commands, for the one command of their key
     """
 
     rows: Indices
@@ -116,7 +116,7 @@ def requests(case: Case, which: Indices | None = None) -> Iterator[Request]:
 
 
 def stale_refused(case: Case) -> Indices:
-    """Rows of requests that the resource refused because their token was outdated."""
+    """Rows of requests that the resource rejected because their token was outdated."""
     found = log(case).rows
     highest = np.where(
         column(case, "f")[found] == Op.SERVED_WRITE,
@@ -149,7 +149,7 @@ def _log(case: Case) -> Log:
 
 
 def _in_order(case: Case, served: Indices) -> Indices:
-    """By writer, in the order in which the resource's processes lived, then by row number."""
+    """Sorted by writer, in the order in which the resource's processes ran, then by row number."""
     writers, writer = np.unique(column(case, "writer")[served], return_inverse=True)
     first = np.full(len(writers), np.iinfo(np.int64).max)
     np.minimum.at(first, writer, column(case, "t_inv")[served])
@@ -158,7 +158,7 @@ def _in_order(case: Case, served: Indices) -> Indices:
 
 
 def _look_up(names: npt.NDArray[np.int64], at: Indices, wanted: npt.NDArray[np.int64]) -> Indices:
-    """For each wanted name where it stands in `at`, -1 where it does not."""
+    """For each wanted name its place in `at`, -1 if it is not there."""
     if not len(names):
         return np.full(len(wanted), -1, np.intp)
     order = np.argsort(names, kind="stable")

@@ -1,7 +1,8 @@
-"""Clients that act as owner after their lease has run out while another already holds.
+"""Stale beliefs: clients that act as owner after their lease expired while another already holds.
 
-No lock can stop that: a paused client does not see time pass. It is the hazard that fencing exists
-for, so it is counted and drawn, and never held against mutual exclusion.
+No lock can prevent that: a paused client does not notice the time (GC pause, zombie). It is the
+hazard that fencing exists for, so it is counted and drawn, and is never a violation of mutual
+exclusion.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from holdfast.harness.core.operations import NO_TOKEN
 from holdfast.harness.core.verdict import Finding
 
 FEW = 32
-"""Of so many claims that meet, all pairs are looked at."""
+"""Up to this number of overlapping claims, all pairs are checked."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Belief:
-    """older went on as owner, past all that bound the service, for ns of newer's hold."""
+    """older acted as owner past all that bound the service, for ns of newer's hold."""
 
     older: Attempt
     newer: Attempt
@@ -49,9 +50,9 @@ class Belief:
 
 
 def stale_beliefs(case: Case) -> tuple[Belief, ...]:
-    """All of them, at most one per newer grant, the longest first; memoised.
+    """All stale beliefs, at most one per newer grant, the longest first; memoised.
 
-    Where nothing but a release frees the lock there are none: two claims at once are two holders.
+    None if only a release frees the lock: two claims at once are then two holders.
     """
     if "stale_beliefs" not in case.memo:
         found: list[Belief] = []
@@ -64,7 +65,7 @@ def stale_beliefs(case: Case) -> tuple[Belief, ...]:
 
 
 def _met(knot: Sequence[Attempt], slack_ns: int) -> Iterator[tuple[Attempt, Attempt]]:
-    """Claims that met; of very many at once each with the one before it that lasts longest."""
+    """Overlapping claims; of more than FEW at once each with the earlier one that lasts longest."""
     if len(knot) <= FEW:
         yield from meetings(knot, lambda a: a.end_ns, slack_ns)
         return

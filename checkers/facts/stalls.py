@@ -1,8 +1,8 @@
-"""Spans in which a lock was asked for, nobody could hold it, and nobody was granted it.
+"""Spans in which a lock was requested, no client could hold it, and no request was granted.
 
-Liveness is judged only where every excuse is used up: possible holds, faults with the time to
-recover from them and a lease begun anew, and for each acquire of unknown outcome the lease that it
-may yet burn.
+Liveness is judged only where every legitimate delay is used up: possible holds, faults with the
+time to recover from them plus a restarted lease, and for each acquire of unknown outcome the lease
+that it may still hold.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Status
 
 GAP_NS = SECOND
-"""Requests that follow one another so closely ask for the lock all the time."""
+"""Requests with gaps up to this count as one continuous span of requests."""
 
 NO_ANSWER = ("never-sent", "unreachable", "unavailable", "ConnectionError", "Connection refused")
-"""Words of errors by which no service answered: FAIL because the request never left, say."""
+"""Texts of errors without a response of the service, such as a request that was never sent."""
 
 DEATHS = ("killed", "closed")
-"""Ends of a claim after which nobody renews, waits or releases any more."""
+"""Ends of a claim after which its client no longer renews, waits or releases."""
 
 Asking = Callable[[Case, Attempt], Span | None]
-"""The span in which an attempt counts as asking without success, None if it does not."""
+"""The span in which an attempt counts as requesting without success, None if it does not."""
 Asked = tuple[int, int, Attempt]
-"""[from_ns, to_ns] in which an attempt asked and was surely not granted"""
+"""[from_ns, to_ns] in which an attempt requested and was certainly not granted"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stall:
-    """A lock that nobody could hold from from_ns on and nobody was granted until to_ns.
+    """A lock that no client could hold from from_ns on, and that was not granted until to_ns.
 
-    asked        who asked for it in that span, in order
-    last         who could hold it last, None where nobody had it before
-    latest       of those who asked the one that was answered last
-    whole        the span lasts from the call of the first to that answer; else it is only a part of
-                 the time in which a single one asked
-    excused_ns   for how long the lock may seem closed although nobody holds it
+    asked        attempts that requested it in that span, in order
+    last         the attempt that could hold it last, None if no attempt had it before
+    latest       the one of `asked` with the latest response
+    whole        the span lasts from the call of the first to that response; else it is only part of
+                 the time of a single request
+    excused_ns   how long the lock may legitimately appear held although no client holds it
     """
 
     key: int
@@ -59,10 +59,10 @@ class Stall:
 
 
 def stalls(case: Case, asking: Asking, *, dead_let_go: bool) -> Iterator[Stall]:
-    """Every stall of every lock, longer than the slack and what unknown acquires may burn.
+    """Every stall of every lock that is longer than the slack and the leases of unknown acquires.
 
-    asking       the span in which an attempt counts as asking without success, None if it does
-                 not; it lies between its call and its answer
+    asking       the span in which an attempt counts as requesting without success, None if it does
+                 not; within its call and return
     dead_let_go  whether a dead owner's hold that nothing else would end counts as ended
     """
     found, faults = table(case), _disturbed(case)
@@ -85,7 +85,7 @@ def stalls(case: Case, asking: Asking, *, dead_let_go: bool) -> Iterator[Stall]:
 
 
 def _touching(found: Table, entries: Indices, free: Sequence[Span]) -> Bools:
-    """Which of these asked at a time that meets a free span."""
+    """Which of these requested at a time that overlaps a free span."""
     begun = np.array([from_ns for from_ns, _ in free])
     over = np.array([to_ns for _, to_ns in free])
     first = np.minimum(np.searchsorted(over, found.inv[entries], "right"), len(free) - 1)
@@ -94,9 +94,9 @@ def _touching(found: Table, entries: Indices, free: Sequence[Span]) -> Bools:
 
 
 def answered_span(case: Case, a: Attempt) -> Span | None:
-    """From the call of an ungranted acquire to the last moment at which it surely was not granted.
+    """From the call of an ungranted acquire to the last time at which it was certainly not granted.
 
-    Until the refusal that the service gave; else until the last answer that it still waits.
+    Until the service's rejection; else until the last response that it still waits.
     """
     if a.status is Status.FAIL and not _no_answer(case, a):
         return a.inv_ns, a.ret_ns
@@ -106,7 +106,7 @@ def answered_span(case: Case, a: Attempt) -> Span | None:
 
 
 def longest_ns(case: Case) -> int:
-    """The longest lease of the run, as the slowest clock that is declared may count it."""
+    """The longest lease of the run, as the slowest declared clock may count it."""
     if "longest" not in case.memo:
         ttl_ns = int(max(table(case).ttl.max(initial=0), case.lease_ns))
         promises = case.promises
@@ -152,7 +152,7 @@ def _of_lock(
 def _overlapping(
     free: Sequence[Span], asked: Sequence[Asked]
 ) -> Iterator[tuple[int, int, list[Asked]]]:
-    """Each free span with what was asked in it; one pass."""
+    """Each free span with the requests in it; one pass."""
     n = 0
     going_on: list[Asked] = []
     for from_ns, to_ns in free:
@@ -164,11 +164,11 @@ def _overlapping(
 
 
 def _runs(from_ns: int, to_ns: int, asked: Sequence[Asked]) -> Iterator[list[Asked]]:
-    """What was asked within a free span: each request that reaches beyond it by itself, the others
-    in runs that end where nobody asked for longer than GAP_NS.
+    """The requests of a free span: each one that extends beyond it separately, the others in runs
+    that end where no request was pending for longer than GAP_NS.
 
-    A request that lies within is turned down wrongly in any case; one that does not may have been
-    turned down in time, and only its answer was late.
+    A request within the span was rejected wrongly in any case; one that extends beyond it may have
+    been rejected in time, with only its response late.
     """
     run: list[Asked] = []
     asked_to_ns = 0
@@ -186,12 +186,14 @@ def _runs(from_ns: int, to_ns: int, asked: Sequence[Asked]) -> Iterator[list[Ask
 
 
 def _free(case: Case, entries: Indices, faults: Sequence[Span], dead_let_go: bool) -> list[Span]:
-    """The spans of a run, long enough to matter, in which nobody could hold this lock and no fault
+    """The spans of at least EXPIRY_SLACK_NS in which no client could hold this lock and no fault
     disturbed it."""
     begun, over = _blocks(case, entries, dead_let_go)
     begun = np.concatenate((begun, np.array([from_ns for from_ns, _ in faults], np.int64)))
     over = np.concatenate((over, np.array([to_ns for _, to_ns in faults], np.int64)))
     order = np.argsort(begun, kind="stable")
+    # Blocks sorted by beginning, with the latest end so far: [1, 4] [2, 9] [12, 15] in a run [0,
+    # 20]. reached 0 4 9 15, ends 1 2 12 20: the gaps are [0, 1], [9, 12] and [15, 20].
     reached = np.maximum.accumulate(np.concatenate(([case.start_ns], over[order] + case.error_ns)))
     ends = np.append(begun[order] - case.error_ns, case.end_ns)
     return [
@@ -201,7 +203,7 @@ def _free(case: Case, entries: Indices, faults: Sequence[Span], dead_let_go: boo
 
 
 def _disturbed(case: Case) -> list[Span]:
-    """The spans in which a fault, or what it leaves behind, excuses that nobody is granted any."""
+    """The spans in which a fault, or its lasting effect, is a legitimate reason for no grant."""
     lease_ns, promises = longest_ns(case), case.promises
     calm_ns = promises.recovery_ns + lease_ns
     spans = []
@@ -215,7 +217,7 @@ def _disturbed(case: Case) -> list[Span]:
 
 
 def _blocks(case: Case, entries: Indices, dead_let_go: bool) -> tuple[Ints, Ints]:
-    """The spans in which attempts may keep others from the lock."""
+    """The spans in which attempts may exclude others from the lock."""
     found, bound = table(case), case.promises.bound
     gone = np.isin(found.why[entries], [ENDS.index(why) for why in DEATHS])
     stays = found.unknown[entries]
@@ -235,9 +237,9 @@ def _blocks(case: Case, entries: Indices, dead_let_go: bool) -> tuple[Ints, Ints
 
 
 def _burning(case: Case, entries: Indices) -> Indices:
-    """The acquires of unknown outcome that may each keep others out for a lease.
+    """The acquires of unknown outcome that may each exclude others for a lease.
 
-    Where no lease ends a hold, those that were given back keep others out as `_blocks` says.
+    Where no lease ends a hold, those that were released exclude others as `_blocks` computes.
     """
     found = table(case)
     unknown = entries[found.unknown[entries]]
@@ -248,10 +250,10 @@ def _burning(case: Case, entries: Indices) -> Indices:
 
 
 def _given_back(case: Case, a: Attempt) -> int:
-    """Until when an acquire of unknown outcome may keep others out, where nothing else ends it.
+    """Until when an acquire of unknown outcome may exclude others if nothing else ends it.
 
-    Whoever gave it back and was told that it does not hold will never release it: what arrived
-    late after that is nobody's.
+    After a release with the response "not the owner" the client never releases it again: an acquire
+    that takes effect later has no owner to release it.
     """
     rows = case.history.rows
     told = [int(rows["t_ret"][r]) for r in a.releases if rows["status"][r] == Status.NOT_OWNER]

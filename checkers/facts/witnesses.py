@@ -1,4 +1,4 @@
-"""The rows that prove a finding, by the parts that they have in its rule."""
+"""The rows that prove a finding, by their roles in its rule."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.harness.core.verdict import Proof
 
 
 def known(case: Case, **attempts: Attempt) -> dict[str, int]:
-    """Of each attempt its acquire, and as `name_known` the row by which it was surely granted."""
+    """Of each attempt its acquire, and as `name_known` the row that proves its grant."""
     found: dict[str, int] = {}
     for name, a in attempts.items():
         found |= {name: a.row, f"{name}_known": known_row(case, a)}
@@ -22,12 +22,12 @@ def known(case: Case, **attempts: Attempt) -> dict[str, int]:
 
 
 def how(case: Case, a: Attempt, b: Attempt) -> str:
-    """By what b was certainly granted after a: "time", else "tokens"."""
+    """What proves that b was granted after a: "time", else "tokens"."""
     return "time" if b.inv_ns > a.known_ns + slack(case) else "tokens"
 
 
 def sides(case: Case, **attempts: Attempt) -> dict[str, int]:
-    """Besides, as `name_proof`, the row whose call it surely still held at."""
+    """The rows of `known` and, as `name_proof`, the row at whose call it certainly still held."""
     found = known(case, **attempts)
     for name, a in attempts.items():
         found[f"{name}_proof"] = a.proof_row if proof_reach(a) > a.inv_ns else a.row
@@ -35,7 +35,7 @@ def sides(case: Case, **attempts: Attempt) -> dict[str, int]:
 
 
 def stalled(kind: str, stall: Stall, **counted: int) -> Proof:
-    """That a lock which nobody could hold was asked for in vain for too long."""
+    """Proof that a lock which no client could hold was requested without success for too long."""
     excused = {"excused": stall.excused_ns}
     if stall.whole:
         roles = {"first": stall.asked[0].row, "last": stall.latest.row}
@@ -45,7 +45,7 @@ def stalled(kind: str, stall: Stall, **counted: int) -> Proof:
 
 
 def overtaken(kind: str, case: Case, one: Passed, by: Sequence[int], bound: int) -> Proof:
-    """One more who went first than the order allows is enough."""
+    """Proof of an overtaken wait: one more predecessor than the order allows is enough."""
     stamps = case.history.rows["t_inv"]
     waiting = min(one.attempt.waitings, key=lambda row: int(stamps[row]))
     first = {f"by{n}": row for n, row in enumerate(by[: bound + 1], 1)}

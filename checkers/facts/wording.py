@@ -1,4 +1,4 @@
-"""Findings in plain words: names of clients, seconds since the start, what proves it."""
+"""Text of findings: names of clients, times since the start, rows that prove a grant."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from holdfast.harness.core.operations import Status
 
 
 def seconds(case: Case, t_ns: int) -> str:
-    """A moment of the run: "3.214 s" after its start."""
+    """A time of the run: "3.214 s" after its start."""
     return f"{(t_ns - case.start_ns) / SECOND:.3f} s"
 
 
 def span(ns: int) -> str:
-    """A length of time: "0.900 s", "0.000150 s" where it is less than a millisecond."""
+    """A duration: "0.900 s", or "0.000150 s" below a millisecond."""
     return f"{ns / SECOND:.6f} s" if 0 < ns < MILLISECOND else f"{ns / SECOND:.3f} s"
 
 
 def name(case: Case, process: int) -> str:
-    """The node that a client runs on, or its number where the node is not known."""
+    """The node that a client runs on, or its number if the node is unknown."""
     return case.nodes.get(process, f"client {process}")
 
 
@@ -36,8 +36,8 @@ def lock_name(case: Case, attempt: Attempt) -> str:
 
 
 def known_row(case: Case, attempt: Attempt) -> int:
-    """The row by whose answer it was known that an attempt holds: the grant, or where that was
-    never answered the first renewal or release that proves it; -1: none."""
+    """The row whose return proved that an attempt holds: the grant, or, if its outcome is unknown,
+    the first renewal or release that proves it; -1: none."""
     if attempt.status is Status.OK:
         return attempt.row
     rows = case.history.rows
@@ -51,6 +51,6 @@ def known_row(case: Case, attempt: Attempt) -> int:
 
 
 def drawn(case: Case, attempt: Attempt, to_ns: int) -> tuple[int, int, str, int]:
-    """A hold to draw: from the moment the grant was known until to_ns, within the run."""
+    """A hold to draw: from the time the grant was known until to_ns, within the run."""
     from_ns = min(attempt.known_ns, case.end_ns)
     return from_ns, max(from_ns, min(to_ns, case.end_ns)), who(case, attempt), attempt.row

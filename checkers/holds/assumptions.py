@@ -1,9 +1,9 @@
-"""Which declared assumptions stand for each lock: a run may contradict what its system declares.
+"""Which declared assumptions stand for each lock: a run may contradict its system's declarations.
 
-What a system says of its tokens, answers and leases lets checkers conclude more than times show. An
-assumption that rows of the same run contradict is withdrawn for that lock: every checker goes on
-without it. The property that *is* the assumption (token order, ownership, bounded bypass) reports
-the contradiction; the others only say that they went without.
+A system's declarations about its tokens, responses and leases let checkers conclude more than times
+show. An assumption that rows of the same run contradict is withdrawn for that lock: no checker
+relies on it. The property that *is* the assumption (token order, ownership, bounded bypass) reports
+the contradiction; the others only state that they did not rely on it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ ENDING = "a lease ends"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Contradiction:
-    """Two rows of one run that cannot both be as an assumption wants them.
+    """Two rows of one run that cannot both be true under an assumption.
 
-    alone   they contradict it by themselves; else only if no two owners held the lock at once
-    why     in words that follow the assumption's name and a colon
+    alone   the rows suffice; else they contradict it only if no two owners held the lock at once
+    why     text that follows the assumption's name and a colon
     """
 
     rows: tuple[int, int]
@@ -47,8 +47,8 @@ NONE: Fallen = {}
 
 
 def fallen(case: Case) -> Mapping[int, Fallen]:
-    """Per lock (the last of a line, as `Table.by_lock`) the assumptions that it contradicts;
-    locks that contradict none are left out. O(n log n)."""
+    """Per lock (last of an ancestor chain, as `Table.by_lock`) the assumptions that its rows
+    contradict; locks that contradict none are left out. O(n log n)."""
     found: dict[int, dict[str, Contradiction]] = {}
     for name in LOOKS:
         for key, contradiction in against(case, name).items():
@@ -57,7 +57,7 @@ def fallen(case: Case) -> Mapping[int, Fallen]:
 
 
 def against(case: Case, assumption: str) -> Mapping[int, Contradiction]:
-    """Per lock that contradicts an assumption the first that does; memoised."""
+    """Per lock whose rows contradict an assumption, the first contradiction; memoised."""
     known: dict[str, dict[int, Contradiction]] = case.memo.setdefault("against", {})
     if assumption not in known:
         found: dict[int, Contradiction] = {}
@@ -73,7 +73,7 @@ def stands(case: Case, key: int, assumption: str) -> bool:
 
 
 def stands_for(case: Case, key: int, assumption: str) -> bool:
-    """The same for one name of a hierarchy, which may lie on several lines."""
+    """The same for one path of a hierarchy, which may be on several ancestor chains."""
     from holdfast.checkers.holds.hierarchy import on_line, paths
 
     known = paths(case)
@@ -84,19 +84,19 @@ def stands_for(case: Case, key: int, assumption: str) -> bool:
 
 
 def ordered(case: Case, key: int) -> bool:
-    """Whether the larger of two tokens of a lock surely belongs to the later grant."""
+    """Whether the larger of two tokens of a lock certainly belongs to the later grant."""
     from holdfast.checkers.holds.derive import ordered_tokens
 
     return ordered_tokens(case) and stands_for(case, key, TOKENS)
 
 
 def first_come(case: Case, key: int) -> bool:
-    """Whether a lock is surely granted in the order in which it was asked for."""
+    """Whether a lock is certainly granted in the order of the requests (FIFO)."""
     return case.promises.order == "fifo" and stands_for(case, key, FIFO)
 
 
 def told(case: Case, *assumptions: str) -> str:
-    """What a checker went without, half a sentence; "" where all of these stand."""
+    """The assumptions that a checker did not rely on, as a clause; "" if all of these stand."""
     parts = [
         f"'{name}' was not relied on for '{case.history.strings[key]}', because {each.why}"
         for name in assumptions
@@ -107,8 +107,8 @@ def told(case: Case, *assumptions: str) -> str:
 
 
 def believed(case: Case, key: int) -> Promises:
-    """The promises by which the answers about a lock are read: those that its own rows contradict
-    are withdrawn. `holds` derives by these."""
+    """The promises by which responses about a lock are interpreted, without those that its own rows
+    contradict. `holds` derives by these."""
     known: dict[int, Promises] = case.memo.setdefault("believed", {})
     if key not in known:
         said, promises = answers(case).get(key, NONE), case.promises
@@ -122,8 +122,8 @@ def believed(case: Case, key: int) -> Promises:
 
 
 def answers(case: Case) -> Mapping[int, Fallen]:
-    """Per lock name what contradicts the meaning of its ok answers: an attempt's ok that was asked
-    for after the service had said that this attempt does not hold. From rows alone; memoised."""
+    """Per lock name what contradicts the meaning of its ok responses: an ok to a request sent after
+    the service had responded that this attempt does not hold. From rows alone; memoised."""
     if "answers" not in case.memo:
         found: dict[int, dict[str, Contradiction]] = {}
         for over, row in _after_the_end(case):
@@ -145,7 +145,7 @@ def _declared(promises: Promises, name: str) -> bool:
 
 
 def _after_the_end(case: Case) -> Iterator[tuple[int, int]]:
-    """(row that ended an attempt for sure, a later ok of it), in order."""
+    """(row that certainly ended an attempt, a later ok of it), in order."""
     status, inv, ret = (column(case, name) for name in ("status", "t_inv", "t_ret"))
     follow = rows_of(case, Op.RENEW, Op.RELEASE)
     asked = rows_of(case, Op.ACQUIRE, Op.TRY, Op.PROBE)
@@ -159,7 +159,7 @@ def _after_the_end(case: Case) -> Iterator[tuple[int, int]]:
     if not len(ends) or not len(oks):
         return
     owner = column(case, "attempt")
-    # The earliest end of each attempt stands first: (attempt, return).
+    # Sorted by (attempt, return): the first of each attempt is its earliest end.
     ends = ends[np.lexsort((ret[ends], owner[ends]))]
     owners, first = np.unique(owner[ends], return_index=True)
     place = np.minimum(np.searchsorted(owners, owner[oks]), len(owners) - 1)
@@ -172,7 +172,7 @@ Look = Callable[[Case], Iterator[tuple[int, Contradiction]]]
 
 
 def _tokens(case: Case) -> Iterator[tuple[int, Contradiction]]:
-    """Grants whose tokens are not as their times, proofs or leases say they came."""
+    """Grants whose tokens contradict the order that their times, proofs or leases show."""
     from holdfast.checkers.holds.derive import ordered_tokens
     from holdfast.checkers.holds.overlaps import disordered, inversions, repeated
 
@@ -223,7 +223,8 @@ def _first_come(case: Case) -> Iterator[tuple[int, Contradiction]]:
 
 
 def _lasting(case: Case) -> Iterator[tuple[int, Contradiction]]:
-    """Leases and sessions inside which the service granted anew, or said that nobody holds."""
+    """Leases and sessions within which the service granted again, or responded that the attempt
+    does not hold."""
     from holdfast.checkers.holds.attempt_table import table
     from holdfast.checkers.holds.derive import leased_until
     from holdfast.checkers.holds.overlaps import overlaps, slack
@@ -260,7 +261,7 @@ def _lasting(case: Case) -> Iterator[tuple[int, Contradiction]]:
 
 
 def _ending(case: Case) -> Iterator[tuple[int, Contradiction]]:
-    """Leases that were renewed, as the service had it without a break, long after their end."""
+    """Leases renewed long after their end, although an ok renewal is declared to prove no break."""
     from holdfast.checkers.holds.attempt_table import table
     from holdfast.checkers.holds.leases import EXPIRY_SLACK_NS
 
@@ -285,9 +286,9 @@ def _ending(case: Case) -> Iterator[tuple[int, Contradiction]]:
 
 
 def _gap(case: Case, rows: Ints, entry: Ints) -> Ints:
-    """How long after the latest end of all leases asked for before each renewal was sent, ns.
+    """Per renewal: time from the end of all earlier leases to its sending, ns; -1 if one is open.
 
-    Every renewal before it counts from its return, or for ever if its outcome is not known.
+    Every earlier renewal counts from its return, or forever if its outcome is unknown.
     """
     from holdfast.checkers.holds.attempt_table import table
 
@@ -301,7 +302,9 @@ def _gap(case: Case, rows: Ints, entry: Ints) -> Ints:
     before = np.concatenate(([-1], over[:-1]))
     first = np.ones(len(rows), bool)
     first[1:] = entry[1:] != entry[:-1]
-    # Running maxima that start anew with each attempt: ranks, moved apart by attempt.
+    # Running maxima per attempt: ranks are offset by attempt, so that a new attempt's ranks exceed
+    # all before. Ends 7 3 | 5 of two attempts: ranks 2 0 | 1, offset 5 3 | 7, maxima 5 5 | 7, minus
+    # the offset 2 2 | 1: ends 7 7 | 5.
     values, rank = np.unique(np.where(first, own, np.maximum(own, before)), return_inverse=True)
     group = np.cumsum(first) * len(values)
     reached = values[np.maximum.accumulate(rank.ravel() + group) - group]
@@ -335,4 +338,4 @@ LOOKS: Mapping[str, Look] = {
     LASTING: _lasting,
     ENDING: _ending,
 }
-"""assumption -> where a run is looked through for what contradicts it"""
+"""assumption -> function that yields what contradicts it in a run, per lock"""

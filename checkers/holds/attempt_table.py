@@ -1,7 +1,7 @@
-"""All attempts of a run as columns, so that a million of them can be looked through at once.
+"""All attempts of a run as numpy columns, so that checkers can filter a million at once.
 
-What speaks against a property lies in few attempts. Checkers find those by the columns, with every
-doubt on the side of looking, and judge them one by one as `holds.Attempt`.
+Few attempts can be part of a violation. Checkers select those by the columns (too many rather than
+too few) and judge them one by one as `holds.Attempt`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ Bools = npt.NDArray[np.bool_]
 Grouping = Callable[[Case, Sequence[int]], Mapping[int, Sequence[int]]]
 
 FEW = 4000
-"""Histories of so many rows are derived attempt by attempt: columns would cost more than it."""
+"""Histories up to this number of rows are derived attempt by attempt: columns would cost more."""
 FOLLOWS = (Op.RENEW, Op.RELEASE, Op.WAITING, Op.LOST, Op.CLOSED)
-"""Rows of an attempt that decide about its holds."""
+"""Kinds of rows, besides its acquire, that decide an attempt's holds."""
 ENDS = ("", "release", "lost", "closed", "killed", "force-unlock")
 
 
 class Table:
-    """One entry per attempt, in order of their asking; the columns are those of `holds.Attempt`.
+    """One entry per attempt, in order of call; the columns are those of `holds.Attempt`.
 
-    ret, end, known   INF where never; proof, bound: -1 where never
-    over              end of the possible hold, -1 where there is none
+    ret, end, known   INF if never; proof, bound: -1 if never
+    over              end of the possible hold, -1 if there is none
     why               index into ENDS
-    queued            when it was last told that it waits, -1: never
+    queued            time of the last response that it waits, -1: never
     """
 
     def __init__(self, case: Case) -> None:
@@ -70,11 +70,11 @@ class Table:
 
     @property
     def certain(self) -> Bools:
-        """Those with a certain hold, [ret, end]."""
+        """Mask of the attempts with a certain hold, [ret, end]."""
         return np.asarray(self.ok & (self.end >= self.ret))
 
     def fill(self, which: Iterable[int], found: Iterable[Attempt]) -> None:
-        """Take over what was derived one by one."""
+        """Store attempts that were derived one by one in the columns."""
         inv = column(self.case, "t_inv")
         for n, a in zip(which, found, strict=True):
             self.token[n] = a.token
@@ -85,7 +85,7 @@ class Table:
                 self.queued[n] = inv[a.waitings[-1]]
 
     def pick(self, which: Iterable[int] | Ints | Indices) -> list[Attempt]:
-        """These attempts one by one; derived now where they are not known yet."""
+        """These entries as attempts; derives those that are not known yet."""
         numbers = [int(n) for n in which]
         if "attempts" in self.case.memo:
             every = attempts(self.case)
@@ -97,7 +97,7 @@ class Table:
         return [self._made[n] for n in numbers]
 
     def _log(self, which: Ints) -> Log:
-        """A log of these attempts, and of all that may end the holds of anybody."""
+        """A log of these attempts, and of all rows that may end the hold of any attempt."""
         order, ids = self.following()
         wanted = np.unique(self.id[which])
         low, high = np.searchsorted(ids, wanted), np.searchsorted(ids, wanted, "right")
@@ -106,7 +106,7 @@ class Table:
         return Log(self.case, np.unique(np.concatenate((self.row[which], others, *mine))))
 
     def following(self) -> tuple[Indices, Ints]:
-        """Rows that follow from attempts, in order of attempt and time, and whose they are."""
+        """Rows of FOLLOWS in order of attempt and time, and the attempt of each."""
         if "by_attempt" not in self.case.memo:
             rows = rows_of(self.case, *FOLLOWS)
             owner = column(self.case, "attempt")[rows]
@@ -116,18 +116,18 @@ class Table:
         return found
 
     def by_lock(self) -> Mapping[int, Indices]:
-        """Entries per lock (index into history.strings), each in order of their asking.
+        """Entries per lock (index into history.strings), each in order of call.
 
-        Of a hierarchy per line, under the last lock of it: an entry may be on several.
+        Of a hierarchy: per ancestor chain, under its last lock; an entry may be on several.
         """
         return self._grouped("by line", lines)
 
     def by_family(self) -> Mapping[int, Indices]:
-        """Entries per lock, and of a hierarchy all together, under any lock of it."""
+        """Entries per lock; those of one hierarchy together, under one of its locks."""
         return self._grouped("by family", families)
 
     def beside(self, key: int) -> Indices:
-        """The entries of all locks that a lock is not held beside, in order of their asking."""
+        """The entries of all locks that exclude this one, itself included, in order of call."""
         known = paths(self.case)
         if key not in known:
             return self._by_key()[key]
@@ -158,7 +158,7 @@ class Table:
         return found
 
     def of_id(self, ids: Any) -> Ints:
-        """The entry of each of these attempts, -1 where the history has none."""
+        """The entry of each of these attempts, -1 if the history has none."""
         if "entry_of_id" not in self.case.memo:
             order = np.argsort(self.id, kind="stable")
             self.case.memo["entry_of_id"] = order, self.id[order]

@@ -1,9 +1,9 @@
 """The four kinds of hold of every attempt, derived once for all checkers.
 
-What a client believed, what the service proved, what it had promised and what it may have thought
-are four spans; only by keeping them apart is a lock accused of the right thing. A told row
-(WAITING, LOST, CLOSED) is stamped when the client learns, which may be long after the service
-spoke: it ends claims, it never says when a lease began.
+What a client believed (certain), what the service proved, what it had promised (contract) and what
+it may have assumed (possible) are four spans; each finding depends on the right one. A notification
+row (WAITING, LOST, CLOSED) has the time at which the client received it, which may be long after
+the service sent it: it ends claims, it never shows when a lease began.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ class Attempt:
     """One acquire and all that followed from it. Rows are indices into the merged history.
 
     key, op      index into history.strings; Op.ACQUIRE, TRY or PROBE
-    ret_ns       INF while it never returned
-    token        as granted, or as its first proving answer carried it; -1: none known
-    ttl_ns       lease granted where it was answered ok, else asked for
+    ret_ns       INF if it never returned
+    token        as granted, or as in the first response that proves the grant; -1: none known
+    ttl_ns       lease granted if it returned ok, else requested
     renewals, releases, waitings   rows in order of time
     end_ns       end of claim: the client acted as owner until then at most (INF while it is open),
-                 with the row that says so (-1: a kill) and why: "release", "lost", "closed",
-                 "killed" or "force-unlock"
-    known_ns     by then it had been granted for sure; INF where that is not known
+                 with the row of it (-1: a kill) and why: "release", "lost", "closed", "killed" or
+                 "force-unlock"
+    known_ns     by then it had certainly been granted; INF if that is unknown
     proof_ns     the last moment, up to the end of the claim, at which the service proved that it
                  was owned without a break since the grant; -1: never
     proof_row    the renewal or release that proves it, -1: none
-    bound_ns     until then, the end of the claim at most, the service had bound itself; -1: never
-    lease_row    the renewal or heartbeat that this counts from, -1: the grant itself
-    path         the lock's name where it stands for a subtree, else ""
+    bound_ns     end of what the service promised, the end of the claim at most; -1: never
+    lease_row    the renewal or heartbeat that bound_ns counts from, -1: the grant itself
+    path         the lock's name if it covers a subtree, else ""
     possible, certain, proved, contract   as in the glossary; None: no such hold
     """
 
@@ -82,7 +82,7 @@ class Attempt:
 
 
 def attempts(case: Case) -> tuple[Attempt, ...]:
-    """All attempts of a run in order of their asking. One pass, some 5 us per row, memoised."""
+    """All attempts of a run in order of call. One pass, about 5 us per row, memoised."""
     if "attempts" not in case.memo:
         case.memo["attempts"] = _derive(case)
     found: tuple[Attempt, ...] = case.memo["attempts"]
@@ -90,7 +90,7 @@ def attempts(case: Case) -> tuple[Attempt, ...]:
 
 
 def by_lock(case: Case) -> dict[int, tuple[Attempt, ...]]:
-    """Attempts per lock (index into history.strings), each in order of their asking."""
+    """Attempts per lock (index into history.strings), each in order of call."""
     if "by_lock" not in case.memo:
         groups: defaultdict[int, list[Attempt]] = defaultdict(list)
         for attempt in attempts(case):
@@ -109,11 +109,11 @@ def by_id(case: Case) -> dict[int, Attempt]:
 
 
 def conflict(a: Attempt, b: Attempt) -> bool:
-    """Whether a and b may never hold at once: one lock or line, two owners, not both sharing it.
+    """Whether a and b exclude each other: one lock or ancestor chain, two owners, not both shared.
 
-    Of a semaphore no two holds conflict; too many of them do (`checkers.over_admission`).
+    Of a semaphore no two holds conflict; too many of them do (`properties.over_admission`).
 
-    Two attempts of one process are one owner, for a service may let an owner in again.
+    Two attempts of one process are one owner: a service may allow reentry.
     """
     shared = a.mode == b.mode != Mode.EXCLUSIVE
     met = a.key == b.key or (bool(a.path) and bool(b.path) and on_line(a.path, b.path))
@@ -121,10 +121,10 @@ def conflict(a: Attempt, b: Attempt) -> bool:
 
 
 def ordered_tokens(case: Case) -> bool:
-    """Whether the larger of two tokens surely belongs to the later grant.
+    """Whether the larger of two tokens certainly belongs to the later grant.
 
-    Only where that is declared *and* promised under every kind of fault of the run: a counter that
-    a restart may reset says nothing about order in a run with restarts.
+    Only if that is declared *and* promised under every kind of fault of the run: a counter that a
+    restart may reset says nothing about order in a run with restarts.
     """
     kinds = {window.do for window in case.windows}
     ordered = case.promises.tokens == "ordered"
@@ -147,12 +147,12 @@ def _derive(case: Case) -> tuple[Attempt, ...]:
 
 
 def derived(log: Log, rows: Sequence[int]) -> tuple[Attempt, ...]:
-    """The attempts that began with these rows. O(rows that follow from them), some 20 us each."""
+    """The attempts that began with these rows. O(rows of these attempts), about 20 us each."""
     return tuple(_attempt(log, row, _fate(log, row)) for row in rows)
 
 
 class _Fate(NamedTuple):
-    """What became of an attempt, before anything is said of its lease."""
+    """Token, end of claim, grant and proof of an attempt: what does not depend on its lease."""
 
     token: int
     end: _End
@@ -177,10 +177,10 @@ def _fate(log: Log, row: int) -> _Fate:
 
 
 def _proofs(log: Log, row: int) -> list[int]:
-    """Rows whose ok says that the attempt owned the lock, without a break since its grant.
+    """Rows whose ok proves that the attempt owned the lock, without a break since its grant.
 
-    A release that is answered ok once proves no more than that it owned at some time; where the
-    grant itself is unknown even that is much.
+    A release that returns ok at most once proves only that the attempt owned the lock at some time;
+    that counts only where the outcome of the grant is unknown.
     """
     attempt, promises = log.attempt[row], log.promises_of(row)
     ended = promises.release_proves
@@ -271,10 +271,10 @@ def _attempt(log: Log, row: int, fate: _Fate) -> Attempt:
 
 
 def _contract(log: Log, row: int, renewals: Sequence[Renewal], end_ns: int) -> tuple[int, int]:
-    """Until when the service had bound itself, and the row it counts from; -1 where it had not.
+    """The end of what the service promised, and the row it counts from; -1 if it promised nothing.
 
-    A lease counts from the asking even if the grant had to wait: many services start it there, and
-    a client that waited renews at once.
+    A lease counts from the call even if the grant had to wait: many services start it there, and a
+    client that waited renews immediately.
     """
     if log.promises.bound == "lease":
         sent = [renewal for renewal in renewals if renewal.inv_ns <= end_ns]
@@ -288,10 +288,10 @@ def _contract(log: Log, row: int, renewals: Sequence[Renewal], end_ns: int) -> t
 
 
 def leased_until(case: Case, a: Attempt, without: int = -1) -> tuple[int, int]:
-    """Until when the service was bound by an attempt's leases, whenever its claim ended, and the
-    row that this counts from. without: a renewal that is left out.
+    """The end of what an attempt's leases promised, regardless of the end of its claim, and the row
+    that it counts from. without: a renewal that is left out.
 
-    A renewal of unknown outcome counts whenever it was sent: it may have asked for less.
+    A renewal of unknown outcome counts whenever it was sent: it may have requested a shorter lease.
     """
     rows, sent = case.history.rows, []
     for row in a.renewals:
@@ -314,7 +314,8 @@ def leased_until(case: Case, a: Attempt, without: int = -1) -> tuple[int, int]:
 def _last_beat(log: Log, row: int, end_ns: int) -> int:
     """The last acknowledged heartbeat, up to end_ns, of the session that the row belongs to.
 
-    A session of a process ends where it is told closed, and where another session's beats begin.
+    A session of a process ends at its close notification, and where another session's heartbeats
+    begin.
     """
     process, inv_ns = log.process[row], log.inv[row]
     closed = [log.inv[told] for told in log.closed.get(process, ())]
@@ -350,7 +351,7 @@ def _renewals(log: Log, row: int) -> list[Renewal]:
 
 
 def _possible(log: Log, row: int, renewals: Sequence[Renewal], fate: _Fate) -> Span | None:
-    """From its asking until the service has surely let go of it."""
+    """From its call until the service has certainly freed it."""
     status, promises = log.status[row], log.promises_of(row)
     if status in (Status.FAIL, Status.NOT_OWNER):
         return None

@@ -1,8 +1,8 @@
-"""Which locks keep others from each other: those of one name, and in a hierarchy those on a line.
+"""Which locks exclude each other: those of one name, and in a hierarchy those on an ancestor chain.
 
-Where a system says that paths are subtrees, a lock whose name begins with "/" stands for all below
-it. A line runs from the top down to a path that nothing asked for lies below: on it any two holds
-exclude each other, so that every rule for one lock is right for a line.
+If a system declares that paths are subtrees, a lock whose name begins with "/" covers all paths
+below it. A maximal ancestor chain runs from the root to a path below which no path was requested:
+any two holds on it exclude each other, so that every rule for one lock is valid for a chain.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def paths(case: Case) -> Mapping[int, str]:
 
 
 def on_line(path: str, other: str) -> bool:
-    """Whether two paths are one, or one of them lies below the other."""
+    """Whether two paths are equal, or one of them lies below the other."""
     return below(path, other) or below(other, path)
 
 
 def below(path: str, other: str) -> bool:
-    """Whether a path is the other or lies in its subtree."""
+    """Whether `path` is `other` or lies in its subtree."""
     return path == other or path.startswith(other + "/")
 
 
@@ -37,7 +37,7 @@ def root(path: str) -> str:
 
 
 def lines(case: Case, keys: Sequence[int]) -> dict[int, list[int]]:
-    """The last lock of each line -> all locks on it, of those that were asked for."""
+    """The last lock of each maximal ancestor chain -> all requested locks on it."""
     known = paths(case)
     among = [key for key in keys if key in known]
     found = {key: [key] for key in keys if key not in known}
@@ -48,7 +48,7 @@ def lines(case: Case, keys: Sequence[int]) -> dict[int, list[int]]:
 
 
 def families(case: Case, keys: Sequence[int]) -> dict[int, list[int]]:
-    """One lock of each hierarchy -> all locks of it; another lock is a family of its own."""
+    """One lock of each hierarchy -> all its locks; any other lock is its own family."""
     known = paths(case)
     found: dict[int, list[int]] = {}
     first: dict[str, int] = {}

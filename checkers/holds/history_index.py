@@ -1,4 +1,4 @@
-"""The rows of a case as plain columns, with those of one attempt, process or lock together."""
+"""The rows of a case as columns, with an index by attempt, process and lock."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from holdfast.harness.core.verdict import Promises
 
 UNKNOWN = (Status.INFO, Status.INVOKED)
 STATUSES = tuple(Status)
-"""by value: a table is ten times faster than asking the enumeration"""
+"""by value: a table is ten times faster than calling the enumeration"""
 
 Ints = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.intp]
 Column = Sequence[int] | Mapping[int, int]
-"""a value by row number: of all rows, or of those that a log is about"""
+"""a value by row number: of all rows, or of those that a log covers"""
 
 
 def column(case: Case, name: str) -> Ints:
-    """One column of the history side by side in memory, as int64; memoised.
+    """One column of the history as a contiguous int64 array; memoised.
 
-    Rows are a hundred bytes long: what looks at one column of all of them wants it apart.
+    Rows are a hundred bytes long: a scan of one column is faster on a contiguous copy.
     """
     known: dict[str, Ints] = case.memo.setdefault("columns", {})
     if name not in known:
@@ -36,7 +36,7 @@ def column(case: Case, name: str) -> Ints:
 
 
 def took(case: Case) -> Ints:
-    """How long each call lasted as its client felt it, ns; kernel stamps make no call shorter."""
+    """Duration of each call as its client measured it, ns; kernel timestamps do not shorten it."""
     inv, ret = column(case, "t_inv"), column(case, "t_ret")
     return ret - inv + column(case, "tx") + column(case, "rx")
 
@@ -52,11 +52,11 @@ def rows_of(case: Case, *ops: Op) -> Indices:
 class Log:
     """Columns and groups of rows, by the row's index into the merged history.
 
-    about      the rows that it is about, in order; None: all
-    ret        INF where the row never returned
+    about      the rows that it covers, in order; None: all
+    ret        INF if the row never returned
     renewals, releases, waitings, told   rows of one attempt, in order of time
     closed, beats   rows that end everything a process holds; acknowledged heartbeats of a process
-    forced     an operator's unlocks of one lock
+    forced     force-unlocks of one lock by an operator
     kills      when clients of one node were killed, ns, in order
     """
 
@@ -96,7 +96,7 @@ class Log:
                     self.kills[node].append(window.from_ns)
 
     def promises_of(self, row: int) -> Promises:
-        """What the system declares, but for what the answers about this row's lock contradict."""
+        """What the system declares, except what the responses about this row's lock contradict."""
         if self._believed is None:
             return self.promises
         return self._believed(self.case, self.key[row])
@@ -114,7 +114,7 @@ class Log:
         return _grouped(self._of(*ops), by)
 
     def may_end(self, forced: int, row: int) -> bool:
-        """Whether an operator's unlock may have hit the attempt that asks in `row`."""
+        """Whether a force-unlock may have ended the attempt whose acquire is `row`."""
         if self.status[forced] in (Status.FAIL, Status.NOT_OWNER):
             return False
         aimed = self.token[forced] == NO_TOKEN or self.token[row] in (NO_TOKEN, self.token[forced])
@@ -124,7 +124,7 @@ class Log:
     def revivable(self, attempt: int) -> bool:
         """Whether a renewal of unknown outcome could bring the attempt back after its end.
 
-        Then even a release that is ok only once may be ok twice.
+        Then even a release that returns ok only once may return ok twice.
         """
         renewals = self.renewals.get(attempt, ())
         unknown = [renewal for renewal in renewals if self.status[renewal] in UNKNOWN]

@@ -1,7 +1,7 @@
-"""When a hold had ended for certain, and which row says so.
+"""When a hold had certainly ended, and which row proves it.
 
-The claims of a client end earlier, its lease perhaps too; here only what leaves no doubt counts,
-for an owner is accused of having acted too late by it.
+A client's claim ends earlier, its lease perhaps too; here only certain evidence counts, because
+findings that an owner acted too late are based on it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ended:
-    """A hold was over by t_ns. row: what proves it; why: in words that follow "its hold".
+    """A hold was over by t_ns. row: what proves it; why: text that follows "its hold".
 
-    more: further rows of which t_ns was computed, of a lease the renewals that made it longer.
+    more: further rows from which t_ns was computed; for a lease the renewals that extended it.
     """
 
     t_ns: int
@@ -35,7 +35,7 @@ class Ended:
 
 
 def certain_end(case: Case, a: Attempt) -> Ended | None:
-    """The earliest certain end of the hold of an attempt, None where there is none; memoised.
+    """The earliest certain end of the hold of an attempt, None if there is none; memoised.
 
     An end that is followed by an ok renewal of the same attempt proves nothing and is left out.
     Where a renewal may take effect after the end of its lease, one of unknown outcome may have
@@ -52,7 +52,7 @@ def certain_end(case: Case, a: Attempt) -> Ended | None:
 
 
 def may_have_ended(case: Case) -> Ints:
-    """Of each entry of the table the earliest moment that `certain_end` may come to; INF: none."""
+    """Of each entry of the table a lower bound of `certain_end`; INF: it has no certain end."""
     if "may_have_ended" not in case.memo:
         found = table(case)
         soonest = np.where(found.over < 0, found.end, np.minimum(found.end, found.over))
@@ -72,7 +72,7 @@ def may_have_ended(case: Case) -> Ints:
 
 
 def _ends(case: Case, a: Attempt) -> Iterator[Ended]:
-    """All that may prove the end of a hold, in no order."""
+    """All possible proofs of the end of a hold, unordered."""
     rows = case.history.rows
     for row in (*a.releases, *a.renewals):
         status, t_ns = int(rows["status"][row]), int(rows["t_ret"][row])
@@ -91,7 +91,7 @@ def _ends(case: Case, a: Attempt) -> Iterator[Ended]:
             yield Ended(t_ns=t_ns, row=row, why="had been ended by an operator")
             break
     if a.possible is not None and a.possible[1] < INF and _lease_ran_by_itself(case, a):
-        # A service may notice late that a lease is over: `no-false-rejection` grants as much.
+        # A service may notice late that a lease is over: `no-false-rejection` allows the same time.
         t_ns = a.possible[1] + EXPIRY_SLACK_NS
         why = f"had expired with its lease, with {EXPIRY_SLACK_NS / SECOND:.3f} s of tolerance,"
         yield Ended(t_ns=t_ns, row=a.row, why=why, more=_lengthening(case, a))
@@ -108,7 +108,7 @@ def _may_be_revived(case: Case, a: Attempt) -> bool:
 
 
 def _unlocked(case: Case) -> dict[int, list[int]]:
-    """Per lock the unlocks by operators that were answered ok, the soonest first; memoised."""
+    """Per lock the force-unlocks that returned ok, the earliest first; memoised."""
     if "unlocked" not in case.memo:
         found: dict[int, list[int]] = {}
         done = rows_of(case, Op.FORCE_UNLOCK)
@@ -122,11 +122,11 @@ def _unlocked(case: Case) -> dict[int, list[int]]:
 
 
 def _surely_ended(case: Case, a: Attempt, row: int) -> bool:
-    """Whether an operator's unlock left nothing of this very hold.
+    """Whether a force-unlock certainly ended this hold.
 
-    An unlock of one token ends the only hold with that token. An unlock of "whoever holds" frees an
-    exclusive lock, so a hold that was granted before the unlock was sent is over when that is
-    answered; one that was granted while it was under way may have come after it.
+    An unlock of one token ends the only hold with that token. An unlock of any holder frees an
+    exclusive lock, so a hold that was granted before the unlock was sent is over when the unlock
+    returns; one that was granted during the call may have come after it.
     """
     if a.status is not Status.OK:
         return False
@@ -147,8 +147,8 @@ def _last_ok_renewal(case: Case, a: Attempt) -> int:
 
 
 def _lengthening(case: Case, a: Attempt) -> tuple[int, ...]:
-    """The renewals of which the latest end of the lease follows: the ok one that reaches farthest,
-    where it reaches farther than the grant, and every unanswered one."""
+    """The renewals that determine the latest end of the lease: the ok one that reaches farthest, if
+    it reaches farther than the grant, and every one of unknown outcome."""
     rows, promises = case.history.rows, case.promises
     ok = [row for row in a.renewals if rows["status"][row] == Status.OK]
     reached = {
@@ -162,7 +162,7 @@ def _lengthening(case: Case, a: Attempt) -> tuple[int, ...]:
 
 
 def _lease_ran_by_itself(case: Case, a: Attempt) -> bool:
-    """Whether no fault met the servers during the lease: a new leader may count it anew."""
+    """Whether no fault affected the servers during the lease: a new leader may restart it."""
     if a.possible is None or not stands_for(case, a.key, ENDING):
         return False
     begun_ns, over_ns = a.possible
@@ -176,7 +176,7 @@ def _lease_ran_by_itself(case: Case, a: Attempt) -> bool:
 
 
 def _successor(case: Case, a: Attempt) -> Attempt | None:
-    """The first conflicting grant asked for after a's, if a's own hold need not have met it."""
+    """The first conflicting grant requested after a's, if a's hold need not have overlapped it."""
     if a.status is not Status.OK:
         return None
     found = table(case)

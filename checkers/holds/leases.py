@@ -1,7 +1,7 @@
-"""How long a service is bound by its leases at least, and how long it may take them to run at most.
+"""The shortest time that leases bind a service, and the longest time that it may count them.
 
-Pure arithmetic over the renewals of one attempt. Every doubt is decided for the service: an
-unanswered renewal may have shortened a lease and never lengthens a promise.
+Pure arithmetic over the renewals of one attempt. Unknowns are decided in favour of the service: a
+renewal of unknown outcome may have shortened a lease and never extends a promise.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from holdfast.harness.core.operations import Status
 from holdfast.harness.core.verdict import Promises
 
 EXPIRY_SLACK_NS = 3 * SECOND
-"""How late it may be noticed that a lock is free: polls, back-off, a busy host."""
+"""How late a service or client may notice that a lock is free: polls, back-off, a busy host."""
 
 INF = 1 << 62
 """never, in ns"""
@@ -23,7 +23,7 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Renewal:
-    """One renewal of an attempt. ttl_ns: granted where it was answered ok, else asked for."""
+    """One renewal of an attempt. ttl_ns: granted if it returned ok, else requested."""
 
     row: int
     inv_ns: int
@@ -33,7 +33,7 @@ class Renewal:
 
 
 def shortest(ttl_ns: int, promises: Promises) -> int:
-    """A lease as the fastest clock of the service may count it; the slip is taken off elsewhere."""
+    """A lease as the fastest clock of the service may count it, slip not subtracted."""
     return ttl_ns + -ttl_ns * promises.drift_ppm // MILLION
 
 
@@ -45,14 +45,14 @@ def longest(ttl_ns: int, promises: Promises) -> int:
 def contract_end(
     begun_ns: int, ttl_ns: int, renewals: Sequence[Renewal], promises: Promises
 ) -> tuple[int, int]:
-    """(until when the service may not let go of a lease, the row it counts from or -1: its grant).
+    """(time before which the service may not end a lease, the row it counts from or -1: its grant).
 
     begun_ns  the earliest moment at which the lease can have begun
     renewals  in order of their sending, none after the end of the claim
 
     An ok renewal counts from its sending. One of unknown outcome may take effect at any time after
-    it, also after a later ok one. Where ok does not mean "owned without a break" a renewal is worth
-    no more than an unknown one, unless it was answered before the lease could lapse.
+    that, also after a later ok one. Where ok does not mean "owned without a break" an ok renewal
+    proves no more than one of unknown outcome, unless it returned before the lease could expire.
     """
     row, end_ns = -1, begun_ns + shortest(ttl_ns, promises)
     unsettled_ns, last_ret_ns, last_ttl_ns = INF, -INF, 0
@@ -73,7 +73,8 @@ def contract_end(
 
 
 def _may_revive(renewals: Sequence[Renewal], n: int, end_ns: int) -> bool:
-    """Whether the lease may have lapsed, or another renewal met it, before the n-th took effect."""
+    """Whether the lease may have expired, or another renewal met it, before the n-th took
+    effect."""
     renewal = renewals[n]
     follower = renewals[n + 1].inv_ns if n + 1 < len(renewals) else INF
     return renewal.ret_ns > end_ns or follower <= renewal.ret_ns
@@ -82,9 +83,9 @@ def _may_revive(renewals: Sequence[Renewal], n: int, end_ns: int) -> bool:
 def possible_end(
     granted_ns: int, ttl_ns: int, renewals: Sequence[Renewal], promises: Promises
 ) -> int:
-    """Until when the service may take a lease to run, if it is granted at granted_ns at the latest.
+    """The latest time at which the service may count a lease as running, if granted by granted_ns.
 
-    INF where it does not end by itself, or where a renewal of unknown outcome could revive it.
+    INF if the lease does not expire, or if a renewal of unknown outcome could revive it.
     """
     if ttl_ns <= 0:
         return INF

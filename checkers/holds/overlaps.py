@@ -1,8 +1,8 @@
-"""Pairs of grants that no service could have given one after the other.
+"""Pairs of grants whose holds must have overlapped, in either order.
 
-A grant fell somewhere between its call and its answer, and the hold that began with it reached at
-least to its last proof, or as far as its lease bound the service. Where two of them leave no order
-in which the first can have ended before the second began, both held at once.
+A grant took place between its call and its return, and its hold lasted at least to its last proof,
+or as long as its lease bound the service. If in neither order of two grants the first hold can have
+ended before the second began, both held at once.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Reach = Callable[[Attempt], int]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Overlap:
-    """Two holds at once. older: the one granted first, or known first where that is open.
+    """Two holds at once. older: the one granted first, or known first if undecided.
 
-    proved     proofs alone show it; else it leans on what the service had promised
+    proved     proofs alone show it; else it relies on what the service had promised
     """
 
     older: Attempt
@@ -37,17 +37,17 @@ class Overlap:
 
 
 def slack(case: Case) -> int:
-    """By how much two stamps of different writers may be out of step, ns."""
+    """Largest error between two timestamps of different writers, ns."""
     return 2 * case.error_ns
 
 
 def proof_reach(attempt: Attempt) -> int:
-    """How far its hold reached for sure, by the service's own word. No less than its asking."""
+    """How far its hold certainly lasted, by the service's responses. At least to its call."""
     return max(attempt.inv_ns, attempt.proof_ns)
 
 
 def reach(case: Case) -> Reach:
-    """How far a hold reached if the service did as it had promised."""
+    """How far a hold lasted if the service kept its promise."""
     if case.promises.bound == "none":
         return lambda a: max(proof_reach(a), a.end_ns) if a.known_ns <= a.end_ns else proof_reach(a)
     return lambda a: max(proof_reach(a), a.bound_ns)
@@ -73,8 +73,7 @@ def proof_reaches(case: Case) -> Ints:
 
 
 def granted(case: Case) -> Mapping[int, Indices]:
-    """Per lock the entries of the table that were granted for sure, in the order in which that was
-    known."""
+    """Per lock the entries of the table that were certainly granted, by the time this was known."""
     if "granted" not in case.memo:
         known = table(case).known
         case.memo["granted"] = {
@@ -90,7 +89,7 @@ def _sorted_by(column: Ints, entries: Indices) -> Indices:
 
 
 def overlaps(case: Case) -> Mapping[int, Sequence[Overlap]]:
-    """Per lock what held at once, at most one per newer grant: the best proved, the longest."""
+    """Per lock the overlaps, at most one per newer grant: preferably proved, then the longest."""
     if "overlaps" not in case.memo:
         far = reaches(case)
         case.memo["overlaps"] = {
@@ -104,15 +103,15 @@ def overlaps(case: Case) -> Mapping[int, Sequence[Overlap]]:
 
 
 Disordered = tuple[Attempt, Attempt, bool]
-"""(larger, smaller, proved): two grants by their tokens, the smaller one's hold reaching beyond the
-moment the larger was known; whether its proofs alone reach there."""
+"""(larger, smaller, proved): two grants by token; the hold of the smaller lasts beyond the time at
+which the larger was known. proved: its proofs alone show that."""
 
 
 def disordered(case: Case) -> Mapping[int, Sequence[Disordered]]:
     """Per lock the pairs whose tokens and holds contradict each other; at most one per smaller.
 
-    Either the larger token was granted first, or both held at once: nothing else tells which, so
-    this speaks against the tokens, and convicts nobody of two owners at once.
+    Either the larger token was granted first, or both held at once: the rows do not decide which,
+    so this contradicts the token order and is no violation of mutual exclusion.
     """
     if "disordered" not in case.memo:
         far = reaches(case)
@@ -131,7 +130,8 @@ def _disordered(case: Case, tied: Iterable[Sequence[Attempt]]) -> list[Disordere
         tokens = [a.token for a in knot]
         ended = sorted(range(len(knot)), key=lambda n: far(knot[n]))
         soonest, pairs, added = _Soonest(len(knot)), dict[int, Disordered](), 0
-        # Only who need not have held beyond the grant of the smaller can have come first.
+        # Only an attempt that need not have held beyond the grant of the smaller can have come
+        # first.
         for n in sorted(range(len(knot)), key=lambda n: knot[n].known_ns):
             a = knot[n]
             while added < len(ended) and far(knot[ended[added]]) <= a.known_ns + slack_ns:
@@ -145,14 +145,15 @@ def _disordered(case: Case, tied: Iterable[Sequence[Attempt]]) -> list[Disordere
 
 
 class _Soonest:
-    """Attempts at places from 1 on: of the first so many the one known soonest that conflicts with
-    another. Sums of powers of two (a Fenwick tree): O(log n) to add and to ask."""
+    """Attempts at places from 1 on: finds the earliest known one among the first n that conflicts
+    with a given one. A Fenwick tree: O(log n) to add and to query."""
 
     def __init__(self, places: int) -> None:
         self._tops: list[dict[int, list[Attempt]]] = [{} for _ in range(places + 1)]
 
     def add(self, place: int, a: Attempt) -> None:
-        """Of each mode and stretch the soonest is kept, and the soonest of another owner."""
+        """Put an attempt at a place. Each node keeps, per mode, the earliest and the earliest of
+        another owner."""
         while place < len(self._tops):
             top = self._tops[place].setdefault(a.mode, [])
             top.append(a)
@@ -161,7 +162,7 @@ class _Soonest:
             place += place & -place
 
     def best(self, a: Attempt, among: int) -> Attempt | None:
-        """The soonest of the first `among` that conflicts with a."""
+        """The earliest known of the first `among` that conflicts with a."""
         met: list[Attempt] = []
         while among:
             for mode, top in self._tops[among].items():
@@ -172,8 +173,8 @@ class _Soonest:
 
 
 class Leaders:
-    """Of each beginning of some attempts of one line the one with the largest value, and the
-    largest of another owner: so who conflicts with a given one is found without a walk."""
+    """For each prefix of a list of attempts on one ancestor chain: the one with the largest value,
+    and the largest of another owner. So a conflicting attempt is found without a scan."""
 
     def __init__(self, found: Sequence[Attempt], values: Sequence[int]) -> None:
         self._found, self._values = found, values
@@ -211,7 +212,7 @@ def repeated(case: Case) -> Iterator[tuple[int, Attempt, Attempt, bool]]:
     """(lock, first, second, whether they conflict and came in this order) of two owners' grants
     with one token.
 
-    One owner may be let in again with what it has, and readers that hold together may share one.
+    One owner may re-enter with its token, and readers that hold together may share one.
     """
     for key, entries in granted(case).items():
         ordered = by_token(case, entries)
@@ -223,8 +224,8 @@ def repeated(case: Case) -> Iterator[tuple[int, Attempt, Attempt, bool]]:
             group = sorted(same, key=lambda attempt: attempt.known_ns)
             leaders = Leaders(group, [-attempt.known_ns for attempt in group])
             for n, (before, second) in enumerate(pairwise(group), 1):
-                # Of all that it conflicts with the one known first: the one before it in line
-                # may overlap it, while it surely followed another.
+                # Of all that it conflicts with the one known first: its predecessor may overlap it,
+                # while it certainly followed another.
                 first = leaders.best(second, n) or before
                 if first.mode == second.mode == Mode.SHARED or first.process == second.process:
                     continue
@@ -233,7 +234,7 @@ def repeated(case: Case) -> Iterator[tuple[int, Attempt, Attempt, bool]]:
 
 
 def inversions(case: Case) -> Mapping[int, Sequence[tuple[Attempt, Attempt]]]:
-    """Per lock (first, second) where second was asked for after first was granted, and yet has the
+    """Per lock (first, second) where second was requested after first was granted, but has the
     smaller token. At most one per second; readers of one lock among themselves do not count."""
     if "inversions" not in case.memo:
         case.memo["inversions"] = {
@@ -244,19 +245,21 @@ def inversions(case: Case) -> Mapping[int, Sequence[tuple[Attempt, Attempt]]]:
 
 
 def by_token(case: Case, entries: Indices) -> Indices:
-    """Those with a token, the smallest first."""
+    """The entries with a token, sorted by it."""
     token = table(case).token
     return _sorted_by(token, entries[token[entries] != NO_TOKEN])
 
 
 def knots(case: Case, ordered: Indices, far: Ints) -> Iterator[list[Attempt]]:
-    """The stretches of some entries in which one reaches beyond the moment another was known.
+    """Splits entries into groups in which a hold lasts beyond the time another was known.
 
-    All that `meetings` finds lies within them; none reaches from one stretch to a later one.
+    All pairs of `meetings` lie within a group; no hold reaches from one group to a later one.
     """
     if len(ordered) < 2:
         return
     known = table(case).known[ordered]
+    # Two neighbours are tied if any hold up to the first lasts beyond the earliest `known` from the
+    # second on. known 1 5 6 20, far 9 7 8 30: tied 1 1 0, so the first three are one group.
     soonest = np.minimum.accumulate(known[::-1])[::-1]
     tied = np.maximum.accumulate(far[ordered])[:-1] > soonest[1:] + slack(case)
     edges = np.flatnonzero(np.diff(tied, prepend=False, append=False))
@@ -267,9 +270,9 @@ def knots(case: Case, ordered: Indices, far: Ints) -> Iterator[list[Attempt]]:
 def meetings(
     ordered: Sequence[Attempt], reach: Reach, slack_ns: int
 ) -> Iterator[tuple[Attempt, Attempt]]:
-    """All (a, b), a before b in the given order, where a reaches beyond the moment b was known.
+    """All (a, b), a before b in the given order, where a lasts beyond the time b was known.
 
-    Linear where few holds are open at once, whatever the order.
+    Linear if few holds are open at once, whatever the order.
     """
     last_ns = INF
     soonest = [last_ns := min(last_ns, b.known_ns) for b in reversed(ordered)]
@@ -283,9 +286,9 @@ def meetings(
 
 
 def _in_time(case: Case, found: Sequence[Attempt]) -> Iterator[Overlap]:
-    """At most one per attempt, with the one known before it that was proved, else bound, longest.
+    """At most one per attempt: with the earlier known one that was proved, else bound, longest.
 
-    `found` is in the order of `known`. Both must reach beyond the moment the other was known.
+    `found` is in the order of `known`. Both must last beyond the time the other was known.
     """
     far, slack_ns = reach(case), slack(case)
     in_order = bool(found) and tokens_in_order(case, found[0].key)
@@ -313,7 +316,7 @@ def _best(found: Iterable[Overlap], case: Case) -> list[Overlap]:
 
 
 def _inverted(case: Case, ordered: Indices) -> list[tuple[Attempt, Attempt]]:
-    """Walks from the largest token down, knowing the grant that was known soonest so far."""
+    """The pairs of `inversions` of one lock: a running minimum of `known` over falling tokens."""
     found = table(case)
     down = ordered[::-1]
     token, shared = found.token[down], found.mode[down] != Mode.EXCLUSIVE

@@ -1,4 +1,4 @@
-"""Who certainly came after whom: the grants that show that an older hold was over."""
+"""The certain successors of a grant: later grants that show that an older hold was over."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ NOTHING = -(1 << 62)
 
 
 class Tops:
-    """A column, asked for its first or last value of another owner above a bound, in O(log n).
+    """A column with queries in O(log n): its first or last value of another owner above a bound.
 
-    Level k has a block per 2**k values: the largest, its owner, and the largest of other owners.
-    Of the values 3 9 4 1 with owners a a b a it has (9, a, -), (4, b, 1) and, above, (9, a, 4).
+    Level k has a block per 2**k values: the largest, its owner, and the largest of other owners. Of
+    the values 3 9 4 1 with owners a a b a it has (9, a, -), (4, b, 1) and, above, (9, a, 4).
     """
 
     def __init__(self, values: Ints, owners: Ints) -> None:
@@ -36,7 +36,7 @@ class Tops:
             if len(top) == 1:
                 break
             left = top[::2] >= top[1::2]
-            # The loser of the two is the best of another owner, if it is another owner's.
+            # The smaller of the two is the best of another owner, if its owner differs.
             lost = np.where(left, top[1::2], top[::2])
             other = np.where(owner[::2] != owner[1::2], lost, NOTHING)
             rest = np.maximum(other, np.maximum(rest[::2], rest[1::2]))
@@ -47,7 +47,7 @@ class Tops:
         return (rest if of[block] == owner else top)[block] > more
 
     def last(self, end: int, more: int, owner: int) -> int:
-        """The last place before end whose value is more, and another owner's; -1: none."""
+        """The last place before end with a value > more and another owner; -1: none."""
         level = 0
         while end:
             if end & 1:
@@ -58,7 +58,7 @@ class Tops:
         return -1
 
     def first(self, end: int, more: int, owner: int) -> int:
-        """The first such place, -1 where there is none before end."""
+        """The first such place, -1 if there is none before end."""
         height = len(self._levels) - 1
         if not self._has(height, 0, more, owner):
             return -1
@@ -74,7 +74,7 @@ class Tops:
 
 
 class Succession:
-    """The grants of one lock, to be asked who came after a given one by a given time."""
+    """The grants of one lock, with queries for the successors of a grant known by a time."""
 
     def __init__(self, case: Case, key: int) -> None:
         self._slack_ns = slack(case)
@@ -87,9 +87,9 @@ class Succession:
         self._columns: dict[tuple[str, int], Tops] = {}
 
     def successors(self, a: Attempt, before_ns: int) -> Iterator[Attempt]:
-        """Conflicting grants newer than a, known before a moment, the latest known first.
+        """Conflicting grants newer than a, known before a time, the latest known first.
 
-        O(log n) each: what is not newer, or does not conflict, is never looked at.
+        O(log n) each: grants that are not newer, or do not conflict, are never visited.
         """
         end = self._before(before_ns)
         while (at := max(found.last(end, more, a.process) for found, more in self._ways(a))) >= 0:
@@ -97,7 +97,7 @@ class Succession:
             end = at
 
     def first(self, a: Attempt, before_ns: int) -> Attempt | None:
-        """The one of its successors that was known first. O(log n)."""
+        """The successor of a that was known first, if before a time. O(log n)."""
         end = self._before(before_ns)
         found = [places.first(end, more, a.process) for places, more in self._ways(a)]
         at = min((n for n in found if n >= 0), default=-1)
@@ -107,14 +107,14 @@ class Succession:
         return int(np.searchsorted(self._known, before_ns - self._slack_ns))
 
     def _ways(self, a: Attempt) -> list[tuple[Tops, int]]:
-        """The columns by which a grant that conflicts with a is newer, and more than what."""
+        """The columns that prove a conflicting grant newer than a, and the bound to exceed."""
         ways = [(self._tops("inv", a.mode), a.known_ns + self._slack_ns)]
         if self._tokens and a.token > NO_TOKEN:
             ways.append((self._tops("token", a.mode), a.token))
         return ways
 
     def _tops(self, name: str, mode: int) -> Tops:
-        """A column of the grants; of those that a mode may share the lock with, nothing."""
+        """A column of the grants, with NOTHING for those that may share the lock with this mode."""
         if (name, mode) not in self._columns:
             entries = self._entries
             values = self._table.inv[entries] if name == "inv" else self._table.token[entries]
@@ -124,7 +124,7 @@ class Succession:
         return self._columns[name, mode]
 
     def overtaken(self, entries: Indices, before_ns: Ints) -> Bools:
-        """Which entries of the table may have successors known before their moments."""
+        """Which entries of the table may have successors known before their times."""
         if not len(self._entries):
             return np.zeros(len(entries), bool)
         at = np.searchsorted(self._known, before_ns - self._slack_ns) - 1

@@ -1,8 +1,8 @@
-"""The holds of attempts to which nothing odd happened, derived for all of them at once.
+"""Holds of attempts without special cases, derived for all of them at once with numpy.
 
-The rules are those of `holds`, which derives attempts one by one. Where several answers of unknown
-outcome, releases or overlapping renewals have to be weighed, an attempt is left to it; a test holds
-the two ways equal.
+The rules are those of `derive`, which derives attempts one by one. An attempt with calls of unknown
+outcome, several releases or overlapping renewals is left to it; a test holds both derivations
+equal.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from holdfast.checkers.holds.leases import INF, MILLION
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 
 LONG_NS = 1 << 42
-"""Leases beyond this could overflow what a drift makes of them."""
+"""Longer leases could overflow when multiplied by the drift."""
 
 
 def derive(table: Table) -> Bools:
-    """Fill in the table; False for each attempt that is to be derived by itself."""
+    """Fill in the table; False for each attempt that has to be derived one by one."""
     follow = _Follow(table)
     plain = follow.plain
     _ends(table, follow)
@@ -31,12 +31,12 @@ def derive(table: Table) -> Bools:
 
 
 class _Follow:
-    """Rows that follow from attempts, in order of attempt and time.
+    """Rows of `Table.following`, in order of attempt and time.
 
-    rows, entry     row numbers, and the entries of the table that they belong to
+    rows, entry     row numbers, and the entry of the table of each
     release         row of the release of an entry, -1: none
-    renewals        places in `rows` of renewals that were answered ok
-    plain           what need not be derived one by one
+    renewals        places in `rows` of renewals that returned ok
+    plain           entries that need not be derived one by one
     """
 
     def __init__(self, table: Table) -> None:
@@ -82,7 +82,7 @@ class _Follow:
         return ~odd
 
     def _overlapping(self, table: Table) -> Ints:
-        """Places of ok renewals that another renewal met, or that may have come too late."""
+        """Places of renewals that overlap their predecessor, and of ok ones that may be late."""
         asked = np.flatnonzero(self.kind == Op.RENEW)
         same = np.zeros(len(asked), bool)
         same[1:] = self.entry[asked[1:]] == self.entry[asked[:-1]]
@@ -111,7 +111,7 @@ def _longest(ttl: Ints, drift_ppm: int, slip_ns: int) -> Ints:
 
 
 def _sooner(table: Table, entry: Ints, t_ns: Ints, row: Ints, why: str) -> None:
-    """Let these ends count where they are earlier; at one moment the row that comes first does."""
+    """Store these ends where they are earlier than those stored; of equal times the first row."""
     if not len(entry):
         return
     order = np.lexsort((row, t_ns, entry))
@@ -128,7 +128,7 @@ def _sooner(table: Table, entry: Ints, t_ns: Ints, row: Ints, why: str) -> None:
 
 
 def _ends(table: Table, follow: _Follow) -> None:
-    """The earliest moment from which each client no longer acts as owner."""
+    """Ends of claims: the earliest time from which each client no longer acts as owner."""
     case = table.case
     inv = column(case, "t_inv")
     released = np.flatnonzero(follow.release >= 0)
@@ -152,7 +152,7 @@ def _ends(table: Table, follow: _Follow) -> None:
 
 
 def _first_after(table: Table, row: Ints, t_ns: Ints, process: Ints) -> None:
-    """The first of these ends of everything a process holds that is not before each asking."""
+    """Apply to each attempt the first end of its process's holds that is not before its call."""
     if not len(row):
         return
     order = np.lexsort((t_ns, process))
@@ -174,7 +174,7 @@ def _kills(table: Table) -> dict[str, Ints]:
 
 
 def _proofs(table: Table, follow: _Follow) -> None:
-    """The last moment, up to the end of the claim, at which the service proved each hold."""
+    """The last time, up to the end of the claim, at which the service proved each hold."""
     promises, case = table.case.promises, table.case
     if promises.renew_proves:
         at = follow.renewals
@@ -190,7 +190,7 @@ def _proofs(table: Table, follow: _Follow) -> None:
 
 
 def _contracts(table: Table, follow: _Follow) -> None:
-    """Until when the service had bound itself by leases."""
+    """The end of what the service promised by leases."""
     promises = table.case.promises
     if promises.bound != "lease":
         return
@@ -205,7 +205,7 @@ def _contracts(table: Table, follow: _Follow) -> None:
 
 
 def _possible(table: Table, follow: _Follow) -> None:
-    """Until when the service may have taken each for the owner."""
+    """The end of each possible hold: until then the service may have counted it as the owner."""
     case, promises = table.case, table.case.promises
     over = np.full(len(table), INF)
     own = np.flatnonzero((follow.release >= 0) & table.ok)

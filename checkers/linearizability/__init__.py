@@ -1,1 +1,1 @@
-"""Exact models of locks and registers, for histories of plain operations."""
+"""Linearizability of imported histories: exact models of locks, registers and stores."""

@@ -1,4 +1,4 @@
-"""What a model says of a history: one judgement, its witnesses, how far it got."""
+"""The result of a model for a history: verdict, witnesses, and how far a search got."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from holdfast.harness.foreign.operations import ForeignOp, brief, distinct
 
 NOTHING = "no operation returned ok, so there is nothing to check"
 BUDGET = 1_000_000
-"""Configurations that a search may look at: some seven seconds of CPU."""
+"""Limit on the configurations that a search visits: about seven seconds of CPU."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judgement:
-    """The verdict on one history. exercised counts what it leans on; notes violate nothing."""
+    """The verdict on one history. exercised: counts of its coverage; notes are no violations."""
 
     verdict: Verdict
     reason: str
@@ -27,7 +27,7 @@ class Judgement:
 
 
 class Model(Protocol):
-    """Judges the operations of a history, in order of their begin; `budget` bounds a search."""
+    """Judges the operations of a history, in order of invocation; `budget` bounds a search."""
 
     def __call__(self, ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement: ...
 
@@ -41,7 +41,7 @@ def by_key(ops: Iterable[ForeignOp]) -> dict[Hashable, list[ForeignOp]]:
 
 
 def counted(ops: Sequence[ForeignOp]) -> dict[str, int]:
-    """How many operations came to what."""
+    """Number of operations per outcome."""
     return {
         "ops": len(ops),
         "ok": sum(op.status is Status.OK for op in ops),
@@ -55,7 +55,7 @@ def joined(
 ) -> Judgement:
     """The judgement of a history from those of its keys; `holds` is the reason if all hold.
 
-    explained   how many answers had to be explained in all; with none the verdict is UNKNOWN
+    explained   number of return values that an order had to explain; if 0, the verdict is UNKNOWN
     """
     verdict = worst(part.verdict for part in parts)
     reasons = [part.reason for part in parts if part.verdict is verdict and part.reason]
@@ -75,7 +75,7 @@ def joined(
 
 
 def said(op: ForeignOp) -> str:
-    """An operation in words, with its lines."""
+    """An operation as text, with its lines."""
     about = "" if op.key is None else f" of {brief(op.key)}"
     value = "" if op.value is None else f" {shown(op.value)}"
     answer = ""
@@ -90,7 +90,7 @@ def said(op: ForeignOp) -> str:
 
 
 def shown(value: Hashable, most: int = 60) -> str:
-    """A value in words, its middle left out where it is long."""
+    """A value as text, abbreviated in the middle if it is long."""
     if isinstance(value, tuple) and len(value) == 1:
         value = value[0]
     text = "nil" if value is None else str(value) if isinstance(value, str) else repr(value)

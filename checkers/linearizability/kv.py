@@ -1,12 +1,11 @@
-"""A store of texts by key: put, append, get.
+"""Key-value store of texts: put, append, get.
 
-Claims: HOLDS iff for each key some order of the operations explains every text that was got.
-Assumes: `put` replaces the text, `append` adds at its end, `get` returns it; a key that nobody
-    wrote holds the empty text. Keys are independent, so each is judged alone.
-Blind to: order between keys.
-Cost: that of the search; see `search.py`. Concurrent appends could make as many states as they
-    have orders. All texts that begin no text that was ever got are one state, for no answer can
-    tell them apart, so only orders that some answer bears out are followed.
+Claims: HOLDS iff for each key some order of the operations explains every text that `get` returned.
+Assumes: `put` replaces the text, `append` adds at its end, `get` returns it; a key without a write
+has the empty text. Keys are independent, so each is judged separately. Blind to: order between
+keys. Cost: that of the search; see `search.py`. Concurrent appends could make as many states as
+they have orders. All texts that are no prefix of a text that `get` returned are one state, because
+no return value distinguishes them; so only orders that some return value supports are followed.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from holdfast.harness.core.operations import Status
 from holdfast.harness.foreign.operations import ForeignOp, brief
 
 UNSEEN = ("unseen",)
-"""The state of a text that nobody got and that begins none that was."""
+"""The state of every text that is no prefix of a text that `get` returned."""
 
 
 class Store:
-    """One key of the store, which was answered these texts. State: its text, or UNSEEN."""
+    """One key of the store, with the texts that `get` returned. State: its text, or UNSEEN."""
 
     def __init__(self, got: Sequence[str]) -> None:
         self._got = sorted(set(got))

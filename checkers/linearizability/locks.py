@@ -1,18 +1,15 @@
 """Mutexes: without owners, with owners, with fencing tokens, with leases.
 
-Claims: HOLDS iff the operations can be put in an order that the lock allows. `mutex`: whoever
-    releases frees it. `owner-mutex`: only its holder does. `fenced`: besides, every hold of a lock
-    has a larger token than the one before. `lease-mutex`: a hold may end by itself, and a release
-    that was answered ok says that it had not.
-Assumes: a failed operation had no effect; a release that the service refused as "not held" is one
-    of those: it ends a lease's hold and never proves that it lasted until then. An owner is the
-    attempt where the history names one, else the process.
-Blind to: tokens of grants that were never answered; what renewals prove, for they are left out;
-    order between locks.
-Cost: O(n) in order of invocation for the three with owners, unknown outcomes included. A search
-    where one process goes on after an outcome that it never learned, or where holds have no owner
-    and releases do not follow acquires; operations that ask the same are interchangeable there,
-    so that it stays near to linear.
+Claims: HOLDS iff the operations can be put in an order that the lock allows. `mutex`: any client
+may release it. `owner-mutex`: only its holder may. `fenced`: also, every hold of a lock has a
+larger token than its predecessor. `lease-mutex`: a hold may expire, and a release that returned ok
+proves that it had not. Assumes: a failed operation had no effect; a release that the service
+rejected as "not held" is one of those: it ends a lease's hold and never proves that it lasted until
+then. An owner is the attempt if the history names one, else the process. Blind to: tokens of grants
+that never returned; what renewals prove, because they are left out; order between locks. Cost: O(n)
+in order of invocation for the three with owners, unknown outcomes included. A search if a process
+continues after an operation of unknown outcome, or if holds have no owner and releases do not
+follow acquires; equal operations are interchangeable there, so that it stays almost linear.
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ EXACT = "every hold ends before the next one begins"
 
 
 def mutex(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
-    """Judge a lock that anybody may free."""
+    """Judge a lock that any client may release."""
     pairs = paired(ops)
     if pairs.strange or not pairs.columns.ok.all() or any(op.attempt is not None for op in ops):
         return linearizable(ops, Mutex(), budget)
@@ -41,7 +38,7 @@ def mutex(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
 
 
 def owner_mutex(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
-    """Judge a lock that its holder alone may free."""
+    """Judge a lock that only its holder may release."""
     pairs = paired(ops)
     if pairs.reused:
         return linearizable(ops, OwnerMutex(), budget)
@@ -49,7 +46,7 @@ def owner_mutex(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
 
 
 def fenced(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
-    """Judge a lock whose grants carry growing tokens. UsageError where no grant carries one."""
+    """Judge a lock whose grants carry increasing tokens. UsageError if no grant has one."""
     pairs = paired(ops)
     if len(ops) and not (pairs.columns.token != NO_TOKEN).any():
         raise UsageError("no ok acquire carries a token; judge it with --model owner-mutex")
@@ -59,7 +56,7 @@ def fenced(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
 
 
 def lease_mutex(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
-    """Judge a lock whose holds may run out. Notes tell of holds that were lost before a release."""
+    """Judge a lock whose holds may expire. Notes report holds that were lost before a release."""
     pairs = paired(ops)
     if pairs.reused:
         judgement = linearizable(ops, LeaseMutex(), budget)
@@ -125,7 +122,7 @@ def _hurried(columns: LockColumns) -> bool:
 
 
 def _lost(ops: Sequence[ForeignOp]) -> list[Finding]:
-    """Holds of which the client learned at its release that they had ended."""
+    """Notes on holds that had ended before their release, as its response shows."""
     held: set[tuple[int | str, object]] = set()
     notes = []
     for op in ops:

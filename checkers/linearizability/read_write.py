@@ -1,10 +1,10 @@
-"""Read-write locks: readers go together, a writer goes alone.
+"""Read-write locks: readers share, a writer is exclusive.
 
 Claims: HOLDS iff the operations can be put in an order in which no writer holds beside another.
 Assumes: a failed operation had no effect; `mode` of an acquire is shared or exclusive (none:
-    exclusive); who holds gives back before it acquires again: there is no upgrade.
-Blind to: fairness between readers and writers.
-Cost: O(n log n); a search where one process goes on after an outcome that it never learned.
+exclusive); a holder releases before it acquires again: there is no upgrade. Blind to: fairness
+between readers and writers. Cost: O(n log n); a search if a process continues after an operation of
+unknown outcome.
 """
 
 from __future__ import annotations

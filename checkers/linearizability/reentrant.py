@@ -1,11 +1,10 @@
-"""Reentrant mutexes: the holder may acquire again, and frees it by as many releases.
+"""Reentrant mutexes: the holder may acquire again, and frees the lock by as many releases.
 
-Claims: HOLDS iff the operations can be put in an order in which nobody acquires while another
-    holds, and only the holder releases.
-Assumes: a failed operation had no effect; an owner is a process.
-Blind to: fencing tokens of inner grants.
-Cost: O(n): only outermost holds matter, and those are a mutex's. A search where one process goes
-    on after an outcome that it never learned, for then its depth is not known.
+Claims: HOLDS iff the operations can be put in an order in which no client acquires while another
+holds, and only the holder releases. Assumes: a failed operation had no effect; an owner is a
+process. Blind to: fencing tokens of inner grants. Cost: O(n): only outermost holds matter, and
+those are a mutex's. A search if a process continues after an operation of unknown outcome, because
+then its depth is unknown.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from holdfast.harness.foreign.operations import ForeignOp, distinct
 
 
 def reentrant(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
-    """Judge a mutex that lets its holder in again."""
+    """Judge a mutex with reentry."""
     owned = [replace(op, attempt=None) for op in ops]
     if paired(owned).reused:
         return linearizable(owned, Reentrant(), budget)
@@ -33,8 +32,9 @@ def reentrant(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
 
 
 def _outermost(ops: Sequence[ForeignOp]) -> list[ForeignOp]:
-    """Without the operations inside a hold. An unknown one is the last of its process: if it is
-    a release from depth 1 it may end the hold, else it changes nothing that others can see.
+    """The operations without those inside a hold. One of unknown outcome is the last of its
+    process: if it is a release at depth 1 it may end the hold, else it has no effect visible to
+    others.
     """
     depth: dict[Hashable, int] = {}
     kept = []

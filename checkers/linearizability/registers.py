@@ -1,12 +1,11 @@
-"""Registers: one value, read, written, compared and set.
+"""Registers: one value with read, write and compare-and-set.
 
 Claims: HOLDS iff some order of the operations explains every value read and every comparison.
-Assumes: `write` writes its value, `cas` sets its second value where the first one stood, `read`
-    returns what stands; the register is empty (nil) at first. A read that was answered without
-    a value was answered nil.
-Blind to: a comparison that fails though it should not; only an answer that *says* "it differed"
-    (porcupine's logs) is judged, a failed cas elsewhere is merely an operation without effect.
-Cost: that of the search; see `search.py`.
+Assumes: `write` writes its value, `cas` sets its second value if the register has the first, `read`
+returns the value; the register is empty (nil) at first. A read that returned without a value
+returned nil. Blind to: a comparison that fails although it should not; only a response that
+*reports* "it differed" (porcupine's logs) is judged, any other failed cas is an operation without
+effect. Cost: that of the search; see `search.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from holdfast.harness.foreign.operations import OPEN, ForeignOp, brief, distinct
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """The sequential register. fs: which operations it knows. State: the value in a tuple."""
+    """The sequential register. fs: operations that it accepts. State: the value in a tuple."""
 
     fs: tuple[str, ...]
 
@@ -88,7 +87,7 @@ def _judged(ops: Sequence[ForeignOp], spec: Register, budget: int) -> Judgement:
 
 
 def _from_nowhere(ops: Sequence[ForeignOp], spec: Register) -> Iterator[Finding]:
-    """Reads of a value that nobody had begun to write when they ended: no search is needed."""
+    """Reads of a value of which no write had begun when they ended: no search is needed."""
     first: dict[Hashable, int] = {}
     reads = []
     for op in ops:

@@ -1,21 +1,20 @@
-"""The general search: can these operations be put in an order that a sequential object allows?
+"""The general linearizability search: is there an order that a sequential object allows?
 
-Claims: an exact verdict on anything that a small sequential specification describes, and where it
-    is VIOLATED the first completion that no order can explain.
-Assumes: a failed operation had no effect; one of unknown outcome had it at some time after its
-    begin, or never; keys do not influence each other.
-Blind to: an object that answers as specified for wrong reasons.
-Cost: one configuration per operation where the first guess is right; exponential in the number
-    of concurrent and unknown operations at worst. Configurations are remembered, so that none is
-    visited twice, and counted: past the budget, or past twenty operations looked at per
-    configuration of it, the verdict is UNKNOWN with how far it got.
+Claims: an exact verdict on any object with a small sequential specification; if VIOLATED, with the
+first completion that no order can explain. Assumes: a failed operation had no effect; one of
+unknown outcome took effect at some time after its invocation, or never; keys do not influence each
+other. Blind to: an object that returns specified values for wrong reasons. Cost: one configuration
+per operation if the first choice is right; at worst exponential in the number of concurrent
+operations and those of unknown outcome. Configurations are cached, so that none is visited twice,
+and counted: beyond the budget, or beyond twenty operations tried per configuration of it, the
+verdict is UNKNOWN with how far it got.
 
-After Wing and Gong's search, with the remembered configurations of Lowe (2017): a configuration
-is the next completion to explain, the concurrent operations that already took effect, and the
-state. Three things shrink it, and none loses an order. A read that is right in the present state
-takes effect at once. Of pending operations that ask the same, the one that must end first takes
-effect first. A configuration is skipped where one that used fewer of the unknown operations,
-and is otherwise equal, was visited before.
+After Wing and Gong's search, with the cached configurations of Lowe (2017): a configuration is the
+next completion to explain, the concurrent operations that already took effect, and the state. Three
+rules prune it, and none loses an order. A read that is right in the present state takes effect at
+once. Of equal pending operations, the one that must end first takes effect first. A configuration
+is skipped if one that used fewer of the operations of unknown outcome, and is otherwise equal, was
+visited before.
 """
 
 from __future__ import annotations
@@ -41,16 +40,16 @@ from holdfast.harness.foreign.operations import OPEN, ForeignOp, distinct
 STATES_SHOWN = 4
 COMPARED = 16
 LOOKED = 20
-"""Operations that may be looked at in all, times the budget: some configurations have very many."""
+"""Limit on the operations tried, times the budget: some configurations have very many."""
 
 
 class Specification(Protocol):
     """A sequential object. States and commands are hashable; no state is None.
 
     initial     the state before the first operation
-    command     what an operation asks and was answered, as `step` wants it; operations with equal
-                commands are interchangeable; None where the operation says nothing
-    step        the state after a command, or None where the object would not have answered so
+    command     arguments and return value of an operation, as `step` expects them; operations with
+                equal commands are interchangeable; None if the operation constrains nothing
+    step        the state after a command, or None if the object would not have returned so
     reads       whether a command never changes a state, whatever the state
     """
 
@@ -77,7 +76,7 @@ def linearizable(ops: Sequence[ForeignOp], spec: Specification, budget: int = BU
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """An operation as the search sees it. bit: its place in a configuration's set."""
+    """An operation in the search. bit: its place in a configuration's set."""
 
     op: ForeignOp
     command: int
@@ -87,7 +86,7 @@ class _Pending:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One completion: who must have taken effect by then, and who else may have.
+    """One completion: operations that must have taken effect by then, and those that may have.
 
     reads, acts   pending operations that end, the completing one among them, by that end
     unknown       how many operations of unknown outcome had begun by then
@@ -122,8 +121,8 @@ class _Search:
     def _plan(self, ops: Sequence[ForeignOp]) -> list[_Step]:
         """The completions in order, each with what is pending then.
 
-        Bits of operations that end are used again after their end; they come below those of
-        unknown outcome, which stay.
+        Bits of operations that end are reused after their end; they come below those of operations
+        of unknown outcome, which stay.
         """
         known: dict[Hashable, int] = {}
         named = []
@@ -172,7 +171,7 @@ class _Search:
 
     @property
     def answers(self) -> int:
-        """How many answers an order has to explain."""
+        """Number of return values that an order has to explain."""
         return len(self._steps)
 
     def _number(self, state: Hashable) -> int:
@@ -182,7 +181,7 @@ class _Search:
         return number
 
     def _next(self, state: int, command: int) -> int:
-        """Number of the state after a command; -1 where it is not allowed."""
+        """Number of the state after a command; -1 if it is not allowed."""
         key = (state, command)
         if key not in self._after:
             after = self._spec.step(self._states[state], self._commands[command])
@@ -212,10 +211,10 @@ class _Search:
         return self._violated()
 
     def _known(self, at: int, used: int, state: int) -> bool:
-        """Whether this configuration, or one that can do all that it can, was entered before.
+        """Whether this configuration, or one that allows all that it allows, was entered before.
 
-        Only the first few of equal rank are compared: those of a search that goes straight on
-        used the fewest unknown operations.
+        Only the first few of equal rank are compared: a search without backtracking used the fewest
+        operations of unknown outcome.
         """
         if (at, used, state) in self._entered:
             return True
@@ -229,7 +228,7 @@ class _Search:
         return False
 
     def _settled(self, at: int, used: int, state: int) -> tuple[int, int, int]:
-        """The same configuration after all that needs no choice."""
+        """The same configuration after all steps that need no choice."""
         while at < len(self._steps):
             step = self._steps[at]
             for item in step.reads:
@@ -258,8 +257,7 @@ class _Search:
     def _unused(self, begun: int, used: int) -> Iterator[_Pending]:
         """The first operation of unknown outcome of each command that was not used yet.
 
-        Those of one command are used in order of their begin, so that the first is found by
-        halving.
+        Those of one command are used in order of invocation, so that binary search finds the first.
         """
         for items in self._unknown_of.values():
             self._looked += 1
@@ -323,7 +321,7 @@ class _Search:
 
 
 def _bits(edges: Sequence[tuple[int, int, int]], unknown: Sequence[bool]) -> tuple[list[int], int]:
-    """A bit for each operation, and how many bits those that end need."""
+    """A bit for each operation, and the number of bits for those that end."""
     bits, free, low = [-1] * len(unknown), list[int](), 0
     for _, ends, n in edges:
         if ends:

@@ -1,10 +1,9 @@
-"""Semaphores: so many clients may hold at once.
+"""Counting semaphores: up to a limit of clients hold at once.
 
-Claims: HOLDS iff the operations can be put in an order in which never more than the limit hold,
-    and only who holds a permit gives one back.
-Assumes: a failed operation had no effect; an operation is about one permit.
-Blind to: permits that are given back by another than their owner: that is a violation here.
-Cost: O(n log n); a search where one process goes on after an outcome that it never learned.
+Claims: HOLDS iff the operations can be put in an order in which never more than the limit hold, and
+only a holder of a permit releases one. Assumes: a failed operation had no effect; an operation is
+for one permit. Blind to: permits that another client than their owner releases: that is a violation
+here. Cost: O(n log n); a search if a process continues after an operation of unknown outcome.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from holdfast.harness.foreign.operations import ForeignOp
 
 
 def semaphore(limit: str) -> Model:
-    """The model of a semaphore with this many permits. UsageError where that is no number."""
+    """The model of a semaphore with this number of permits. UsageError if it is not a number."""
     if not (limit.isdecimal() and len(limit) < 10 and int(limit) > 0):
         raise UsageError(f"--model semaphore:{limit}: write the permits as in semaphore:3")
     permits = int(limit)

@@ -1,4 +1,4 @@
-"""Locks as sequential objects, for the histories whose unknown outcomes need a search."""
+"""Locks as sequential objects, for histories whose unknown outcomes need a search."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from holdfast.harness.foreign.operations import ForeignOp
 
 
 def judged(op: ForeignOp, command: Hashable) -> Hashable | None:
-    """The command of an operation, or None for a renewal: no model of a lock says what one does."""
+    """The command of an operation, or None for a renewal, which no model of a lock specifies."""
     return None if op.f == "renew" else command
 
 
 class Mutex:
-    """A lock without owners: whoever releases frees it. State: "held" or "free"."""
+    """A lock without owners: any client may release it. State: "held" or "free"."""
 
     initial: Hashable = "free"
 
@@ -33,12 +33,12 @@ class Mutex:
 
 
 def owner(op: ForeignOp) -> Hashable:
-    """Who holds after an acquire: the attempt, where the history names it, else the process."""
+    """The holder after an acquire: the attempt if the history names it, else the process."""
     return ("process", op.process) if op.attempt is None else ("attempt", op.attempt)
 
 
 class OwnerMutex:
-    """Only its owner frees it, and nobody acquires twice. State: (owner or None, last token)."""
+    """Only its owner releases it; no owner acquires twice. State: (owner or None, last token)."""
 
     initial: Hashable = (None, NO_TOKEN)
 
@@ -63,7 +63,7 @@ class OwnerMutex:
 
 
 class LeaseMutex:
-    """A hold may end by itself at any time; an ok release says that it had not."""
+    """A hold may expire at any time; an ok release proves that it had not."""
 
     initial: Hashable = (None,)
 
@@ -106,7 +106,7 @@ class Reentrant:
 
 @dataclass(frozen=True, slots=True)
 class Semaphore:
-    """So many may hold at once, each client any number. State: the owners, sorted."""
+    """At most `limit` permits are held at once, any number per client. State: sorted owners."""
 
     limit: int
 
@@ -133,7 +133,7 @@ class Semaphore:
 
 
 class ReadWrite:
-    """Readers go together, a writer goes alone, nobody upgrades. State: (writer, readers)."""
+    """Readers share, a writer is exclusive, no upgrade. State: (writer, readers)."""
 
     initial: Hashable = (None, frozenset())
 

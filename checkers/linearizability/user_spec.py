@@ -1,16 +1,15 @@
-"""A specification that a user wrote, as the search wants it.
+"""A user's sequential specification, adapted to the search.
 
-Claims: HOLDS iff some order of the operations of each key explains every answer by the user's
-    `step`.
-Assumes: `step` decides by its two arguments alone and changes neither; a failed operation had no
+Claims: HOLDS iff some order of the operations of each key explains every return value by the user's
+`step`. Assumes: `step` depends only on its two arguments and changes neither; a failed operation
+had no
     effect; keys do not influence each other.
-Blind to: what the specification does not say.
-Cost: that of the search; see `search.py`.
+Blind to: what the specification leaves open. Cost: that of the search; see `search.py`.
 
-What it needs is `initial` and `step(state, command)`, the state after a command, or None where the
-object would not have answered so. A command is (f, asked, answered) unless it has a
-`command(op)` of its own; `answered` is ... where nobody learned the answer. `reads(command)` may
-say that a command never changes a state, which makes the search faster.
+A specification needs `initial` and `step(state, command)`, the state after a command, or None if
+the object would not have returned so. A command is (f, arguments, result) unless it has its own
+`command(op)`; the result is ... if it is unknown. `reads(command)` may declare that a command never
+changes a state, which makes the search faster.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from holdfast.harness.foreign.operations import ForeignOp
 
 
 def given(name: str, made: Any) -> Model:
-    """The model of a user's class or object; UsageError where it is no specification."""
+    """The model of a user's class or object; UsageError if it is not a specification."""
     try:
         spec = made() if isinstance(made, type) else made
     except Exception as error:
@@ -45,12 +44,12 @@ def given(name: str, made: Any) -> Model:
 
 
 def asked_and_answered(op: ForeignOp) -> Hashable:
-    """The command of an operation whose specification names no other."""
+    """The default command of an operation."""
     return (op.f, op.value, op.result if op.status is Status.OK else ...)
 
 
 class _Given:
-    """The user's functions, each of whose mistakes is told with what it was asked."""
+    """The user's functions; reports each of their errors with the arguments of the call."""
 
     def __init__(self, name: str, spec: Any) -> None:
         self._name, self._spec = name, spec

@@ -1,1 +1,1 @@
-"""One checker per property, with its private parts beside it."""
+"""One checker per property, with its private modules."""

@@ -1,13 +1,14 @@
-"""Applied once: a command that is sent again under its own identity takes effect once.
+"""Applied once (idempotence): a command that is sent again with the same identity takes effect
+once.
 
 Claims
-    VIOLATED: the resource's own log shows one write accepted twice. A write that is asked for again
-    because its answer did not come carries the identity that it had the first time.
+    VIOLATED: the resource's own log shows one write accepted twice. A write that is sent again
+    because its response did not arrive carries the identity of the first sending.
 Assumes
-    The resource logs what it decides before it answers; a repeat that it knows is answered as the
-    first time, without a row of its own.
+    The resource logs a decision before it responds; a repeat that it recognizes gets the first
+    response again, without a row of its own.
 Blind to
-    Repeats under a new identity: nobody can know those again.
+    Repeats with a new identity: they cannot be recognized.
 Cost
     O(n) in the accepted writes.
 """
@@ -25,7 +26,7 @@ NEEDS = ("requests", "repeats", "faults")
 
 
 def check(case: Case) -> PropertyVerdict:
-    """The verdict on applied-once, with a finding per second time."""
+    """The verdict on applied-once, with a finding per repeated effect."""
     first: dict[int, resource_log.Request] = {}
     findings = []
     for request in resource_log.requests(case):

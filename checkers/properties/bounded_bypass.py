@@ -1,15 +1,15 @@
-"""Bounded bypass: whoever queued first is not overtaken more often than the order allows.
+"""Bounded bypass: a queued request is not overtaken more often than the order allows.
 
 Claims
-    VIOLATED: of those who ask as it does (same mode), more than the declared order allows were
-    certainly granted the lock before somebody who had certainly queued before they asked: none
-    where the order is first come, first served. A violation of starvation freedom is one of this.
+    VIOLATED: more requests of the same mode than the declared order allows were certainly granted
+    the lock before a request that had certainly queued before their calls; with FIFO order none is
+    allowed. A violation of starvation freedom violates this too.
 Assumes
-    That tokens are in the order of grants, where that is promised under the faults of the run.
+    That tokens are in the order of grants, if that is promised under the faults of the run.
 Blind to
-    Waits that ended without a grant, and those who were not told that they wait. By priority:
-    overtakes among the declared number of grants after which nobody who comes later goes first,
-    and one more per other client.
+    Waits that ended without a grant, and those without a response that they wait. With priorities:
+    overtakes within the declared number of grants after which no later request goes first, and one
+    more per other client.
 Cost
     O(n log n) in the attempts, plus the overtakes found.
 """
@@ -52,7 +52,7 @@ def check(case: Case) -> PropertyVerdict:
 
 
 def allowed(case: Case) -> int | None:
-    """How often one wait may be overtaken; None where there is no bound."""
+    """How often one wait may be overtaken; None if there is no bound."""
     promises = case.promises
     if promises.order == "fifo":
         return 0

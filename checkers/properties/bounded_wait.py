@@ -1,16 +1,16 @@
-"""Bounded wait: a request is not served after more grants to others than there were ahead of it.
+"""Bounded wait: a request waits for no more grants to others than requests were ahead of it.
 
 Claims
-    VIOLATED: between somebody's queueing and its grant, others of the same mode were certainly
-    granted the lock more often than there can have been requests ahead of it in the queue, and
-    than the declared order allows besides: none where the order is first come, first served.
-    It is weaker than bounded bypass: who is overtaken once and passes somebody that gave up has
-    waited no longer than it had to.
+    VIOLATED: between a request's queueing and its grant, others of the same mode were certainly
+    granted the lock more often than there can have been requests ahead of it in the queue, plus the
+    overtakes that the declared order allows; with FIFO order none. It is weaker than bounded
+    bypass: a request that is overtaken once and passes one that gave up has waited no longer than
+    it had to.
 Assumes
-    That tokens are in the order of grants, where that is promised under the faults of the run.
+    That tokens are in the order of grants, if that is promised under the faults of the run.
 Blind to
-    Waits that ended without a grant, and those who were not told that they wait. Everybody who
-    asked before it was told and was not answered before it asked may have been ahead.
+    Waits that ended without a grant, and those without a response that they wait. Every request
+    called before that response, and not returned before this request's call, may have been ahead.
 Cost
     O(n log n) in the attempts of each client and lock that was overtaken, plus the overtakes found.
 """
@@ -39,7 +39,7 @@ NEEDS = ("contention", "tokens", "rivals", "faults")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Waited:
-    """A wait that was overtaken. ahead: most requests that can have been before it in the queue;
+    """A wait that was overtaken. ahead: most requests that can have been ahead of it in the queue;
     granted: certain grants to others of its mode between its queueing and its own grant."""
 
     passed: Passed
@@ -71,7 +71,7 @@ def check(case: Case) -> PropertyVerdict:
 
 
 class _Queues:
-    """The calls of each lock in order, so that a wait is looked up and not searched."""
+    """The calls of each lock in order, so that a wait needs binary searches only."""
 
     def __init__(self, case: Case) -> None:
         self._every = table(case)
@@ -82,23 +82,23 @@ class _Queues:
         self._tokens: dict[tuple[int, ...], Ints] = {}
 
     def waited(self, one: Passed) -> Waited:
-        """Who was not overtaken was served after those ahead of it at most, and never comes."""
+        """The counts of one overtaken wait; any other waited for those ahead of it at most."""
         a = one.attempt
         asked, answered = self._calls(a.key)
-        # Whoever was answered before it asked had asked before that; it is itself among the rest.
+        # A request that returned before this call was called before it; the rest includes this one.
         before = np.searchsorted(asked, one.queued_ns + self._slack, "right")
         gone = np.searchsorted(answered, a.inv_ns - self._slack, "left")
         tokens = {g.token for g in _alike(one)}
         granted = len(tokens)
         if tokens and self._apart:
-            # Whoever has a token between that of one who asked after the queueing and the
-            # waiter's own was granted after the queueing too, whenever it had asked.
+            # A token between that of a request called after the queueing and the waiter's own was
+            # granted after the queueing too, whenever it was requested.
             of_all = self._between(min(tokens), a, -1)
             granted = max(granted, of_all - self._between(min(tokens), a, a.process))
         return Waited(passed=one, ahead=int(before - gone) - 1, granted=granted)
 
     def _calls(self, key: int) -> tuple[Ints, Ints]:
-        """When the lock was asked for, and when that was answered, each in order."""
+        """Times of the calls for the lock, and of their returns, each sorted."""
         every = self._every
         key = key if self._apart else -1
         if key not in self._asked:
@@ -107,7 +107,7 @@ class _Queues:
         return self._asked[key]
 
     def _between(self, least: int, a: Attempt, process: int) -> int:
-        """How many tokens from `least` on and below a's were granted to a process; -1: to all."""
+        """Number of tokens >= `least` and below a's that were granted to a process; -1: to all."""
         name = (a.key, int(a.mode), process)
         if name not in self._tokens:
             every = self._every
@@ -139,7 +139,7 @@ def _finding(case: Case, waited: Waited, bound: int) -> Finding:
 
 
 def _proof(case: Case, waited: Waited, bound: int) -> Proof:
-    """So many of those that went first as are too many; or one, and all tokens from its own on."""
+    """As many overtaking grants as exceed the bound; or one, and all tokens from its own on."""
     one, by = waited.passed, _alike(waited.passed)
     stamps = case.history.rows["t_inv"]
     waiting = min(one.attempt.waitings, key=lambda row: int(stamps[row]))

@@ -1,16 +1,17 @@
-"""Deadlock freedom: a lock that its holder gave back or lost is granted again.
+"""Deadlock freedom: a lock that its holder released or lost is granted again.
 
 Claims
-    VIOLATED: somebody waited for a lock, nobody could hold it, and nobody was granted it, for
-    longer than every excuse lasts. A dead owner's hold that nothing but a release would end counts
-    as given up: such a lock is never free again, which is what this property is about.
+    VIOLATED: a client waited for a lock that no client could hold and no request was granted, for
+    longer than all allowances together. A dead owner's hold that only a release would end counts as
+    given up: such a lock is never free again, which is what this property is about.
 Assumes
-    The service answers again `recovery_ns` after a heal, and may then count a lease anew; where it
-    promises to go on without a minority of its servers, `minority_ns` after they have stopped.
-    Each acquire of unknown outcome may burn one more lease.
+    The service responds again `recovery_ns` after a heal, and may then restart a lease; if it
+    promises to continue without a minority of its servers, `minority_ns` after they have stopped.
+    Each acquire of unknown outcome may hold the lock for one more lease.
 Blind to
     Stalls shorter than the slack, during other faults and right after them; services that do not
-    answer at all; unknown acquires of clients that live on, where a lease does not bound the hold.
+    respond at all; acquires of unknown outcome by clients that stay alive, if no lease bounds the
+    hold.
 Cost
     O(n log n) in the attempts of each lock.
 """
@@ -44,12 +45,12 @@ def check(case: Case) -> PropertyVerdict:
 
 
 def deadlocks(case: Case) -> list[Finding]:
-    """One finding per stall that somebody waited in."""
+    """One finding per stall in which a client waited."""
     return [_finding(case, stall) for stall in stalls(case, _waiting, dead_let_go=True)]
 
 
 def unanswered_probes(case: Case) -> list[str]:
-    """Why a probe that was not granted is no violation either, one reason per lock."""
+    """Reasons for UNKNOWN: why each ungranted probe is no violation either."""
     reasons = []
     found = table(case)
     for a in found.pick(np.flatnonzero((found.op == Op.PROBE) & ~found.ok)):

@@ -1,14 +1,15 @@
-"""Exactly-once job: a job of which one is enough is done once; not twice, and not never.
+"""Exactly-once job: a job takes effect exactly once.
 
 Claims
     VIOLATED: the resource's own log has two accepted effects of one job; or it has none of a job
-    that is taken for done: a client was told so, or a later job of the same lock was done.
+    that counts as done: a client received that response, or a later job of the same lock was done.
 Assumes
-    Jobs are done in turn, each under a key of its own (`harness.jobs`): nobody begins the next one
-    before it knows that the one before is done. The resource logs a decision before it answers.
+    Jobs are done in turn, each under its own key (`harness.core.job_keys`): a client begins the
+    next one only after it knows that its predecessor is done. The resource logs a decision before
+    it responds.
 Blind to
-    Effects elsewhere than in the resource. The first job that is not done at the end of a run: it
-    may be under way, and where nobody does it any more deadlock freedom tells of that.
+    Effects outside the resource. The first job that is not done at the end of a run: it may be in
+    progress; if no client does it any more, deadlock freedom reports that.
 Cost
     O(n) in the requests to the resource.
 """
@@ -35,11 +36,11 @@ NEEDS = ("contention", "requests", "jobs", "faults")
 
 @dataclass(slots=True)
 class Job:
-    """What is known of one job.
+    """The evidence about one job.
 
     effects   accepted writes of it, in the order of the log
-    told      rows by which a client learned that it is done
-    open      a client's write of it is still unanswered at the end of the log
+    told      rows with the response that it is done
+    open      a client's write of it has no response at the end of the log
     """
 
     lock: str
@@ -50,7 +51,7 @@ class Job:
 
 
 def check(case: Case) -> PropertyVerdict:
-    """The verdict on exactly-once-job, with a finding per job that was not done once."""
+    """The verdict on exactly-once-job, with a finding per job done twice or never."""
     jobs = _jobs(case)
     findings = [*_twice(case, jobs), *_never(case, jobs)]
     findings.sort(key=lambda finding: finding.t_ns)
@@ -58,7 +59,7 @@ def check(case: Case) -> PropertyVerdict:
 
 
 def _jobs(case: Case) -> Mapping[str, Mapping[int, Job]]:
-    """Every job that somebody asked for, by lock and number."""
+    """Every job that a client requested, by lock and number."""
     keys = {n: parts for n, text in enumerate(case.history.strings) if (parts := job_of(text))}
     jobs: defaultdict[str, dict[int, Job]] = defaultdict(dict)
 
@@ -138,7 +139,7 @@ def _owner(case: Case, request: resource_log.Request) -> str:
 
 
 def _proof(case: Case, job: Job, witness: int, after: Job) -> Proof:
-    """By the row that told that it is done; else by one that shows that there was such a job."""
+    """Proof by the row that reported it as done; else by one that shows that the job existed."""
     if job.told:
         return Proof(rule="job-never-done/told", roles={"told": witness})
     strings = case.history.strings

@@ -1,17 +1,15 @@
 """Grant notice: a client that waited for a lock is notified of its grant, in time.
 
-Claims: a client that had been told to wait had its grant confirmed later than the promised time
-after the service had named it as the holder to somebody who asked, though nothing kept it from
-being reached meanwhile
-Assumes: that a client can be reached while no fault touches its node or a server and neither it nor
-its host is starved of processors; that a fault on a server, or a cut connection, is over one
-recovery time after it was healed
-Blind to: a grant that no answer about the holder named before its own; tokens that several holds
-share, as those of readers and of entries of one owner; times in which a fault was at work
-Cost: n log n in the number of attempts
+Claims: a queued client received its grant later than the promised time after a holder query had
+returned that client as the holder, although it was reachable all the time Assumes: that a client is
+reachable while no fault affects its node or a server and neither it nor its host is starved of CPU;
+that a fault on a server, or a cut connection, is over one recovery time after it was healed Blind
+to: a grant that no holder query returned before the acquire did; tokens that several holds share,
+as those of readers and of reentries of one owner; times in which a fault was active Cost: n log n
+in the number of attempts
 
-A grant that is late is not the waiter's alone: its lease runs, and whoever waits behind it waits
-on. Where it comes later than the wait was to last, it is a hung request.
+A late grant affects other clients too: its lease runs while the clients behind it wait. A grant
+that returns after the wait's timeout is a hung request.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ NEEDS = ("named-waits", "faults")
 
 
 def check(case: Case) -> PropertyVerdict:
-    """The verdict, with a finding per grant whose waiter was told late."""
+    """The verdict, with a finding per grant whose waiter was notified late."""
     met, limit_ns = exercise(case, needs=NEEDS), case.promises.notice_ns
     if limit_ns <= 0:
         met = replace(met, missing=("no time for a notice is promised", *met.missing))
@@ -53,9 +51,10 @@ def check(case: Case) -> PropertyVerdict:
 
 
 def _named_before(case: Case) -> list[tuple[Attempt, int]]:
-    """Attempts that had waited, with the answer that named each as the holder before its own.
+    """Attempts that had waited, with the holder query that returned each as the holder before its
+    own return.
 
-    One of unknown outcome counts where its answer carried the token that it was granted.
+    One of unknown outcome counts if its response carried the token that it was granted.
     """
     found = table(case)
     token, keys, ret = (column(case, each) for each in ("token", "key", "t_ret"))
@@ -78,7 +77,7 @@ def _named_before(case: Case) -> list[tuple[Attempt, int]]:
 
 
 def _disturbed(case: Case, node: str, from_ns: int, span_ns: int) -> bool:
-    """Whether anything kept a client from being reached within so long from a moment on."""
+    """Whether a client was unreachable at any time within span_ns from from_ns on."""
     spans = out_of_reach(case, node)
     return any(start <= from_ns + span_ns and end >= from_ns for start, end in spans)
 

@@ -1,7 +1,7 @@
-"""How long a hold can have lasted when somebody asked, and how much of its lease can be left.
+"""Bounds on a hold's age and its remaining lease, to check the responses of queries.
 
-The service says both by its own clock, as of one moment of the question; `events.spent` rounds them
-down.
+The service measures both by its own clock, as of one time within the query; `operations.spent`
+rounds them down.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Status
 
 Wrong = tuple[str, str, dict[str, int]]
-"""Why an answer cannot be right, the rule that shows it, and its numbers."""
+"""Why a response cannot be right, the rule that proves it, and its numbers."""
 
 
 def wrong_age(case: Case, holder: Attempt, said: int, inv_ns: int, ret_ns: int) -> Wrong | None:
-    """Why what was said of a hold's times between inv_ns and ret_ns cannot be right.
+    """Why the times of a hold, as reported between inv_ns and ret_ns, cannot be right.
 
-    said    column `spent` of the question
-    holder  whose acquire was answered ok
+    said    column `spent` of the query
+    holder  the attempt whose acquire returned ok
     """
     held, left = said_ns(said)
     if held is not None:

@@ -1,4 +1,4 @@
-"""Livelock: clients try a lock again and again, nobody could hold it, and nobody is granted it."""
+"""Livelock: clients keep trying a lock that no client could hold, and no try is granted."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding
 
 LEAST = 10
-"""So many refused tries of one lock make a storm."""
+"""Minimum number of rejected tries of one lock in a retry storm."""
 
 
 def livelocks(case: Case) -> Iterator[Finding]:
-    """Every stall in which several clients tried again and again, and no less towards its end."""
+    """Every stall in which several clients kept trying, no less often towards its end."""
     for stall in stalls(case, _tried, dead_let_go=False):
         if storms(stall):
             yield _finding(case, stall)

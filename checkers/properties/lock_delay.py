@@ -1,13 +1,13 @@
-"""Lock-delay: a lock whose holder died is granted to nobody for as long as was promised.
+"""Lock-delay: a lock whose holder died is not granted for the promised time.
 
 Claims
-    An early grant: the holder's session or lease ended by itself, nobody gave the lock back, and a
-    conflicting grant that certainly came later was known before the delay can have been over.
+    An early grant: the holder's session or lease ended without a release, and a conflicting grant
+    that certainly came later was known before the delay can have been over.
 Assumes
     What mutual exclusion assumes of the service's clock: the hold lasted at least as long as its
-    last acknowledged heartbeat or renewal says.
+    last acknowledged heartbeat or renewal shows.
 Blind to
-    Holds of which nothing was acknowledged, and locks that an operator freed.
+    Holds without an acknowledged heartbeat or renewal, and locks that an operator freed.
 Cost
     n log n in the attempts that died, times the grants that overlap the delay.
 """
@@ -29,7 +29,7 @@ from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Finding, Proof
 
 DEATHS = ("", "lost", "closed", "killed")
-"""How a claim ends whose owner never gave the lock back."""
+"""Ends of claims without a release."""
 
 
 def early_grants(case: Case) -> Iterator[Finding]:
@@ -46,8 +46,8 @@ def early_grants(case: Case) -> Iterator[Finding]:
 
 
 def delayed(case: Case) -> tuple[dict[str, int], str]:
-    """How many deaths closed a lock, and after how many somebody was granted it again; and what to
-    say where none was, for then no delay was put to the test. Nothing without such a promise.
+    """Counts of deaths that closed a lock, and of those with a later grant of it; and a text if
+    there was none, because then no delay was exercised. Empty without such a promise.
     """
     if not case.promises.delay_ns:
         return {}, ""
@@ -64,7 +64,7 @@ def delayed(case: Case) -> tuple[dict[str, int], str]:
 
 
 def _deaths(case: Case) -> Iterator[tuple[Succession, Attempt]]:
-    """Holds that nobody gave back and of which something was acknowledged, with who came after."""
+    """Holds that were never released but acknowledged, with their successors."""
     found = table(case)
     deaths = [ENDS.index(why) for why in DEATHS]
     for key, entries in found.by_lock().items():
@@ -75,7 +75,7 @@ def _deaths(case: Case) -> Iterator[tuple[Succession, Attempt]]:
 
 
 def _open_ns(case: Case, a: Attempt) -> int:
-    """When the lock can have been open to others again, at the earliest."""
+    """The earliest time at which the lock can have been open to others again."""
     row, promises = case.history.rows[a.lease_row], case.promises
     over_ns = int(row["t_inv"]) + shortest(int(row["res"]), promises) - promises.slip_ns
     if promises.bound == "lease":

@@ -1,4 +1,4 @@
-"""What is certain of one lock at the time of a query: the facts that an answer is held against."""
+"""What is certain about one lock at the time of a query, to check the query's response."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ UNKNOWN = (Status.INFO, Status.INVOKED)
 
 
 class LockStory:
-    """One lock's attempts, sorted so that each question costs some binary searches.
+    """One lock's attempts, sorted so that each question costs a few binary searches.
 
-    ordered   its tokens tell the order of its grants
+    ordered   its tokens show the order of its grants
     """
 
     def __init__(self, case: Case, key: int) -> None:
@@ -70,13 +70,13 @@ class LockStory:
         return self._of_token.get(token, ())
 
     def may_be_unknown(self, text: str) -> bool:
-        """Whether a text is that of an attempt whose token nobody knows."""
+        """Whether a text is that of an attempt whose token is unknown."""
         return text in self._texts
 
     def holder_over(
         self, from_ns: int, to_ns: int, beside: Attempt | None = None
     ) -> Attempt | None:
-        """Who certainly held over all of a span; only such as conflict with `beside`."""
+        """An attempt that certainly held during all of a span; it conflicts with `beside`."""
         among = bisect_left(self._known_ns, from_ns - self.slack_ns)
         if not among:
             return None
@@ -90,10 +90,10 @@ class LockStory:
         return self._known[at] if self._far[at] > to_ns + self.slack_ns else None
 
     def newer_before(self, token: int, by_ns: int, named: Sequence[Attempt] = ()) -> Attempt | None:
-        """A conflicting grant with a larger token that was known before a moment.
+        """A conflicting grant with a larger token that was known before by_ns.
 
         named   the attempts that have the token. Readers and permits are in force together,
-                however large their tokens are; nobody holds beside an exclusive one.
+                whatever their tokens; an exclusive hold excludes every other.
         """
         among = bisect_left(self._known_ns, by_ns - self.slack_ns)
         if not self.ordered or not among:
@@ -108,14 +108,14 @@ class LockStory:
         return None
 
     def granted_after(self, a: Attempt, holder: Attempt) -> bool:
-        """Whether an attempt was surely granted after another: by its token, or because it was
+        """Whether an attempt was certainly granted after another: by its token, or because it was
         proved to hold, without a break since its grant, when the other's hold had begun."""
         if self.ordered and NO_TOKEN < holder.token < a.token:
             return True
         return proof_reach(a) > max(a.known_ns, holder.known_ns) + self.slack_ns
 
     def older_beyond(self, named: Attempt, to_ns: int) -> Attempt | None:
-        """A conflicting grant with a smaller token that was proved to hold beyond a moment."""
+        """A conflicting grant with a smaller token that was proved to hold beyond to_ns."""
         if not self.ordered:
             return None
         a = self._by_proof.best(named, bisect_left(self._tokens, named.token))
@@ -124,36 +124,36 @@ class LockStory:
         return a
 
     def granted_between(self, low: int, high: int) -> Attempt | None:
-        """A grant whose token lies between two."""
+        """A grant with a token between two others."""
         at = bisect_right(self._tokens, max(low, NO_TOKEN))
         if not self.ordered or at == len(self._tokens) or self._tokens[at] >= high:
             return None
         return self._fenced[at]
 
     def may_follow(self, token: int, refused: Attempt) -> bool:
-        """Whether somebody may have been granted it after a token, by the end of a refusal."""
+        """Whether the lock may have been granted after a token, by the return of a rejection."""
         by_ns = refused.ret_ns + self.slack_ns
         among = bisect_right(self._inv_ns, by_ns)
         larger = among > 0 and self._asked_tokens[among - 1] > token
         return larger or self._blank_ns <= by_ns
 
     def unknown_before(self, by_ns: int) -> bool:
-        """Whether somebody whose token is not known may hold."""
+        """Whether an attempt with an unknown token may hold."""
         return self._unknown_ns <= by_ns + self.slack_ns
 
     def held_until(self, holder: Attempt, beside: Attempt | None = None) -> int:
-        """How far the hold of one that `holder_over` gave reached."""
+        """The end of the hold of an attempt that `holder_over` returned."""
         key = holder.key if beside is None else beside.key
         return (
             reach(self.case)(holder) if stands_for(self.case, key, LASTING) else proof_reach(holder)
         )
 
     def over(self, a: Attempt, by_ns: int) -> bool:
-        """Whether the service had said before a moment that the attempt holds no more."""
+        """Whether the service had reported before by_ns that the attempt no longer holds."""
         return self.over_ns(a) + self.slack_ns < by_ns
 
     def over_ns(self, a: Attempt) -> int:
-        """When the service, or a notice, had said so; INF: never."""
+        """When the service, or a notice, had reported that; INF: never."""
         if a.id not in self._ended:
             rows = self.case.history.rows
             ended_ns = INF
@@ -168,12 +168,12 @@ class LockStory:
         return self._ended[a.id]
 
     def waited_since(self, a: Attempt, by_ns: int) -> bool:
-        """Whether the attempt had been told that it waits before a moment."""
+        """Whether the attempt had received before by_ns the response that it waits."""
         stamps = column(self.case, "t_inv")
         return bool(a.waitings) and int(stamps[a.waitings[0]]) + self.slack_ns < by_ns
 
     def ahead_at_most(self, a: Attempt, from_ns: int, to_ns: int) -> int:
-        """How many others can have waited before an attempt at some instant of a span."""
+        """Number of others that can have waited ahead of an attempt at some instant of a span."""
         until_ns, least_ns = to_ns + self.slack_ns, from_ns - self.slack_ns
         if a.waitings and first_come(self.case, a.key):
             queued_ns = int(column(self.case, "t_inv")[a.waitings[0]])
@@ -184,8 +184,8 @@ class LockStory:
 
 
 class Counted:
-    """Numbers of which it is asked how many of the first so many are at least so large: sorted in
-    blocks of 1, 2, 4 ... of them. O(n log n) to make, O(log^2 n) a question."""
+    """Counts how many of the first n numbers are >= a value: keeps them sorted in blocks of 1, 2, 4
+    ... numbers. O(n log n) to build, O(log^2 n) per query."""
 
     def __init__(self, values: Sequence[int]) -> None:
         self._levels = [[[value] for value in values]]
@@ -195,9 +195,10 @@ class Counted:
             self._levels.append([sorted((*low, *high)) for low, high in pairs])
 
     def at_least(self, among: int, value: int) -> int:
-        """How many of the first `among` are no smaller than a value."""
+        """How many of the first `among` are >= a value."""
         count = done = 0
         for level in range(len(self._levels) - 1, -1, -1):
+            # The bits of `among` choose blocks: the first 6 numbers are a block of 4 and one of 2.
             if among >> level & 1:
                 block = self._levels[level][done >> level]
                 count += len(block) - bisect_left(block, value)
@@ -206,11 +207,11 @@ class Counted:
 
 
 MOST_NAMED = 64
-"""An answer about a token that more attempts share is not judged."""
+"""A response about a token that more attempts share is not judged."""
 
 
 def _largest(values: Sequence[int]) -> list[int]:
-    """Of each beginning the place of its largest value."""
+    """For each prefix the place of its largest value."""
     places: list[int] = []
     for n, value in enumerate(values):
         places.append(n if not places or value > values[places[-1]] else places[-1])
@@ -241,7 +242,7 @@ def renewals(case: Case, a: Attempt, from_ns: int, to_ns: int) -> tuple[int, int
 
 
 def conditional(case: Case) -> Iterator[tuple[Attempt, int]]:
-    """Attempts that were to be granted only if no token was newer than the one beside them."""
+    """Attempts with the condition that no newer token than the paired one had been granted."""
     terms = column(case, "op")
     found = table(case)
     newest = (terms[found.row] >> 8) - 1
@@ -250,6 +251,6 @@ def conditional(case: Case) -> Iterator[tuple[Attempt, int]]:
 
 
 def refused_as_changed(case: Case, a: Attempt) -> bool:
-    """Whether the service said that the condition of an attempt was not met."""
+    """Whether the service rejected an attempt because its condition was not met."""
     error = case.history.strings[int(case.history.rows["err"][a.row])]
     return a.status is Status.FAIL and error.startswith(CHANGED)

@@ -1,19 +1,17 @@
 """Loss notice: a holder that loses its lock is notified in time, with the true reason, and stops.
 
-Claims: a client went on as owner for longer than the promised time, in a calm stretch of the run,
-after its lock had gone to another for sure and after all that bound the service had run out; or it
-was told a reason, of a service that promises true ones, that cannot have been the cause; or it
-went on to write after it had been notified
-Assumes: that a client can be reached while no fault touches its node or a server and neither it nor
-its host is starved of processors; that a fault on a server, or a cut connection, is over one
-recovery time after it was healed
-Blind to: a loss that nobody took advantage of; a notice that was false; a reason in other words
-than ours, or one of several that are possible; writes after the notice in workloads whose owners
-never look (`IGNORES_NOTICES`): those are noted
-Cost: n log n in the number of attempts
+Claims: a client acted as owner for longer than the promised time, in a part of the run without
+faults, after its lock had certainly passed to another and after all that bound the service had
+expired; or the notification of a service that promises true reasons gave a reason that cannot be
+the cause; or the client continued to write after it had been notified Assumes: that a client is
+reachable while no fault affects its node or a server and neither it nor its host is starved of CPU;
+that a fault on a server, or a cut connection, is over one recovery time after it was healed Blind
+to: a loss without another client's grant; a false notice; a reason in other words than ours, or one
+of several that are possible; writes after the notice in workloads whose owners never check
+(`IGNORES_NOTICES`): those are noted Cost: n log n in the number of attempts
 
-Where a system promises no notice at all, a full lease without one counts. A renewal that is turned
-down is a notice, and so is the end of the session.
+If a system promises no notice at all, a full lease without one counts. A rejected renewal is a
+notice, and so is the end of the session.
 """
 
 from __future__ import annotations
@@ -65,13 +63,13 @@ IGNORES_NOTICES = frozenset(
         "try-lock",
     }
 )
-"""Workloads whose owners write without asking whether they were notified: that is the hazard which
-they are made for, and no lock can stop it. Their writes after a notice are noted, not judged."""
+"""Workloads whose owners write without checking for a notice: they exist to show that hazard, which
+no lock can prevent. Their writes after a notice are noted, not judged."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Loss:
-    """A hold that was lost to another by lost_ns while its client went on until claimed_ns."""
+    """A hold that was lost to another by lost_ns; its client acted as owner until claimed_ns."""
 
     attempt: Attempt
     other: Attempt
@@ -80,7 +78,7 @@ class Loss:
 
 
 def check(case: Case) -> PropertyVerdict:
-    """The verdict, with a finding per holder that was not told; UNKNOWN without a time to go by."""
+    """The verdict, with a finding per holder not notified; UNKNOWN without a time limit."""
     met = exercise(case, needs=NEEDS)
     limit_ns = case.promises.notice_ns or case.lease_ns
     if limit_ns <= 0:
@@ -131,7 +129,7 @@ def _by_process(seen_ns: dict[int, int], process: Ints) -> Ints:
 
 
 def _last_seen(case: Case) -> dict[int, int]:
-    """When each process last did anything: one that is silent may not be there any more."""
+    """The last time at which each process did anything: after that it may no longer exist."""
     kind = column(case, "f")
     mine = (kind != Op.SERVED_READ) & (kind != Op.SERVED_WRITE)
     processes, at = np.unique(column(case, "process")[mine], return_inverse=True)
@@ -142,7 +140,7 @@ def _last_seen(case: Case) -> dict[int, int]:
 
 
 def _calm_from(case: Case, loss: Loss, limit_ns: int) -> int:
-    """Where a stretch of limit_ns begins in which the client could be told and was not; or -1."""
+    """Where limit_ns begin in which the client was reachable and not notified; -1: nowhere."""
     from_ns = loss.lost_ns
     for start_ns, end_ns in out_of_reach(case, loss.attempt.node):
         if from_ns + limit_ns < start_ns:
@@ -184,12 +182,12 @@ def _finding(case: Case, loss: Loss, calm_ns: int, limit_ns: int) -> Finding:
 
 
 def _reach_rows(a: Attempt) -> tuple[int, ...]:
-    """The rows by which a hold reached as far as it did: of its lease or of its last proof."""
+    """The rows that prove the end of a hold: of its lease or of its last proof."""
     return (a.proof_row,) if a.proof_ns >= a.bound_ns else (a.lease_row,)
 
 
 def _last_row(case: Case, a: Attempt) -> int:
-    """The last thing that the client of an attempt did."""
+    """The last row of an attempt's client."""
     kind, process = column(case, "f"), column(case, "process")
     mine = (kind != Op.SERVED_READ) & (kind != Op.SERVED_WRITE) & (process == a.process)
     edges = np.where(mine, np.maximum(column(case, "t_inv"), column(case, "t_ret")), -1)
@@ -197,9 +195,9 @@ def _last_row(case: Case, a: Attempt) -> int:
 
 
 def _counted(case: Case, met: Exercise, lost: Sequence[Loss], late: int) -> Exercise:
-    """Adds how often holds were lost to another, how long a notice took, what was done after it.
+    """Adds counts of holds lost to another, delays of notices, and writes after them.
 
-    Where holds were lost, and every owner gave up by itself or was out of reach until it did, no
+    If holds were lost, but every owner gave up without a notice or was unreachable until it did, no
     notice was due: the property was not exercised.
     """
     told = [loss for loss in lost if loss.attempt.end_why in ("lost", "closed")]
@@ -220,7 +218,7 @@ def _counted(case: Case, met: Exercise, lost: Sequence[Loss], late: int) -> Exer
 
 
 Written = tuple[int, list[int]]
-"""The row of a notice, and those of the writes that its owner called for after it, in order."""
+"""The row of a notice, and those of the writes that its owner called after it, in order."""
 
 
 def writes_after_notice(case: Case) -> list[Written]:
@@ -240,7 +238,7 @@ def writes_after_notice(case: Case) -> list[Written]:
             del told[int(attempt[row])]
     late: dict[int, list[int]] = {}
     writes = rows_of(case, Op.WRITE)
-    # When it was decided to write, not when that left: a notice may have come in between.
+    # Time of the decision to write, not of the sending: a notice may have come in between.
     called = inv[writes] - column(case, "tx")[writes]
     for row, called_ns in zip(writes.tolist(), called.tolist(), strict=True):
         notice = told.get(int(attempt[row]), -1)
@@ -250,9 +248,10 @@ def writes_after_notice(case: Case) -> list[Written]:
 
 
 def _wrote_on(case: Case, notice: int, writes: Sequence[int]) -> Finding:
-    """Only from the second write on: an owner may look, be notified, and then send the first.
+    """A finding only from the second write on: an owner may check, be notified, and then send the
+    first.
 
-    Both are calls of one process, by one clock, so that no clock error comes between them.
+    Both are calls of one process, by one clock, so that no clock error applies.
     """
     one, inv = case.history.rows[notice], column(case, "t_inv")
     first, second = writes[:2]

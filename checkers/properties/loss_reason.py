@@ -1,7 +1,7 @@
-"""The reason that comes with a loss notice, held against all that can have ended the hold.
+"""Checks the reason of a loss notification against all that can have ended the hold.
 
-Only where the service promises that its reasons are true, and only where the rows of the run rule
-the told one out; of several possible ends any may be told.
+Only if the service promises that its reasons are true, and only if the rows of the run rule out the
+reported one; of several possible ends any may be reported.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from holdfast.harness.core.verdict import Finding, Proof
 EXPIRED, REVOKED, RELEASED = "expired", "revoked", "released"
 OF_SESSIONS = ("session", "closed")
 KNOWN = (EXPIRED, REVOKED, RELEASED, *OF_SESSIONS)
-"""Reasons that can be judged; any other word, "unknown" too, says nothing."""
+"""Reasons that can be judged; any other word, "unknown" included, is not judged."""
 Wrong = tuple[str, tuple[int, ...], Proof]
-"""What rules a reason out, the rows that show it, and by which rule."""
+"""What rules a reason out, the rows that prove it, and the rule."""
 
 
 def told(case: Case) -> list[tuple[int, str, Attempt]]:
@@ -101,14 +101,14 @@ def _forced(case: Case, a: Attempt) -> list[int]:
 
 
 def _may_have_revoked(case: Case, a: Attempt, forced: int, by_ns: int) -> bool:
-    """An unlock of whoever holds may be sent again, and name the later of two that it ended."""
+    """An unlock of any holder may be sent again, and return the later of two that it ended."""
     one = case.history.rows[forced]
     aimed = one["token"] == NO_TOKEN or int(one["token"]) >= a.token
     return bool(aimed and one["status"] != Status.FAIL and int(one["t_inv"]) <= by_ns)
 
 
 def _revoked(case: Case, a: Attempt, forced: int, t_ns: int) -> bool:
-    """Whether an operator surely ended this very hold: nobody else had its token."""
+    """Whether an operator certainly ended this hold: no other attempt had its token."""
     one = case.history.rows[forced]
     ended = one["status"] == Status.OK and int(one["token"]) == a.token
     if not ended or int(one["t_inv"]) + slack(case) > t_ns:

@@ -1,17 +1,15 @@
-"""Mutual exclusion: two owners never hold one lock at once.
+"""Mutual exclusion: two owners never hold one lock at once (no split brain).
 
-Claims: a double grant (the service's own answers show two holds at once), a broken lease (it
-granted inside a lease that it had promised), a double holder (two claims at once where nothing but
-a release frees the lock), a dead grant (to an attempt whose loss it had told before), an
-over-admission (more permits of a semaphore held at once than there are), an early grant (within
-the time for which a lock was to be closed because its holder had died)
-Assumes: what the promises say of the service's clock and of what its ok answers prove; that what
-is declared an ordered token is one, unless something in the run speaks against it: tokens alone
-convict nobody of two owners at once, for they may be what is wrong
-Blind to: a client that acts on a lease that ran out, which no lock can stop. Such stale beliefs
-are noted, for fencing exists because of them. Leases of exact length without tokens are judged
-pair by pair
-Cost: n log n in the number of attempts, one pass per lock
+Claims: a double grant (the service's own responses prove two holds at once), a broken lease (a
+grant within a lease that the service had promised), a double holder (two claims at once although
+only a release frees the lock), a dead grant (to an attempt of whose loss the service had notified
+the client before), an over-admission (more permits of a semaphore held at once than exist), an
+early grant (within the lock-delay after the holder's death) Assumes: what the promises declare
+about the service's clock and about what its ok responses prove; that tokens declared as ordered
+are, unless the run contradicts it: tokens alone never prove two owners at once, because the tokens
+may be wrong Blind to: a client that acts on an expired lease, which no lock can prevent. Such stale
+beliefs are noted, because fencing exists for them. Leases of exact length without tokens are judged
+pair by pair Cost: n log n in the number of attempts, one pass per lock
 """
 
 from __future__ import annotations
@@ -58,11 +56,11 @@ from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 PROPERTY = "mutual-exclusion"
 NEEDS = ("contention", "judged-holds", "sharing", "reentry", "subtrees", "faults")
 MOST_NOTES = 20
-"""stale beliefs are counted all, and the longest told"""
+"""limit on the stale beliefs shown, longest first; all are counted"""
 
 
 def check(case: Case) -> PropertyVerdict:
-    """The verdict, with a finding per grant that fell into another's hold."""
+    """The verdict, with a finding per grant within another's hold."""
     in_time = chain.from_iterable(overlaps(case).values())
     by_newer: dict[int, Overlap] = {}
     for overlap in in_time:
@@ -87,7 +85,7 @@ def check(case: Case) -> PropertyVerdict:
 
 
 def _disputed(case: Case) -> list[str]:
-    """Locks whose tokens would show two owners at once, if they were in order. Times do not."""
+    """Locks whose tokens, if in order, would prove two owners at once, while times do not."""
     return [
         f"the tokens of '{case.history.strings[key]}' are out of order, or two held it at once:"
         f" {each.why}"
@@ -144,7 +142,7 @@ def _granted(case: Case, newer: Attempt) -> str:
 
 
 def _reason(case: Case, overlap: Overlap) -> str:
-    """What shows that the older of the two still held when the newer was granted."""
+    """What proves that the older of the two still held when the newer was granted."""
     older, now_ns = overlap.older, overlap.newer.known_ns
     owner, rows = name(case, older.process), case.history.rows
     if proof_reach(older) > now_ns + slack(case):
@@ -160,10 +158,10 @@ def _reason(case: Case, overlap: Overlap) -> str:
 
 
 def _lease_reason(case: Case, older: Attempt) -> str:
-    """Until when a lease or session was in force at least, with the terms of that sum.
+    """The earliest end of a lease or session, with the terms of that sum.
 
-    Begin plus length is the end; what the service's clock may be ahead, or an unanswered renewal
-    may have cut off, is named, and so is the end of the claim where that came sooner.
+    The end is beginning plus length; the text names a deduction for the service's clock or for a
+    renewal of unknown outcome, and the end of the claim if that came earlier.
     """
     owner, rows = name(case, older.process), case.history.rows
     if older.lease_row < 0:
@@ -190,8 +188,7 @@ def _lease_reason(case: Case, older: Attempt) -> str:
 
 
 def shortening(case: Case, a: Attempt) -> int:
-    """The unanswered renewal that may have made the lease of an attempt shorter than what was
-    granted, -1 for none."""
+    """The renewal of unknown outcome that may have shortened an attempt's lease, -1: none."""
     rows = case.history.rows
     begun_ns = a.inv_ns if a.lease_row < 0 else int(rows["t_inv"][a.lease_row])
     ttl_ns = a.ttl_ns if a.lease_row < 0 else int(rows["res"][a.lease_row])
@@ -206,7 +203,7 @@ def shortening(case: Case, a: Attempt) -> int:
 
 
 def _why_rows(case: Case, attempt: Attempt, beyond_ns: int) -> tuple[int, ...]:
-    """The rows by which its hold reaches beyond a moment, none where that is the grant itself."""
+    """The rows that prove its hold beyond beyond_ns, none if that is the grant itself."""
     if attempt.proof_ns > beyond_ns + slack(case):
         return (attempt.proof_row,)
     if case.promises.bound == "none":
@@ -217,11 +214,11 @@ def _why_rows(case: Case, attempt: Attempt, beyond_ns: int) -> tuple[int, ...]:
 
 
 def _dead_grants(case: Case) -> Iterator[Finding]:
-    """Grants to attempts whose loss had been told before the grant can have been given.
+    """Grants to attempts whose loss notification came before the grant can have been given.
 
-    Only a smaller token shows that, asked for after the notice or proved to be held then: an answer
-    may just have been late. A client that races asks anew under the same attempt, so there it shows
-    nothing.
+    Only a smaller token proves that, requested after the notice or proved to be held then:
+    otherwise the return may only have been late. A client that races requests again with the same
+    attempt, so there it proves nothing.
     """
     for key, entries in granted(case).items():
         if ordered(case, key) and first_come(case, key):
@@ -230,7 +227,7 @@ def _dead_grants(case: Case) -> Iterator[Finding]:
 
 
 def _told_before(case: Case, ordered: Indices) -> Iterator[tuple[Attempt, Attempt]]:
-    """(smaller, dead): the smaller token was held or asked for after the other's loss was told."""
+    """(smaller, dead): the smaller token was held or requested after the other's loss notice."""
     found, kind = table(case), case.history.rows["f"]
     if len(ordered) < 2:
         return

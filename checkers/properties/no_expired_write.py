@@ -1,17 +1,17 @@
-"""No expired-owner write: once its owner's hold is over, the resource accepts nothing from it.
+"""No expired-owner write: the resource accepts no write of an owner whose hold is over.
 
 Claims
-    VIOLATED: the resource's log shows a write accepted after the writer's hold had ended for
-    certain, whether or not a newer owner had come by then. Where one had, the same write is a stale
-    write too; where none had, comparing tokens cannot stop it: there is nothing to compare with.
+    VIOLATED: the resource's log shows a write accepted after the writer's hold had certainly ended,
+    with or without a newer owner by then. With one, the same write is a stale write too; without
+    one, comparing tokens cannot prevent it: there is nothing to compare with.
 Assumes
-    A release answered ok, an answer "not the owner", a loss notice, an operator's force-unlock that
-    hit this hold, a lease that ran out on an undisturbed service 3 s before, or the next owner's
-    grant ends a hold.
+    A hold ends by a release that returned ok, a response "not the owner", a loss notice, an
+    operator's force-unlock of this hold, a lease that expired 3 s before on a service without
+    faults, or the next owner's grant.
 Blind to
-    Leases that a fault on a server may have made longer; holds that a renewal of unknown outcome
-    may have brought back; an owner that re-entered the lock and still holds it by another attempt;
-    ends that only the service knows of.
+    Leases that a fault on a server may have extended; holds that a renewal of unknown outcome may
+    have revived; an owner that re-entered the lock and still holds it by another attempt; ends that
+    only the service knows.
 Cost
     O(n log n) in requests and attempts.
 """

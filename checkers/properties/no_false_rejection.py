@@ -1,17 +1,17 @@
-"""No false rejection: whoever holds is not turned away, and neither is who asks for a free lock.
+"""No false rejection: neither a holder's request nor a try of a free lock is rejected.
 
 Claims
-    VIOLATED: the resource refused a request that carried its owner's own token while that owner's
-    hold was proved or promised to it; or a try was answered "held" though nobody could hold the
-    lock at any moment between its call and its answer, and nobody stood in the queue for it.
+    VIOLATED: the resource rejected a request that carried its owner's own token while that owner's
+    hold was proved or promised; or a try returned "held" although no client could hold the lock at
+    any time between its call and its return, and no client was queued for it.
 Assumes
-    A try is answered as of some instant between its call and its return. A hold that nobody gave
-    back may be ended late, by as much as a free lock may take to be noticed, and its lock stays
-    closed for the delay that is promised.
+    The response to a try is true at some instant between its call and its return. A hold that was
+    not released may be ended late, by the time allowed to notice a free lock, and its lock stays
+    closed for the promised delay.
 Blind to
-    Refusals of locks that several hold at once; tries during faults and until the service has
-    recovered from them; refusals that leave open why; a strict resource's refusal of an equal
-    token. An acquire of unknown outcome excuses every refusal after it.
+    Rejections of locks that several hold at once; tries during faults and until the service has
+    recovered from them; rejections without a clear reason; a strict resource's rejection of an
+    equal token. After an acquire of unknown outcome no rejection is judged.
 Cost
     O(n log n) in the attempts of each lock and the requests to the resource.
 """
@@ -41,7 +41,7 @@ HELD = "held"
 
 
 def check(case: Case) -> PropertyVerdict:
-    """The verdict on no-false-rejection, with a finding per refusal that was none's due."""
+    """The verdict on no-false-rejection, with a finding per unjustified rejection."""
     met = exercise(case, needs=NEEDS)
     holders = _by_holders(case)
     tries = _refused_tries(case)
@@ -61,7 +61,7 @@ def check(case: Case) -> PropertyVerdict:
 
 
 def _by_holders(case: Case) -> Bools:
-    """Which requests of the resource's log were decided within their owner's exclusive hold, and
+    """Which requests of the resource's log were decided within their owner's exclusive hold and
     carried its token."""
     found, rows = table(case), resource_log.log(case).rows
     if case.options.get("resource") not in resource_log.MODES_WITH_TOKENS or not len(found):
@@ -107,7 +107,7 @@ def _requests(case: Case, holders: Bools) -> Iterator[Finding]:
 
 
 def _refused_tries(case: Case) -> Indices:
-    """Entries of the tries that were answered "held", or refused without a word."""
+    """Entries of the tries that returned "held", or were rejected without a reason."""
     found = table(case)
     tries = np.flatnonzero((found.op == Op.TRY) & (found.status == Status.FAIL))
     errors = column(case, "err")[found.row[tries]]
@@ -145,13 +145,13 @@ def _tries(case: Case, tries: Indices) -> Iterator[Finding]:
 
 
 def _amid(case: Case, mine: Indices, spans: tuple[Ints, Ints]) -> Bools:
-    """Which entries were under way in one of the spans, given as their begins and ends."""
+    """Which entries were in flight in one of the spans, given as their begins and ends."""
     met = _shut_until(case, mine, spans)
     return np.asarray(met + case.error_ns >= table(case).inv[mine])
 
 
 def _shut_until(case: Case, mine: Indices, spans: tuple[Ints, Ints]) -> Ints:
-    """When the last of these spans that began before an entry was answered is over; -1: none."""
+    """The latest end of these spans that began before each entry's return; -1: none."""
     found = table(case)
     begun, over = spans
     order = np.argsort(begun, kind="stable")
@@ -162,14 +162,14 @@ def _shut_until(case: Case, mine: Indices, spans: tuple[Ints, Ints]) -> Ints:
 
 
 def _troubled(case: Case) -> tuple[Ints, Ints]:
-    """Faults and what follows them."""
+    """Spans of faults, with the time to recover from them."""
     calm_ns = case.promises.recovery_ns + longest_ns(case)
     faults: Sequence[tuple[int, int]] = [(w.from_ns, w.to_ns + calm_ns) for w in case.windows]
     return np.array([f for f, _ in faults], np.int64), np.array([t for _, t in faults], np.int64)
 
 
 def _spans(case: Case, entries: Indices) -> tuple[Ints, Ints]:
-    """What may keep others out: possible holds, those who wait, faults and what follows them."""
+    """Spans in which a rejection may be right: possible holds, waiters, faults with recovery."""
     found = table(case)
     holds = entries[found.over[entries] >= 0]
     status, ret = column(case, "status"), column(case, "t_ret")

@@ -1,16 +1,16 @@
-"""No hung request: every request to the lock service comes back within its timeout.
+"""No hung request: every request to the lock service returns within its timeout.
 
 Claims
-    VIOLATED: an acquire, renewal or release was answered later than its timeout and a slack, or
-    not at all although its client lived on. An answer "unknown" is an answer.
+    VIOLATED: an acquire, renewal or release returned later than its timeout plus a slack, or not at
+    all although its client stayed alive. A return with unknown outcome is a return.
 Assumes
     The client process runs: spans in which it was stopped, its clock was moved or it measured that
-    it had no processor are taken off, and a client that died owes nothing. A request that is late
-    only with the time in which others of the host had no processor is UNKNOWN.
+    it got no CPU time are subtracted, and a client that died is not judged. A request that is late
+    only if the time counts in which others on the host got no CPU is UNKNOWN.
 Blind to
-    Waits without a bound; requests that the end of the run cut off before their time was over.
+    Waits without a bound; requests that the end of the run cut off before their timeout.
 Cost
-    O(n) in the rows, O(log spans) for each late one, and O(spans log spans) a client that was late.
+    O(n) in the rows, O(log spans) per late one, and O(spans log spans) per client that was late.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 PROPERTY = "no-hung-request"
 NEEDS = ("contention", "bounded-waits", "faults")
 SLACK_NS = GUARD_NS - SECOND
-"""A little less than the guard by which a client gives up a call: what it gave up is late."""
+"""Slightly less than the guard by which a client gives up a call, so that such a call is late."""
 
 ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
 
@@ -56,7 +56,7 @@ def check(case: Case) -> PropertyVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A request, how late it was, and how late without the time in which its host was starved."""
+    """A request, its delay, and its delay without the time in which its host was starved."""
 
     row: int
     late_ns: int
@@ -92,7 +92,7 @@ def _late(case: Case) -> Iterator[Late]:
 
 
 def _died(case: Case, row: Any) -> bool:
-    """Whether the client of an unanswered request was killed, or stopped dead, after sending it."""
+    """Whether the client of a request without a return was killed or recorded its end later."""
     process, sent_ns = int(row["process"]), int(row["t_inv"])
     node = case.nodes.get(process)
     if any(w.traits.kills and node in w.nodes and w.to_ns >= sent_ns for w in case.windows):
@@ -103,7 +103,7 @@ def _died(case: Case, row: Any) -> bool:
 
 
 def _excuse(case: Case, late: Sequence[Late]) -> str:
-    """Why requests that were late are no evidence against the service."""
+    """Why late requests are no evidence against the service."""
     rows = case.history.rows[[one.row for one in late]]
     from_ns, until_ns = int(rows["t_inv"].min()), case.end_ns
     starved_ns = _Cover(_starved(case)).ns(from_ns, until_ns)
@@ -114,12 +114,12 @@ def _excuse(case: Case, late: Sequence[Late]) -> str:
 
 
 def _starved(case: Case) -> list[tuple[int, int]]:
-    """When some process of the run, or its host, had no processor."""
+    """Spans in which any process of the run, or its host, got no CPU time."""
     return [(one.from_ns, one.to_ns) for one in case.starved]
 
 
 def _stopped(case: Case, node: str | None) -> list[tuple[int, int]]:
-    """When a fault had stopped a client or moved its clock, and when it had no processor."""
+    """Spans in which a fault had stopped a client or moved its clock, or it got no CPU time."""
     faults = [(w.from_ns, w.to_ns) for w in case.windows if _stops(w, node)]
     own = [one for one in case.starved if one.kind == DELAY and one.node == node]
     return [*faults, *((one.from_ns, one.to_ns) for one in own)]
@@ -130,7 +130,7 @@ def _stops(window: Window, node: str | None) -> bool:
 
 
 class _Cover:
-    """Spans as one union: how much of another span they cover, where two overlap counted once.
+    """The union of spans: how much of another span it covers, overlaps counted once.
 
     [(1, 3), (2, 5), (7, 8)] are the pieces 1..5 and 7..8, with 0 and 4 covered before them.
     """
@@ -148,7 +148,7 @@ class _Cover:
         self._before = [0, *accumulate(lengths)]
 
     def ns(self, from_ns: int, until_ns: int) -> int:
-        """How much is covered between two moments."""
+        """How much is covered between two times."""
         return max(0, self._up_to(until_ns) - self._up_to(from_ns))
 
     def _up_to(self, t_ns: int) -> int:
@@ -179,7 +179,7 @@ def _finding(case: Case, late: Late) -> Finding:
 
 
 def _proof(case: Case, late: Late, bound_ns: int) -> Proof:
-    """`starved`: of all the time that it took, what is the service's fault least."""
+    """`starved`: the part of its delay that is not attributable to the service."""
     row = case.history.rows[late.row]
     unanswered = row["status"] == Status.INVOKED
     back_ns = case.end_ns if unanswered else int(row["t_ret"])

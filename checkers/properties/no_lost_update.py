@@ -1,14 +1,14 @@
-"""No lost update: every accepted write is part of what the last one was built upon.
+"""No lost update: every accepted write is a predecessor of the last one, or the last itself.
 
 Claims
-    VIOLATED: an accepted write is missing from the final chain. The chain is followed back from
-    the last accepted write of a key: each names the version that it builds on (a blind one builds
-    on what was there). Two different writes that name one predecessor can never both be in it.
-    A register whose version falls back has lost the writes between.
+    VIOLATED: an accepted write is missing from the final chain. The chain is followed back from the
+    last accepted write of a key: each names the version that it is based on (a blind one is based
+    on the version before it). Two different writes that name one predecessor can never both be in
+    it. A register whose version decreases has lost the writes between.
 Assumes
-    A write names the version that its author had read and computed from.
+    A write names the version that its client had read and computed from.
 Blind to
-    What was written: only versions are followed. One op accepted twice is not a lost update as
+    The values written: only versions are followed. One op accepted twice is not a lost update as
     long as one of its two writes is in the chain.
 Cost
     O(n) in the accepted writes.
@@ -34,7 +34,7 @@ PROPERTY = "no-lost-update"
 NEEDS = ("contention", "requests", "updates", "faults")
 
 Lost = tuple[resource_log.Request, resource_log.Request]
-"""An accepted write that is not in the final chain, and the write that passed over it."""
+"""An accepted write that is not in the final chain, and the write that superseded it."""
 
 
 def check(case: Case) -> PropertyVerdict:
@@ -45,7 +45,7 @@ def check(case: Case) -> PropertyVerdict:
 
 
 def lost_updates(case: Case) -> Iterator[Lost]:
-    """Every lost write with the one that passed over it, key by key in the order of versions."""
+    """Every lost write with the one that superseded it, key by key in the order of versions."""
     by_key: defaultdict[int, list[resource_log.Request]] = defaultdict(list)
     for request in resource_log.requests(case, _doubtful(case)):
         by_key[request.key].append(request)
@@ -59,7 +59,7 @@ def lost_updates(case: Case) -> Iterator[Lost]:
 
 
 def _doubtful(case: Case) -> Indices:
-    """Places of the accepted writes of those keys in which not each builds on the one before."""
+    """Places of the accepted writes of keys in which a write is not based on its predecessor."""
     rows = resource_log.log(case).rows
     written = column(case, "f")[rows] == Op.SERVED_WRITE
     places = np.flatnonzero(written & (column(case, "status")[rows] == Status.OK))
@@ -76,7 +76,7 @@ def _doubtful(case: Case) -> Indices:
 def _fallen_back(
     writes: Sequence[resource_log.Request],
 ) -> tuple[dict[int, resource_log.Request], list[Lost]]:
-    """What the register kept, by version, and what it lost by taking a version again."""
+    """The writes that the register kept, by version, and those lost by a reused version."""
     at: dict[int, resource_log.Request] = {}
     lost = []
     last = -1
@@ -91,7 +91,7 @@ def _fallen_back(
 
 
 def _chain(at: Mapping[int, resource_log.Request], last: int) -> list[resource_log.Request]:
-    """The last write, what it builds on, and so back to the first; the oldest comes first."""
+    """The last write and its chain of predecessors, oldest first."""
     chain = []
     version = last
     while version in at:
@@ -103,7 +103,7 @@ def _chain(at: Mapping[int, resource_log.Request], last: int) -> list[resource_l
 def _passed_over(
     at: Mapping[int, resource_log.Request], chain: Sequence[resource_log.Request]
 ) -> Iterator[Lost]:
-    """What lies between a write of the chain and the one that it builds on."""
+    """The writes between a write of the chain and the one that it is based on."""
     for write in chain:
         for version in range(_predecessor(write) + 1, write.version):
             if version in at:
@@ -111,7 +111,7 @@ def _passed_over(
 
 
 def _predecessor(write: resource_log.Request) -> int:
-    """The version that a write builds on; a blind one builds on the version before its own."""
+    """The version that a write is based on; for a blind one the version before its own."""
     return write.base if 0 <= write.base < write.version else write.version - 1
 
 

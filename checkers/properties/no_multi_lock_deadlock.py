@@ -1,16 +1,16 @@
-"""Multi-lock deadlock: no cycle of clients that wait for each other's locks stays unbroken.
+"""Multi-lock deadlock: no wait-for cycle between clients stays unbroken.
 
 Claims
-    VIOLATED: each of some clients held a lock that the next one had been told to wait for, all in a
-    cycle and all at once, for longer than the time in which it has to be found and broken.
+    VIOLATED: each of several clients held a lock for which the next one was queued, all in a cycle
+    and all at once, for longer than the time in which it has to be detected and broken.
 Assumes
-    That a lock which was proved or promised to one cannot be granted to a conflicting other.
+    That a lock proved or promised to one attempt cannot be granted to a conflicting one.
 Blind to
-    Cycles during faults and until the service has recovered from them; cycles through permits of
-    a semaphore, and through those who are merely earlier in a queue.
+    Cycles during faults and until the service has recovered from them; cycles through permits of a
+    semaphore, and through clients that are only ahead in a queue.
 Cost
-    O(n log n), and the waits that last longer than a cycle may, times who holds meanwhile; beyond
-    20,000 of those or 1,000,000 steps from wait to wait it gives up: UNKNOWN.
+    O(n log n), plus the waits that last longer than a cycle may, times the holders meanwhile;
+    beyond 20,000 of those or 1,000,000 steps from wait to wait it gives up: UNKNOWN.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
 PROPERTY = "no-multi-lock-deadlock"
 NEEDS = ("contention", "second-locks", "faults")
 FOUND_WITHIN_NS = 2 * SECOND
-"""A cycle may last so long until it is found and broken."""
+"""Time until a cycle has to be detected and broken."""
 MOST_EDGES = 20_000
-"""Waits for a holder that are looked at, and below the steps from one to the next: a second of CPU.
-With more, what is found counts, and nothing found is UNKNOWN."""
+"""Limits on the waits for a holder, and below on the steps between them: a second of CPU. With
+more, findings count, and no finding is UNKNOWN."""
 MOST_STEPS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Edge:
-    """One client waited for another's lock, certainly, over a span."""
+    """One client certainly waited for another's lock during a span."""
 
     waiter: Attempt
     holder: Attempt
@@ -68,8 +68,8 @@ def check(case: Case) -> PropertyVerdict:
 
 
 class _Found:
-    """The cycles of a run. A new wait may close one: it is looked for from there, among the waits
-    that stand at that moment and will for long enough.
+    """The cycles of a run. A new wait may close one: the search starts there, among the waits that
+    are open at that time and last long enough.
 
     first     the first cycle of each set of locks
     count     waits that closed one
@@ -100,7 +100,7 @@ class _Found:
     def _closed(
         self, alive: Mapping[int, Sequence[Edge]], edge: Edge, now_ns: int
     ) -> tuple[Edge, ...]:
-        """The shortest cycle through a wait, () where there is none; breadth first."""
+        """The shortest cycle through a wait, () if there is none; breadth first."""
         came: dict[int, Edge] = {edge.holder.process: edge}
         open_now = [edge.holder.process]
         while open_now:
@@ -136,7 +136,7 @@ def _way(came: Mapping[int, Edge], last: Edge, first: Edge) -> tuple[Edge, ...]:
 
 
 def _edges(case: Case) -> tuple[Sequence[Edge], bool]:
-    """The waits that lasted too long for a cycle, and whether there were too many to look at."""
+    """The waits that lasted longer than a cycle may, and whether there were too many to search."""
     every, slack_ns = table(case), slack(case)
     far = np.where(_lasting(case), reaches(case), proof_reaches(case))
     calm_ns = case.promises.recovery_ns + longest_ns(case)
@@ -153,7 +153,7 @@ def _edges(case: Case) -> tuple[Sequence[Edge], bool]:
             others = others[np.argsort(every.known[others], kind="stable")]
             beside[key] = others, np.maximum.accumulate(far[others])
         others, reached = beside[key]
-        # Known early enough, from the first on that anything reaches far enough from.
+        # Holders known early enough, without those before the first whose reach suffices.
         low = int(np.searchsorted(reached, since[n] + least_ns, "right"))
         high = int(np.searchsorted(every.known[others], until[n] - least_ns))
         window = others[low:high]
@@ -171,7 +171,7 @@ def _edges(case: Case) -> tuple[Sequence[Edge], bool]:
 
 
 def _lasting(case: Case) -> Bools:
-    """Which attempts are for locks whose leases last as was promised."""
+    """Which attempts are for locks whose leases last as promised."""
     keys = [key for key in np.unique(table(case).key).tolist() if stands_for(case, key, LASTING)]
     return np.asarray(np.isin(table(case).key, keys))
 

@@ -1,10 +1,10 @@
-"""No stale accepted write: the resource, having admitted a newer owner, refuses the older one.
+"""No stale accepted write (fencing): after admitting a newer owner, the resource rejects the older.
 
 Claims
     VIOLATED: the resource's own log shows a write accepted after a request of a newer, conflicting
-    attempt had been admitted. Newer: granted later, as the times force it; else by larger token.
+    attempt had been admitted. Newer: certainly granted later by times; else by larger token.
 Assumes
-    The resource logs what it decides before it answers, in the order in which it decides.
+    The resource logs its decisions before it responds, in the order in which it makes them.
 Blind to
     Attempts whose grants overlap in time and that carry no ordered tokens: they have no order.
     Two attempts of one client. Requests of attempts that the history does not have.
@@ -30,7 +30,7 @@ PROPERTY = "no-stale-write"
 NEEDS = ("contention", "requests", "stale-requests", "faults")
 
 Stale = tuple[resource_log.Request, Attempt, Attempt, int]
-"""An accepted write, its attempt, the newer attempt, and the row that had admitted that."""
+"""An accepted write, its attempt, the newer attempt, and the row that had admitted it."""
 
 
 def check(case: Case) -> PropertyVerdict:

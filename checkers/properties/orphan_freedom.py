@@ -1,14 +1,15 @@
-"""Orphan freedom: a lock that nobody can hold is not refused for ever.
+"""Orphan freedom: a lock that no client can hold is not rejected forever.
 
 Claims
-    VIOLATED: tries or the probe were refused, and only refused, for longer than every excuse
-    lasts, although no possible hold was left: the service keeps a lock for somebody who is gone.
+    VIOLATED: tries or the probe were rejected, and only rejected, for longer than all allowances
+    together, although no possible hold was left: the service keeps a lock for a client that is
+    gone.
 Assumes
-    As deadlock freedom. FAIL means that the service refused, unless its error says that nothing
-    answered.
+    As deadlock freedom. FAIL means that the service rejected, unless its error shows that there was
+    no response.
 Blind to
-    A single refusal that was one too many; a service that does not answer; locks whose hold
-    nothing but a release can end and whose owner died (deadlock freedom tells of those).
+    A single wrong rejection; a service that does not respond; locks whose hold only a release can
+    end and whose owner died (deadlock freedom reports those).
 Cost
     O(n log n) in the attempts of each lock.
 """

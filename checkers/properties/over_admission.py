@@ -1,16 +1,16 @@
-"""Semaphores: what is held of one at once never exceeds its permits.
+"""Over-admission: the permits held of a semaphore at once never exceed its limit.
 
 Claims
-    An over-admission: at one instant, by the service's own answers or by leases that it had
-    promised, more permits were held than there are. Every attempt counts for itself, also two of
-    one client, for each takes permits of its own.
+    An over-admission: at one instant, by the service's own responses or by leases that it had
+    promised, more permits were held than exist. Every attempt counts separately, also two of one
+    client, because each takes its own permits.
 Assumes
     What mutual exclusion assumes of proofs and promises.
 Blind to
-    Holds that end before they are known. Semaphores that were asked for with different numbers of
-    permits: such a service may count either way.
+    Holds that end before they are known. Semaphores requested with different limits: such a service
+    may use either.
 Cost
-    n log n in the attempts of a semaphore, times how many hold at once.
+    n log n in the attempts of a semaphore, times the number of concurrent holds.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from holdfast.harness.core.verdict import Finding, Proof
 
 LOW_16 = (1 << 16) - 1
 SHOWN = 5
-"""witnesses of one finding: the newest, and those that hold longest"""
+"""limit on the witnesses of one finding: the newest, and those that hold longest"""
 
 
 def over_admissions(case: Case) -> Iterator[Finding]:
-    """At most one finding per grant that was one too many."""
+    """At most one finding per grant that exceeded the limit."""
     terms, found = case.history.rows["op"], table(case)
     every: dict[int, Indices] = {}
     for on_line in granted(case).values():
         entries = on_line[found.mode[on_line] == Mode.PERMITS]
-        # Each name of a path has permits of its own; one name may lie on several lines.
+        # Each path has its own permits; one path may be on several ancestor chains.
         every |= {
             key: entries[found.key[entries] == key] for key in set(found.key[entries].tolist())
         }
@@ -69,8 +69,8 @@ def _crowds(
 ) -> Iterator[tuple[Attempt, list[Attempt]]]:
     """(b, others) that held at one instant and had more than `limit` together.
 
-    `holds` in the order in which they were known. Where b's own hold is known only to have been
-    somewhere up to b.known_ns, the others have to hold over all of that.
+    `holds` in the order in which they were known. If b's own hold is only known to have been at
+    some time up to b.known_ns, the others have to hold during all of that.
     """
     slack_ns = slack(case)
     open_now: list[Attempt] = []

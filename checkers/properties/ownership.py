@@ -1,12 +1,10 @@
 """Ownership: only the holder can release or renew.
 
-Claims: a renewal or release was answered ok although its attempt had surely lost the lock to a
-later grant, had given it back before, or was never granted it
-Assumes: that an ok means what the promises say. Where it is declared to mean little, only an ok
-amid another's proved or promised hold counts
-Blind to: a release that was answered ok, did nothing and came from nobody's holder, where the
-system declares that such an answer may be given
-Cost: n log n in the number of attempts
+Claims: a renewal or release returned ok although its attempt had certainly lost the lock to a later
+grant, had released it before, or was never granted it Assumes: that an ok means what the promises
+declare. If it is declared to mean little, only an ok within another's proved or promised hold
+counts Blind to: a release that returned ok without effect while no client held, if the system
+declares that it may return so Cost: n log n in the number of attempts
 """
 
 from __future__ import annotations
@@ -47,10 +45,10 @@ def check(case: Case) -> PropertyVerdict:
 
 
 class _Answers:
-    """The columns that are looked at once per renewal and release.
+    """Columns computed once, used for every renewal and release.
 
-    last_ns   of each entry of the table, when the last of those was sent that was answered ok
-    done_ns   and when the first release was answered ok
+    last_ns   per entry of the table, when the last of them that returned ok was sent
+    done_ns   per entry, when the first release returned ok
     """
 
     def __init__(self, case: Case) -> None:
@@ -71,7 +69,7 @@ class _Answers:
 
 
 def _suspects(answers: _Answers, entries: Indices, succession: Succession) -> Indices:
-    """Those with an ok after another's grant, after a release, or without a grant."""
+    """Entries with an ok after another's grant, after a release, or without a grant."""
     last_ns = answers.last_ns[entries]
     doubtful = succession.overtaken(entries, last_ns)
     doubtful |= ~answers.table.ok[entries] | (answers.done_ns[entries] < last_ns)
@@ -98,9 +96,9 @@ def _findings(
 
 
 def _given_back(case: Case, answers: _Answers, attempt: Attempt) -> int:
-    """The release of the attempt that was answered ok first, or -1.
+    """The release of the attempt that returned ok first, or -1.
 
-    Nothing where a renewal of unknown outcome may have taken the lock anew after it.
+    None if a renewal of unknown outcome may have taken the lock again after it.
     """
     done = [release for release in attempt.releases if answers.ok[release]]
     if not done or attempt.status is not Status.OK:
@@ -115,7 +113,7 @@ def _given_back(case: Case, answers: _Answers, attempt: Attempt) -> int:
 def _holder_instead(
     case: Case, answers: _Answers, attempt: Attempt, row: int, succession: Succession
 ) -> Attempt | None:
-    """Another attempt that had the lock when `row` was answered ok, so that this one had not."""
+    """Another attempt that had the lock when `row` returned ok, so that this one had not."""
     if attempt.known_ns < INF and believed(case, attempt.key).renew_proves:
         return next(succession.successors(attempt, answers.inv[row]), None)
     far = reach(case) if stands_for(case, attempt.key, LASTING) else proof_reach

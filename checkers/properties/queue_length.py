@@ -1,11 +1,11 @@
-"""Answers about the length of a queue, beside those who can have waited and those who must have.
+"""Checks reported queue lengths against the waiters that are possible and those that are certain.
 
-At most so many wait as have an acquire that may wait under way at some instant of the question. At
-least so many do as were known to wait before it, and were told a place in the queue by a question
-sent after it: whoever has left a queue is in it no more.
+At most those wait that have an acquire that may wait in flight at some instant of the query. At
+least those wait that were known to wait before it, and whose place in the queue was returned to a
+query sent after it: an attempt that has left a queue does not return to it.
 
-    c1 told to wait   c2 told to wait   length asked ... answered   c1: "place 0"   c2: "place 1"
-    both waited all the while, so that 0 and 1 are false
+    c1 queued   c2 queued   length query: call ... return   c1: "place 0"   c2: "place 1"
+    both waited throughout the query, so that 0 and 1 are false
 """
 
 from __future__ import annotations
@@ -24,16 +24,15 @@ from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, Proof
 
 MOST_SHOWN = 64
-"""An answer of so many or more is not held against those who must have waited: a finding names one
-more of them than the answer does."""
+"""A length >= this is not compared with the certain waiters: a finding would name more of them."""
 ASKS = (Op.ACQUIRE, Op.PROBE)
 """A try never waits."""
 
 
 class _Queue:
-    """Those who asked for one lock, and the rows by which they are known to have waited.
+    """The acquires of one lock, and the rows that prove that they waited.
 
-    A wait is known from t_ret of its first such row until t_inv of its last answered place.
+    A wait is known from t_ret of its first such row until t_inv of its last query of its place.
     """
 
     def __init__(self, case: Case, asks: list[int], waits: list[tuple[int, int]]) -> None:
@@ -47,16 +46,16 @@ class _Queue:
         self._inv_of = inv
 
     def at_most(self, from_ns: int, to_ns: int) -> int:
-        """How many can have waited at some instant of a span."""
+        """The largest number that can have waited at some instant of a span."""
         return self._over.at_least(bisect_right(self._inv, to_ns), from_ns)
 
     def at_least(self, from_ns: int, to_ns: int) -> int:
-        """How many waited over all of it for sure, or fewer: waits that began and ended within the
-        span are taken off once too often. O(log n)."""
+        """A lower bound of the number that certainly waited during all of it: waits that began and
+        ended within the span are subtracted once too often. O(log n)."""
         return bisect_left(self._from, from_ns) - bisect_right(self._until, to_ns)
 
     def over_all_of(self, from_ns: int, to_ns: int, most: int) -> list[tuple[int, int]]:
-        """The rows of so many of these waits, the latest to begin first."""
+        """The rows of up to `most` of these waits, the latest to begin first."""
         found: list[tuple[int, int]] = []
         for first, last in reversed(self._waits[: bisect_left(self._from, from_ns)]):
             if self._inv_of[last] > to_ns:
@@ -67,7 +66,7 @@ class _Queue:
 
 
 def false_lengths(case: Case) -> Iterator[Finding]:
-    """A finding per answer that cannot be right. O(log^2 n) each."""
+    """A finding per reported length that cannot be right. O(log^2 n) each."""
     asked = rows_of(case, Op.LENGTH)
     asked = asked[column(case, "status")[asked] == Status.OK]
     if not len(asked):
@@ -106,7 +105,7 @@ def _queues(case: Case) -> dict[int, _Queue]:
 
 
 def _waiting_rows(case: Case) -> list[int]:
-    """Rows by which an attempt is known to wait, in the order in which that was answered."""
+    """Rows that prove that an attempt waits, in the order of their returns."""
     rows = rows_of(case, Op.WAITING, Op.PLACE)
     kind, status, res = (column(case, name)[rows] for name in ("f", "status", "res"))
     rows = rows[(status == Status.OK) & ((kind == Op.WAITING) | (res >= 0))]

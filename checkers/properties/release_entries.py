@@ -1,11 +1,11 @@
-"""What a release says of its owner's entries in the lock, beside those that it can and must have.
+"""Checks the remaining entries that a release reports against those possible and those certain.
 
-At most those are left that the owner asked for and of which the service had not said that they are
-over. At least those are left that were granted before the release was sent and whose hold, by lease
-or proof, reaches beyond its answer.
+At most those are left that the owner requested and that the service had not reported as over. At
+least those are left that were granted before the release was sent and whose hold, by lease or
+proof, lasts beyond its return.
 
-    enters   enters again   releases the inner: "0 left, fully released"   renews the outer: ok
-    the outer entry held all the while, so that 0 is false
+    acquires   re-enters   releases the inner: "0 left, fully released"   renews the outer: ok
+    the outer entry was held throughout, so that 0 is false
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, Proof
 
 MOST_OPEN = 64
-"""An owner that has more attempts at one lock which may be open at once is not judged."""
+"""An owner with more possibly open attempts at one lock is not judged."""
 
 
 def false_entries(case: Case) -> Iterator[Finding]:
-    """A finding per ok release whose answer cannot be right.
+    """A finding per ok release whose response cannot be right.
 
-    Of each owner and lock its attempts are walked in order of time, beside those still open: linear
-    where few are.
+    One pass per owner and lock over its attempts in order of time, with those still open: linear if
+    few are.
     """
     rows = rows_of(case, Op.RELEASE)
     told = rows[(column(case, "status")[rows] == Status.OK) & (column(case, "res")[rows] > 0)]

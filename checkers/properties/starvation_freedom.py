@@ -1,14 +1,14 @@
-"""Starvation freedom: no request waits on and on while others are served.
+"""Starvation freedom: no request waits indefinitely while others are granted.
 
 Claims
-    VIOLATED: somebody who had queued was overtaken more than once per other client, whatever the
-    mode of those who went first, beyond what its order allows. A deadlock is starvation too, and so
-    is a livelock: several clients tried again and again, no less often towards the end, for longer
-    than every excuse lasts, nobody could hold the lock and nobody was granted it.
+    VIOLATED: a queued request was overtaken more than once per other client, by requests of any
+    mode, beyond what its order allows. A deadlock is starvation too, and so is a livelock: several
+    clients kept trying, no less often towards the end, for longer than all allowances together,
+    while no client could hold the lock and no try was granted.
 Assumes
-    That tokens are in the order of grants, where that is promised under the faults of the run.
+    That tokens are in the order of grants, if that is promised under the faults of the run.
 Blind to
-    Waits that ended without a grant: they may have been given up before the others were served.
+    Waits that ended without a grant: they may have been given up before the others were granted.
 Cost
     O(n log n) in the attempts, plus the overtakes found.
 """

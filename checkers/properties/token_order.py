@@ -1,12 +1,11 @@
-"""Fencing tokens: a later grant always carries a larger one, and no two share one.
+"""Order of fencing tokens: a later grant has a larger token, and no two grants share one.
 
-Claims: of two conflicting grants of one lock, where one was certainly first, the other has the
-larger token; where the system declares it, no token is given twice
-Assumes: nothing of clocks. What is proved of a hold tells the order of grants, and so does a lease
-where exclusion is promised, unless the same lock is seen to be held twice at once
-Blind to: the order of grants whose calls overlap, with nothing proved of either
-Cost: n log n in the number of attempts
-Source: the earliest ends in token order, e = max(e before, call, last proof), against each answer
+Claims: of two conflicting grants of one lock of which one was certainly first, the other has the
+larger token; if the system declares it, no token is granted twice Assumes: nothing about clocks.
+Proofs of a hold show the order of grants, and so do leases if exclusion is promised, unless the run
+shows that lock held twice at once Blind to: the order of grants whose calls overlap, without a
+proof of either hold Cost: n log n in the number of attempts Source: the earliest ends in token
+order, e = max(previous e, call, last proof), against each return
 """
 
 from __future__ import annotations
@@ -62,8 +61,8 @@ def _inverted(case: Case, key: int) -> Iterator[tuple[Attempt, Attempt, bool]]:
     """(first, second, whether proofs or calls show it) in the only order in which the two can have
     held one after the other.
 
-    Nothing by holds where this lock was seen to be held twice at once: there they do not say who
-    came first. By leases only where it is promised that nobody is granted the lock inside one.
+    Not by holds if the run shows this lock held twice at once: then they do not show which came
+    first. By leases only if it is promised that no grant falls within one.
     """
     if inversions(case)[key]:
         yield from ((first, second, True) for first, second in inversions(case)[key])
@@ -139,6 +138,6 @@ def _repetition(case: Case, first: Attempt, second: Attempt) -> Finding:
 
 
 def _known(case: Case, *grants: Attempt) -> tuple[int, ...]:
-    """Their rows, and those by which it was known that they held."""
+    """Their rows, and those that prove that they held."""
     rows = [row for a in grants for row in (a.row, known_row(case, a))]
     return tuple(dict.fromkeys(row for row in rows if row >= 0))

@@ -1,26 +1,26 @@
-"""Truthful queries: what is answered about a lock agrees with what happened to it.
+"""Truthful queries: responses about a lock agree with its history.
 
 Claims
-    VIOLATED: an answer names a holder whose hold was certainly over or never was, or nobody amid
-    somebody's hold; it counts renewals that cannot have been, or gives the text of another hold; it
-    says that a hold lasted longer than since its acquire was called, or shorter than since it was
-    known, or that more of its lease is left than was ever asked for; it gives an attempt a place in
-    the queue with more before it than can have been there, a place that grows, or none while it
-    certainly waited; it says that more wait than can, or fewer than certainly do; a grant on the
-    condition that nobody held since came after another grant, or such a condition was said to be
-    broken though nobody can have held.
+    VIOLATED: a response names a holder whose hold was certainly over or never existed, or reports
+    no holder during a hold; it counts renewals that cannot have happened, or gives the text of
+    another hold; it reports an age of a hold that is longer than since the call of its acquire, or
+    shorter than since it was known, or more time left of its lease than was ever requested; it
+    gives an attempt a place in the queue with more ahead than can have been there, a place that
+    grows, or none while it certainly waited; it reports more waiters than possible, or fewer than
+    certain; a grant on the condition of no hold since came after another grant, or such a condition
+    was reported as broken although no client can have held.
 Assumes
-    That a query is answered as of some instant between its call and its return. Where the order of
-    grants is told by tokens, that they are promised to be ordered under the faults of the run.
+    That a response is true at some instant between call and return of the query. If tokens show the
+    order of grants, that they are promised to be ordered under the faults of the run.
 Blind to
     A hold that ended by its lease alone: a service may end one late. Counts of renewals, and times,
-    of locks that several hold; times that the service leaves unsaid, as a new leader does, and a
-    lease of which less is said to be left than there is. Texts of holds where the workload gives
-    them none. A queue of which it says more than wait, where unknown acquires may stand in it, and
-    one that is said to be shorter than it is but 64 long or more. Entries of an owner that has more
-    than 64 open attempts at one lock.
+    of locks that several hold; times that the service does not report, as after a change of leader,
+    and a lease reported with less time left than there is. Texts of holds if the workload sets
+    none. A reported queue that is too long if acquires of unknown outcome may be in it, and one
+    that is too short but reported as 64 or more. Entries of an owner with more than 64 open
+    attempts at one lock.
 Cost
-    The queries, each times what was going on with its lock at the time.
+    The queries, each times the concurrent operations on its lock.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NEEDS = ("contention", "queries", "faults")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Query:
-    """One answered query: its row and columns."""
+    """A query that returned ok: its row and columns."""
 
     row: int
     key: int
@@ -65,7 +65,7 @@ class Query:
 
 
 def check(case: Case) -> PropertyVerdict:
-    """The verdict on truthful-queries, with a finding per answer that cannot be right."""
+    """The verdict on truthful-queries, with a finding per response that cannot be right."""
     findings = [
         *_answers(case, Op.HOLDER, _about_holder),
         *_answers(case, Op.PLACE, _about_place),
@@ -80,7 +80,7 @@ def check(case: Case) -> PropertyVerdict:
 
 
 Wrong = tuple[str, tuple[int, ...], Proof]
-"""Why an answer cannot be right, the rows that show it, and by which rule."""
+"""Why a response cannot be right, the rows that prove it, and the rule."""
 Judge = Callable[[Case, Query, LockStory], Wrong | None]
 
 
@@ -149,15 +149,15 @@ def _about_holder(case: Case, query: Query, story: LockStory) -> Wrong | None:
 
 
 def _may_carry(query: Query, story: LockStory, named: Sequence[Attempt]) -> bool:
-    """Whether the text is that of the hold that was named, or of an unknown one that may be it."""
+    """Whether the text is that of the named hold, or of one of unknown outcome that may be it."""
     mine = any(carried(a.id) == query.text for a in named)
     return mine or story.may_be_unknown(query.text)
 
 
 def _about_the_hold(case: Case, query: Query, named: Sequence[Attempt]) -> Wrong | None:
-    """What it says of the hold's renewals and times, where it is clear whose hold is meant.
+    """Why the reported renewals and times of a hold cannot be right, if the hold is unambiguous.
 
-    An adapter may renew once by itself, before it hands a queued grant on.
+    An adapter may renew once on its own, before it returns a queued grant.
     """
     holder = named[0]
     if len(named) > 1 or holder.mode != Mode.EXCLUSIVE or holder.status is not Status.OK:
@@ -211,7 +211,7 @@ def _proof(rule: str, roles: Mapping[str, int], **values: int) -> Proof:
 
 
 def _checks(case: Case) -> Iterator[Finding]:
-    """Holds that were said to be in force after their end, or not to be while they were proved."""
+    """Holds reported as in force after their end, or as not in force while they were proved."""
     asked = case.history.of(Op.CHECK).tolist()
     known = by_id(case) if asked else {}
     for row in asked:
@@ -234,7 +234,7 @@ def _checks(case: Case) -> Iterator[Finding]:
 
 
 def _wrong_check(case: Case, a: Attempt, row: int) -> tuple[str, Proof] | None:
-    """Why an answer about a hold cannot be right; several entries may share a token."""
+    """Why a response about a hold cannot be right; several entries may share a token."""
     one, slack_ns = case.history.rows[row], slack(case)
     inv_ns, ret_ns = int(one["t_inv"]), int(one["t_ret"])
     story = lock_timeline.story(case, a.key)
@@ -250,7 +250,7 @@ def _wrong_check(case: Case, a: Attempt, row: int) -> tuple[str, Proof] | None:
 
 
 def _growing(case: Case) -> Iterator[Finding]:
-    """Places that got worse, where nobody who comes later goes first."""
+    """Places that grew although no later request goes first."""
     last: dict[int, Query] = {}
     for query in _queries(case, Op.PLACE):
         if not first_come(case, query.key):

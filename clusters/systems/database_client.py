@@ -1,8 +1,8 @@
-"""A lock client over sessions of a database: each attempt has one of its own, which is its hold.
+"""A lock client over sessions of a database: one session per attempt, which is its hold.
 
-A hold lives as long as its session. The client asks its sessions again and again whether they live,
-tells at once when one is gone, and closes it on its side, so that it never holds what it does not
-believe to hold. With `idle=lease` the server ends a session that has said nothing for a lease.
+A hold lives as long as its session. The client polls its sessions, notifies at once when one is
+gone, and closes it on its side, so that it never holds what it does not believe to hold. With
+`idle=lease` the server ends a session that was silent for a lease.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from holdfast.harness.core.seeds import stream
 ASK_S = 1.0
 BEAT_S = 0.3
 RETRY_S = (0.05, 0.15)
-"""between two tries to open a session, drawn evenly"""
+"""between two attempts to open a session, sampled uniformly"""
 SPARE = 2
-"""sessions that are kept open for the next attempts"""
+"""number of sessions kept open for the next attempts"""
 MILLION = 1_000_000
 
 
 class NoSession(Exception):
-    """The server let nobody in, so nothing can have happened."""
+    """The server opened no session, so nothing can have taken effect."""
 
 
 class Failed(Exception):
-    """A question that was not answered as hoped; `answer` is what its error means for a lock."""
+    """A query that failed; `answer` is what its error means for a lock."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(answer.error)
@@ -38,10 +38,10 @@ class Failed(Exception):
 
 
 class Session(Protocol):
-    """One connection, which carries out one question at a time.
+    """One connection, which executes one query at a time.
 
     broken  the connection is gone for good
-    busy    a question is under way, so that another would have to wait
+    busy    a query is in flight, so that another would have to wait
     """
 
     @property
@@ -51,14 +51,14 @@ class Session(Protocol):
     def busy(self) -> bool: ...
 
     async def ask(self, words: str, *values: object, within_s: float | None) -> Sequence[Any]:
-        """The first row that a statement answers, () without one. Raises Failed.
+        """The first row that a statement returns, () without one. Raises Failed.
 
-        Without an answer in time (None: no bound) the connection is shut, which raises, too.
+        On timeout (None: no bound) the connection is shut down, which raises, too.
         """
         ...
 
     def cut(self) -> None:
-        """Shuts the connection down on our side, at once and without a word."""
+        """Shuts the connection down on our side, at once and without a message."""
         ...
 
     async def close(self) -> None:
@@ -67,19 +67,19 @@ class Session(Protocol):
 
 
 class Lock(Protocol):
-    """How one kind of lock is taken in a session, and given back.
+    """How one kind of lock is acquired in a session, and released.
 
-    next_token  the statement that draws a token
+    next_token  the statement that returns a new token
     """
 
     next_token: str
 
     async def open(self, address: str, idle_ms: int) -> Session:
-        """A session that the server ends after so long a silence, 0 never. Raises NoSession."""
+        """A session that the server ends after idle_ms of silence, 0 never. Raises NoSession."""
         ...
 
     async def prepare(self, session: Session, lock: str) -> None:
-        """What has to be there before the lock can be asked for. Raises Failed."""
+        """Creates what the lock needs before it can be requested. Raises Failed."""
         ...
 
     async def take(self, session: Session, lock: str, wait_ms: int, within_s: float | None) -> bool:
@@ -87,13 +87,13 @@ class Lock(Protocol):
         ...
 
     async def give_back(self, session: Session, lock: str) -> bool:
-        """Whether it was ours. Raises Failed."""
+        """Releases it; whether it was ours. Raises Failed."""
         ...
 
 
 @dataclass(slots=True)
 class Held:
-    """The session of an attempt, and what it is for."""
+    """The session of an attempt, with its lock."""
 
     lock: str
     session: Session
@@ -116,7 +116,7 @@ class SessionClient:
         self._beating: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Nothing to wait for: a server that is away is found later."""
+        """Nothing to wait for: an unavailable server is found later."""
         self._beating = asyncio.ensure_future(self._beat())
 
     async def acquire(
@@ -124,7 +124,7 @@ class SessionClient:
     ) -> Answer:
         """Queues in the server until it is granted or the wait is over.
 
-        While the server lets nobody in, it is asked again and again; that is surely no effect.
+        While the server opens no session, the client retries; that certainly has no effect.
         """
         if mode is not Mode.EXCLUSIVE:
             return Answer(outcome=Status.FAIL, error="only exclusive locks are asked for here")
@@ -144,7 +144,7 @@ class SessionClient:
         return await self._acquire_in(session, lock, attempt, left_ns)
 
     async def _acquire_in(self, session: Session, lock: str, attempt: int, wait_ns: int) -> Answer:
-        """Asks for the lock in a session that is ready for it, and remembers the session."""
+        """Requests the lock in a prepared session, and remembers the session."""
         held = self._held[attempt] = Held(lock=lock, session=session)
         try:
             return await self._acquire(held, attempt, wait_ns)
@@ -171,7 +171,7 @@ class SessionClient:
         return Answer(outcome=Status.OK, token=token)
 
     async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
-        """Any answer of the session that took the lock shows that it is still held."""
+        """Any response in the session that acquired the lock proves that it is still held."""
         held = self._held.get(grant.attempt)
         if held is None:
             return Answer(outcome=Status.NOT_OWNER, error="its session is over")
@@ -183,7 +183,7 @@ class SessionClient:
         return Answer(outcome=Status.OK, token=grant.token)
 
     async def release(self, grant: Grant) -> Answer:
-        """Gives it back in its session."""
+        """Releases it in its session."""
         held = self._held.get(grant.attempt)
         if held is None:
             return Answer(outcome=Status.NOT_OWNER, error="its session is over")
@@ -191,7 +191,7 @@ class SessionClient:
             ours = await self._lock.give_back(held.session, held.lock)
         except Failed as error:
             await self._drop(grant.attempt, str(error))
-            # Its session is closed for it, so even a refusal is no proof that nothing happens.
+            # Its session is closed then, so even a rejection is no proof that it has no effect.
             ended = error.answer.outcome is Status.NOT_OWNER
             return error.answer if ended else Answer(outcome=Status.INFO, error=str(error))
         self._keep(grant.attempt)
@@ -212,7 +212,7 @@ class SessionClient:
         return await self._lock.open(self._address, self._idle_ms)
 
     def _keep(self, attempt: int) -> None:
-        """The session of an attempt that holds nothing any more serves the next one."""
+        """Keep the session of an attempt that no longer holds, for the next one."""
         held = self._held.pop(attempt, None)
         if held is not None and len(self._spare) < SPARE:
             self._spare.append(held.session)
@@ -220,14 +220,14 @@ class SessionClient:
             held.session.cut()
 
     async def _drop(self, attempt: int, reason: str) -> None:
-        """Ends the session of an attempt and tells that its hold is over."""
+        """Ends the session of an attempt and notifies that its hold is over."""
         held = self._held.pop(attempt, None)
         if held is not None:
             self._tell(Op.CLOSED, attempt=attempt, lock=held.lock, text=reason)
             await held.session.close()
 
     async def _beat(self) -> None:
-        """Asks every session in turn whether it lives, and drops those that do not."""
+        """Polls every session in turn, and drops those that do not respond."""
         while True:
             await asyncio.gather(*(self._alive(n, held) for n, held in [*self._held.items()]))
             await asyncio.gather(*(_answers(session) for session in [*self._spare]))
@@ -243,7 +243,7 @@ class SessionClient:
 
 
 async def _answers(session: Session) -> str:
-    """Why a session does not answer; empty if it does."""
+    """Why a session does not respond; empty if it does."""
     try:
         await session.ask("select 1", within_s=ASK_S)
     except Failed as error:
@@ -252,7 +252,7 @@ async def _answers(session: Session) -> str:
 
 
 async def _rolled_back(session: Session) -> bool:
-    """Whether a session whose question was refused goes on, with no transaction open."""
+    """Whether a session is usable after a rejected query, with no transaction open."""
     try:
         await session.ask("rollback", within_s=ASK_S)
     except Failed:

@@ -1,4 +1,4 @@
-"""Options of a system, read from words: unknown names and values are told with what is known."""
+"""Validates options of a system: an unknown name or value is reported with those that are known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def choose(
 ) -> dict[str, str]:
     """Every known option with its value; the first of its values is the default.
 
-    UsageError tells all mistakes at once.
+    UsageError lists all errors at once.
     """
     problems = []
     for name, value in options.items():

@@ -1,1 +1,1 @@
-"""One client process: guarded calls, grants, the worker, faults that it inflicts on itself."""
+"""One client process: guarded calls, grants, the worker, faults injected into the client itself."""

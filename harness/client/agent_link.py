@@ -1,7 +1,7 @@
-"""The driver's end of the fault agent: numbered JSON lines to a process of its own.
+"""The driver's connection to a fault agent process: numbered requests as JSON lines.
 
-An answer belongs to the request whose number it carries. One that comes after its request was given
-up is dropped, so that it is never taken for the answer to a later request.
+A response belongs to the request whose number it carries. One that arrives after its request timed
+out is dropped, so that it is never taken for the response to a later request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ANSWER_WITHIN_S = 10.0
 class AgentLink:
     """Requests to one fault agent, in order. The agent heals everything when this end closes.
 
-    within_s  how long a request waits for its answer
+    within_s  timeout of a request
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class AgentLink:
         log: Path,
         within_s: float = ANSWER_WITHIN_S,
     ) -> AgentLink:
-        """Start the agent in a session of its own, so that a terminal's ^C passes it by."""
+        """Start the agent in its own session, so that a terminal's ^C does not reach it."""
         with log.open("ab") as errors:
             try:
                 process = await asyncio.create_subprocess_exec(
@@ -61,10 +61,9 @@ class AgentLink:
         return self._process.pid
 
     async def ask(self, do: str, **args: Any) -> dict[str, Any]:
-        """One request; the agent's answer if it is ok, else EnvironmentFailed with its words.
+        """One request; the agent's response if it is ok, else EnvironmentFailed with its error.
 
-        NoAnswer where it does not answer in time: whether the request took effect is unknown.
-        AgentLost where it has exited.
+        NoAnswer on timeout: whether the request took effect is unknown. AgentLost if it has exited.
         """
         async with self._turn:
             self._next += 1
@@ -83,7 +82,7 @@ class AgentLink:
         return answer
 
     async def _answer(self, line: bytes, number: int) -> dict[str, Any]:
-        """Send a line; the answer that carries its number. Answers to earlier ones are dropped."""
+        """Send a line; the response with its number. Responses to earlier requests are dropped."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(line)
         await self._process.stdin.drain()
@@ -94,12 +93,12 @@ class AgentLink:
         raise AgentLost(f"fault agent: it exited; see {self._log}")
 
     async def until_lost(self) -> None:
-        """Returns never; AgentLost as soon as the agent has exited."""
+        """Never returns; AgentLost as soon as the agent has exited."""
         code = await self._process.wait()
         raise AgentLost(f"fault agent: it exited with code {code}; see {self._log}")
 
     async def close(self) -> None:
-        """Close its input, which makes it heal everything and leave; kill it if it does not."""
+        """Close its input, which makes it heal everything and exit; kill it if it does not."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:

@@ -1,7 +1,7 @@
-"""What a workload sees of one client: guarded calls whose both edges are recorded.
+"""The client API for workloads: guarded calls, recorded at call and return.
 
-The same Context serves a worker process and the simulator: it is given its clock-keeping loop, its
-recorder and its chance, and owns none of them. Standard library only.
+The same Context serves a worker process and the simulator: event loop with clock, recorder and
+random generator are passed in. Standard library only.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from holdfast.harness.recording.phase import GO
 from holdfast.harness.recording.recorder import Rows, Stamps, Unrecorded
 
 GUARD_NS = 10 * SECOND
-"""A call that is so much over its own bound is given up here and judged as a hung request."""
+"""A call that exceeds its own bound by this time is given up here and judged as a hung request."""
 NOBODY: AbstractContextManager[None] = nullcontext()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parts:
-    """What a Context stands on. `now` is the clock of the run, ns; without `stamps` the edges of
-    the calls are all that is known of them."""
+    """Dependencies of a Context. `now` is the clock of the run, ns; without `stamps` only the times
+    of call and return are known."""
 
     lock_client: LockClient | BlockingLockClient
     resource: Resource
@@ -63,15 +63,15 @@ class Parts:
 
 
 class Context:
-    """One logical client. Every method records what it did; none raises for what a service may do.
+    """One logical client. Every method records its call; none raises for errors of a service.
 
     locks     names of the locks of the run
-    lease_ns  the lease that acquires ask for
-    rng       this client's own stream of chance
+    lease_ns  the lease that acquires request
+    rng       this client's own random generator
     now_ns    the clock of the run
-    guard     bounds every call under way
-    claims    what it was granted and told that it lost; whom to call then
-    thread    makes the calls of a blocking client; None for one of coroutines
+    guard     bounds every call in flight
+    claims    its grants and loss notifications, with their callbacks
+    thread    makes the calls of a blocking client; None for a client of coroutines
     """
 
     def __init__(self, parts: Parts, locks: tuple[str, ...]) -> None:
@@ -93,7 +93,7 @@ class Context:
 
     @property
     def running(self) -> bool:
-        """Whether new acquires may begin; the run has neither to start nor begun to end."""
+        """Whether new acquires may begin: the run has started and has not begun to end."""
         return self._parts.phase() == GO
 
     def reached(self, phase: int) -> bool:
@@ -101,21 +101,21 @@ class Context:
         return self._parts.phase() >= phase
 
     def die(self) -> None:
-        """Stop this process dead, holding what it holds; its claims end here, on record."""
+        """Kill this process while it holds locks; the end of its claims is recorded."""
         self.tell(Op.CLOSED, attempt=0, lock="", text="the owner died while holding")
         self._parts.die()
 
     def disown(self) -> Any:
-        """In a forked child: the lock client, of which nothing is recorded from here on."""
+        """In a forked child: the lock client; nothing is recorded from here on."""
         self._recorder = Unrecorded()
         return self._able
 
     async def open(self) -> None:
-        """Connect the lock client. What it raises ends the worker: nothing can be tested."""
+        """Connect the lock client. Its errors end the worker: nothing can be tested."""
         await self._run(self._parts.lock_client.open)
 
     async def close(self) -> None:
-        """Close the lock client; a service that no longer answers is no matter any more."""
+        """Close the lock client; a service that no longer responds is ignored."""
         with contextlib.suppress(Exception):
             await asyncio.wait_for(self._run(self._parts.lock_client.close), 5)
         if self.thread is not None:
@@ -131,10 +131,10 @@ class Context:
         op: Op = Op.ACQUIRE,
         due_ns: int = 0,
     ) -> Grant | None:
-        """Ask for a lock and wait for it at most wait_ns (-1: no bound). None: not granted.
+        """Acquire a lock, waiting at most wait_ns (-1: no bound). None: not granted.
 
-        Terms that are not plain need a client with the ability (`harness.ports`); their metadata
-        becomes a text that names the attempt. due_ns: when it was due, if it was at a time."""
+        Terms other than the default need a client with the ability (`harness.core.ports`); their
+        metadata becomes a text that names the attempt. due_ns: its due time, if it has one."""
         self._attempts += 1
         attempt = attempt_id(self.process, self._attempts)
         ttl = self.lease_ns if ttl_ns is None else ttl_ns
@@ -167,7 +167,7 @@ class Context:
             granted_at_ns=self.now_ns(),
         )
         if answer.error == CANCELLED:
-            # Whoever cancels its call does not want the lock, and gives back what it may have got.
+            # The cancelled call's lock is no longer wanted: release what may have been granted.
             await self.release(grant)
             return None
         self.claims.acquired(grant)
@@ -176,34 +176,34 @@ class Context:
     async def try_acquire(
         self, lock: str, *, ttl_ns: int | None = None, terms: Terms = PLAIN, due_ns: int = 0
     ) -> Grant | None:
-        """Ask once, without waiting."""
+        """Try to acquire a lock once, without waiting."""
         asked: dict[str, Any] = {"ttl_ns": ttl_ns, "terms": terms, "due_ns": due_ns}
         return await self.acquire(lock, wait_ns=0, op=Op.TRY, **asked)
 
     async def holder(self, lock: str) -> int | None:
-        """The token of whoever holds, NO_TOKEN for nobody, None if there was no answer."""
+        """The holder's token, NO_TOKEN if there is no holder, None without a response."""
         said = await self._query(Op.HOLDER, lock, 0)
         return said.token if said.outcome is Status.OK else None
 
     async def place(self, lock: str) -> int | None:
-        """How many wait before this client's latest attempt, -1 if it does not wait, None: no
-        answer. Asked while an acquire of the client is under way."""
+        """Number of waiters ahead of this client's latest attempt, -1 if it does not wait, None: no
+        response. Called while an acquire of the client is in flight."""
         said = await self._query(Op.PLACE, lock, attempt_id(self.process, self._attempts))
         return said.place if said.outcome is Status.OK else None
 
     async def length(self, lock: str) -> int | None:
-        """How many wait for a lock, None: no answer."""
+        """Number of waiters for a lock, None: no response."""
         said = await self._query(Op.LENGTH, lock, 0)
         return said.length if said.outcome is Status.OK and said.length >= 0 else None
 
     async def check(self, grant: Grant) -> bool | None:
-        """Whether a hold, past or present, is in force; None: no answer."""
+        """Whether a hold, past or present, is in force; None: no response."""
         edges = {"attempt": grant.attempt, "token": grant.token}
         said = await self._call(Op.CHECK, grant.lock, edges, partial(self._able.check, grant))
         return {Status.OK: True, Status.FAIL: False}.get(said.outcome)
 
     async def force_unlock(self, lock: str, *, token: int) -> bool:
-        """As an operator, end the hold that has a token. False: not ended, or not known to be."""
+        """As an operator, end the hold that has a token. False: not ended, or unknown."""
         call = partial(self._able.force, lock, token=token)
         said = await self._call(Op.FORCE_UNLOCK, lock, {"token": token}, call)
         return said.outcome is Status.OK
@@ -224,7 +224,7 @@ class Context:
         return said
 
     async def renew(self, grant: Grant, *, ttl_ns: int | None = None) -> bool:
-        """Ask for the lease to run on. False: not renewed, or not known to be."""
+        """Renew the lease. False: not renewed, or unknown."""
         ttl = self.lease_ns if ttl_ns is None else ttl_ns
         answer = await self._call(
             Op.RENEW,
@@ -235,12 +235,11 @@ class Context:
         return answer.outcome is Status.OK
 
     async def release(self, grant: Grant) -> bool:
-        """Give the lock back. From its sending on this client no longer claims to hold."""
+        """Release the lock. From its sending on this client no longer claims to hold."""
         return (await self._release(grant)).outcome is Status.OK
 
     async def release_reentrant(self, grant: Grant) -> bool | None:
-        """Give one entry back. Whether the lock is now fully released; None: not known, or the
-        service does not say."""
+        """Release one entry. Whether the lock is now fully released; None: not known."""
         answer = await self._release(grant)
         said = answer.outcome is Status.OK and answer.left >= 0
         return answer.left == 0 if said else None
@@ -258,19 +257,20 @@ class Context:
         return answer
 
     async def read(self, grant: Grant, *, key: str = "") -> int:
-        """The version of a key of the resource, the lock's own usually; -1: refused, no answer."""
+        """The version of a key of the resource, by default the lock's; -1: rejected, no
+        response."""
         return await self._ask(grant, Op.READ, 0, key=key)
 
     async def write(self, grant: Grant, *, base: int = -1, repeats: int = 0, key: str = "") -> int:
-        """Write to the resource, building on version `base` (-1: blind); -1 if not accepted.
+        """Write to the resource, based on version `base` (-1: blind); -1 if not accepted.
 
-        It is sent so many times more under its own identity, whatever is answered. repeats ONCE:
-        it is the one command of its key, whoever sends it, where the resource knows such.
+        It is sent `repeats` more times with the same identity, whatever the response. repeats ONCE:
+        it is the one command of its key, from any client, if the resource supports that.
         """
         return await self._ask(grant, Op.WRITE, base, repeats, key)
 
     def lost(self, grant: Grant) -> bool:
-        """Whether this client was told that it no longer holds."""
+        """Whether this client was notified that it no longer holds."""
         return self.claims.is_lost(grant.attempt)
 
     def tell(
@@ -283,7 +283,7 @@ class Context:
         text: str = "",
         token: int = NO_TOKEN,
     ) -> None:
-        """Record what the client learned unasked. Safe to call from any thread."""
+        """Record a notification to the client. Safe to call from any thread."""
         recorder = self._recorder
         if op in (Op.LOST, Op.CLOSED):
             res = recorder.intern(text)
@@ -299,10 +299,11 @@ class Context:
     async def renewing(
         self, grant: Grant, *, every_ns: Sequence[int] = (), ttls_ns: Sequence[int] = ()
     ) -> AsyncIterator[None]:
-        """Renew every third of the lease, or after each of `every_ns` in turn, at once the first
-        time, while the body runs; for the lease, or for each of `ttls_ns` in turn.
+        """Renew every third of the lease, or after each of `every_ns` in turn, immediately the
+        first time, while the body runs; for the lease, or for each of `ttls_ns` in turn.
 
-        At once, because a grant that waited in a queue says little about when its lease began.
+        Immediately, because the beginning of the lease of a grant that waited in a queue is
+        unknown.
         """
         task = asyncio.ensure_future(self._renew(grant, cycle(every_ns), cycle(ttls_ns)))
         try:
@@ -360,7 +361,7 @@ class Context:
             return await self._guarded(call, row, guard_ns, stamped)
 
     def _watched(self, wire: str) -> AbstractContextManager[Stamped | None]:
-        """What the kernel says of the call that is made meanwhile, where somebody can ask it."""
+        """The kernel's timestamps of the call in the body, if they are available."""
         stamps = self._parts.stamps
         return NOBODY if stamps is None or not wire else stamps.watch(wire)
 
@@ -377,7 +378,7 @@ class Context:
             answer = said if isinstance(said, Answer) else await said
         except asyncio.CancelledError:
             if not watch.gave_up():
-                # Whoever asked no longer wants the answer. That is no request left hanging.
+                # The caller no longer wants the result. That is not a hung request.
                 no_more = Answer(outcome=Status.INFO, error="cancelled by its caller")
                 if row is not None:
                     self._complete(row, no_more)
@@ -412,7 +413,7 @@ class Context:
         self._recorder.complete(row, answer.outcome, token=token, **said, stamped=stamped)
 
     async def _run(self, call: Callable[[], Awaitable[None] | None]) -> None:
-        """Open or close, in the client's own thread where it has one."""
+        """Open or close, in the client's own thread if it has one."""
         if self.thread is not None:
             await asyncio.get_running_loop().run_in_executor(self.thread, call)
             return

@@ -1,8 +1,8 @@
-"""A child that a client's process makes of itself, and what it does with all that it inherited.
+"""Forks a child of a client process, which inherits the library's state, and ends it.
 
-The child is forked where the client's calls are made, so that nothing of the library is under way.
-It never comes back from here, and records nothing: what it shares with its parent is the library's
-own, connections above all. Standard library only.
+The child is forked in the thread that makes the client's calls, so that no call of the library is
+in flight. It never returns from here, and records nothing: it shares the library's state with its
+parent, above all connections. Standard library only.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from holdfast.harness.core.clock import SECOND
 
 EXIT, CLOSE, STAY = "exit", "close", "stay"
 HOW: tuple[str, ...] = (EXIT, CLOSE, STAY)
-"""How a child comes to its end: its interpreter's usual end, which drops what it inherited; it
-closes the client first, as leaving a `with` block around it does; it keeps all until its time is
-over. The first where nothing is said."""
+"""How a child ends: by its interpreter's normal exit, which drops what it inherited; after it
+closed the client, like leaving a `with` block around it; or it keeps everything until its time is
+over. Default: the first."""
 
 
 def fork(disown: Callable[[], Any], how: str, for_ns: int) -> int:
     """The pid of a child that ends as `how` says, and is ended after `for_ns` if it has not by
-    then. In the child `disown` gives the lock client, and sees to it that nothing is recorded."""
+    then. In the child `disown` returns the lock client and stops recording."""
     child = os.fork()
     if child == 0:
         _live(disown, how, for_ns)
@@ -34,17 +34,17 @@ def fork(disown: Callable[[], Any], how: str, for_ns: int) -> int:
 
 
 def end(child: int) -> dict[str, Any]:
-    """Waits for a child: its pid and what it came to, "exit 0" or "signal 14"."""
+    """Waits for a child: its pid and its end, "exit 0" or "signal 14"."""
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     return {"child": child, "end": f"exit {code}" if code >= 0 else f"signal {-code}"}
 
 
 def _live(disown: Callable[[], Any], how: str, for_ns: int) -> NoReturn:
-    """All of the child's life. Whatever is raised in it, it ends here."""
+    """The child's whole run. Any exception ends here."""
     code = 1
     try:
-        # Unhandled, this ends a process also where it waits for a thread that was not forked.
+        # Unhandled, the signal ends a process even while it waits for a thread that was not forked.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, for_ns / SECOND)
         client = disown()
@@ -52,7 +52,7 @@ def _live(disown: Callable[[], Any], how: str, for_ns: int) -> NoReturn:
             signal.pause()
         if how == CLOSE:
             client.close()
-        # What an interpreter does when it ends, but for frames that are the parent's.
+        # What an interpreter does at exit, without unwinding the parent's frames.
         atexit._run_exitfuncs()
         vars(client).clear()
         gc.collect()

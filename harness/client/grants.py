@@ -1,4 +1,4 @@
-"""What one client was granted and what it was told that it lost, and who wants to hear of it.
+"""One client's grants and loss notifications, and the callbacks for them.
 
 Standard library only.
 """
@@ -13,11 +13,11 @@ Hears = Callable[[Grant], None]
 
 
 class Claims:
-    """The client's own view of its attempts, each from its asking until it was given back.
+    """The client's own view of its attempts, each from its call until its release.
 
-    Callbacks are called in the order in which they were given, on the thread that learned of it
-    (`Context.tell` may be any), and are to return at once. A loss is told once, and never before
-    its grant was; of an attempt that the client itself gave back nothing is told any more.
+    Callbacks are called in the order of registration, on the thread that received the notification
+    (any, by `Context.tell`), and must return immediately. A loss is reported once, and never before
+    its grant; after its release nothing is reported of an attempt.
     """
 
     def __init__(self) -> None:
@@ -27,23 +27,23 @@ class Claims:
         self._on_lost: list[Hears] = []
 
     def on_acquired(self, hears: Hears) -> None:
-        """To be called with every grant from now on, once its row is written."""
+        """Register a callback for every later grant, called once its row is written."""
         self._on_acquired.append(hears)
 
     def on_lost(self, hears: Hears) -> None:
-        """To be called with every grant that is lost from now on, once that is on record."""
+        """Register a callback for every later loss of a grant, called once it is recorded."""
         self._on_lost.append(hears)
 
     def is_lost(self, attempt: int) -> bool:
-        """Whether the client was told so."""
+        """Whether the client was notified of the loss."""
         return attempt in self._lost
 
     def asked(self, attempt: int) -> None:
-        """An acquire is under way."""
+        """An acquire is in flight."""
         self._grants[attempt] = None
 
     def acquired(self, grant: Grant) -> None:
-        """It was granted; its loss may have been told before."""
+        """It was granted; its loss may have been reported before."""
         self._grants[grant.attempt] = grant
         for hears in self._on_acquired:
             hears(grant)
@@ -51,12 +51,12 @@ class Claims:
             self._tell_lost(grant)
 
     def over(self, attempt: int) -> None:
-        """It was refused or given back."""
+        """It was rejected or released."""
         self._grants.pop(attempt, None)
         self._lost.discard(attempt)
 
     def lost(self, attempt: int) -> None:
-        """The client was told that the attempt holds no more."""
+        """The client was notified that the attempt no longer holds."""
         if attempt in self._lost:
             return
         self._lost.add(attempt)
@@ -65,7 +65,7 @@ class Claims:
             self._tell_lost(grant)
 
     def all_lost(self) -> None:
-        """So are all that it has, granted or under way."""
+        """All its attempts are lost, granted or in flight."""
         for attempt in list(self._grants):
             self.lost(attempt)
 

@@ -1,6 +1,6 @@
-"""A bound on every call of a client, kept with one timer for all of them.
+"""A timeout for every call of a client, with one timer for all of them.
 
-`asyncio.timeout` would do the same with a timer for each call, which costs more than many a call.
+`asyncio.timeout` would do the same with a timer per call, which costs more than many calls do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CANCELLED = "cancelled by a fault"
 
 
 class Watch:
-    """One call and the task that makes it. Times are on the clock of the running loop."""
+    """One call and the task that makes it. Times are of the running loop's clock."""
 
     __slots__ = ("_cancelling", "_fired", "_task", "begun_s", "until_s", "why")
 
@@ -30,16 +30,16 @@ class Watch:
 
     @property
     def fired(self) -> bool:
-        """Whether it was cancelled and is not over yet."""
+        """Whether it was cancelled and has not ended yet."""
         return self._fired > 0
 
     def fire(self) -> None:
-        """Its time is up, or a fault wants it: the call is cancelled. Both may come at once."""
+        """Cancel the call, on timeout or for a fault. Both may happen at once."""
         self._fired += 1
         self._task.cancel()
 
     def gave_up(self) -> bool:
-        """Whether a cancellation that came out of the call is ours alone; ours are taken back."""
+        """Whether a cancellation that left the call is only ours; uncancels ours."""
         fired, self._fired = self._fired, 0
         for _ in range(fired):
             self._task.uncancel()
@@ -55,7 +55,7 @@ class _Cancelling:
 
 
 class Guard:
-    """The calls under way of one client."""
+    """The calls in flight of one client."""
 
     def __init__(self) -> None:
         self._watches: dict[Watch, None] = {}
@@ -66,9 +66,9 @@ class Guard:
     def cancel_calls(
         self, count: int, *, after_s: float, within_s: float, told: Callable[[float], None]
     ) -> None:
-        """Cancels calls that have lasted `after_s`, so many of them, for so long from now on.
+        """Cancels up to `count` calls that have lasted `after_s`, for the next `within_s`.
 
-        `told` hears of each how long it had run.
+        `told` is called for each with its duration.
         """
         loop = asyncio.get_running_loop()
         self._cancelling = _Cancelling(count, after_s, loop.time() + within_s, told)
@@ -78,7 +78,7 @@ class Guard:
     def _cancel(self, watch: Watch) -> None:
         wanted = self._cancelling
         if wanted is None or wanted.count <= 0 or watch not in self._watches or watch.fired:
-            # What one fault has cancelled is no evidence of another.
+            # A call that one fault has cancelled is no evidence of another.
             return
         wanted.count -= 1
         watch.why = CANCELLED
@@ -86,7 +86,7 @@ class Guard:
         wanted.told(asyncio.get_running_loop().time() - watch.begun_s)
 
     def enter(self, within_s: float) -> Watch:
-        """A call of the current task begins; it is cancelled if it is still there by then."""
+        """A call of the current task begins; it is cancelled if it lasts longer than within_s."""
         task = asyncio.current_task()
         assert task is not None, "calls are made by tasks"
         loop = task.get_loop()
@@ -100,7 +100,7 @@ class Guard:
         return watch
 
     def leave(self, watch: Watch) -> None:
-        """The call is over; a cancellation that it has swallowed is taken back."""
+        """The call is over; a cancellation that it swallowed is undone."""
         del self._watches[watch]
         watch.gave_up()
 
@@ -122,5 +122,5 @@ class Guard:
 
 
 def unforeseen(error: Exception) -> Answer:
-    """An error that no table of the adapter lists says nothing about what took effect."""
+    """The answer for an error that the adapter's table does not list: unknown outcome."""
     return Answer(outcome=Status.INFO, error=f"{type(error).__name__}: {error}")

@@ -1,7 +1,7 @@
-"""What a client does to itself because a fault says so: the two ends of that line.
+"""Faults that a client injects into itself on an order of the driver: both ends.
 
-An order is one JSON line in a fifo beside the worker's configuration; what came of it is a line in
-a file there. Standard library only, for one end is in the worker.
+An order is one JSON line in a fifo beside the worker's configuration; its result is a line in a
+file there. Standard library only, because one end is in the worker.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ BLOCKING = "a call of a blocking library cannot be cancelled"
 COROUTINES = "only a client over a blocking Python library can be forked"
 BUSY = "its thread was in a call the whole time"
 LATE = ("stall", "fork")
-"""What can be told of only when it is over."""
+"""Faults whose result is known only when they are over."""
 
 
 class Obeys:
-    """The worker's end. Orders: cancel (calls that run), stall (the thread that makes them), fork
+    """The worker's end. Orders: cancel (calls in flight), stall (the thread that makes them), fork
     (from that thread)."""
 
     def __init__(self, path: Path, contexts: Sequence[Context]) -> None:
         self._contexts = contexts
         self._done = path.with_suffix(".done")
         os.mkfifo(path)
-        # Open for writing too, so that it does not end with its first writer.
+        # Open for writing too, so that no end of file comes when its first writer closes it.
         self._fifo = os.open(path, os.O_RDWR | os.O_NONBLOCK)
         asyncio.get_running_loop().add_reader(self._fifo, self._read)
         self._orders = {"cancel": self._cancel, "stall": self._stall, "fork": self._fork}
@@ -99,7 +99,7 @@ class Obeys:
 
 
 class Orders:
-    """The driver's end: asked like the fault agent, to which it passes all else on."""
+    """The driver's end: like the fault agent, to which it forwards all other requests."""
 
     def __init__(self, agent: AgentLink, folder: Path) -> None:
         self._agent = agent
@@ -108,7 +108,7 @@ class Orders:
         self._late: set[str] = set()
 
     async def ask(self, do: str, **args: Any) -> dict[str, Any]:
-        """As `AgentLink.ask`. EnvironmentFailed where a client does not listen."""
+        """As `AgentLink.ask`. EnvironmentFailed if a client does not read its orders."""
         if do == "order":
             self._given[args["fault"]] = args["nodes"]
             if args["what"] in LATE:
@@ -125,7 +125,7 @@ class Orders:
         return await self._agent.ask(do, **args)
 
     def _tell(self, node: str, order: Mapping[str, Any]) -> None:
-        """To the newest worker of the node; the one before it is dead."""
+        """Send an order to the newest worker of the node; an earlier one is dead."""
         listening = sorted(self._folder.glob(f"{node}*.order"), key=lambda p: p.stat().st_mtime_ns)
         try:
             line = os.open(listening[-1], os.O_WRONLY | os.O_NONBLOCK)

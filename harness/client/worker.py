@@ -1,9 +1,8 @@
-"""A client process on a node of its own: one or a few logical clients, and their recorder.
+"""A client process on its own node: one or a few logical clients, and their recorder.
 
 `python -S -m holdfast.harness.client.worker CONFIG.json`. It reads the phase file, runs one
-workload coroutine per client, and leaves by itself when its time is over, whatever became of the
-driver. Standard library only: it travels as source into containers and libraries' own
-environments.
+workload coroutine per client, and exits when its time is over, even without the driver. Standard
+library only: it is shipped as source into containers and libraries' own environments.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ from holdfast.harness.recording.recorder import Rows, Stamps
 Config = Mapping[str, Any]
 AGAIN_S = 0.2
 OURS = (ImportError, NameError, AttributeError, TypeError, SyntaxError, AssertionError)
-"""Mistakes in code, which no servers that come back can mend."""
+"""Errors in code, which a recovered server does not fix."""
 
 
 def main(argv: list[str]) -> int:
-    """Exit code 0: closed cleanly; 1: a workload or adapter raised, its traceback is in the log."""
+    """Exit code 0: closed cleanly; 1: a workload or adapter raised, see the log."""
     config: Config = json.loads(Path(argv[1]).read_text())
     phase = Phase(Path(config["phase"]), writable=False)
     recorder = segments.Recorder(
@@ -109,10 +108,10 @@ async def opened(
     again: bool,
     say: Callable[[str], object] = lambda line: sys.stderr.write(f"{line}\n"),
 ) -> Context | None:
-    """A client that is connected. What opening raises ends the worker: nothing can be tested.
+    """A connected client. An error of opening ends the worker: nothing can be tested.
 
-    A client that is started `again` may come while a fault keeps its servers away: a new one is
-    made and opened until that succeeds, or no new work may begin any more (None).
+    A client that is restarted (`again`) may start while a fault makes its servers unreachable: a
+    new one is made and opened until that succeeds, or no new work may begin any more (None).
     """
     while True:
         ctx = make()
@@ -133,8 +132,8 @@ async def opened(
 
 
 def _keep_to_one_core(number: int) -> None:
-    """For clients in threads: of those one runs at a time, and handing the interpreter over to
-    another core costs more than the work."""
+    """Pin a worker with threads to one core: only one thread runs at a time, and moving the
+    interpreter lock to another core costs more than the work."""
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[-number % len(cores)]})
 

@@ -1,1 +1,1 @@
-"""Histories that something else recorded, or that leave Holdfast for other tools."""
+"""Imports histories of other tools, and exports runs for them."""

@@ -1,11 +1,11 @@
-"""A reader of EDN, as much of it as histories use: one top-level form after the other.
+"""Streaming reader of the EDN subset that histories use: one top-level form after the other.
 
 Keywords become text with their colon, vectors and lists tuples, sets frozensets; tags and the
-namespaces of maps are dropped and what they tag is kept; ##Inf and ##NaN are words. Metadata
-(`^{...}`, `^:word`) and quotes are left out. The outermost vector or list is transparent, so that a
-history printed as one vector streams like one printed a line per operation; and so is the one under
-:history in a map before all operations, as test maps have it. Nothing here recurses: a file of a
-million brackets is refused like any other nonsense.
+namespaces of maps are dropped and their values kept; ##Inf and ##NaN are texts. Metadata (`^{...}`,
+`^:word`) and quotes are ignored. The outermost vector or list is transparent, so that a history
+printed as one vector streams like one printed a line per operation; and so is the one under
+:history in a map before all operations, as in test maps. No recursion: a file of a million brackets
+is rejected like any other malformed file.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Form = Hashable | dict[Hashable, Hashable]
 def forms(file: BinaryIO) -> Iterator[tuple[int, Form]]:
     """(line where it begins, form) of each form; maps at the top are dicts, deeper ones frozen.
 
-    Malformed names the line and the reason; memory holds one form and one chunk.
+    Malformed has the line and the reason; memory holds one form and one chunk.
     """
     reader = _Reader()
     for line, kind, text in _tokens(file):
@@ -98,7 +98,7 @@ def _tokens(file: BinaryIO) -> Iterator[tuple[int, str, str]]:
 
 
 class _Frame:
-    """An open bracket. whole: a map whose :history was all there is to read in it."""
+    """An open bracket. whole: a map of which only :history is read."""
 
     __slots__ = ("bracket", "items", "line", "pending", "whole")
 
@@ -139,7 +139,7 @@ class _Reader:
             yield from self._put(line, _scalar(line, kind, text), line)
 
     def _may_hold_events(self, frame: _Frame) -> bool:
-        """Whether a vector that begins here is the one around all events."""
+        """Whether a vector that begins here encloses all events."""
         if len(self._stack) == 1:
             return not self._begun
         named = len(frame.items) % 2 and frame.items[-1] == ":history"

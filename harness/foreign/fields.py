@@ -1,4 +1,4 @@
-"""From the fields of one event, whatever wrote them, to an event whose types are sure."""
+"""Validates the fields of one event of any format and makes an Event of them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from holdfast.harness.foreign.operations import Event, Malformed
 KINDS = ("invoke", "ok", "fail", "info")
 LARGEST = (1 << 63) - 1
 NOT_OWNER = frozenset({"not-held", "not-owner", "not_owner", "lease-not-found"})
-"""Errors of a failed release that say: this client does not hold."""
+"""Errors of a failed release that mean: this client does not hold."""
 
 
 def event_of(fields: Mapping[str, Hashable], line: int) -> Event | None:
-    """The event, or None where it is not a client's (`nemesis`); Malformed where a type is wrong.
+    """The event, or None if it is not a client's (`nemesis`); Malformed if a type is wrong.
 
     `fields` has names without colons. Known: process, type, f; key or lock, value, time, token,
-    attempt, mode, error. Others are left alone.
+    attempt, mode, error. Others are ignored.
     """
     if _bare(fields.get("process")) == "nemesis":
         return None

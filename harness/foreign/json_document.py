@@ -1,7 +1,7 @@
-"""A reader of JSON that is not one object per line: an array of events, or events over many lines.
+"""Reader of JSON that is not one object per line: an array of events, or events over many lines.
 
-An object with a field `history` that is an array stands for what is in that array, as test maps
-are written. The text of the file is held in memory, and one value after the other is read from it.
+An object with an array in its field `history`, such as a test map, is read as that array. The text
+of the file is held in memory, and one value after the other is read from it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 
 
 def values(file: BinaryIO) -> Iterator[tuple[int, Any]]:
-    """(line where it begins, value) of each event; Malformed names the line and the reason."""
+    """(line where it begins, value) of each event; Malformed has the line and the reason."""
     raw = file.read()
     try:
         reader = _Reader(raw.decode("utf-8-sig"))
@@ -42,13 +42,13 @@ class _Reader:
         self._decode = json.JSONDecoder(parse_constant=_refuse).raw_decode
 
     def line(self) -> int:
-        """The line that it has come to."""
+        """The current line."""
         self._line += self._text.count("\n", self._counted, self._at)
         self._counted = self._at
         return self._line
 
     def next(self) -> str:
-        """The next character that is not blank, which stays; nothing at the end."""
+        """The next character that is not blank, not consumed; "" at the end."""
         blank = _BLANK.match(self._text, self._at)
         self._at = blank.end() if blank else self._at
         return self._text[self._at : self._at + 1]
@@ -67,7 +67,7 @@ class _Reader:
             self._take(",]", begun)
 
     def object(self) -> Iterator[tuple[int, Any]]:
-        """An object, or what is in its field `history`."""
+        """An object, or the values of its field `history`."""
         begun = self._take("{", 0)
         fields = dict[Any, Any]()
         whole, mark = False, ","
@@ -91,7 +91,7 @@ class _Reader:
             yield begun, fields
 
     def _take(self, marks: str, begun: int) -> int:
-        """Goes past one of these marks; the line it stands on. begun: where its bracket is."""
+        """Consumes one of these marks; the line it is on. begun: line of its bracket."""
         char = self.next()
         if not char:
             raise Malformed(begun, "the file ends inside the bracket of this line: truncated?")

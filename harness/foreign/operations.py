@@ -1,7 +1,7 @@
-"""The one form in which a foreign history is held: operations with a begin and an end.
+"""The common data model of imported histories: operations with a begin and an end.
 
-Order is the order of the events in the file. A begin or an end is the number of its event, so that
-all of them differ, and an operation whose outcome is unknown never ends.
+The order is that of the events in the file. A begin or an end is the number of its event, so that
+all of them differ, and an operation of unknown outcome never ends.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ LONGEST_SHOWN = 60
 class ForeignOp:
     """One call by one client.
 
-    process     who called; its calls never overlap
-    f           what it did: "acquire", "release", "read", "write", "cas", "put" ...
-    key         lock or register it is about; None where the history has one only
-    value       what was asked: the value written, [old new] of a cas
-    result      what was answered: the value read; FAIL in `status` where it surely had no effect
-    begin, end  event numbers, `end` OPEN where the outcome is unknown
+    process     the caller; its calls never overlap
+    f           the operation: "acquire", "release", "read", "write", "cas", "put" ...
+    key         its lock or register; None if the history has only one
+    value       the arguments: the value written, [old new] of a cas
+    result      the return value: the value read; FAIL in `status` if it certainly had no effect
+    begin, end  event numbers, `end` OPEN if the outcome is unknown
     status      OK, FAIL, NOT_OWNER or INFO
-    told_value  False where a completion said nothing of a value (nil, null or no field)
-    token       fencing token that came with it, NO_TOKEN for none
-    attempt     identity of the acquire that it belongs to, None where the history names none
+    told_value  False if a completion has no value (nil, null or no field)
+    token       its fencing token, NO_TOKEN for none
+    attempt     identity of its acquire, None if the history names none
     shared      a reader's acquire or release of a read-write lock
     line        line of its invocation; `end_line` of its completion, 0 for none
     """
@@ -60,7 +60,7 @@ class ForeignHistory:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Event:
-    """One edge of an operation as a reader found it; kind is invoke, ok, fail or info."""
+    """Invocation or completion of an operation in a file; kind is invoke, ok, fail or info."""
 
     line: int
     process: int | str
@@ -78,7 +78,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """A boolean of a history that equals no number: Python takes True for 1."""
+    """A boolean of a history that equals no number: in Python True == 1."""
 
     value: bool
 
@@ -87,7 +87,7 @@ class Truth:
 
 
 def distinct(value: Hashable) -> Hashable:
-    """The value in a form that equals another only where the values of the file are equal."""
+    """The value in a form that equals another only if the values of the file are equal."""
     if isinstance(value, bool):
         return Truth(value)
     if isinstance(value, tuple):
@@ -98,12 +98,12 @@ def distinct(value: Hashable) -> Hashable:
 
 
 def keyed_apart(ops: Sequence[ForeignOp]) -> Sequence[ForeignOp]:
-    """The same operations, with a key of their own where their values are tuples [key value].
+    """The same operations, with a separate key if their values are tuples [key value].
 
-    Jepsen's `independent` tests many registers or locks in one history, and says which one in the
-    value of every operation. A history is taken for one of those if it names no key and every
-    invocation carries a pair, which its answer repeats, a cas one whose second half is a pair: the
-    read of a single register carries nothing, its cas two plain values.
+    Jepsen's `independent` tests many registers or locks in one history, and names the one in the
+    value of every operation. A history counts as one of those if it names no key and every
+    invocation has a pair, which its completion repeats, a cas one whose second half is a pair: the
+    read of a single register has no value, its cas two plain values.
     """
     if not ops or not all(_of_a_pair(op) for op in ops):
         return ops
@@ -133,7 +133,7 @@ def _unpacked(op: ForeignOp) -> ForeignOp:
 
 
 class Malformed(Exception):
-    """What is wrong with a file, and on which line; the caller knows the file's name."""
+    """An error in a file, with its line; the caller adds the file's name."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(line, reason)
@@ -144,8 +144,8 @@ class Malformed(Exception):
 class Pairing:
     """Makes operations of events, in the order of the file.
 
-    Malformed where an event cannot be: a completion without its invocation, a second invocation
-    before the first was answered, time that goes backwards within one process.
+    Malformed if an event is impossible: a completion without its invocation, a second invocation
+    before the completion of the first, time that goes backwards within one process.
     """
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ class Pairing:
         self._seen[event.process] = (event.time, event.line)
 
     def close(self, name: str) -> ForeignHistory:
-        """The history; what was never answered has an unknown outcome."""
+        """The history; an operation without a completion has an unknown outcome."""
         for asked, begin in self._open.values():
             self._done.append(_paired(asked, None, begin, OPEN))
         if not self._done:
@@ -241,7 +241,7 @@ def _named(event: Event) -> str:
 
 
 def brief(value: Hashable) -> str:
-    """A word of a file as a message can show it: on one line, and not a long one."""
+    """A value of a file for a message: on one line, shortened."""
     text = str(value)
     text = text if text.isprintable() else repr(text)
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."

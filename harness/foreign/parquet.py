@@ -1,4 +1,4 @@
-"""A run's rows as a Parquet file, every column with its type; pyarrow is wanted for it."""
+"""Exports a run's rows as a Parquet file with typed columns; needs pyarrow."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ WORDS: dict[str, type[IntEnum]] = {"f": Op, "status": Status, "mode": Mode}
 
 
 def write_parquet(history: History, path: Path) -> None:
-    """Write every row of a run: numbers as 64 bits, words as dictionaries, times in ns.
+    """Write every row of a run: numbers as 64 bits, texts as dictionaries, times in ns.
 
-    UsageError where pyarrow is not installed or the file cannot be written.
+    UsageError if pyarrow is not installed or the file cannot be written.
     """
     reason = extras.problem("pyarrow")
     if reason is not None:
@@ -45,7 +45,7 @@ def write_parquet(history: History, path: Path) -> None:
 
 
 def _words(of: type[IntEnum]) -> list[str]:
-    """The words of an enumeration by value; values that it does not have stay empty."""
+    """The names of an enumeration by value; "" for values that it does not have."""
     names = {int(member): member.name.lower() for member in of}
     return [names.get(value, "") for value in range(max(names) + 1)]
 

@@ -1,4 +1,4 @@
-"""One call from a file to a foreign history, whatever wrote the file.
+"""Reads a history file of any supported format.
 
 Formats: `edn` (Jepsen, Knossos, porcupine's kv files), `jsonl` (one event per line, the same
 fields), `porcupine` (porcupine's copies of Jepsen's etcd logs), each read as a stream; `json` (an
@@ -32,14 +32,14 @@ _JSON = re.compile(
     | \{[ \t\r]*\n\s*" | \{"[^\n]*[\[{,:][ \t\r]*\n""",
     re.VERBOSE,
 )
-"""How JSON begins that is not one object per line."""
+"""First bytes of JSON that is not one object per line."""
 
 
 def read_history(path: Path, form: str = "auto") -> ForeignHistory:
-    """The operations of a file. `form` is a key of FORMATS, or "auto" to look at the file.
+    """The operations of a file. `form` is a key of FORMATS, or "auto" to detect it.
 
-    UsageError with the file, the line and the reason where it is not such a history. Some 20 us of
-    CPU an event.
+    UsageError with the file, the line and the reason if it is not such a history. About 20 us of
+    CPU per event.
     """
     try:
         with path.open("rb") as file:
@@ -49,7 +49,7 @@ def read_history(path: Path, form: str = "auto") -> ForeignHistory:
 
 
 def read_from(file: BinaryIO, name: str, form: str = "auto") -> ForeignHistory:
-    """The same from an open file that can be rewound; `name` is what messages call it."""
+    """The same from an open, seekable file; `name` is its name in messages."""
     try:
         if form == "auto":
             form = _look(file.read(HEAD))
@@ -63,7 +63,7 @@ def read_from(file: BinaryIO, name: str, form: str = "auto") -> ForeignHistory:
 
 
 def _look(head: bytes) -> str:
-    """The format that a file's first bytes speak of."""
+    """The format that a file's first bytes indicate."""
     text = head.removeprefix(BOM).lstrip()
     if text.startswith(b"INFO"):
         return "porcupine"
@@ -115,7 +115,7 @@ def _objects(file: BinaryIO) -> Iterator[tuple[int, Any]]:
 
 
 def _of_objects(found: Iterable[tuple[int, Any]], wanted: str) -> Iterator[Event]:
-    """The events of JSON objects; `wanted` is said of what is none. One clock wrote them all."""
+    """The events of JSON objects; `wanted` is the message for other values. All have one clock."""
     last: int | None = None
     for line, fields in found:
         if not isinstance(fields, dict):
@@ -134,7 +134,7 @@ def _of_objects(found: Iterable[tuple[int, Any]], wanted: str) -> Iterator[Event
 
 
 def _frozen(value: object) -> Hashable:
-    """A JSON value that can be compared, hashed and kept."""
+    """A JSON value in a hashable form."""
     if isinstance(value, list):
         return tuple(map(_frozen, value))
     if isinstance(value, dict):
@@ -178,7 +178,7 @@ def _porcupine(file: BinaryIO) -> Iterator[Event]:
 
 
 def _compared(event: Event) -> Event:
-    """A cas that failed by its comparison is an answer: the value was another one."""
+    """A cas that failed by its comparison has a result: the value differed."""
     if event.kind == "fail" and event.f == "cas" and isinstance(event.value, tuple):
         return replace(event, kind="ok", value=False)
     return event

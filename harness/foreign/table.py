@@ -1,8 +1,8 @@
 """Reads the tables that `holdfast export` writes, CSV or Parquet: a row for every operation.
 
-Columns wanted: f, status, process, key, t_inv, t_ret, attempt, token; mode and err are read where
-they stand, others left alone. Rows that are no lock's are left out. A call that overlaps another
-of its process goes to a process of its own, as in the other exports.
+Required columns: f, status, process, key, t_inv, t_ret, attempt, token; mode and err are optional,
+others ignored. Rows that are not lock operations are left out. A call that overlaps another of its
+process gets its own process number, as in the other exports.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WANTED = ("f", "status", "process", "key", "t_inv", "t_ret", "attempt", "token")
 TEXTS = ("f", "status", "key", "mode", "err")
 BATCH, LONGEST = 1 << 14, 1 << 14
 ROW_BYTES = 2048
-"""What a row takes in memory until its events are in order, roughly."""
+"""Approximate memory per row until its events are sorted."""
 OPS = {op.name.lower(): op for op in Op}
 STATUSES = {status.name.lower(): status for status in Status}
 _WHOLE = re.compile(r"-?[0-9]{1,19}\Z")
@@ -34,7 +34,7 @@ Row = Mapping[str, Any]
 
 
 def csv_events(file: BinaryIO) -> Iterator[Event]:
-    """The events of a table of comma-separated values, its first line the names of columns."""
+    """The events of a CSV table with the column names in its first line."""
     text = io.TextIOWrapper(file, "utf-8-sig", newline="")
     reader = csv.DictReader(text, strict=True)
     rows = list[tuple[int, Row]]()
@@ -77,7 +77,7 @@ def parquet_events(file: BinaryIO) -> Iterator[Event]:
 
 
 def _fits(told: Any) -> None:
-    """Malformed where so many rows, or their columns once unpacked, do not fit in memory."""
+    """Malformed if the rows, or their columns once unpacked, do not fit in memory."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     groups = [told.row_group(n) for n in range(told.num_row_groups)]
     unpacked = sum(max(group.total_byte_size, 0) for group in groups)
@@ -89,9 +89,9 @@ def _fits(told: Any) -> None:
 
 
 def _rows(batches: Iterable[Any]) -> Iterator[Row]:
-    """The rows of a file, some thousands at a time; Malformed where a text of theirs is absurd.
+    """The rows of a file, in batches of thousands; Malformed if a text is too long.
 
-    A text that stands once in a dictionary can be named by every row: it is looked at before.
+    A text that is stored once in a dictionary may be used by every row: it is checked before.
     """
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     given = 0
@@ -116,7 +116,7 @@ def _complete(names: Iterable[str]) -> None:
 
 
 def _events(rows: Iterable[tuple[int, Row]]) -> Iterator[Event]:
-    """The edges of all lock operations in order of time; at one moment invocations come first."""
+    """Invocations and completions of all lock operations by time; at ties invocations first."""
     edges = list[tuple[int, int, int, Event]]()
     lanes: dict[int, list[int | None]] = {}
     for line, row in rows:

@@ -1,9 +1,9 @@
-"""A run's lock operations for other tools: JSON lines, EDN, or a table of all rows.
+"""Exports a run's lock operations for other tools: JSON lines, EDN, or a table of all rows.
 
-The first two are histories of events that `read_history` reads back. A client may have two calls
-under way at once and goes on after one that was never answered; a process of such a history may
-not. So a call that would overlap goes to a process number of its own, as many apart as there are
-clients; who owns a lock is told by `attempt`.
+The first two are histories of events that `read_history` reads back. A client may have two calls in
+flight at once and continues after one that never returned; a process of such a history may not. So
+a call that would overlap gets its own process number, offset by the number of clients; `attempt`
+identifies the owner of a lock.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ KINDS = {Status.OK: "ok", Status.FAIL: "fail", Status.NOT_OWNER: "fail", Status.
 WORDS = ("type", "f", "mode")
 """Fields whose values are keywords in EDN."""
 LEFT_OUT = ("late", "flags", "spent")
-"""Columns that say how a row was taken, not what happened."""
+"""Columns about the recording of a row, not about its operation."""
 
 Fields = dict[str, Any]
 
 
 def events(history: History) -> Iterator[Fields]:
-    """The edges of all lock operations in order of time; at one moment invocations come first."""
+    """Invocations and completions of all lock operations by time; at ties invocations first."""
     edges = []
     for number, row, process in _lanes(history):
         begun = _invocation(history, row, process)
@@ -97,7 +97,7 @@ def jsonl(history: History) -> Iterator[str]:
 
 
 def edn(history: History) -> Iterator[str]:
-    """One EDN map per event, in the words of Jepsen."""
+    """One EDN map per event, with Jepsen's keywords."""
     for fields in events(history):
         yield (
             "{" + ", ".join(f":{name} {_edn(name, each)}" for name, each in fields.items()) + "}\n"
@@ -111,7 +111,7 @@ def _edn(name: str, value: int | str) -> str:
 
 
 def table(history: History) -> Iterator[str]:
-    """Every row of the run as comma-separated values, the names of its columns first."""
+    """Every row of the run as CSV, with the column names in the first line."""
     names = [name for name in history.rows.dtype.names or () if name not in LEFT_OUT]
     yield _line(names)
     for index in range(len(history.rows)):

@@ -1,1 +1,1 @@
-"""Reading recorded histories: merged for the judge, live for the driver."""
+"""Reads recorded histories: merged for the judge, live for the driver."""

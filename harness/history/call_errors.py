@@ -1,4 +1,4 @@
-"""What the calls of a run failed with: the most frequent errors, and whether all calls failed."""
+"""Errors of the calls of a run: the most frequent ones, and whether all calls failed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE)
 CALLS = (*ASKS, Op.RENEW, Op.RELEASE, Op.FORCE_UNLOCK, Op.HEARTBEAT, Op.READ, Op.WRITE,
          Op.HOLDER, Op.PLACE, Op.LENGTH, Op.CHECK)  # fmt: skip
 MOST = 10
-"""Errors listed; a service that puts a time or an address into each has as many as calls."""
+"""Limit on the errors listed; a service with a time or address in each has as many as calls."""
 TEXT = 300
 _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallError:
-    """One error of one op: `n` calls of `clients` clients ended in it, the first at first_ns.
+    """One error of one op: `n` calls of `clients` clients ended with it, the first at first_ns.
 
-    Errors that differ in their numbers only (ports, ids, times) are one; `error` is the first.
+    Errors that differ only in numbers (ports, ids, times) are one; `error` is the first.
     """
 
     op: str
@@ -40,14 +40,15 @@ class CallError:
 def call_errors(history: History) -> list[CallError]:
     """The most frequent errors, the most frequent first. O(n log n) in the rows.
 
-    Calls of unknown outcome only: a refusal is an answer, whatever text it carries.
+    Only calls of unknown outcome: a rejection is a response, whatever its text.
     """
     rows = history.rows
     calls = np.isin(rows["f"], [int(op) for op in CALLS])
     wrong = np.flatnonzero(calls & (rows["status"] == Status.INFO) & (rows["err"] > 0))
     if not len(wrong):
         return []
-    # One number per (op, text): the rows are grouped before any text is looked at.
+    # One number per (op, text): with 100 strings op 3 and text 7 make 307. So rows are grouped
+    # before any text is read.
     pairs = rows["f"][wrong].astype(np.int64) * len(history.strings) + rows["err"][wrong]
     groups: dict[tuple[int, str], list[Any]] = {}
     values, first, place = np.unique(pairs, return_index=True, return_inverse=True)
@@ -77,20 +78,20 @@ def _one(history: History, op: int, members: Sequence[Any]) -> CallError:
 
 
 def tables(found: Sequence[CallError]) -> list[dict[str, Any]]:
-    """The errors as plain values, for JSON."""
+    """The errors as JSON-ready values."""
     return [asdict(one) for one in found]
 
 
 def every_acquire_failed(history: History, start_ns: int, nodes: Mapping[int, str]) -> str:
-    """One sentence if acquires were sent and none of them was answered but by errors, else "".
+    """One sentence if acquires were sent and all of them ended with errors, else "".
 
-    Then nothing was exercised, whatever was under test: a client that cannot work, say.
+    Then nothing was exercised: the client does not work, for example.
     """
     rows = history.rows
     asked = rows[np.isin(rows["f"], [int(op) for op in ASKS])]
     failed = (asked["status"] == Status.INFO) & (asked["err"] > 0)
     unknown = (asked["status"] == Status.INFO) | (asked["status"] == Status.INVOKED)
-    # To be told that one waits is an answer as well.
+    # A response that an attempt waits is a response as well.
     if not failed.any() or not unknown.all() or (rows["f"] == Op.WAITING).any():
         return ""
     first = asked[failed][0]

@@ -1,16 +1,16 @@
-"""Who holds now, as the schedule of faults asks for it. Standard library only."""
+"""The current holders of a run, for the schedule of faults. Standard library only."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 LOOK_S = 0.002
-"""So long between two looks at who holds, where somebody waits for a holder."""
+"""Interval between two reads of the holders while a fault waits for one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hold:
-    """An ok acquire without a release sent, as far as the rows say."""
+    """An ok acquire for which no release was sent, as far as the rows show."""
 
     process: int
     node: str

@@ -1,4 +1,4 @@
-"""Whether two histories are the same, and if not, which row is the first that differs."""
+"""Compares two histories: the first row that differs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHOWN = ("t_ret", "attempt", "token", "arg", "res", "aux", "op", "mode")
 def first_difference(one: History, other: History) -> str:
     """One sentence about the first row that differs, "" if there is none.
 
-    Rows are compared by writer and meaning: how strings are numbered does not matter.
+    Rows are compared by writer and meaning, whatever the numbering of strings.
     """
     for left, right in zip_longest(_rows(one), _rows(other)):
         if left != right:

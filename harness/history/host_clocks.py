@@ -1,9 +1,10 @@
-"""What the driver knows of the clocks of other hosts: bounds that are proved, never guesses.
+"""Proven bounds on the clocks of other hosts, relative to the driver's clock (clock skew).
 
-One question and its answer bracket a stamp of the host between two stamps of the driver, so the
-difference of both clocks is known within that round trip. Between two such samples it can have
-moved by `most_ppm` at most, which is the one assumption; samples that contradict it are found. A
-stamp of a host therefore becomes an interval of the driver's clock: its earliest and its latest.
+One request and its response bracket a timestamp of the host between two timestamps of the driver,
+so the difference of both clocks is known within that round trip. Between two such samples it can
+have changed by `most_ppm` at most, which is the only assumption; samples that contradict it are
+detected. A host's timestamp therefore becomes an interval of the driver's clock: earliest and
+latest.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from holdfast.harness.runs import directory, files
 
 FILE = "clocks.jsonl"
 MOST_PPM = 1000
-"""Two clocks of hosts drift apart no faster: five times what a bad crystal does."""
+"""Maximum relative drift of two hosts' clocks: five times that of a bad crystal."""
 FITTED = 4
-"""Of so many parts of the samples the narrowest one each is used to see how much a host drifts."""
+"""Number of parts of the samples; the narrowest of each part is used to estimate the drift."""
 
 Stamps = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """The host said `host_ns` after the driver's `sent_ns` and before its `received_ns`."""
+    """The host's clock showed `host_ns` between `sent_ns` and `received_ns` of the driver's."""
 
     sent_ns: int
     host_ns: int
@@ -38,10 +39,10 @@ class Sample:
 
 
 class HostClock:
-    """The clock of one host against the driver's, by its samples.
+    """The clock of one host relative to the driver's, by its samples.
 
     contradicted   the samples fit no clock that drifts by `most_ppm` at most (it stepped); every
-                   stamp is then as uncertain as all samples together
+                   timestamp is then as uncertain as all samples together
     """
 
     def __init__(self, samples: Sequence[Sample], most_ppm: int = MOST_PPM) -> None:
@@ -60,26 +61,26 @@ class HostClock:
         self._low, self._high = low, high
 
     def earliest(self, stamps: Stamps) -> Stamps:
-        """The first moment of the driver's clock at which the host can have taken each stamp."""
+        """The earliest time of the driver's clock at which each timestamp can have been taken."""
         left, right = self._around(stamps)
         lows = [self._low[n] - self._drift(stamps - self._at[n]) for n in (left, right)]
         offsets = self._low[left] if self.contradicted else np.maximum(*lows)
         return stamps + offsets
 
     def latest(self, stamps: Stamps) -> Stamps:
-        """The last moment of the driver's clock at which the host can have taken each stamp."""
+        """The latest time of the driver's clock at which each timestamp can have been taken."""
         left, right = self._around(stamps)
         highs = [self._high[n] + self._drift(stamps - self._at[n]) for n in (left, right)]
         offsets = self._high[left] if self.contradicted else np.minimum(*highs)
         return stamps + offsets
 
     def error_ns(self, stamps: Stamps) -> int:
-        """The worst half width of these stamps; of the samples themselves where there are none."""
+        """The largest half width of these timestamps; of the samples if there are none."""
         seen = stamps if len(stamps) else self._at
         return int((self.latest(seen) - self.earliest(seen)).max() + 1) // 2
 
     def summary(self, stamps: Stamps) -> dict[str, Any]:
-        """For people and verdicts: offset at the end, drift over the run, bound, samples."""
+        """For reports and verdicts: offset at the end, drift over the run, bound, samples."""
         middle = (self._low + self._high) // 2
         return {
             "offset_ns": int(middle[-1]),
@@ -90,8 +91,8 @@ class HostClock:
         }
 
     def _slope(self, middle: Stamps) -> float:
-        """How fast the host's clock runs against the driver's, parts per million, by least squares
-        over the narrowest samples; 0 where there are too few."""
+        """Rate of the host's clock relative to the driver's, ppm, by least squares over the
+        narrowest samples; 0 if there are too few."""
         parts = [p for p in np.array_split(np.arange(len(middle)), FITTED) if len(p)]
         best = [int(p[np.argmin((self._high - self._low)[p])]) for p in parts]
         at = (self._at[best] - self._at[0]).astype(float)
@@ -101,7 +102,7 @@ class HostClock:
         return round(float(-slope) * 1e6, 1)
 
     def _narrowed(self) -> tuple[Stamps, Stamps]:
-        """Each sample's bounds, narrowed by what all the others say of that moment."""
+        """Each sample's bounds, narrowed by those of all other samples at that time."""
         moved = self._drift(self._at - self._at[0])
         low = np.maximum(
             np.maximum.accumulate(self._low + moved) - moved,
@@ -114,7 +115,7 @@ class HostClock:
         return low, high
 
     def _drift(self, span: Stamps) -> Stamps:
-        """By how much the clocks can have moved apart in a span; rounded up, twice."""
+        """Maximum drift of the clocks in a span; rounded up, twice."""
         return (np.abs(span) * self._ppm + 999_999) // 1_000_000 + 2
 
     def _around(self, stamps: Stamps) -> tuple[Stamps, Stamps]:
@@ -126,11 +127,11 @@ class HostClock:
 class HostClocks:
     """The clocks of all hosts of a run.
 
-    asked_ns   the bound that the user asks for
-    most_ppm   what the bounds assume of drift
+    asked_ns   the bound that the user requests
+    most_ppm   the drift that the bounds assume
     hosts      host -> the nodes on it
-    clocks     host -> its clock; a host that never answered has none
-    seen_ns    host -> what its writers stamped before this stamp of its own has arrived
+    clocks     host -> its clock; a host that never responded has none
+    seen_ns    host -> host timestamp before which all rows of its writers have arrived
     whole      hosts from which everything has arrived
     """
 
@@ -142,14 +143,14 @@ class HostClocks:
     whole: frozenset[str] = field(default=frozenset())
 
     def of_node(self, node: str) -> tuple[str, HostClock]:
-        """The host of a node, and its clock. UsageError where it is not known."""
+        """The host of a node, and its clock. UsageError if it is unknown."""
         host = next((name for name, nodes in self.hosts.items() if node in nodes), "")
         if host not in self.clocks:
             raise UsageError(f"{FILE}: no clock data of the host of {node}")
         return host, self.clocks[host]
 
     def cut_ns(self) -> int | None:
-        """Up to this moment of the driver's clock every host's rows are here; None: all are."""
+        """Time of the driver's clock up to which every host's rows are present; None: all are."""
         ends = [
             int(self.clocks[host].earliest(np.array([at], np.int64))[0])
             for host, at in self.seen_ns.items()
@@ -158,7 +159,7 @@ class HostClocks:
         return min(ends, default=None)
 
     def problems(self, errors: Mapping[str, int]) -> list[str]:
-        """Why these clocks do not suffice. errors: host -> proven error of its stamps."""
+        """Why these clocks do not suffice. errors: host -> proven error of its timestamps."""
         found = []
         for host, error_ns in errors.items():
             if self.clocks[host].contradicted:
@@ -181,7 +182,7 @@ class HostClocks:
 
 
 def read(path: Path) -> HostClocks | None:
-    """The clocks of a run as its driver noted them; None for a run on one clock."""
+    """The clocks of a run as its driver recorded them; None for a run on one clock."""
     with files.shaped(path):
         return _read(directory.read_lines(path))
 
@@ -212,6 +213,6 @@ def _read(rows: Iterator[Mapping[str, Any]]) -> HostClocks | None:
 
 
 def begin(path: Path, *, asked_ns: int, hosts: Mapping[str, Iterable[str]]) -> None:
-    """Write the first line: what is asked, what is assumed, and which node is on which host."""
+    """Write the first line: requested bound, assumed drift, and the nodes of each host."""
     table = {host: list(nodes) for host, nodes in hosts.items()}
     directory.append(path, {"asked_ns": asked_ns, "most_ppm": MOST_PPM, "hosts": table})

@@ -1,4 +1,4 @@
-"""A live look at a running history: who holds now, how much was granted, who is ready."""
+"""Live view of a running history: current holders, number of grants, ready writers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from holdfast.harness.history.reader import Header, read_header, rows_at, segmen
 from holdfast.harness.recording.segments import HEADER_BYTES, READY
 
 LOOK_ROWS = 512
-"""So many rows of a segment are read at a time."""
+"""Number of rows of a segment that are read at a time."""
 
 
 @dataclass
 class _Cursor:
-    """How far one segment was read, and the rows that had not returned yet."""
+    """The position reached in one segment, and its rows that had not returned yet."""
 
     header: Header
     read: int = 0
@@ -30,7 +30,7 @@ class _Cursor:
 class Live:
     """Follows the segments of a run that is still being written.
 
-    shift_ns  what to add to the stamps of a node for the driver's clock
+    shift_ns  offset to add to a node's timestamps to get the driver's clock
     """
 
     def __init__(self, directory: Path, shift_ns: Callable[[str], int] = lambda node: 0) -> None:
@@ -46,7 +46,7 @@ class Live:
         return self._current.grants
 
     def states(self) -> dict[str, int]:
-        """What each writer says of itself, by writer."""
+        """The state that each writer reports, by writer."""
         found = {}
         for path in segment_files(self._directory):
             try:
@@ -58,7 +58,7 @@ class Live:
         return found
 
     def ready(self, writer: str) -> bool:
-        """Whether the writer said that it may be told to go."""
+        """Whether the writer has reported that it is ready to start."""
         return self.states().get(writer, 0) >= READY
 
     def holds(self) -> list[Hold]:
@@ -67,11 +67,11 @@ class Live:
         return self._current.holds()
 
     async def news(self) -> None:
-        """Returns when there may be something new: files tell nobody, so they are looked at."""
+        """Returns when there may be new rows: files do not notify, so they are polled."""
         await asyncio.sleep(LOOK_S)
 
     def look(self) -> None:
-        """Read what was written since the last look."""
+        """Read what was written since the last read."""
         for path in segment_files(self._directory):
             cursor = self._cursors.get(path)
             if cursor is None:
@@ -80,7 +80,7 @@ class Live:
                 pass
 
     def _follow(self, cursor: _Cursor) -> bool:
-        """Take in the next rows of one segment; True if there may be more."""
+        """Process the next rows of one segment; True if there may be more."""
         first = min([cursor.read, *cursor.pending])
         at = HEADER_BYTES + first * ROW_BYTES
         rows = rows_at(cursor.header.path, at, LOOK_ROWS)

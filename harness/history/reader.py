@@ -1,4 +1,4 @@
-"""Reading segments: one merged history for the judge, and a live look for the driver."""
+"""Reads the segments of a run: headers, rows, and one merged history for the judge."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from holdfast.harness.runs import files
 
 MOST_ROWS = 1 << 20
 MOST_BYTES = HEADER_BYTES + MOST_ROWS * ROW_BYTES
-"""A segment has no more: its writer begins the next one long before."""
+"""Upper bound of a segment's size: its writer begins the next one long before."""
 LAST_NS = 1 << 61
-"""No clock shows so much, and two such spans still fit 64 bits; 73 years."""
+"""Larger than any clock value (73 years), and two such spans still fit 64 bits."""
 
 ROW_DTYPE = np.dtype([*ROW_FIELDS])
 assert ROW_DTYPE.itemsize == ROW_BYTES
 _NAME = re.compile(r"(?!\.)[\w.+-]{1,200}")
-"""A writer; it names files beside the segments."""
+"""Name of a writer; files beside the segments have it too."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Header:
-    """What a segment says of itself. `rows` is None while its writer has not closed it.
+    """The header of a segment. `rows` is None while its writer has not closed it.
 
-    stamps_ns   until when kernel stamps count; said in a writer's first segment
-    capacity    rows that it has room for; bytes: size of the file
+    stamps_ns   until when kernel timestamps count; in a writer's first segment only
+    capacity    number of rows that fit; bytes: size of the file
     """
 
     path: Path
@@ -62,11 +62,11 @@ class Header:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recording:
-    """A merged history and who wrote it. nodes: process number -> node name.
+    """A merged history and its writers. nodes: process number -> node name.
 
-    clocks    host -> what is known of its clock; empty where all writers shared one
-    starved   spans without a processor, as wide as they can have been on the driver's clock
-    error_ns  the worst proven error of a stamp, by which every interval is widened already
+    clocks    host -> summary of its clock; empty if all writers shared one
+    starved   spans without CPU time, as wide as they can have been on the driver's clock
+    error_ns  the largest proven error of a timestamp; every interval is already widened by it
     """
 
     history: History
@@ -78,7 +78,7 @@ class Recording:
 
 
 def read_header(path: Path) -> Header:
-    """The header of one segment. UsageError if it is none, is cut short, or is of a newer kind."""
+    """The header of one segment. UsageError if it is invalid, truncated, or of a newer version."""
     head, length = _head(path)
     if len(head) < HEADER_BYTES or not head.startswith(MAGIC):
         raise UsageError(
@@ -118,7 +118,7 @@ def read_header(path: Path) -> Header:
 
 
 def _described(meta: Any) -> str:
-    """The writer that a segment's description names; ValueError where it is no such thing."""
+    """The writer that a segment's description names; ValueError if it is invalid."""
     writer, processes = meta["writer"], meta.get("processes", [])
     if not isinstance(writer, str) or not _NAME.fullmatch(writer):
         raise ValueError(f"writer is {str(writer)[:60]!r}")
@@ -128,7 +128,7 @@ def _described(meta: Any) -> str:
 
 
 def _head(path: Path) -> tuple[bytes, int]:
-    """The first bytes of a segment, and the size of the file. UsageError if it is none of ours."""
+    """The first bytes of a segment, and the size of the file. UsageError if it is not a segment."""
     try:
         with files.opened(path.parent.parent, f"{path.parent.name}/{path.name}") as file:
             return os.pread(file, HEADER_BYTES, 0), os.fstat(file).st_size
@@ -139,7 +139,7 @@ def _head(path: Path) -> tuple[bytes, int]:
 
 
 def rows_at(path: Path, at: int, count: int) -> Rows:
-    """So many rows of a segment from a byte on, or as many as there are by now."""
+    """Up to `count` rows of a segment from byte `at` on; fewer if it has fewer by now."""
     try:
         with files.opened(path.parent.parent, f"{path.parent.name}/{path.name}") as file:
             raw = os.pread(file, count * ROW_BYTES, at)
@@ -150,7 +150,7 @@ def rows_at(path: Path, at: int, count: int) -> Rows:
 
 
 def read_rows(header: Header) -> Rows:
-    """All rows of one segment, those never begun included (status EMPTY)."""
+    """All rows of one segment, including those never begun (status EMPTY)."""
     path = header.path
     name = f"{path.parent.name}/{path.name}"
     raw = np.frombuffer(files.read(path.parent.parent, name, MOST_BYTES), np.uint8)
@@ -167,7 +167,7 @@ def read_rows(header: Header) -> Rows:
 def load(directory: Path) -> Recording:
     """Merge all segments of a run in order of t_inv.
 
-    Where its writers were on several hosts (clocks.jsonl beside the directory) every interval is
+    If its writers were on several hosts (clocks.jsonl beside the directory), every interval is
     widened to the driver's clock. UsageError names the file and row of the first damage; nothing is
     repaired or written.
     """
@@ -203,7 +203,7 @@ def load(directory: Path) -> Recording:
 
 
 def _starved(run_dir: Path, clocks: host_clocks.HostClocks | None) -> tuple[Starved, ...]:
-    """What every process of a run noted of itself; none in a run of an older Holdfast."""
+    """The starved spans that every process recorded; none in a run of an older Holdfast."""
     found = []
     for node in files.listed(run_dir, "logs"):
         name = f"logs/{node}/{starvation.FILE}"
@@ -216,7 +216,7 @@ def _starved(run_dir: Path, clocks: host_clocks.HostClocks | None) -> tuple[Star
 
 
 def _on_our_clock(one: Starved, clocks: host_clocks.HostClocks | None) -> Starved:
-    """The span on the driver's clock: it may excuse too much there, never too little."""
+    """The span on the driver's clock: widened, so that it may allow too much, never too little."""
     if clocks is None or one.node == "driver":
         return one
     _, clock = clocks.of_node(one.node)
@@ -235,7 +235,7 @@ def widened(
 ) -> tuple[list[Rows], dict[str, dict[str, Any]], list[str]]:
     """The same rows as intervals of the driver's clock, cut where a host's record is missing.
 
-    Returns besides what is known of each host's clock, and all problems.
+    Also returns the summary of each host's clock, and all problems.
     """
     writers, kept = list(metas), []
     stamps: dict[str, list[Any]] = {host: [] for host in clocks.clocks}
@@ -262,7 +262,7 @@ def widened(
 
 
 def _until(rows: Rows, cut_ns: int) -> Rows:
-    """What had been recorded by a moment: later rows are gone, later answers have not come."""
+    """What had been recorded by a time: without later rows, and without later returns."""
     at_once = np.isin(rows["f"], (Op.LOST, Op.CLOSED, Op.WAITING)) & (rows["t_ret"] > cut_ns)
     rows = rows[(rows["t_inv"] <= cut_ns) & ~at_once]
     late = rows["t_ret"] > cut_ns
@@ -275,7 +275,7 @@ def _until(rows: Rows, cut_ns: int) -> Rows:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Written:
-    """What one writer wrote, in memory: `rows` packed as `events.ROW_FORMAT`, its strings."""
+    """One writer's data in memory: `rows` packed as `operations.ROW_FORMAT`, and its strings."""
 
     meta: Mapping[str, Any]
     strings: Sequence[str]
@@ -311,7 +311,7 @@ def _recording(
         for process in meta.get("processes", ())
     }
     rows = np.concatenate(parts)
-    # The parts stand in order of writer and row, and a stable sort leaves ties as they stand.
+    # The parts are in order of writer and row, and a stable sort keeps that order for equal times.
     order = np.argsort(rows["t_inv"], kind="stable")
     history = History(
         rows=np.take(rows, order),
@@ -330,7 +330,7 @@ class _Strings:
         self._known = {"": 0}
 
     def add(self, texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The run's number of each of a writer's strings, by the writer's own number."""
+        """Add a writer's strings; the run's number of each, by the writer's own number."""
         numbers = [0]
         for text in texts:
             if text not in self._known:
@@ -371,10 +371,10 @@ def segment_files(directory: Path) -> list[Path]:
 
 
 def _fits(directory: Path, headers: Sequence[Header]) -> None:
-    """UsageError where a history is larger than the memory of this machine."""
+    """UsageError if a history does not fit in the memory of this machine."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     total = sum(header.bytes for header in headers)
-    # The merged history, its order and what checkers derive of it take a few times as much.
+    # The merged history, its order and the checkers' columns need a few times as much.
     if total > memory // 4:
         raise UsageError(
             f"{directory}: its segments hold {total >> 20} MiB, more than a quarter of this"

@@ -1,4 +1,4 @@
-"""Intervals as the kernel saw them, instead of the edges of the calls around them."""
+"""Narrows the intervals of calls to the kernel's timestamps of their requests and responses."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ CALLS = (*LOCK_CALLS, Op.READ, Op.WRITE)
 
 
 def narrowed(rows: Rows, until_ns: int) -> Rows:
-    """The same rows, from when their request left to when its answer came, where that is known.
+    """The same rows, from the sending of their request to the arrival of its response, where known.
 
-    Stamps count in rows that were over by until_ns. Where they do not, or contradict the call or
-    each other, tx, rx and flags become 0 and the edges of the call stay. Changes `rows`.
+    Timestamps count in rows that were over by until_ns. Otherwise, or if they contradict the call
+    or each other, tx, rx and flags become 0 and the call's own times stay. Changes `rows`.
     """
     flags = rows["flags"] & (LEFT | CAME)
     flags[(rows["t_ret"] == 0) | (rows["t_ret"] > until_ns)] = 0
@@ -30,8 +30,8 @@ def narrowed(rows: Rows, until_ns: int) -> Rows:
 
 
 def share(rows: Rows) -> dict[str, int | str]:
-    """How many calls were answered, how many of those the kernel stamped at both edges, the same of
-    the calls to the lock alone, and why not all of these were."""
+    """The number of calls that returned, of those with kernel timestamps at both edges, the same
+    for calls to the lock only, and why not all of these have them."""
     calls = rows[(rows["status"] == Status.OK) | (rows["status"] == Status.NOT_OWNER)]
     calls = calls[np.isin(calls["f"], CALLS)]
     stamped = (calls["flags"] & (LEFT | CAME)) == LEFT | CAME

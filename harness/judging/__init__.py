@@ -1,1 +1,1 @@
-"""From a run directory to its verdicts."""
+"""Judges a run directory: verdicts and certificates."""

@@ -1,4 +1,4 @@
-"""Writes the certificate of a finding: its rule, its rows, the numbers that prove it."""
+"""Makes the certificate of a finding: its rule, its rows, the numbers that prove it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Row:
         return int(self._row[name])
 
     def shown(self) -> dict[str, Any]:
-        """Its name, and what a certificate repeats of it; of a notice the reason as a text."""
+        """Its name, and the fields that a certificate repeats; of a notice the reason as text."""
         told: dict[str, Any] = {name: getattr(self, name) for name in ROW_FIELDS}
         if self.f in (Op.LOST, Op.CLOSED):
             told["res"] = self._strings[self.res]
@@ -45,7 +45,7 @@ class _Row:
 
 
 def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
-    """The certificate of a finding as a JSON-ready object, None where the checker gave no proof."""
+    """The certificate of a finding as a JSON-ready object, None if the checker gave no proof."""
     proof = finding.proof
     if proof is None:
         return None
@@ -54,7 +54,7 @@ def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
     rule = RULES[proof.rule]
     names: Mapping[str, Any] = {
         **LIMITS,
-        # A rule may derive a limit of its own from the same promise.
+        # A rule may derive its own limit from the same promise.
         "limit": promises.notice_ns,
         **roles,
         **proof.values,
@@ -81,7 +81,7 @@ def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
 def order_certificate(
     case: Case, verdict: PropertyVerdict, orders: bytearray
 ) -> dict[str, Any] | None:
-    """The certificate of a property that holds, None where its checker gave no order.
+    """The certificate of a property that holds, None if its checker gave no order.
 
     The order itself is added to `orders`, which are stored beside the verdicts.
     """

@@ -1,4 +1,4 @@
-"""From a run directory to a verdict: pure given the files. It needs no cluster and no engine."""
+"""Computes the verdict of a run directory from its files alone, without cluster or engine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SCHEMA = "holdfast-verdict/2"
 READABLE = ("holdfast-verdict/1", SCHEMA)
 """Schemas of verdicts.json that are read; the first has no `under` in its rows."""
 TOLD = ("system", "backend", "workload", "resource", "seed")
-"""Of a plan, what a verdict repeats."""
+"""Fields of a plan that a verdict repeats."""
 LONGEST_NS = 366 * 24 * 3600 * 1_000_000_000
 Evidence = Callable[[Case], dict[str, object]]
 
@@ -44,11 +44,11 @@ def judge(
     evidence: Evidence,
     orders: bytearray,
 ) -> dict[str, Any]:
-    """The verdict of a run as one JSON-ready object; UsageError where its files are damaged.
+    """The verdict of a run as one JSON-ready object; UsageError if its files are damaged.
 
-    `manifest` is the run's, maybe with more properties than it asked for; `checkers` holds one per
-    property. What belongs into the
-    file of orders (`harness.verification.orders`) is added to `orders`.
+    `manifest` is the run's, with the properties of further checkers if any; `checkers` has one per
+    property. The content of the file of orders (`harness.verification.orders`) is added to
+    `orders`.
     """
     marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
     recording = load(run.history)
@@ -75,7 +75,7 @@ def judge_case(
     problems = list(case.history.problems)
     failing = every_acquire_failed(case.history, case.start_ns, case.nodes)
     if failing:
-        # Why each property is unknown says less: nothing was exercised, and this is the cause.
+        # The properties' own reasons say less: nothing was exercised, and this is the cause.
         problems.append(failing)
         rows = [row | {"reason": failing} if _open(row) else row for row in rows]
     must = manifest["plan"].get("must", ())
@@ -115,7 +115,7 @@ def case_of(
     times: Iterable[Mapping[str, Any]],
     faults: Iterable[Mapping[str, Any]],
 ) -> Case:
-    """What checkers are given. times, faults: the rows of times.jsonl and faults.jsonl."""
+    """The input of checkers. times, faults: the rows of times.jsonl and faults.jsonl."""
     history = recording.history
     marks = {row["mark"]: row for row in times}
     order = [marks[name]["t_ns"] for name in ("start", "stop", "end") if name in marks]
@@ -157,7 +157,7 @@ def case_of(
 
 
 def _asked_for(plan: Mapping[str, Any]) -> tuple[str, ...]:
-    """The kinds of fault of a plan; a nemesis that drew no fault in the time of the run is one."""
+    """The kinds of fault of a plan, including a nemesis that sampled no fault in the run."""
     drawn = [fault["do"] for fault in plan["faults"]]
     return tuple(dict.fromkeys((*drawn, *(name for name, _ in plan.get("nemeses", ())))))
 
@@ -174,7 +174,7 @@ def _problems(marks: Mapping[str, Mapping[str, Any]]) -> list[str]:
 def _windows(
     rows: Iterable[Mapping[str, Any]], end_ns: int, traits: Mapping[str, Traits]
 ) -> list[Window]:
-    """The faults of a run as they were observed, in order of their beginning."""
+    """The observed faults of a run, in order of their beginning."""
     steps: dict[str, dict[str, Mapping[str, Any]]] = {}
     for row in rows:
         steps.setdefault(row["id"], {})[row["event"]] = row
@@ -215,7 +215,7 @@ def _window(
 
 
 def _one(prop: str, checker: Checker, case: Case) -> PropertyVerdict:
-    """A checker that crashes has not judged, which is not the same as holding."""
+    """The verdict of one checker; UNKNOWN if it crashes, never HOLDS."""
     try:
         return checker(case)
     except Exception as error:
@@ -263,12 +263,12 @@ def _verdict_row(
 
 
 def _kinds(key: str) -> list[str]:
-    """The kinds of fault that a key of `under` joins."""
+    """The kinds of fault in a key of `under`."""
     return [] if key == CALM else key.split("+")
 
 
 def _promised(prop: str, case: Case, kinds: Sequence[str]) -> bool:
-    """Whether the system, and the resource and the workload beside it, stand for the property."""
+    """Whether the system, with this resource and workload, promises the property."""
     if prop in ENFORCED_BY_RESOURCE and case.options["resource"] == "unfenced":
         return False
     if prop == "exactly-once-job" and case.options.get("mark", "0") != "0":
@@ -298,7 +298,7 @@ def _finding_row(finding: Finding, case: Case) -> dict[str, Any]:
 
 
 def event(history: History, index: int, nodes: Mapping[int, str]) -> dict[str, Any]:
-    """One row of a history as words and whole numbers, for people and for JSON."""
+    """One row of a history as texts and integers, for reports and JSON."""
     row = history.rows[index]
     process = int(row["process"])
     return {
@@ -321,10 +321,10 @@ def event(history: History, index: int, nodes: Mapping[int, str]) -> dict[str, A
 def meant(
     rows: Sequence[dict[str, Any]], must: Collection[str]
 ) -> tuple[list[dict[str, Any]], dict[str, str], list[str]]:
-    """The rows that count for a run which is for the properties `must`, () for all of them.
+    """The rows that count for a run with the required properties `must`, () for all of them.
 
-    Then what is set aside, with the reason: what the run is not for and did not put to the test.
-    And which of `must` it did not put to the test either, promised or not.
+    Then those set aside, with the reason: not required and not exercised. And those of `must` that
+    it did not exercise either, promised or not.
     """
     if not must:
         return list(rows), {}, []
@@ -337,10 +337,10 @@ def meant(
 def overall(
     rows: Sequence[Mapping[str, Any]], problems: Sequence[str], must: Collection[str] = ()
 ) -> tuple[str, int]:
-    """The verdict of the whole run and its exit code: only what is promised counts for it.
+    """The verdict of the whole run and its exit code: only promised properties count.
 
-    A run passes only if every kind of fault that it asked for was exercised for every property that
-    it was to show (`must`, else all that are promised): see docs/decisions/0012.
+    A run passes only if every kind of fault that it requested was exercised for every required
+    property (`must`, else all that are promised): see docs/decisions/0012.
     """
     judged = [row for row in rows if row["promised"]] or rows
     word = worst(Verdict(row["verdict"]) for row in judged)
@@ -355,8 +355,8 @@ def overall(
 
 
 def not_exercised(row: Mapping[str, Any]) -> dict[str, str]:
-    """The kinds of fault that were asked for, and under which the property was promised and not
-    exercised, with the reasons; rows of schema 1 have none."""
+    """The requested kinds of fault under which the property was promised and not exercised, with
+    the reasons; rows of schema 1 have none."""
     return {
         kinds: under["reason"]
         for kinds, under in row.get("under", {}).items()

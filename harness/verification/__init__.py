@@ -1,1 +1,1 @@
-"""Certificates of verdicts, checked against the recorded rows by a program of its own."""
+"""Verifies the certificates of verdicts against the recorded rows, independently of checkers."""

@@ -1,4 +1,4 @@
-"""What can be true of a lock when a query about it is answered, of a wait, and of a notice."""
+"""Conditions of rules about responses to queries, about waits, and about loss notices."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from holdfast.harness.verification.recorded import LOST, SERVED, WAITING
 
 UNKNOWN = (INVOKED, INFO)
 MOST_NAMED = 64
-"""An answer about a token that more attempts share is not judged."""
+"""A response about a token that more attempts share is not judged."""
 ENDS = ("expired", "released", "session", "closed")
-"""Reasons of a notice, besides that of an operator, that can be judged."""
+"""Reasons of a notice, besides an operator's unlock, that can be judged."""
 
 
 class Answers:
-    """What rules may ask about queries, queues and notices."""
+    """Functions for rules about queries, queues and notices."""
 
     def __init__(self, conditions: Conditions) -> None:
         self.of = conditions
@@ -58,14 +58,14 @@ class Answers:
         return self.run.asks().get(key, ())
 
     def _token(self, at: int) -> int:
-        """The token of an acquire, as granted or as what first proves it carried it; else -1."""
+        """The token of an acquire, as granted or as in the first row that proves it; else -1."""
         known = self.run.known(at)
         return -1 if known < 0 else self.rows.token[known]
 
-    # Who holds.
+    # The holder.
 
     def _in_tree(self, row: Row) -> bool:
-        """Whether a lock stands for a subtree."""
+        """Whether a lock covers a subtree."""
         return bool(self.run.promises.get("subtrees")) and row.text.startswith("/")
 
     def _text(self, query: Row) -> str:
@@ -75,7 +75,7 @@ class Answers:
         return [at for at in self._of_lock(query.key) if self._token(at) == query.token]
 
     def _carriers(self, query: Row) -> int:
-        """How many attempts may carry the text that an answer gives: of its token, or of none."""
+        """Number of attempts that may have a response's text: with its token, or without one."""
         named = self._named(query)
         if len(named) > MOST_NAMED:
             return len(named)
@@ -85,7 +85,7 @@ class Answers:
         return sum(text == self._text(query) for text in texts)
 
     def _possible(self, query: Row) -> int:
-        """How many attempts may be the one that an answer names."""
+        """Number of attempts that a response may name."""
         rows, named, slack = self.rows, self._named(query), self.run.slack_ns
         if len(named) > MOST_NAMED:
             return len(named)
@@ -128,7 +128,7 @@ class Answers:
         return sum(r.status not in refused and r.t_inv <= by_ns for r in self._renewals(a))
 
     def _oldest(self, a: Row, query: Row) -> int:
-        """For how long a hold can have lasted at most, by the service's clock."""
+        """The longest time that a hold can have lasted, by the service's clock."""
         return self.run.longest(query.t_ret - a.t_inv + self.run.slack_ns)
 
     def _youngest(self, a: Row, query: Row) -> int:
@@ -136,24 +136,24 @@ class Answers:
         return int(self.run.shortest(since) - self.run.promises["slip_ns"])
 
     def _longest_lease(self, a: Row, query: Row) -> int:
-        """The longest lease that was asked for, or granted, by then."""
+        """The longest lease that was requested, or granted, by then."""
         by_ns = query.t_ret + self.run.slack_ns
         sent = [r for r in self._renewals(a) if r.status != FAIL and r.t_inv <= by_ns]
         return max(max(r.arg, r.res) for r in (a, *sent))
 
     def _lasted(self, query: Row) -> tuple[int, int]:
-        """Between what a hold was said to have lasted, ns; of an answer that says nothing 0 and
-        never, which contradicts no hold."""
+        """Bounds of the reported age of a hold, ns; (0, never) if none was reported, which
+        contradicts no hold."""
         return _said(query.spent & 0xFFFF)
 
     def _left(self, query: Row) -> int:
-        """How much was said to be left of its lease at least."""
+        """Lower bound of the reported time left of its lease."""
         return _said(query.spent >> 16)[0]
 
     # Queues.
 
     def _most_ahead(self, a: Row, query: Row) -> int:
-        """How many others can have waited before an attempt at some instant of a query."""
+        """Number of others that can have waited ahead of an attempt at some instant of a query."""
         rows, slack = self.rows, self.run.slack_ns
         until, least = query.t_ret + slack, query.t_inv - slack
         waiting = self._first_told(a.at)
@@ -167,12 +167,12 @@ class Answers:
         )
 
     def _first_told(self, at: int) -> int:
-        """When an attempt was first told that it waits."""
+        """The time of the first response to an attempt that it waits."""
         told = (self.rows.t_inv[r] for r in self.run.following(at) if self.rows.f[r] == WAITING)
         return min(told, default=INF)
 
     def _in_turn(self, key: int) -> bool:
-        """Whether first come, first served is declared, and no grant of a lock contradicts it."""
+        """Whether FIFO order is declared, and no grant of a lock contradicts it."""
         if key not in self._turns:
             self._turns[key] = self.run.promises["order"] == "fifo" and not self._overtakes(key)
         return self._turns[key]
@@ -196,7 +196,7 @@ class Answers:
         return False
 
     def _anew(self, by: Row) -> bool:
-        """Whether a grant let its owner in, and not again where it was in already."""
+        """Whether a grant is no reentry of an owner that held already."""
         rows = self.rows
         same = [
             at
@@ -212,7 +212,7 @@ class Answers:
         return len(set(tokens)) == len(tokens)
 
     def _passed(self, a: Row, first: Row) -> int:
-        """How many tokens of others, from that of one who went first up to one's own."""
+        """Number of tokens of others, from that of an overtaking grant up to the waiter's own."""
         rows, of_others, own = self.rows, set[int](), set[int]()
         for at in self._of_lock(a.key):
             alike = rows.status[at] == OK and rows.mode[at] == a.mode
@@ -222,7 +222,8 @@ class Answers:
         return 0 if self.run.promises.get("subtrees") else len(of_others - own)
 
     def _ahead(self, a: Row, waiting: Row) -> int:
-        """How many can have been before an attempt when it was told that it waits."""
+        """Number of requests that can have been ahead of an attempt at the response that it
+        waits."""
         rows, slack, tree = self.rows, self.run.slack_ns, self.run.promises.get("subtrees")
         every = [at for asks in self.run.asks().values() for at in asks] if tree else ()
         count = -1
@@ -241,7 +242,7 @@ class Answers:
         return self.rows.strings[a.err].startswith("changed")
 
     def _followers(self, a: Row) -> int:
-        """How many may have been granted a lock after the token that an acquire names."""
+        """Number of attempts that may have been granted after the token that an acquire names."""
         newest, by_ns = self._newest(a), a.t_ret + self.run.slack_ns
         asked = [at for at in self._of_lock(a.key) if self.rows.t_inv[at] <= by_ns]
         return sum(
@@ -252,12 +253,12 @@ class Answers:
     # Notices.
 
     def _lost_by(self, a: Row, other: Row) -> int:
-        """When a hold was lost to another for sure, and by the service's own bound."""
+        """When a hold was certainly lost to another, and the service's own bound was over."""
         known = self.rows.t_ret[self.run.known(other.at)]
         return max(known, self.run.reach(a.at)) + self.run.slack_ns
 
     def _claimed_until(self, a: Row) -> int:
-        """Until when its client acted as owner: no longer than it did anything at all."""
+        """Until when its client acted as owner: at most until the client's last row."""
         if self._seen is None:
             self._seen, rows = {}, self.rows
             columns = zip(rows.f, rows.process, rows.t_inv, rows.t_ret, strict=True)
@@ -283,7 +284,7 @@ class Answers:
         return spans
 
     def _reachable_from(self, a: Row, lost: int, limit: int) -> int:
-        """The first moment from which a client was reachable for as long as a notice may take."""
+        """The first time from which a client was reachable for as long as a notice may take."""
         spans = self.out_of_reach(a)
         moments = sorted({lost, *(over for _, over in spans if over > lost)})
         return next(
@@ -299,14 +300,14 @@ class Answers:
         return self.rows.strings[notice.res]
 
     def _unlocks(self, a: Row, notice: Row) -> int:
-        """How many unlocks by an operator may have ended a hold by the time of a notice."""
+        """Number of force-unlocks that may have ended a hold by the time of a notice."""
         by_ns, token = notice.t_inv + self.run.slack_ns, self._token(a.at)
         found = [Row(self.rows, at) for at in self.run.of(8, "key").get(a.key, ())]
         aimed = [row for row in found if row.token == -1 or row.token >= token]
         return sum(row.status != FAIL and row.t_inv <= by_ns for row in aimed)
 
     def _lone_token(self, a: Row) -> bool:
-        """Whether it alone, of all on its line, has its token."""
+        """Whether no other attempt on its ancestor chain has its token."""
         token, on_line = self._token(a.at), self.of.on_line
         same = sum(
             self._token(at) == token
@@ -321,7 +322,7 @@ class Answers:
         return sum(self.rows.t_inv[r] <= by_ns for r in self.run.releases(a.at))
 
     def _ends_by(self, a: Row, notice: Row) -> bool:
-        """Whether a claim ends by a notice of its own."""
+        """Whether a claim ends by its own notice."""
         own = notice.attempt == a.attempt and a.status in (OK, *UNKNOWN)
         return own and notice.t_inv == self.run.end(a.at)
 
@@ -330,12 +331,12 @@ class Answers:
 
 
 def _carried(attempt: int) -> str:
-    """The text that the hold of an attempt carries."""
+    """The text of the hold of an attempt."""
     return f"process {attempt >> 32}, acquire {attempt & 0xFFFFFFFF}"
 
 
 def _said(code: int) -> tuple[int, int]:
-    """Between what ns a duration lies of which half a word of `spent` says the microseconds."""
+    """Bounds in ns of a duration of which half a word of `spent` has the microseconds."""
     if not code:
         return -1, INF
     exponent, fraction = (code - 1) >> 11, (code - 1) & 2047

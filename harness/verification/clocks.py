@@ -1,7 +1,8 @@
-"""The clocks of the hosts of a run, from clocks.jsonl: every stamp as an interval of one clock.
+"""The clocks of the hosts of a run, from clocks.jsonl: every timestamp as an interval of one clock.
 
-A question and its answer bracket a host's stamp between two stamps of the driver; in between, both
-clocks drift apart by `most_ppm` at most. Written anew from docs/decisions, in whole numbers.
+A request and its response bracket a host's timestamp between two timestamps of the driver; in
+between, both clocks drift apart by `most_ppm` at most. Implemented independently from
+docs/decisions, in integers.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Sample = tuple[int, int, int]
 
 
 class HostClock:
-    """One host's clock. error_ns: half the widest interval that a stamp has become so far."""
+    """One host's clock. error_ns: half the widest interval of a timestamp so far."""
 
     def __init__(self, samples: Sequence[Sample], most_ppm: int) -> None:
         ordered = sorted(samples, key=lambda sample: sample[0])
@@ -39,7 +40,7 @@ class HostClock:
         return ((self._widest if self._widest >= 0 else self._of_samples) + 1) // 2
 
     def interval(self, stamp: int) -> tuple[int, int]:
-        """The first and the last moment of the driver's clock at which it can have been."""
+        """The earliest and the latest time of the driver's clock that it can have been."""
         right = min(bisect_left(self._at, stamp), len(self._at) - 1)
         left = max(right - 1, 0)
         low, high = self._low[left], self._high[left]
@@ -55,7 +56,7 @@ class HostClock:
 
 
 def _tightest(own: Sequence[int], moved: Sequence[int], best: Any, sign: int) -> list[int]:
-    """Each sample's bound, narrowed by those before it and after it."""
+    """Each sample's bound, narrowed by the samples before and after."""
     before = accumulate((o - sign * m for o, m in zip(own, moved, strict=True)), best)
     after = accumulate((o + sign * m for o, m in zip(own[::-1], moved[::-1], strict=True)), best)
     return [
@@ -65,7 +66,7 @@ def _tightest(own: Sequence[int], moved: Sequence[int], best: Any, sign: int) ->
 
 
 class Clocks:
-    """All hosts of a run. `whole`: everything of every host is here."""
+    """All hosts of a run. `whole`: all rows of every host are present."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         head, *told = rows
@@ -81,7 +82,7 @@ class Clocks:
         self.whole = whole >= set(samples)
 
     def widen(self, node: str, inv: list[int], ret: list[int]) -> None:
-        """Calls become as early, and returns as late, as they can have been. Changes both lists."""
+        """Make calls as early, and returns as late, as they can have been. Changes both lists."""
         clock = self._hosts[self._of_node[node]]
         for at, (called, returned) in enumerate(zip(inv, ret, strict=True)):
             if called:
@@ -89,11 +90,11 @@ class Clocks:
                 ret[at] = clock.interval(returned)[1] if returned else 0
 
     def span(self, node: str, from_ns: int, to_ns: int) -> tuple[int, int]:
-        """A span on a host's clock, as wide as it can have been on the driver's."""
+        """A span of a host's clock, as wide as it can have been on the driver's."""
         clock = self._hosts[self._of_node[node]]
         return clock.interval(from_ns)[0], clock.interval(to_ns)[1]
 
     @property
     def error_ns(self) -> int:
-        """The worst error of a stamp, once all have been widened."""
+        """The largest error of a timestamp, once all have been widened."""
         return max((clock.error_ns for clock in self._hosts.values()), default=0)

@@ -1,4 +1,4 @@
-"""The conditions that rules name, each looked up in the recorded rows; see `rules`."""
+"""The conditions that rules name, each evaluated on the recorded rows; see `rules`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WRITE, SERVED_WRITE = OPS["write"], OPS["served-write"]
 
 
 class Row:
-    """One recorded row, its columns as attributes; `at` is where it stands in the lists."""
+    """One recorded row, its columns as attributes; `at` is its index in the lists."""
 
     def __init__(self, rows: Rows, at: int) -> None:
         self._rows, self.at = rows, at
@@ -41,7 +41,7 @@ class Row:
 
 
 class Conditions:
-    """What rules may ask about rows of one run, by name."""
+    """Functions for rules about rows of one run, by name."""
 
     def __init__(self, run: Run) -> None:
         self.run, self.rows = run, run.rows
@@ -100,24 +100,24 @@ class Conditions:
         return granted and (row.at == a.at or row.at in self.run.proving(a.at))
 
     def _apart(self, a: Row, b: Row) -> bool:
-        """Two owners of one lock, or of one line of locks, that are no readers together."""
+        """Whether two owners exclude each other: one lock or ancestor chain, not both readers."""
         return self._met(a, b) and a.process != b.process and not a.mode == b.mode == SHARED
 
     def _met(self, a: Row, b: Row) -> bool:
-        """Whether two rows are about one lock, or about two on one line of a hierarchy."""
+        """Whether two rows have one lock, or two on one ancestor chain."""
         return a.key == b.key or self.on_line(a.text, b.text)
 
     def conflict(self, a: Row, b: Row) -> bool:
-        """Whether two grants may never be held at once: two owners, not both sharing the lock."""
+        """Whether two grants may never be held at once: two owners, not both shared."""
         return self._met(a, b) and a.process != b.process and not a.mode == b.mode != EXCLUSIVE
 
     def family(self, text: str) -> str:
-        """The name of the locks that are looked at together: one lock, or a whole hierarchy."""
+        """The name of the locks that are judged together: one lock, or a whole hierarchy."""
         paths = self.run.promises.get("subtrees") and text.startswith("/")
         return "/" + text.split("/")[1] if paths else text
 
     def on_line(self, a: str, b: str) -> bool:
-        """Whether one of two locks stands for a subtree that the other lies in."""
+        """Whether one of two locks covers a subtree that contains the other."""
         paths = self.run.promises.get("subtrees") and a[:1] == b[:1] == "/"
         return bool(paths) and (a.startswith(b + "/") or b.startswith(a + "/"))
 
@@ -135,13 +135,13 @@ class Conditions:
         return firsts[0] < firsts[1]
 
     def grants(self, key: int) -> list[int]:
-        """The acquires of a lock, or of those on a line with it, that were granted for sure."""
+        """The certainly granted acquires of a lock, or of those on an ancestor chain with it."""
         every, text = self.all_grants(), self.rows.strings[key]
         near = [k for k in every if k == key or self.on_line(self.rows.strings[k], text)]
         return [at for k in near for at in every[k]]
 
     def all_grants(self) -> Mapping[int, list[int]]:
-        """Per lock the acquires that were granted for sure."""
+        """Per lock the acquires that were certainly granted."""
         if self._grants is None:
             self._grants = {}
             status, key = self.rows.status, self.rows.key
@@ -180,7 +180,7 @@ class Conditions:
         return False
 
     def _repeats(self, found: Sequence[tuple[int, int, int]]) -> bool:
-        """Whether one token was granted to two owners who conflict, the one surely after the other.
+        """Whether one token was granted to two conflicting owners, one certainly after the other.
 
         found   (token, when that was known, acquire) of each grant
         """
@@ -202,7 +202,7 @@ class Conditions:
     def _in_turn(self, a: Row, b: Row, proof: Row) -> bool:
         """Whether b can only have come after a: it was called, or proved to hold, after a's grant.
 
-        A proof says so only where no two holds of the lock overlap.
+        A proof shows that only if no two holds of the lock overlap.
         """
         if proof.at == b.at:
             return self._met(a, b) and (a.mode == EXCLUSIVE or b.mode == EXCLUSIVE)
@@ -221,15 +221,15 @@ class Conditions:
             open_now.append((run.reach(b), b))
         return True
 
-    # Of leases that last, and end.
+    # Leases that last, and end.
 
     def held_until(self, a: Row) -> int:
-        """How far a hold reached: by its lease too where nothing shows that leases break off."""
+        """How far a hold lasted: by its lease too, unless the run shows that leases end early."""
         return self.run.reach(a.at) if self._lasting(a.key) else self.run.proof_reach(a.at)
 
     def _lasting(self, key: int) -> bool:
-        """Whether no grant of a lock fell into a lease, none but those that proofs show as well,
-        and no lease was called over before its time."""
+        """Whether no grant of a lock fell within a lease, except those that proofs show as well,
+        and no lease was reported as over before its time."""
         if self.run.bound not in ("lease", "session"):
             return True
         if key not in self._lasts:
@@ -238,8 +238,8 @@ class Conditions:
         return self._lasts[key]
 
     def _amid_leases(self, key: int) -> Mapping[int, bool]:
-        """The grants of a lock that fell into the hold of one known before; whether proofs alone
-        show it. Of two the one with the larger token came later, where tokens tell."""
+        """The grants of a lock within the hold of one known before; whether proofs alone show it.
+        Of two the one with the larger token came later, if tokens show the order."""
         run, rows, slack, found = self.run, self.rows, self.run.slack_ns, dict[int, bool]()
         tell = run.promises["tokens"] == "ordered" and run.promised("token-order")
         tell = tell and not self.disorder(key)
@@ -264,7 +264,7 @@ class Conditions:
         return found
 
     def _cut_off(self, at: int) -> bool:
-        """Whether the service said of a lease that it was over while it could not be."""
+        """Whether the service reported a lease as over while it could not be."""
         run, rows = self.run, self.rows
         if run.bound != "lease" or rows.status[at] != OK or rows.key[at] in self._forced_keys():
             return False
@@ -287,7 +287,7 @@ class Conditions:
         return set(self.run.of(OPS["force-unlock"], "key"))
 
     def ending(self, key: int) -> bool:
-        """Whether no lease of a lock was renewed long after it must have run out."""
+        """Whether no lease of a lock was renewed long after it must have expired."""
         if self._revived is None:
             self._revived = self._renewed_late()
         texts = [self.rows.strings[other] for other in self._revived]
@@ -321,10 +321,10 @@ class Conditions:
                 over = max(over, rows.t_ret[r] + rows.res[r] + more if told else INF)
         return found
 
-    # Of grants.
+    # Grants.
 
     def _opens(self, a: Row, lease: Row) -> int:
-        """When a lock whose holder died can have been open to others again, at the earliest."""
+        """The earliest time at which a dead holder's lock can have been open to others again."""
         run, promises = self.run, self.run.promises
         over = lease.t_inv + run.shortest(lease.res) - promises["slip_ns"]
         if run.bound == "lease":
@@ -332,20 +332,20 @@ class Conditions:
         return int(over + run.shortest(promises["delay_ns"]) - promises["slip_ns"])
 
     def _confirms(self, lease: Row, a: Row) -> bool:
-        """Whether a renewal was of this hold, up to the end of its claim; or, where sessions end
-        holds, a heartbeat the last one of its session."""
+        """Whether a renewal was of this hold, up to the end of its claim; or, if sessions end
+        holds, a heartbeat was the last one of its session."""
         if self.run.bound == "session":
             return lease.at == self.run.last_beat(a.at)
         own = self.run.bound == "lease" and lease.f == OPS["renew"] and lease.attempt == a.attempt
         return own and lease.t_inv <= self.run.end(a.at)
 
     def _one_limit(self, a: Row) -> bool:
-        """Whether all grants of a semaphore were asked for with one number of permits."""
+        """Whether all grants of a semaphore were requested with one limit of permits."""
         op, mode = self.rows.op, self.rows.mode
         return len({op[at] >> 8 & 65535 for at in self.grants(a.key) if mode[at] == 2}) == 1
 
     def _distinct(self, roles: Mapping[str, Row]) -> bool:
-        """Whether the grants that a certificate counts are so many different ones."""
+        """Whether the grants that a certificate counts are all different."""
         mine = [
             row.at for name, row in roles.items() if re.fullmatch(r"newest|(other|by)\d+", name)
         ]
@@ -362,20 +362,20 @@ class Conditions:
         return int(promises["aging"]) + others if bounded else INF
 
     def _says_owned(self, row: Row) -> bool:
-        """Whether an ok renewal or release is declared to mean that its attempt owned the lock."""
+        """Whether an ok renewal or release is declared to prove that its attempt owned the lock."""
         said = self.run.promises
         if row.f == OPS["renew"]:
             return bool(said["renew_proves"])
         return bool(said["release_once"] or said["release_proves"])
 
     def _unrenewed(self, a: Row, t_ns: int, sent: bool = False) -> bool:
-        """Whether no ok renewal of the attempt was answered (or sent) after a moment."""
+        """Whether no ok renewal of the attempt returned (or was sent) after t_ns."""
         f, status, ret = self.rows.f, self.rows.status, self.rows.t_inv if sent else self.rows.t_ret
         mine = [r for r in self.run.following(a.at) if f[r] == OPS["renew"] and status[r] == OK]
         return all(ret[r] <= t_ns for r in mine)
 
     def freed(self, a: Row, forced: Row) -> bool:
-        """Whether an operator's unlock left nothing of this very hold."""
+        """Whether a force-unlock certainly ended this hold."""
         if a.status != OK or forced.key != a.key:
             return False
         if forced.token != -1:
@@ -385,7 +385,7 @@ class Conditions:
         return a.mode == EXCLUSIVE and forced.t_inv > a.t_ret + self.run.error_ns
 
     def calm(self, a: Row) -> bool:
-        """Whether no fault met the servers during a lease: a new leader may count it anew."""
+        """Whether no fault affected the servers during a lease: a new leader may restart it."""
         over, run = self.run.possible_end(a.at), self.run
         clients = {*self.rows.nodes.values(), "resource"}
         return (
@@ -409,15 +409,15 @@ class Conditions:
         mine = [at for at in mine if self._met(Row(rows, at), a) and rows.t_inv[at] <= t_ns]
         return all(t_ns > self.run.possible_end(at) + self.run.error_ns for at in mine)
 
-    # Of the resource's log.
+    # The resource's log.
 
     def log(self, key: int) -> list[Row]:
-        """The accepted writes about a key, in the order of the log."""
+        """The accepted writes of a key, in the order of the log."""
         rows = self.rows
         return [Row(rows, at) for at in self.logs().get(key, ()) if rows.f[at] == SERVED_WRITE]
 
     def logs(self) -> Mapping[int, Sequence[int]]:
-        """Per key all accepted requests, in the order of the log: its writers lived one after the
+        """Per key all accepted requests, in the order of the log: its writers ran one after the
         other, each wrote in order."""
         if self._logged_rows is None:
             rows, parts = self.rows, []
@@ -435,7 +435,7 @@ class Conditions:
         return self._logged_rows
 
     def _chain(self, key: int) -> set[int]:
-        """The accepted writes of a key that the last one was built upon, by their identity."""
+        """The identities of the accepted writes of a key that the last one is based on."""
         if key not in self._chains:
             at: dict[int, Row] = {}
             version = last = -1
@@ -452,7 +452,7 @@ class Conditions:
         return self._chains[key]
 
     def _undone(self, asked: Row) -> bool:
-        """Whether the log has no effect of a job, and no write of it was left without an answer."""
+        """Whether the log has no effect of a job, and every write of it returned."""
         lock, number, _ = job(asked)
         rows = self.rows
         for at, f in enumerate(rows.f):
@@ -463,6 +463,6 @@ class Conditions:
 
 
 def job(row: Row) -> tuple[str, int, int]:
-    """The lock, the number and whether it is the mark of the job that a row is about; -1: none."""
+    """The lock, the number of a row's job, and whether the row is its mark; -1: none."""
     found = JOB.fullmatch(row.text)
     return (found[1], int(found[2]), int(bool(found[3]))) if found else ("", -1, 0)

@@ -1,7 +1,7 @@
-"""What follows from the recorded rows and from what is declared of a service: ends, proofs, leases.
+"""Ends, proofs and leases, derived from the recorded rows and a service's declarations.
 
-Derived anew from docs/glossary.md, one attempt at a time: nothing of the checkers is used, so that
-a mistake of theirs is not made twice. Standard library only.
+Implemented independently from docs/glossary.md, one attempt at a time: no code of the checkers is
+used, so that their errors are not repeated. Standard library only.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ INF = 1 << 62
 EXCLUSIVE, SHARED = 0, 1
 RENEW, RELEASE, FORCED, BEAT = OPS["renew"], OPS["release"], OPS["force-unlock"], OPS["heartbeat"]
 LATE_NS = 3_000_000_000
-"""How late it may be noticed that a lock is free."""
+"""How late a service or client may notice that a lock is free."""
 INVOKED, OK, FAIL, INFO, NOT_OWNER = range(1, 6)
 
 
 class Window(NamedTuple):
-    """One fault of a run, as it was observed."""
+    """One observed fault of a run."""
 
     from_ns: int
     to_ns: int
@@ -35,11 +35,11 @@ class Window(NamedTuple):
 
 
 class Run:
-    """The rows of a run with what is declared of its service, and what follows from both.
+    """The rows of a run, its service's declarations, and what follows from both.
 
-    slack_ns   how far stamps of two hosts may be apart
-    stop_ns    the last heal; lease_ns: what acquires ask for; resource: its mode
-    start_ns, end_ns   of the workload; servers: how many there are
+    slack_ns   largest error between timestamps of two hosts
+    stop_ns    the last heal; lease_ns: lease that acquires request; resource: its mode
+    start_ns, end_ns   of the workload; servers: their number
     """
 
     def __init__(
@@ -75,10 +75,10 @@ class Run:
         self._kinds: dict[int, dict[int, list[int]]] = {}
         self._asks: dict[int, list[int]] | None = None
 
-    # What belongs together.
+    # Groups of rows.
 
     def following(self, a: int) -> list[int]:
-        """Rows of the attempt that began with a row, in order of their calls."""
+        """Rows of the attempt that began with row `a`, in order of their calls."""
         if self._grouped is None:
             found: dict[int, list[int]] = {}
             attempts = self.rows.attempt
@@ -127,15 +127,15 @@ class Run:
         return [r for r in self.following(a) if self.rows.f[r] == RELEASE]
 
     def closed(self, process: int) -> list[int]:
-        """Rows that end all that a process holds."""
+        """Rows that end all holds of a process."""
         every = self.of(CLOSED, "process").get(process, ())
         return [r for r in every if not self.rows.attempt[r]]
 
-    # What is true of one attempt.
+    # Facts about one attempt.
 
     def believed(self, a: int) -> Mapping[str, Any]:
-        """What is declared, without what the answers about a row's lock contradict by themselves:
-        an ok of an attempt of which the service had said before that it does not hold."""
+        """The declarations, without those that responses about a row's lock contradict: an ok of an
+        attempt after the service had responded that it does not hold."""
         if self._withdrawn is None:
             self._withdrawn = {}
             rows, status = self.rows, self.rows.status
@@ -161,16 +161,16 @@ class Run:
         return {**self.promises, **dict.fromkeys(names, False)}
 
     def revivable(self, a: int, said: Mapping[str, Any] | None = None) -> bool:
-        """Whether a renewal of unknown outcome could bring an attempt back after its end.
+        """Whether a renewal of unknown outcome could revive an attempt after its end.
 
-        said   what is declared, if not what is believed of its lock
+        said   declarations to use instead of those believed of its lock
         """
         f, status = self.rows.f, self.rows.status
         unknown = any(f[r] == RENEW and status[r] in (INVOKED, INFO) for r in self.following(a))
         return unknown and not (said or self.believed(a))["renew_proves"]
 
     def _end(self, a: int) -> int:
-        """From when on its client no longer acts as owner."""
+        """The time from which its client no longer acts as owner."""
         rows, f, status = self.rows, self.rows.f, self.rows.status
         inv, ret, mine = rows.t_inv, rows.t_ret, self.following(a)
         releases = [r for r in mine if f[r] == RELEASE]
@@ -191,14 +191,14 @@ class Run:
         return min(ends, default=INF)
 
     def gone(self, a: int) -> bool:
-        """Whether a claim ended because its client, or its session, came to an end."""
+        """Whether a claim ended because its client, or its session, ended."""
         rows, end = self.rows, self.end(a)
         deaths = [rows.t_inv[r] for r in self.closed(rows.process[a])]
         deaths += [rows.t_inv[r] for r in self.following(a) if rows.f[r] == CLOSED]
         return end in deaths or end in self.kills(rows.nodes.get(rows.process[a], ""))
 
     def proving(self, a: int) -> list[int]:
-        """Its rows that were answered ok and are declared to prove that it was owned all along."""
+        """Its rows that returned ok and are declared to prove that it was owned without a break."""
         f, status, said = self.rows.f, self.rows.status, self.believed(a)
         ended = said["release_proves"] or (status[a] != OK and said["release_once"])
         wanted = [RENEW] * bool(said["renew_proves"]) + [RELEASE] * bool(ended)
@@ -206,7 +206,7 @@ class Run:
         return [r for r in mine if self.rows.t_inv[r] <= self.end(a)]
 
     def known(self, a: int) -> int:
-        """The row by which an attempt was surely granted, -1 for none."""
+        """The row that proves the grant of an attempt, -1 for none."""
         if self.rows.status[a] == OK:
             return a
         unknown = self.rows.status[a] in (INVOKED, INFO)
@@ -214,12 +214,12 @@ class Run:
         return min(proofs, key=self.rows.t_ret.__getitem__, default=-1)
 
     def proof_reach(self, a: int) -> int:
-        """How far its hold reached for sure, by the service's own word."""
+        """How far its hold certainly lasted, by the service's responses."""
         inv = self.rows.t_inv
         return max([inv[a], *(inv[r] for r in self.proving(a))])
 
     def _reach(self, a: int) -> int:
-        """How far its hold reached, if the service did as it had promised."""
+        """How far its hold lasted if the service kept its promise."""
         known, far = self.known(a), self.proof_reach(a)
         if known < 0:
             return far
@@ -233,11 +233,11 @@ class Run:
         return int(ttl_ns + -ttl_ns * self.promises["drift_ppm"] // 1_000_000)
 
     def leased(self, a: int, every_unknown: bool = False, without: int = -1) -> int:
-        """Until when the service had bound itself to a grant; -1: not at all.
+        """The end of what the service promised of a grant; -1: nothing.
 
-        An ok renewal counts from its call; one of unknown outcome may take effect later than it,
-        where `every_unknown` also one that was sent after the end of the claim.
-        without: a renewal that is left out.
+        An ok renewal counts from its call; one of unknown outcome may take effect later than that,
+        with `every_unknown` also one that was sent after the end of the claim. without: a renewal
+        that is left out.
         """
         rows, slip = self.rows, self.promises["slip_ns"]
         if self.bound == "session":
@@ -272,7 +272,7 @@ class Run:
         return max([0, *(end for end in ends if end >= self.rows.t_ret[known])])
 
     def possible_end(self, a: int) -> int:
-        """When the service has surely let go of it, however slow its clock; INF: never."""
+        """When the service has certainly freed it, however slow its clock; INF: never."""
         rows, status, said = self.rows, self.rows.status, self.believed(a)
         if status[a] in (FAIL, NOT_OWNER):
             return -1
@@ -301,7 +301,7 @@ class Run:
         return int(ttl_ns - drift + self.promises["slip_ns"])
 
     def _lapse(self, a: int, renewals: Sequence[int]) -> int:
-        """When a lease is over at the latest; INF where an unanswered renewal may bring it back."""
+        """The latest end of a lease; INF if a renewal of unknown outcome may revive it."""
         rows = self.rows
         if rows.res[a] <= 0:
             return INF

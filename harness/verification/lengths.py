@@ -1,4 +1,4 @@
-"""What can be true of the length of a queue, the entries of an owner, the notice of a grant."""
+"""Conditions of rules about queue lengths, entries of an owner, and grant notices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.harness.verification.rule import OPS, entries, waits
 
 
 class Lengths:
-    """What rules may ask about queue lengths, entries and grant notices."""
+    """Functions for rules about queue lengths, entries and grant notices."""
 
     def __init__(self, answers: Answers) -> None:
         self.answers, self.run, self.rows = answers, answers.run, answers.rows
@@ -32,7 +32,7 @@ class Lengths:
         }
 
     def _waiting_at_most(self, asked: Row) -> int:
-        """How many acquires of a lock can have waited at some instant of a query."""
+        """Number of acquires of a lock that can have waited at some instant of a query."""
         rows, slack = self.rows, self.run.slack_ns
         found = 0
         for at in self.run.asks().get(asked.key, ()):
@@ -44,13 +44,14 @@ class Lengths:
         return found
 
     def _apart_waits(self, roles: Mapping[str, Row]) -> bool:
-        """Whether the waits that a certificate counts are of as many attempts."""
+        """Whether the waits that a certificate counts are of different attempts."""
         mine = [row.attempt for name, row in roles.items() if name.startswith("before")]
         return 0 not in mine and len(set(mine)) == len(mine)
 
     def _entries_at_most(self, release: Row) -> int:
-        """How many other entries of its owner a lock can have had when a release returned: all
-        that were requested by then, but those which the service had declared over before."""
+        """Number of other entries of its owner that a lock can have had when a release returned:
+        all that were requested by then, except those that the service had reported as over
+        before."""
         rows, slack = self.rows, self.run.slack_ns
         found = 0
         for at, f in enumerate(rows.f):
@@ -69,7 +70,7 @@ class Lengths:
         return [at for at in asks if (rows.key[at], rows.token[at]) == (a.key, a.token)] == [a.at]
 
     def _undisturbed(self, a: Row, from_ns: int, span_ns: int) -> bool:
-        """Whether its client was reachable from a moment on for a duration."""
+        """Whether its client was reachable for span_ns from from_ns on."""
         until_ns = from_ns + span_ns + 2 * self.run.slack_ns
         spans = self.answers.out_of_reach(a)
         return not any(begun <= until_ns and over >= from_ns for begun, over in spans)

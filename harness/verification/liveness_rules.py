@@ -15,9 +15,9 @@ from holdfast.harness.verification.rule import (
 _Roles = dict[str, tuple[str, str]]
 LIVENESS: dict[str, Rule] = {}
 
-# Nobody could hold a lock and it was asked for in vain. Either by requests that follow one another
-# closely, from the call of the first to the last answer to the last one; or by a single request of
-# which only a part lies in such a span: then the certificate states that part.
+# No client could hold a lock and it was requested without success. Either by requests in close
+# succession, from the call of the first to the last response to the last one; or by a single
+# request of which only a part lies in such a span: then the certificate states that part.
 for _kind, _of in (("deadlock", "acquire|probe"), ("orphan", "try|probe"), ("livelock", "try")):
     LIVENESS[_kind] = Rule(
         kinds=(_kind,),
@@ -143,7 +143,7 @@ LIVENESS["beyond-queue/tokens"] = Rule(
     assumes=("ordered tokens",),
 )
 
-# Of refusals: shut_until is when the last thing was over that may have kept the lock closed.
+# Rejections: shut_until is the end of the last reason that may have kept the lock closed.
 LIVENESS["spurious-refusal"] = Rule(
     kinds=("spurious-refusal",),
     lock="refused",
@@ -153,7 +153,7 @@ LIVENESS["spurious-refusal"] = Rule(
     facts=("shut_until + error < refused.t_inv",),
 )
 
-# Of notices.
+# Notices.
 LIVENESS |= in_order(
     "lost-without-notice",
     "a",

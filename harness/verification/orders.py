@@ -1,9 +1,8 @@
-"""The orders that show that an exact property holds: each is walked once, against the rows.
+"""Verifies the orders that prove that an exact property holds: one pass each over the rows.
 
-Of exclusion and of tokens an order has every grant of a lock once, each at some instant between its
-call and its answer, and after the holds of all before it that it conflicts with: of a semaphore,
-when enough permits are free. A hierarchy has one order. Of writes it is the resource's
-own log.
+For exclusion and tokens an order has every grant of a lock once, each at some instant between its
+call and its return, and after the holds of all before it that it conflicts with; for a semaphore,
+when enough permits are free. A hierarchy has one order. For writes it is the resource's own log.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from holdfast.harness.verification.writes import Writes
 
 Walk = Callable[[Sequence[int], Sequence[int]], str]
 FILE = "orders.bin"
-"""Per order two columns of u32: the place of the writer among all writers, and its row."""
+"""Per order two columns of u32: the index of the writer among all writers, and its row."""
 PERMITS, RELEASE, BOTH = 2, 4, (True, False)
 
 
@@ -47,11 +46,11 @@ class Orders:
 
     @property
     def properties(self) -> Iterable[str]:
-        """Those whose holding an order shows."""
+        """The properties that an order can prove."""
         return self._rules
 
     def wrong(self, prop: str, told: Mapping[str, Any]) -> str:
-        """Why an order does not show that a property holds, "" if it does."""
+        """Why an order does not prove that a property holds, "" if it does."""
         rows, rule = self._run.rows, self._rules.get(prop)
         if rule is None or told.get("rule") != f"order/{prop}":
             return f"there is no rule {told.get('rule')!r} for it"
@@ -96,7 +95,7 @@ class Orders:
         return self._named[block]
 
     def counts(self) -> dict[str, int]:
-        """What a verdict leans on, as far as it is simply counted."""
+        """The counts of coverage that need no more than counting rows."""
         if not self._counted:
             rows = self._run.rows
             both = Counter(zip(rows.f, rows.status, strict=True))
@@ -140,7 +139,7 @@ class Orders:
         return self._walk_tree if several else self._walk
 
     def _tokens(self, order: Sequence[int]) -> str:
-        """Tokens never fall, and two that exclude each other never have the same."""
+        """Tokens never decrease, and two conflicting grants never share one."""
         rows, last = self._run.rows, -1
         owners, modes, keys = rows.process, rows.mode, rows.key
         same: dict[tuple[int, int, int], int] = {}
@@ -158,7 +157,7 @@ class Orders:
         return self._walked(order, self._run.proof_reach, self._one_by_one(order))
 
     def _token_of(self, grants: Sequence[int]) -> list[int]:
-        """The token of each, as its first proof carried it where its own answer is not known."""
+        """The token of each; of an unknown outcome that of its first proof."""
         rows, known = self._run.rows, self._run.known
         token, status = rows.token, rows.status
         return [token[at] if status[at] == OK else token[known(at)] for at in grants]
@@ -168,9 +167,9 @@ class Orders:
         return self._conditions.conflict(Row(rows, at), Row(rows, other))
 
     def _walked(self, order: Sequence[int], reach: Callable[[int], int], walk: Walk) -> str:
-        """Each grant as early as it can be: "" if that is not later than its answer.
+        """Places each grant as early as possible: "" if that is not later than its return.
 
-        No hold reaches beyond the last call of its releases: few need to be looked at closer.
+        No hold lasts beyond the last call of its releases: few need a closer check.
         """
         attempt, released = self._run.rows.attempt, self._released_by()
         most = [released.get(attempt[at], -1) for at in order]
@@ -180,7 +179,7 @@ class Orders:
         return walk(order, [reach(at) for at in order])
 
     def _released_by(self) -> Mapping[int, int]:
-        """Per attempt when the last of its releases was called."""
+        """Per attempt the call of the last of its releases."""
         if self._released is None:
             rows = self._run.rows
             self._released = {}
@@ -195,7 +194,7 @@ class Orders:
         rows, slack, known_of = self._run.rows, self._run.slack_ns, self._run.known
         t_inv, t_ret, modes, owners = rows.t_inv, rows.t_ret, rows.mode, rows.process
         status = rows.status
-        # Of holds of one mode the latest end, its owner, and the latest end of another owner.
+        # Per mode of holds the latest end, its owner, and the latest end of another owner.
         latest = {True: (0, -1, 0), False: (0, -1, 0)}
         for at, until in zip(order, far, strict=True):
             mode, owner, begin = modes[at], owners[at], t_inv[at]
@@ -222,7 +221,7 @@ class Orders:
         return ""
 
     def _walk_tree(self, order: Sequence[int], far: Sequence[int]) -> str:
-        """The same of a hierarchy: a path excludes those above it and below it."""
+        """The same for a hierarchy: a path excludes its ancestors and descendants."""
         rows, slack = self._run.rows, self._run.slack_ns
         # Per lock, owner and mode the latest end.
         ends: dict[str, dict[tuple[int, bool], int]] = {}
@@ -241,9 +240,9 @@ class Orders:
         return ""
 
     def _admit(self, order: Sequence[int], far: Sequence[int]) -> str:
-        """Each grant of permits as early as enough of them are free, and no earlier than the ones
-        before it: so what is held can only become less after it, but for those that follow. A probe
-        asks for all of them."""
+        """Places each grant of permits as early as enough of them are free, and no earlier than its
+        predecessors: so the permits held can only decrease after it, except by those that follow. A
+        probe takes all of them."""
         rows, slack, now, held = self._run.rows, self._run.slack_ns, 0, list[tuple[int, int]]()
         limit = min(rows.op[at] >> 8 & 65535 for at in order if rows.mode[at] == PERMITS)
         free = limit
@@ -261,7 +260,7 @@ class Orders:
         return ""
 
     def _chain(self, order: Sequence[int]) -> str:
-        """Each write builds on the one before it in the log."""
+        """Each write is based on its predecessor in the log."""
         rows = self._run.rows
         every = self._conditions.logs().get(rows.key[order[0]], ()) if order else ()
         log = [at for at in every if rows.f[at] == SERVED_WRITE]

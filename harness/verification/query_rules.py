@@ -1,4 +1,4 @@
-"""Rules of answers that cannot be right: who holds, how many wait, whether a hold is in force."""
+"""Rules of responses that cannot be right: holder, queue length, whether a hold is in force."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _add(name: str, **parts: Any) -> None:
     QUERIES[f"{rule['kinds'][0]}/{name}"] = Rule(**rule)
 
 
-# Who holds. An answer without a token says that nobody does.
+# The holder. A response without a token means that no client holds.
 _add(
     "nobody",
     roles={**_HOLDER, **known("holder")},
@@ -109,7 +109,7 @@ for _how, _values, _fact in (
         facts=("holder.token == query.token", _fact),
     )
 
-# How many wait before an attempt; -1: it does not wait.
+# Number of waiters ahead of an attempt; -1: it does not wait.
 _MINE = (_PLAIN, "a.attempt == query.attempt")
 _HELD: dict[str, Any] = {
     "roles": {
@@ -223,7 +223,7 @@ _add(
     facts=("0 <= newest", "followers < 1"),
 )
 
-# How many wait, and how many entries of its owner a lock has left.
+# The number of waiters, and the number of entries of its owner that a lock has left.
 _LENGTH: dict[str, Any] = {"kinds": ("false-length",), "lock": "asked"}
 _add(
     "more",
@@ -282,7 +282,7 @@ _add(
     assumes=("bound",),
 )
 
-# A waiter that is notified of its grant later than another client is told who holds.
+# A waiter that is notified of its grant later than a holder query returns it.
 QUERIES["late-grant-notice"] = Rule(
     kinds=("late-grant-notice",),
     lock="a",

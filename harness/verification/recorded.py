@@ -1,7 +1,7 @@
-"""What a run recorded, decoded a second time: the verifier does not read rows as the judge does.
+"""Reads the recorded rows of a run, with a decoder independent of the judge's.
 
-Rows of all writers stand one after the other, one sequence of whole numbers per column; a row is
-named by its writer and its number in that writer's segments. Standard library only.
+Rows of all writers are concatenated, one sequence of integers per column; a row is named by its
+writer and its number in that writer's segments. Standard library only.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ FIELDS: dict[str, tuple[str, int]] = {
     **{name: ("B", 88 + n) for n, name in enumerate(("f", "flags", "mode", "status"))},
     "spent": ("I", 23),
 }
-"""Column -> type of its numbers and the place of the first one, counted in such numbers."""
+"""Column -> type of its numbers and the offset of the first one, in such numbers."""
 LOST, CLOSED, WAITING, ASKS = 6, 7, 5, (1, 2, 14)
 SERVED = (12, 13)
 SAYS_WHY = (LOST, CLOSED)
-"""Kinds of row whose `res` is a string's number."""
+"""Kinds of row whose `res` is the number of a string."""
 
 
 class Damaged(UsageError):
-    """The files of a run are not what a run leaves."""
+    """The files of a run are damaged."""
 
 
 class Starved(NamedTuple):
-    """A span in which a process ("delay") or all of its host ("pressure") had no processor."""
+    """A span in which a process ("delay") or all of its host ("pressure") got no CPU time."""
 
     node: str
     kind: str
@@ -59,7 +59,7 @@ class Writer(NamedTuple):
 class Rows:
     """All rows of a run. `base` and `count`: where the rows of each writer begin, and how many.
 
-    widen   of a run on several hosts: (node, inv, ret) -> the same as intervals of one clock
+    widen   for a run on several hosts: (node, inv, ret) -> the same as intervals of one clock
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Rows:
         self.count = at
 
     def __getattr__(self, name: str) -> Sequence[int]:
-        """A column, made on first use: `bytes` where its numbers are that small, else a list."""
+        """A column, built on first use: `bytes` if its numbers are below 256, else a list."""
         if name not in FIELDS:
             raise AttributeError(name)
         made: list[int] = []
@@ -119,7 +119,7 @@ class Rows:
         return found
 
     def _edges(self, writer: Writer) -> tuple[list[int], list[int]]:
-        """Calls and returns, narrowed by the kernel's stamps where those count and fit."""
+        """Calls and returns, narrowed by the kernel's timestamps if those count and fit."""
         known = self._lists.get(writer.name)
         if known is None:
             torn = self._torn(writer)
@@ -154,11 +154,11 @@ class Rows:
         return min((called for called, status in edges if status), default=0)
 
     def of_kinds(self, *kinds: int) -> Iterable[int]:
-        """The places of all rows of some kinds, in order."""
+        """The indices of all rows of some kinds, in order; fast for a million rows."""
         return _places(bytes(self.f), kinds)
 
     def place(self, writer: str, row: int) -> int:
-        """Where a row stands in the lists; KeyError if there is no such writer or row."""
+        """The index of a row in the lists; KeyError if there is no such writer or row."""
         at = self.base[writer] + row
         writers = [one for one in self.writers if one.name == writer]
         if not 0 <= row < len(writers[0].rows) // ROW:
@@ -167,7 +167,7 @@ class Rows:
 
     def named(self, at: int) -> tuple[str, int]:
         """The writer of a row and its number there."""
-        # A writer without rows begins where the next one does, and names none.
+        # A writer without rows begins where the next one does, and has none to name.
         filled = (one.name for one in self.writers if len(one.rows))
         name = max((self.base[name], name) for name in filled if self.base[name] <= at)[1]
         return name, at - self.base[name]
@@ -185,24 +185,24 @@ def _plain_bytes(writer: Writer, name: str) -> bytes:
 
 
 def _bytes(writer: Writer, name: str, torn: bytes) -> bytes:
-    """As `_recorded`, of a column of small numbers."""
+    """As `_recorded`, for a column of numbers below 256."""
     found = _plain_bytes(writer, name)
     return bytes(n if said else 0 for n, said in zip(found, torn, strict=True)) if torn else found
 
 
 def _places(kinds: bytes, wanted: Sequence[int]) -> Iterable[int]:
-    """Where one of some values stands: `translate` makes each byte 1 or 0."""
+    """Indices of the bytes with one of some values: `translate` turns each byte into 1 or 0."""
     return compress(range(len(kinds)), kinds.translate(bytes(f in wanted for f in range(256))))
 
 
 def _recorded(writer: Writer, name: str, torn: bytes) -> list[int]:
-    """A column in which rows that were never whole are 0, whatever else stands in them."""
+    """A column with 0 for rows that were never completely written, whatever they contain."""
     found = _plain(writer, name)
     return [n if said else 0 for n, said in zip(found, torn, strict=True)] if torn else found
 
 
 def of_directory(run: Path) -> list[Writer]:
-    """The writers of a run directory. Damaged or UsageError where it is none."""
+    """The writers of a run directory. Damaged or UsageError if it is none."""
     parts: dict[str, dict[int, tuple[Mapping[str, Any], memoryview, int]]] = {}
     for name in files.listed(run, "history"):
         if not name.endswith(".seg"):
@@ -225,7 +225,7 @@ def of_directory(run: Path) -> list[Writer]:
 def _writer(
     run: Path, name: str, parts: Mapping[int, tuple[Mapping[str, Any], memoryview, int]]
 ) -> Writer:
-    """One writer of its segments, which are filled up to where the next one begins."""
+    """One writer, from its segments, padded up to where the next one begins."""
     firsts = sorted(parts)
     rows = bytearray()
     for first in firsts:
@@ -249,7 +249,7 @@ def _writer(
 
 
 def lines(run: Path, name: str) -> list[dict[str, Any]]:
-    """The whole lines of a file of a run, each an object; none where there is no such file."""
+    """The complete lines of a file of a run, each an object; none if there is no such file."""
     try:
         return [files.row(line) for line in files.read(run, name).split(b"\n")[:-1]]
     except FileNotFoundError:
@@ -259,9 +259,9 @@ def lines(run: Path, name: str) -> list[dict[str, Any]]:
 def starved_spans(
     run: Path, widen: Callable[[str, int, int], tuple[int, int]] | None = None
 ) -> list[Starved]:
-    """When a process or its host had no processor, as wide as that can have been.
+    """Spans in which a process or its host got no CPU time, as wide as they can have been.
 
-    widen   of a run on several hosts: a node's span on the driver's clock
+    widen   for a run on several hosts: a node's span on the driver's clock
     """
     found = []
     for node in files.listed(run, "logs"):

@@ -1,8 +1,8 @@
-"""What a rule is, and how its expressions come to numbers; the rules themselves are in `rules`.
+"""The format of a rule, and the evaluation of its expressions; the rules are in `rules`.
 
-X_known is the row by which X was surely granted: its acquire, or what proves it. X_proof is the row
-whose call shows that X still held then: a renewal or release that was answered ok and is declared
-to prove it, or its own acquire, which was not granted before it was called.
+X_known is the row that proves the grant of X: its acquire, or a later row. X_proof is the row whose
+call shows that X still held then: a renewal or release that returned ok and is declared to prove
+it, or its own acquire, which was not granted before it was called.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ OPS = {
 FACT = re.compile(r"(.+?) (<=|<|==) (.+)")
 GRANT = re.compile(r"newest|other\d+")
 LIMITS = {"hang": 9_000_000_000, "storm": 10, "broken_within": 2_000_000_000}
-"""Numbers that rules name: how late a request may be answered, how many refused tries make a storm,
-how long a wait-for cycle may last."""
+"""Numbers that rules name: how late a request may return, number of rejected tries in a retry
+storm, how long a wait-for cycle may last."""
 STATUSES = {"invoked": 1, "ok": 2, "fail": 3, "info": 4, "not-owner": 5}
 
 
@@ -36,7 +36,7 @@ STATUSES = {"invoked": 1, "ok": 2, "fail": 3, "info": 4, "not-owner": 5}
 class Rule:
     """One way to prove findings of some kinds. `lock` is the role whose key the finding names.
 
-    states   moments that no row shows: the certificate states them, `where` pins them down
+    states   times that no row shows: the certificate states them, `where` determines them
     """
 
     kinds: tuple[str, ...]
@@ -50,7 +50,7 @@ class Rule:
 
 
 def sides(*names: str) -> dict[str, tuple[str, str]]:
-    """The roles of grants: each with the row by which it is known, and the row that proves it."""
+    """The roles of grants: each with the rows that prove its grant and its hold."""
     found = {}
     for name in names:
         found[name] = (ASK, "ok|info|invoked")
@@ -60,17 +60,17 @@ def sides(*names: str) -> dict[str, tuple[str, str]]:
 
 
 def known(*names: str) -> dict[str, tuple[str, str]]:
-    """The same without the row that proves it."""
+    """The same without the row that proves its hold."""
     return {role: of for role, of in sides(*names).items() if not role.endswith("_proof")}
 
 
 def knows(*names: str) -> tuple[str, ...]:
-    """Conditions: each is surely granted by the row that is said to show it."""
+    """Conditions: each is certainly granted by the row named as X_known."""
     return tuple(f"knows({name}, {name}_known)" for name in names)
 
 
 def proves(*names: str) -> tuple[str, ...]:
-    """Conditions: each still held at the call of the row that is said to prove it."""
+    """Conditions: each still held at the call of the row named as X_proof."""
     return tuple(f"proves({name}, {name}_proof)" for name in names)
 
 
@@ -82,7 +82,7 @@ TOKENS = {
         ("ordered tokens",),
     ),
 }
-"""How it shows that b was granted after a: (facts, where, assumes)."""
+"""How it proves that b was granted after a: (facts, where, assumes)."""
 
 
 def in_order(prefix: str, a: str, b: str, **parts: Any) -> dict[str, Rule]:
@@ -102,11 +102,11 @@ def in_order(prefix: str, a: str, b: str, **parts: Any) -> dict[str, Rule]:
 
 
 ROW_FIELDS = ("f", "status", "attempt", "token", "t_inv", "t_ret", "arg", "res")
-"""Of each witness what the certificate repeats, besides its writer and its number there."""
+"""Fields of each witness in the certificate, besides its writer and its number there."""
 
 
 def assumed(rule: Rule, roles: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a certificate leans on: what its rule says, and what the rows that prove it have to."""
+    """The assumptions of a certificate: those of its rule, and of the rows that prove it."""
     found = list(rule.assumes)
     for name, row in roles.items():
         if name.endswith(("_known", "_proof")) and row.f in (OPS["renew"], OPS["release"]):
@@ -115,7 +115,7 @@ def assumed(rule: Rule, roles: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def each_of(text: str, roles: Mapping[str, Any]) -> Sequence[str]:
-    """A condition for each of the numbered roles that it is about; else by itself."""
+    """A condition for each of the numbered roles that it names; else the condition itself."""
     names = re.findall(r"(\w+)\*", text)
     if not names:
         return (text,)
@@ -124,22 +124,22 @@ def each_of(text: str, roles: Mapping[str, Any]) -> Sequence[str]:
 
 
 def permits(roles: Mapping[str, Any]) -> int:
-    """How many permits the grants among the rows of a certificate take together."""
+    """Number of permits that the grants among the rows of a certificate take together."""
     return sum(row.op >> 24 for name, row in roles.items() if GRANT.fullmatch(name))
 
 
 def count(roles: Mapping[str, Any]) -> int:
-    """How many overtook."""
+    """Number of overtaking grants."""
     return sum(name.startswith("by") for name in roles)
 
 
 def entries(roles: Mapping[str, Any]) -> int:
-    """How many other entries of an owner lasted beyond its release."""
+    """Number of other entries of an owner that lasted beyond its release."""
     return sum(re.fullmatch(r"other\d+", name) is not None for name in roles)
 
 
 def waits(roles: Mapping[str, Any]) -> int:
-    """How many waited, as rows before and after a query show."""
+    """Number of waiters, as rows before and after a query show."""
     return sum(name.startswith("before") for name in roles)
 
 
@@ -155,7 +155,7 @@ def facts_of(rule: Rule, roles: Mapping[str, Any], names: Mapping[str, Any]) -> 
 
 
 def stated(rule: Rule, told: Mapping[str, Any]) -> dict[str, int]:
-    """The moments that a rule wants stated; KeyError or TypeError where they are none."""
+    """The times that a rule requires to be stated; KeyError or TypeError if they are invalid."""
     found = {name: told[name] for name in rule.states}
     if not all(type(value) is int for value in found.values()):
         raise TypeError("a moment is no whole number")
@@ -163,7 +163,7 @@ def stated(rule: Rule, told: Mapping[str, Any]) -> dict[str, int]:
 
 
 def valued(text: str, names: Mapping[str, Any]) -> Any:
-    """What an expression of a rule comes to; certificates have none of their own."""
+    """The value of an expression of a rule; certificates contain no expressions."""
     return eval(_compiled(text), {"__builtins__": {}}, dict(names))  # the table above, no input
 
 

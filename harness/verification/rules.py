@@ -1,11 +1,11 @@
 """The rules by which a certificate proves a finding: data, read by the judge and by the verifier.
 
 A rule names its witnesses (roles), what kind of row each has to be, the conditions between them
-that the verifier looks up in the recorded rows (`where`), and the inequalities (`facts`) whose two
-sides stand in the certificate as numbers. `values` are numbers that one row alone does not show:
-the checker states them, the verifier derives them anew. A role that ends in "*" stands for
-several, numbered from 1; each fact or condition about it is meant of every one of them. Those of
-waits and of answers to queries are in `liveness_rules` and `query_rules`.
+that the verifier evaluates on the recorded rows (`where`), and the inequalities (`facts`) whose two
+sides are numbers in the certificate. `values` are numbers that one row alone does not show: the
+checker states them, the verifier derives them again. A role that ends in "*" stands for several,
+numbered from 1; each fact or condition about it applies to every one of them. Rules of waits and of
+responses to queries are in `liveness_rules` and `query_rules`.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ _CROWD = (
     *knows("newest", "other*"),
 )
 _NEWEST = "other*_known.t_ret <= newest_known.t_ret"
-"""All others held when the last of them was known: that each met the newest says less."""
+"""All others held when the last of them was known: that each overlaps the newest is weaker."""
 _PERMITS = "(newest.op >> 8) % 65536 < permits(roles)"
 RULES["over-admission"] = Rule(
     kinds=("over-admission",),

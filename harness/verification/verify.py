@@ -1,8 +1,9 @@
 """Accepts or refuses the certificates of a run's verdicts, by the recorded rows alone.
 
-A certificate is rebuilt from its rule and the rows that it names: what each has to be, the
+A certificate is rebuilt from its rule and the rows that it names: the kind of each row, the
 conditions between them, the numbers on both sides of every inequality. It is accepted if all of
-that holds and the certificate says exactly this, byte for byte. Nothing of the checkers is used.
+that holds and the certificate is equal to the rebuilt one, byte for byte. No code of the checkers
+is used.
 """
 
 from __future__ import annotations
@@ -54,13 +55,13 @@ class Refused(Exception):
 
 
 class Outcome(NamedTuple):
-    """How many certificates were accepted, and a line for each that was refused.
+    """The number of certificates accepted, and a line for each that was refused.
 
     bare   findings without a certificate: there is no rule for their kind
-    why    why nothing was verified, "" where it was
-    whole  properties of which all that is said was accepted: every finding, or the order
+    why    why nothing was verified, "" if it was
+    whole  properties of which everything was accepted: every finding, or the order
     unverifiable   properties judged by checkers of the user, for which there are no rules
-    unordered   properties that hold and would have an order, and have none that can be walked
+    unordered   properties that hold and could have an order, but have no verifiable one
     """
 
     accepted: int
@@ -171,7 +172,7 @@ def run_of(
     error_ns: int = 0,
     starved: Iterable[Starved] = (),
 ) -> Run:
-    """A run with what is declared of it. faults, times: rows of faults.jsonl, times.jsonl."""
+    """A run with its declarations. faults, times: rows of faults.jsonl, times.jsonl."""
     marks = {row["mark"]: int(row["t_ns"]) for row in times if "t_ns" in row}
     if "start" not in marks:
         marks["start"] = rows.first_ns
@@ -192,7 +193,7 @@ def run_of(
 
 
 def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcome:
-    """What comes of all certificates of a run. orders: the bytes of its file of orders."""
+    """Verify all certificates of a run. orders: the bytes of its file of orders."""
     verifier = Verifier(run)
     accepted, refused, bare, whole = 0, list[str](), 0, list[str]()
     walked = Orders(run, verifier.conditions, orders)
@@ -238,7 +239,7 @@ def verdict_on(finding: Mapping[str, Any], verifier: Verifier) -> str:
 
 
 def _held(verdict: Mapping[str, Any], orders: Orders) -> str:
-    """Why what is said of a property that holds is refused, "" if it is not."""
+    """Why the certificate of a property that holds is refused, "" if it is accepted."""
     try:
         if verdict["verdict"] != "HOLDS" or verdict["findings"]:
             return "only a property that holds has one"
@@ -254,9 +255,9 @@ def _held(verdict: Mapping[str, Any], orders: Orders) -> str:
 def verify_run(
     path: Path, verdicts: Mapping[str, Any] | None = None, orders: bytes | None = None
 ) -> Outcome:
-    """What comes of the certificates of a run directory: its verdicts.json, or other verdicts.
+    """Verify the certificates of a run directory: of its verdicts.json, or of other verdicts.
 
-    UsageError or Damaged where its files are none of a run.
+    UsageError or Damaged if its files are not those of a run.
     """
     try:
         manifest = files.table(files.read(path, "manifest.json"))
@@ -282,7 +283,7 @@ def verify_run(
 def _windows(
     rows: Iterable[Mapping[str, Any]], end_ns: int, traits: Mapping[str, Traits]
 ) -> list[Window]:
-    """The faults of a run, as the rows of faults.jsonl say."""
+    """The faults of a run, from the rows of faults.jsonl."""
     steps: dict[str, dict[str, Mapping[str, Any]]] = {}
     for row in rows:
         steps.setdefault(row["id"], {})[row["event"]] = row

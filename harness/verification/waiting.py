@@ -1,6 +1,6 @@
-"""What keeps clients from a lock, and who asked for it in vain: the conditions of liveness rules.
+"""Conditions of liveness rules: what excludes clients from a lock, and requests without success.
 
-Each is looked up directly: whether anything blocks a span, not which spans are free.
+Each is evaluated directly: whether anything blocks a span, not which spans are free.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from holdfast.harness.verification.rule import LIMITS, OPS
 
 Span = tuple[int, int]
 GAP_NS = 1_000_000_000
-"""Requests that follow one another so closely ask for a lock all the time."""
+"""Requests with gaps up to this count as one continuous span of requests."""
 NO_ANSWER = ("never-sent", "unreachable", "unavailable", "ConnectionError", "Connection refused")
-"""Words of errors by which nobody answered."""
+"""Texts of errors without a response of the service."""
 TRY, PROBE = OPS["try"], OPS["probe"]
 UNKNOWN = (INVOKED, INFO)
 
 
 class Waits:
-    """What rules may ask about waits for a lock."""
+    """Functions for rules about waits for a lock."""
 
     def __init__(self, conditions: Conditions) -> None:
         self.of = conditions
@@ -71,10 +71,10 @@ class Waits:
             "shut_until": self._shut_until,
         }
 
-    # Who keeps others out.
+    # What excludes others.
 
     def members(self, text: str) -> Sequence[int]:
-        """The acquires of a family, in order of their calls lock by lock."""
+        """The acquires of a family, per lock in order of their calls."""
         if self._families is None:
             self._families = {}
             for key, asks in self.run.asks().items():
@@ -94,7 +94,7 @@ class Waits:
         return self._longest
 
     def _block(self, at: int, dead_let_go: bool) -> Span | None:
-        """From when until when an acquire may keep others out, None for never."""
+        """The span in which an acquire may exclude others, None for never."""
         run, rows, status = self.run, self.rows, self.rows.status[at]
         if status in (FAIL, NOT_OWNER):
             return None
@@ -111,13 +111,13 @@ class Waits:
         return max(rows.t_inv[at], *waited[-1:], 0), over
 
     def _given_back(self, at: int) -> int:
-        """Until when an unanswered acquire may keep others out where no lease ends it."""
+        """Until when an acquire of unknown outcome may exclude others if no lease ends it."""
         rows, told = self.rows, [INF - self.longest_ns()]
         told += [rows.t_ret[r] for r in self.run.releases(at) if rows.status[r] == NOT_OWNER]
         return min(told) + self.longest_ns()
 
     def disturbed(self) -> Sequence[Span]:
-        """Faults, with the time to recover from them and to count a lease anew."""
+        """Faults, with the time to recover from them and to restart a lease."""
         if self._disturbed is None:
             run, promises, found = self.run, self.run.promises, []
             calm = int(promises["recovery_ns"]) + self.longest_ns()
@@ -156,13 +156,13 @@ class Waits:
         return self._blocks[name]
 
     def _idle(self, row: Row, from_ns: int, to_ns: int, dead_let_go: bool) -> bool:
-        """Whether nobody could hold a lock within a span of the run, and no fault disturbed it."""
+        """Whether no client could hold a lock within a span of the run, without faults in it."""
         inside = self.run.start_ns <= from_ns and to_ns <= self.run.end_ns
         blocks = self._blocks_of(row.text, dead_let_go)
         return inside and not any(begun < to_ns and over > from_ns for begun, over in blocks)
 
     def _whole_part(self, row: Row, from_ns: int, to_ns: int, kind: str) -> bool:
-        """Whether that is a whole idle part of the span in which a request asked in vain."""
+        """Whether that is a whole idle part of the span of a request without success."""
         until, dead = self.refused_until(row.at, kind), kind == "deadlock"
         blocks = self._blocks_of(row.text, dead)
         begins = {row.t_inv, self.run.start_ns, *(over for _, over in blocks)}
@@ -172,7 +172,7 @@ class Waits:
         return inside and whole and self._idle(row, from_ns, to_ns, dead)
 
     def _excused(self, row: Row, until: int) -> int:
-        """For how long a lock may seem closed that nobody holds."""
+        """How long a lock may appear held although no client holds it."""
         rows, delay = self.rows, int(self.run.promises.get("delay_ns", 0))
         unknown = [
             at
@@ -184,10 +184,10 @@ class Waits:
         once = LATE_NS + delay
         return once + len(unknown) * (once + self.longest_ns())
 
-    # Who asked in vain.
+    # Requests without success.
 
     def refused_until(self, at: int, kind: str) -> int:
-        """The last moment at which an acquire had surely not been granted; -1 for none."""
+        """The last time at which an acquire had certainly not been granted; -1 for none."""
         rows, f, status = self.rows, self.rows.f[at], self.rows.status[at]
         if kind == "deadlock":
             counts = f != TRY
@@ -203,12 +203,12 @@ class Waits:
         return waited[-1] if waited else -1
 
     def _tried(self, first: Row, last: Row) -> Sequence[tuple[int, int, int]]:
-        """As `_between`, of the tries that make a livelock."""
+        """As `_between`, for the tries of a livelock."""
         return self._between(first, last, "livelock")
 
     def _between(self, first: Row, last: Row, kind: str) -> list[tuple[int, int, int]]:
-        """(from, until, row) of all that asked in vain from the call of one acquire to the last
-        answer to another, in order."""
+        """(from, until, row) of all requests without success from the call of one acquire to the
+        last response to another, in order."""
         name = self.of.family(first.text), kind
         if name not in self._asked:
             spans = (
@@ -221,7 +221,7 @@ class Waits:
         return [one for one in every if first.t_inv <= one[0] and one[1] <= until]
 
     def _throughout(self, first: Row, last: Row, kind: str) -> bool:
-        """Whether a lock was asked for all the time between two acquires, or nearly."""
+        """Whether requests of a lock were continuous between two acquires, by GAP_NS."""
         asked = self._between(first, last, kind)
         rows = {at for _, _, at in asked}
         if first.at not in rows or last.at not in rows:
@@ -234,14 +234,14 @@ class Waits:
         return True
 
     def _later(self, first: Row, last: Row) -> int:
-        """How many of the tries were made in the second half."""
+        """Number of tries in the second half."""
         middle = (first.t_inv + self.refused_until(last.at, "livelock")) // 2
         return sum(begun >= middle for begun, _, _ in self._tried(first, last))
 
-    # Requests that were late.
+    # Late requests.
 
     def _without_processor(self, row: Row, until: int) -> int:
-        """For how long of a request its client was stopped, or somebody had no processor."""
+        """Time of a request in which its client was stopped, or some process got no CPU time."""
         node = self.rows.nodes.get(row.process)
         spans: list[Span] = [
             (w.from_ns, w.to_ns)
@@ -257,7 +257,7 @@ class Waits:
         return covered
 
     def _lived_on(self, row: Row) -> bool:
-        """Whether the client of an unanswered request was not killed or stopped after it."""
+        """Whether the client of a request without a return was not killed or stopped after it."""
         node, run = self.rows.nodes.get(row.process), self.run
         kills = [w for w in run.windows if w.traits.kills and node in w.nodes]
         ends = [self.rows.t_inv[r] for r in run.closed(row.process)]
@@ -265,7 +265,7 @@ class Waits:
             end >= row.t_inv for end in ends
         )
 
-    # Cycles of waits.
+    # Wait-for cycles.
 
     def _whole_wait(self, roles: Mapping[str, Row], from_ns: int, to_ns: int) -> bool:
         """Whether that is a whole part, without faults, of the span in which all of them waited."""
@@ -287,10 +287,10 @@ class Waits:
         free = not any(begin < to_ns and end > from_ns for begin, end in faults)
         return whole and free and begun <= from_ns and to_ns <= over
 
-    # Refusals.
+    # Rejections.
 
     def _called_held(self, row: Row) -> bool:
-        """Whether a refusal said that the lock is held, or nothing; of a lock none lies below."""
+        """Whether a rejection gave "held" or no reason, for a lock without locks below it."""
         error = self.rows.strings[row.err]
         below = row.text + "/"
         tree = self.run.promises.get("subtrees") and row.text.startswith("/")
@@ -299,7 +299,7 @@ class Waits:
         return leaf and (not error or error.startswith("held"))
 
     def _shut_until(self, row: Row) -> int:
-        """When the last was over that may have kept a lock closed to a request, or its answer."""
+        """End of the last reason that may have kept a lock closed to a request, or its return."""
         run, error = self.run, self.run.error_ns
         calm = int(run.promises["recovery_ns"]) + self.longest_ns()
         spans = [(w.from_ns, w.to_ns + calm) for w in run.windows]
@@ -309,7 +309,7 @@ class Waits:
         return max((over for begun, over in spans if begun - error <= row.t_ret), default=-1)
 
     def _may_shut(self, at: int) -> Iterable[Span]:
-        """From when until when an acquire may have been the reason to refuse another."""
+        """The spans in which an acquire may have been the reason to reject another."""
         run, rows, most = self.run, self.rows, ((1 << 63) - 1) // 4
         over = run.possible_end(at)
         if over >= 0:
@@ -325,7 +325,7 @@ class Waits:
 
 
 def members(roles: Mapping[str, Any]) -> int:
-    """How many clients are in a wait-for cycle."""
+    """Number of clients in a wait-for cycle."""
     return sum(re.fullmatch(r"waiter\d+", name) is not None for name in roles)
 
 

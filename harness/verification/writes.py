@@ -1,4 +1,4 @@
-"""The resource's log, walked: who was admitted before each write, and whether its hold was over."""
+"""Verifies the resource's log: no stale write, and no write after the end of its owner's hold."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holdfast.harness.verification.recorded import CLOSED, LOST
 
 
 class Writes:
-    """Walks the accepted requests of one key; each walk says what is wrong, "" for nothing."""
+    """Checks the accepted requests of one key; each check returns what is wrong, "" for nothing."""
 
     def __init__(self, run: Run, conditions: Conditions) -> None:
         self._run, self._rows, self._conditions = run, run.rows, conditions
@@ -32,7 +32,7 @@ class Writes:
         self._called: dict[int, list[int]] = {}
 
     def stale(self, order: Sequence[int]) -> str:
-        """No write is accepted after a conflicting attempt was admitted that is newer."""
+        """Check that no write is accepted after a newer conflicting attempt was admitted."""
         rows, error, acquires = self._rows, self._run.error_ns, self._acquires()
         log = self._conditions.logs().get(rows.key[order[0]], ()) if order else ()
         if list(log) != list(order):
@@ -67,7 +67,7 @@ class Writes:
         return bool(tell and in_turn and not self._conditions.disorder(a.key))
 
     def expired(self, order: Sequence[int]) -> str:
-        """No write is accepted after its owner's hold was over for certain."""
+        """Check that no write is accepted after its owner's hold was certainly over."""
         run, rows, acquires = self._run, self._rows, self._acquires()
         error = run.error_ns
         log = self._conditions.logs().get(rows.key[order[0]], ()) if order else ()
@@ -89,7 +89,7 @@ class Writes:
         return ""
 
     def _lasted(self, at: int, t_ns: int) -> bool:
-        """Whether a grant was neither followed by another one's call nor long ago by a moment."""
+        """Whether at a time a grant was recent and no other client had called for the lock."""
         rows, known = self._rows, self._rows.t_ret[at]
         if rows.status[at] != OK or t_ns > known + LATE_NS:
             return False
@@ -113,7 +113,7 @@ class Writes:
         return self._ended
 
     def _calls(self, key: int) -> Sequence[int]:
-        """When each ok acquire of a lock, or of one on a line with it, was called, in order."""
+        """Calls of the ok acquires of a lock, or of those on an ancestor chain with it, sorted."""
         if key not in self._called:
             near = (at for at in self._conditions.grants(key) if self._rows.status[at] == OK)
             self._granted[key] = sorted(near, key=self._rows.t_inv.__getitem__)
@@ -128,7 +128,7 @@ class Writes:
         return self._asked
 
     def _over(self, at: int) -> int:
-        """When a hold was over for certain, INF where that is not known."""
+        """When a hold was certainly over, INF if that is unknown."""
         if at not in self._ends:
             run, rows = self._run, self._rows
             ends = [] if run.revivable(at, run.promises) else self._all_ends(at)
@@ -138,7 +138,7 @@ class Writes:
         return self._ends[at]
 
     def _all_ends(self, at: int) -> list[int]:
-        """All that shows the end of a hold; an ok renewal after it says that it shows nothing."""
+        """All possible proofs of the end of a hold; one before an ok renewal proves nothing."""
         run, rows, conditions = self._run, self._rows, self._conditions
         a, mine, end = Row(rows, at), run.following(at), run.end(at)
         said = [r for r in mine if rows.f[r] in (RENEW, RELEASE)]
@@ -156,8 +156,8 @@ class Writes:
         return [*ends, *self._passed_on(a)]
 
     def _passed_on(self, a: Row) -> list[int]:
-        """The answer to the first conflicting grant that was asked for after a's own, where what is
-        proved or promised of its own hold did not reach so far."""
+        """The return of the first conflicting grant that was requested after a's own, if what is
+        proved or promised of its own hold did not last so long."""
         if a.status != OK:
             return []
         low, first = bisect_left(self._calls(a.key), a.t_ret + self._run.error_ns), INF

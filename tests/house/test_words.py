@@ -178,8 +178,9 @@ MESSAGES = (
 )  # fmt: skip
 """Folders whose messages (string constants of raise statements) have been rewritten."""
 FINISHED = (
-    "src/holdfast", "reports", "workloads", "nemesis",
-    "harness/core", "harness/campaigns", "harness/plans", "harness/runs",
+    "src/holdfast", "reports", "workloads", "nemesis", "checkers",
+    "harness/core", "harness/campaigns", "harness/plans", "harness/runs", "harness/client",
+    "harness/history", "harness/judging", "harness/foreign", "harness/verification",
 )  # fmt: skip
 """Folders, and files, whose docstrings have been rewritten."""
 

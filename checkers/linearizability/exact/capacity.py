@@ -1,4 +1,4 @@
-"""Whether ever more hold at once than a semaphore or a read-write lock allows."""
+"""Checks that never more hold at once than a semaphore or a read-write lock allows."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from holdfast.checkers.linearizability.exact.hold_intervals import BLOCK, Holds,
 from holdfast.checkers.linearizability.exact.pairing import Bools, Ints, LockColumns, Rows
 
 SHOWN = 5
-"""Holds that one contradiction names at most."""
+"""Limit on the holds that one contradiction names."""
 
 Crowd = tuple[str, tuple[int, ...], tuple[int, ...]]
-"""The kind of a conflict, the rows of the forced hold if it is about one, and indices of holds."""
+"""The kind of a conflict, the rows of the forced hold if it has one, and indices of holds."""
 
 
 def crowds(
     columns: LockColumns, limit: int | None, holds: Holds, instants: Instants
 ) -> Iterator[Crowd]:
-    """Grants that came while no permit was left, or beside a writer; O(n log n).
+    """Grants while no permit was left, or beside a writer; O(n log n). limit   permits; None for a
+                                                                                read-write lock.
 
-    limit   permits; None for a read-write lock. There a reader weighs one and a writer as much as
-            all, so that what may hold at once is one sum.
+    There a reader has weight one and a writer the weight of all, so that one sum decides which may
+    hold at once.
     """
     scale = _Scale(columns, limit)
     real = np.flatnonzero(holds.start < holds.end)
@@ -47,7 +48,7 @@ def crowds(
 
 
 class _Scale:
-    """What holds weigh, and how much may hold at once."""
+    """Weights of holds, and the limit of their sum."""
 
     def __init__(self, columns: LockColumns, limit: int | None) -> None:
         self._shared = columns.shared
@@ -55,13 +56,13 @@ class _Scale:
         self.limit = len(columns) + 1 if limit is None else limit
 
     def alone(self, acquires: Rows) -> Bools:
-        """Which holds of these acquires weigh as much as all: those of writers."""
+        """Which holds of these acquires have the weight of all: those of writers."""
         if not self.readers:
             return np.zeros(len(acquires), bool)
         return ~self._shared.take(acquires)
 
     def of(self, alone: Bools) -> Ints:
-        """What such holds weigh."""
+        """Weights of such holds."""
         return np.where(alone, self.limit, 1).astype(np.int64, copy=False)
 
 
@@ -76,9 +77,9 @@ class _Events:
 
 
 class _Level:
-    """How much holds at a moment. Holds that last no time are not counted.
+    """Sum of the weights of the holds at a time. Holds of length 0 are not counted.
 
-    What has the length of the history is made once and kept; all else is made block by block.
+    Arrays of the history's length are made once and kept; all others are made block by block.
     """
 
     def __init__(self, scale: _Scale, holds: Holds, real: Ints) -> None:
@@ -101,23 +102,23 @@ class _Level:
         return np.argsort(self._start, kind="stable")
 
     def too_many(self) -> Ints:
-        """Events after which more holds than may."""
+        """Events after which the sum exceeds the limit."""
         if self._surely_few():
             return np.zeros(0, np.int64)
         events = self._events()
         return np.flatnonzero((events.change > 0) & (events.level > self._scale.limit))
 
     def _surely_few(self) -> bool:
-        """Whether never more held than may: then there is no need to merge ends and begins."""
+        """Whether the limit was certainly never exceeded: ends and begins need no merge then."""
         limit = self._scale.limit
         if not self._scale.readers:
-            # Whoever came found that all but a few of those before had left.
+            # At each begin at most limit - 1 of the earlier holds had not ended.
             return not (self._starts[limit:] < self._ends[:-limit]).any()
         return all(self._apart())
 
     def _apart(self) -> Iterator[bool]:
-        """Of each block of holds in order of begin, whether every writer found that all before it
-        had left, and every reader all writers."""
+        """Per block of holds in order of begin: whether all earlier holds had ended at each
+        writer's begin, and all writers' at each reader's."""
         last = writer = np.iinfo(np.int64).min
         for rows in _blocks(len(self._starts)):
             start, which = self._starts[rows], self._by_start[rows]
@@ -128,15 +129,15 @@ class _Level:
             last, writer = int(lasts[-1]), int(writers[-1])
 
     def at(self, event: int) -> tuple[int, int]:
-        """Which hold begins with an event, and when."""
+        """The hold that begins with an event, and its time."""
         events = self._events()
         return int(events.who[event]), int(events.times[event])
 
     def no_room(self, forced: Instants) -> Ints:
-        """Forced holds at no moment of whose window there was room for them.
+        """Forced holds without room for them at any time of their window.
 
-        Around a moment lie the holds that began before and end after it. They weigh least where
-        the window begins, or just after an end in it.
+        The holds around a time are those that began before it and end after it. Their sum is
+        smallest where the window begins, or just after an end in it.
         """
         limit = self._scale.limit
         counts = self._writers() if self._scale.readers else None
@@ -153,7 +154,7 @@ class _Level:
         return tight[self._fewest(low, high) + weight > limit]
 
     def _writers(self) -> tuple[Rows, Rows]:
-        """How many of the first holds, in order of begin and in order of end, are writers'."""
+        """Number of writers' among the first n holds, in order of begin and in order of end."""
         came, left = (np.zeros(len(self._alone) + 1, np.int32) for _ in range(2))
         for rows in _blocks(len(self._alone)):
             after = slice(rows.start + 1, rows.start + 1 + len(self._alone[rows]))
@@ -166,7 +167,7 @@ class _Level:
         return came, left
 
     def _around(self, moments: Ints, writers: tuple[Rows, Rows] | None) -> Ints:
-        """The weight of the holds that began before a moment and end after it."""
+        """The weight of the holds that began before a time and end after it."""
         begun = np.searchsorted(self._starts, moments, "left")
         over = np.searchsorted(self._ends, moments, "right")
         weight = np.asarray(begun - over, np.int64)
@@ -176,7 +177,7 @@ class _Level:
         return weight
 
     def _fewest(self, low: Ints, high: Ints) -> Ints:
-        """The least that holds just after an end in (low, high]; more than may where none is."""
+        """The smallest sum just after an end in (low, high]; above the limit if there is none."""
         events = self._events()
         first = np.searchsorted(self._ends, low, "right")
         last = np.searchsorted(self._ends, high, "right")
@@ -197,7 +198,7 @@ class _Level:
             times = np.concatenate((self._ends, self._starts))
             change = np.concatenate((-weight, weight.take(self._by_start)))
             who = np.concatenate((self._real, self._real.take(self._by_start)))
-            # Two runs, each in order: a stable sort merges them, and ends come first.
+            # Two sorted runs: a stable sort merges them, with ends first at equal times.
             order = np.argsort(times, kind="stable")
             change = change.take(order)
             self._made = _Events(times.take(order), change, who.take(order), np.cumsum(change))

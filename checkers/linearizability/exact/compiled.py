@@ -1,8 +1,8 @@
-"""The compiled pass over mutex histories, for those who build it: `make kernel`.
+"""Optional compiled pass over mutex histories, built with `make kernel`.
 
-It says that a history is free of contradictions, or that the exact pass has to look at it; so it
-never changes a verdict, only how soon most of them come. It is looked for where it was built, in
-the user's cache, under a name that its source determines; nothing is compiled by itself.
+It reports that a history has no contradiction, or that the exact pass has to check it; so it never
+changes a verdict, only the time of most of them. It is loaded from the user's cache, where it was
+built, under a name derived from its source; nothing is compiled implicitly.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ WIDE, NARROW = np.dtype(np.int64), np.dtype(np.bool_)
 
 
 def library() -> Path:
-    """Where the compiled pass lies if it has been built."""
+    """Path of the compiled pass, if it has been built."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
     return cache / "holdfast" / f"kernel-{digest}.so"
 
 
 def build() -> Path:
-    """Compile it. EnvironmentFailed where there is no compiler, or it cannot."""
+    """Compile it. EnvironmentFailed if there is no compiler, or it fails."""
     compiler = shutil.which(os.environ.get("CC") or "cc")
     if compiler is None:
         raise EnvironmentFailed("no C compiler: install gcc, or name one in CC; numpy does without")
@@ -69,7 +69,7 @@ def _loaded() -> ctypes._NamedFuncPointer | None:
 
 
 def clean(columns: LockColumns, *, leases: bool, tokens: bool) -> bool:
-    """True: surely no contradiction. False: the exact pass has to say, or nothing was built."""
+    """True: certainly no contradiction. False: the exact pass has to decide."""
     function = _loaded()
     if function is None:
         return False

@@ -1,7 +1,6 @@
 """The certain holds and the forced instants of a lock history, joined block by block.
 
-A block of rows and all that is made of it stay in the cache, so that ten times the rows take ten
-times as long.
+A block of rows and its derived arrays fit in the CPU cache, so that the time is linear in the rows.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ import numpy.typing as npt
 from holdfast.checkers.linearizability.exact.pairing import Bools, Ints, LockColumns, Rows
 
 BLOCK = 1 << 16
-"""Rows at a time; a column of them takes half a megabyte."""
+"""Rows per block; a column of them takes half a megabyte."""
 FAR = np.iinfo(np.int64).max
 NONE = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """Certain holds in order of end (ties: start), on one axis where locks lie side by side.
+    """Certain holds in order of end (ties: start), on one axis with a stretch per lock.
 
-    acquire, release   rows of the columns; release is NONE where the hold never ends
+    acquire, release   rows of the columns; release is NONE if the hold never ends
     """
 
     start: Ints
@@ -35,7 +34,7 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class Instants:
-    """Holds that lasted for an instant at least, somewhere in [low, high]; lock after lock."""
+    """Forced holds: at least an instant each, somewhere in [low, high]; sorted by lock."""
 
     low: Ints
     high: Ints
@@ -43,14 +42,14 @@ class Instants:
     release: Rows
 
     def rows(self, one: int) -> tuple[int, ...]:
-        """The rows of the columns that one of them is about."""
+        """The rows of the columns that prove one of them."""
         both = (int(self.acquire[one]), int(self.release[one]))
         return tuple(row for row in both if row != NONE)
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """What a history proves. wrong: rows of ok releases that had nothing to end."""
+    """What a history proves. wrong: rows of ok releases without a hold to end."""
 
     holds: Holds
     instants: Instants
@@ -58,7 +57,7 @@ class Spans:
 
 
 _Part = tuple[Ints, Ints, Rows, Rows, npt.NDArray[Any]]
-"""Begins, ends, acquires, releases and locks of spans, as they came."""
+"""Begins, ends, acquires, releases and locks of spans, unsorted."""
 
 
 _KINDS: tuple[tuple[type[np.integer[Any]], int], ...] = (
@@ -69,12 +68,12 @@ _KINDS: tuple[tuple[type[np.integer[Any]], int], ...] = (
 
 
 class Axis:
-    """One axis on which every lock has a stretch of its own, so that all are judged as one."""
+    """One time axis with a separate stretch per lock, so that all locks are judged in one pass."""
 
     def __init__(self, columns: LockColumns) -> None:
         self.many = columns.locks > 1
         self._lock = columns.lock
-        # numpy sorts numbers of up to 16 bits by counting.
+        # numpy sorts integers of up to 16 bits by radix sort.
         self.kind = next(kind for kind, most in _KINDS if columns.locks <= most)
         if not self.many:
             return
@@ -88,7 +87,7 @@ class Axis:
             raise ValueError(f"{columns.locks} locks over {self._length} ns overflow one axis")
 
     def part(self, low: Ints, high: Ints, asked: Ints, ends: Ints) -> _Part:
-        """Spans where they lie; a time of FAR is the end of the lock's stretch."""
+        """Spans on the axis; a time of FAR is the end of the lock's stretch."""
         rows = asked.astype(np.int32), ends.astype(np.int32)
         if not self.many:
             return low, high, *rows, np.zeros(0, self.kind)
@@ -99,7 +98,7 @@ class Axis:
 
 
 class _Filled:
-    """Columns of spans, filled part by part: a page is touched once, and nothing is joined."""
+    """Preallocated columns of spans, filled part by part: each page is written once, no join."""
 
     def __init__(self, most: int, axis: Axis) -> None:
         kinds = (np.int64, np.int64, np.int32, np.int32, axis.kind)
@@ -107,7 +106,7 @@ class _Filled:
         self._filled = [0] * len(self._columns)
 
     def add(self, part: _Part) -> None:
-        """One part more; places are left out where there is one lock."""
+        """Append a part; places are left out if there is one lock."""
         pieces: tuple[npt.NDArray[Any], ...] = part
         for at, (column, piece) in enumerate(zip(self._columns, pieces, strict=True)):
             begun = self._filled[at]
@@ -115,7 +114,7 @@ class _Filled:
             column[begun : self._filled[at]] = piece
 
     def part(self) -> _Part:
-        """All of them."""
+        """All parts so far."""
         low, high, asked, ends, place = (
             column[:filled] for column, filled in zip(self._columns, self._filled, strict=True)
         )
@@ -125,7 +124,7 @@ class _Filled:
 def spans(columns: LockColumns, *, leases: bool) -> Spans:
     """The holds, instants and wrong releases of a history. O(n) in rows in order of `inv`.
 
-    leases   a hold may have ended by itself, so that only an ok release proves that it lasted
+    leases   a hold may have expired, so that only an ok release proves that it lasted
     """
     axis = Axis(columns)
     acquire, ended, counts = _joined(columns)
@@ -158,10 +157,10 @@ def spans(columns: LockColumns, *, leases: bool) -> Spans:
 
 
 def _joined(columns: LockColumns) -> tuple[Rows, Bools, Bools | None]:
-    """Of each attempt the row of its acquire (NONE: it has none) and whether it has a release;
-    and which rows are the release that counts, or None where all are.
+    """Of each attempt the row of its acquire (NONE: it has none) and whether it has a release; and
+    which rows are the release that counts, or None if all are.
 
-    An ok release counts before those of unknown outcome, of which the earliest counts.
+    An ok release takes precedence over those of unknown outcome, of which the earliest counts.
     """
     acquire = np.full(columns.attempts, NONE, np.int32)
     ended = np.zeros(columns.attempts, bool)
@@ -188,8 +187,8 @@ def _joined(columns: LockColumns) -> tuple[Rows, Bools, Bools | None]:
 def _of_releases(
     columns: LockColumns, axis: Axis, rows: Ints, asked: Ints, *, leases: bool
 ) -> tuple[_Part, _Part, Ints]:
-    """What releases and the acquires before them prove: holds, instants, and the rows of releases
-    that had ended before their acquire began."""
+    """Holds and instants that releases and their acquires prove, and the rows of releases that had
+    ended before their acquire began."""
     called, returned = columns.inv.take(rows), columns.ok.take(rows)
     granted, begun = columns.ok.take(asked), columns.ret.take(asked)
     lasting = granted & (called >= begun)
@@ -216,7 +215,7 @@ def _as_one(parts: list[_Part]) -> _Part:
 
 
 def _by_lock(axis: Axis, part: _Part) -> tuple[Ints, Ints, Rows, Rows]:
-    """Spans lock after lock, and else as they came."""
+    """Spans grouped by lock, otherwise in their order."""
     low, high, asked, ends, place = part
     if not axis.many:
         return low, high, asked, ends
@@ -227,7 +226,7 @@ def _by_lock(axis: Axis, part: _Part) -> tuple[Ints, Ints, Rows, Rows]:
 def _in_order(
     columns: LockColumns, holds: tuple[Ints, Ints, Rows, Rows]
 ) -> tuple[Ints, Ints, Rows, Rows]:
-    """Holds with those that end at one moment by their start, then their token."""
+    """Holds; those with equal ends are sorted by start, then by token."""
     start, end, asked, _ = holds
     same = end[1:] == end[:-1]
     if not same.any():

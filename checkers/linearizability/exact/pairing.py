@@ -1,4 +1,4 @@
-"""Lock operations as columns, each joined to the acquire that it belongs to."""
+"""Lock operations as columns, each release paired with its acquire."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class LockColumns:
 
     release   True for a release, False for an acquire
     ok        True for one that took effect, False for one of unknown outcome
-    inv, ret  begin and end; `ret` is never read where `ok` is False
+    inv, ret  begin and end; `ret` is never read if `ok` is False
     attempt   0 ... attempts - 1; each has one acquire at most
     lock      0 ... locks - 1
-    token     as granted, NO_TOKEN where none is known
-    shared    True for what a reader of a read-write lock asked
+    token     as granted, NO_TOKEN if none is known
+    shared    True for operations of a reader of a read-write lock
     """
 
     release: Bools
@@ -50,11 +50,11 @@ class LockColumns:
 
 @dataclass(frozen=True, kw_only=True)
 class Paired:
-    """Columns with the operations behind their rows, and what the pairing itself found.
+    """Columns with the operations of their rows, and problems that the pairing found.
 
-    reused   one owner identity went on after an operation of unknown outcome, so that a later
-             operation may belong to either of two acquires: only a search can tell
-    strange  a release with no acquire of its own process, or an acquire by one that holds
+    reused   an owner identity was used again after an operation of unknown outcome, so that a later
+             operation may belong to either of two acquires: only a search can decide
+    strange  a release without an acquire of its own process, or an acquire by a holder
     """
 
     columns: LockColumns
@@ -64,7 +64,7 @@ class Paired:
 
 
 class _Pairs:
-    """Gives every operation an attempt: the one it names, else its process's last acquire."""
+    """Assigns an attempt to every operation: the one it names, else its process's last acquire."""
 
     def __init__(self) -> None:
         self.numbers: dict[Hashable, int] = {}
@@ -75,7 +75,7 @@ class _Pairs:
         self._doubtful: set[Hashable] = set()
 
     def attempt(self, op: ForeignOp) -> int:
-        """The attempt of the next operation, in order of begin."""
+        """The attempt of the next operation, in order of invocation."""
         if op.attempt is not None:
             return self._named(op)
         who = (op.process, distinct(op.key))
@@ -111,7 +111,7 @@ class _Pairs:
 
 
 def paired(ops: Sequence[ForeignOp]) -> Paired:
-    """Columns of a lock history. UsageError where an operation is none of a lock's."""
+    """Columns of a lock history. UsageError if an operation is not a lock operation."""
     kept = []
     for op in ops:
         if op.f == "renew":
@@ -142,7 +142,7 @@ def paired(ops: Sequence[ForeignOp]) -> Paired:
 
 
 def token_of(op: ForeignOp) -> int:
-    """The fencing token of a granted acquire: its token, else a whole number it was answered."""
+    """The fencing token of a granted acquire: its token, else an integer that it returned."""
     if op.f != "acquire" or op.status is not Status.OK:
         return NO_TOKEN
     if op.token == NO_TOKEN and type(op.result) is int and 0 <= op.result < 1 << 62:

@@ -1,10 +1,10 @@
-"""Exact verdicts on lock histories without a search: holds shrunk to what is certain.
+"""Exact verdicts on lock histories without a search: holds reduced to their certain part.
 
 Take every acquire at its return and every release at its call. If that is legal, it is an order
 that explains the history; if it is not, no other order is, since every other one makes a hold
-longer and legal states stay legal when a hold is taken away. An acquire of unknown outcome is
-left out, unless its own release was answered ok: then it held for at least an instant between the
-two, which must exist. Time ties are resolved in the lock's favour: releases come first.
+longer and legal states stay legal when a hold is removed. An acquire of unknown outcome is left
+out, unless its own release returned ok: then it held for at least an instant between the two, which
+must exist. Ties are resolved in the lock's favour: releases come first.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from holdfast.harness.core.operations import NO_TOKEN
 class Rule:
     """What a lock allows.
 
-    limit    how many may hold at once; 1 for a mutex
-    readers  shared holds go together, an exclusive one goes alone; `limit` is 1
-    leases   a hold may end by itself, so that only an ok release proves that it lasted
+    limit    number of holds allowed at once; 1 for a mutex
+    readers  shared holds may overlap, an exclusive one may not; `limit` is 1
+    leases   a hold may expire, so that only an ok release proves that it lasted
     tokens   every later hold of a lock has a larger token
     """
 
@@ -40,9 +40,9 @@ class Rule:
 class Conflict:
     """One contradiction. rows: into the columns, the operations that prove it.
 
-    kinds: "double-hold" (the acquires and, where there are any, releases of two holds, the later
-    one first), "no-instant" (a forced hold that finds no moment: release and acquire, then the
-    hold that covers it), "token-order", "not-holding" (a release, ok without a hold to end).
+    kinds: "double-hold" (the acquires and, if any, releases of two holds, the later one first),
+    "no-instant" (a forced hold without a possible instant: release and acquire, then the hold that
+    covers it), "token-order", "not-holding" (an ok release without a hold to end).
     """
 
     kind: str
@@ -76,9 +76,9 @@ def conflicts(columns: LockColumns, rule: Rule) -> list[Conflict]:
 
 
 def _overlaps(holds: Holds) -> list[Conflict]:
-    """Holds that began before the one that ended before them had.
+    """Holds that began before their predecessor in order of end had ended.
 
-    If any two of a lock overlap, then two that end one after the other do.
+    If any two of a lock overlap, then two that end consecutively do.
     """
     start, end = holds.start, holds.end
     meets = (start[1:] < end[:-1]) & ((start[:-1] < end[:-1]) | (end[:-1] < end[1:]))
@@ -96,7 +96,7 @@ def _rows(holds: Holds, *which: int) -> tuple[int, ...]:
 
 
 def _covered(holds: Holds, instants: Instants) -> list[Conflict]:
-    """Instants of a mutex that lie wholly inside one certain hold."""
+    """Instants of a mutex whose window lies entirely within one certain hold."""
     if not len(instants.low) or not len(holds.end):
         return []
     after = np.searchsorted(holds.end, instants.high, "right")
@@ -109,7 +109,7 @@ def _covered(holds: Holds, instants: Instants) -> list[Conflict]:
 
 
 def _disorders(columns: LockColumns, holds: Holds) -> list[Conflict]:
-    """Holds whose token is not larger than that of the one before, of those that have one."""
+    """Holds whose token is not larger than that of their predecessor, of those that have one."""
     found = []
     before = -1
     for low in range(0, len(holds.acquire), BLOCK):

@@ -1,4 +1,4 @@
-"""The client of the mode: that of the reference service, in a session with heartbeats."""
+"""The client of the Chubby mode: that of the reference service, in a session with heartbeats."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""What the mode is made of, where nothing else is given."""
+"""Default options of the Chubby mode."""
 
 DEFAULTS = {"session_ms": "1500", "delay_ms": "1000"}

@@ -1,4 +1,4 @@
-"""A row of a CockroachDB that somebody else deployed, selected for update."""
+"""Row locks (`SELECT ... FOR UPDATE`) on a CockroachDB that the user deployed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULTS = {"at": "127.0.0.1:26257", "user": "root", "database": "defaultdb", "i
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Where:
-    """Where the server is, and as whom to connect."""
+    """Address of the server, and login."""
 
     host: str
     port: int
@@ -22,7 +22,7 @@ class Where:
 
 
 def where(options: Mapping[str, str]) -> Where:
-    """The server that the options name. UsageError tells what is wrong with them."""
+    """The server that the options name. UsageError says what is wrong with them."""
     unknown = sorted(set(options) - set(DEFAULTS))
     if unknown:
         known = ", ".join(sorted(DEFAULTS))

@@ -1,4 +1,4 @@
-"""The row lock of PostgreSQL over the same wire, on a server that was there before."""
+"""The row lock of PostgreSQL over the same protocol, on an existing server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAUSE_S = 0.2
 
 
 class GivenRowLock(RowLock):
-    """A `Lock`; the table is made by whoever comes first."""
+    """A `Lock`; the first client creates the table."""
 
     def __init__(self, at: Where) -> None:
         self._at = at
@@ -38,14 +38,14 @@ class GivenRowLock(RowLock):
 
 
 class GivenClient(SessionClient):
-    """A LockClient that gives up at once where nobody answers; `client` makes one."""
+    """A LockClient that gives up early if no server responds; `client` makes one."""
 
     def __init__(self, setup: ClientSetup, at: Where) -> None:
         super().__init__(replace(setup, servers=(("given", at.host),)), GivenRowLock(at))
         self._at = at
 
     async def open(self) -> None:
-        """Looks whether somebody is there. EnvironmentFailed after a while without an answer."""
+        """Check that a server responds. EnvironmentFailed after a timeout."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + OPEN_S
         while True:

@@ -28,7 +28,7 @@ class CockroachDb:
     ports: Sequence[int] = ()
 
     def promises(self, options: Mapping[str, str]) -> Promises:
-        """What holds on any cluster of theirs. Raises UsageError."""
+        """The promises of any CockroachDB cluster. Raises UsageError."""
         where(options)
         return Promises(
             purpose="correctness",
@@ -74,11 +74,11 @@ class CockroachDb:
         raise UsageError("cockroachdb: deployed by its user; expected --nodes 0")
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Nobody is waited for; clients ask until somebody answers."""
+        """Always; clients retry until a server responds."""
         return True
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
-        """None of its nodes is ours."""
+        """None: the driver has no nodes of it."""
         return None
 
 

@@ -1,7 +1,7 @@
-"""The heartbeat lock on DynamoDB, our own: a record that stays unchanged for its lease is replaced.
+"""Our own heartbeat lock on DynamoDB: a record that stays unchanged for its lease is replaced.
 
-Nobody compares clocks: each waiter counts the lease of a record on its own monotonic clock, from
-the moment at which it saw that version of it.
+No clocks are compared: each waiter counts the lease of a record on its own monotonic clock, from
+the time at which it read that version of it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class HeartbeatLock:
         self._rng: random.Random = stream(setup.seed, "dynamodb polls", setup.process)
         self._table = table
         self._versions: dict[int, list[str]] = {}
-        """attempt -> the record versions that its last answered and later requests wrote"""
+        """attempt -> record versions written by its last request with a response, and later ones"""
         self._written = 0
 
     def open(self) -> None:
-        """Nothing to wait for: whoever finds no table makes it."""
+        """Nothing to wait for: a client that finds no table creates it."""
 
     def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
-        """Polls until the record is free or has been silent for its lease, or the wait is over."""
+        """Polls until the record is free or unchanged for its lease, or the wait is over."""
         if mode is not Mode.EXCLUSIVE:
             return Answer(outcome=Status.FAIL, error="this lock is exclusive only")
         deadline, seen, since_ns = now_ns() + wait_ns, "", 0
@@ -91,13 +91,13 @@ class HeartbeatLock:
         return Answer(outcome=Status.OK)
 
     def close(self) -> None:
-        """Lets the connection go; the record stays until somebody replaces it."""
+        """Closes the connection; the record stays until a client replaces it."""
         self._table.close()
 
     def _take(self, lock: str, attempt: int, ttl_ns: int, over: str) -> Answer:
-        """Puts our record where none is, or over a version. Raises Failed.
+        """Puts our record if there is none, or over a version. Raises Failed.
 
-        What surely failed leaves no version of ours behind.
+        A put that certainly failed leaves no version of ours.
         """
         version = self._new(attempt)
         condition = _is_one_of([over]) if over else ("attribute_not_exists(version)", {})
@@ -110,7 +110,7 @@ class HeartbeatLock:
         return Answer(outcome=Status.OK, ttl_ns=ttl_ns)
 
     def _new(self, attempt: int) -> str:
-        """A version that nobody wrote before; ours from the moment at which it may be written."""
+        """A new, unique version; counted as ours as soon as it may have been written."""
         self._written += 1
         version = f"{attempt}.{self._written}"
         self._versions.setdefault(attempt, []).append(version)
@@ -124,13 +124,13 @@ class HeartbeatLock:
         self._table.ask("PutItem", Item=record, ConditionExpression=condition, **more)
 
     def _read(self, lock: str) -> tuple[str, int] | None:
-        """Version and lease of the record, None where there is none. Raises Failed."""
+        """Version and lease of the record, None if there is none. Raises Failed."""
         found = self._table.ask("GetItem", Key={"lock": {"S": lock}}, ConsistentRead=True)
         item = found.get("Item")
         return None if item is None else (item["version"]["S"], int(item["lease_ns"]["N"]))
 
     def _make_again(self) -> None:
-        """A server that kept nothing has no table either; the next poll tells how it went."""
+        """Creates the table again after a server lost its data; the next poll shows the result."""
         try:
             self._table.create()
         except Failed:
@@ -144,7 +144,7 @@ def _is_one_of(versions: list[str]) -> tuple[str, dict[str, Any]]:
 
 
 def _answer(failed: Failed) -> Answer:
-    """What the table says of a renewal or release: a condition that failed is not our record."""
+    """What an error means for a renewal or release: a failed condition means not our record."""
     lost = failed.kind in ("ConditionalCheckFailedException", "ResourceNotFoundException")
     return Answer(outcome=Status.NOT_OWNER if lost else failed.outcome, error=str(failed))
 

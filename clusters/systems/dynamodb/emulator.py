@@ -1,7 +1,7 @@
-"""Starts the emulator of the package `moto` on a node so that it carries out one request at a time.
+"""Starts the emulator of the package `moto` on a node, serialized to one request at a time.
 
-DynamoDB's conditional writes are atomic. Those of moto's own server, which has a thread for each
-connection, are not: two puts on the condition that there is no record may both be accepted.
+DynamoDB's conditional writes are atomic. Those of moto's own server, with a thread per connection,
+are not: two puts on the condition that there is no record may both be accepted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 def one_by_one(application: Application) -> Application:
-    """The same, but a request waits until the answer to the one before is complete."""
+    """The same application; a request waits until its predecessor's response is complete."""
     turn = threading.Lock()
 
     def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
@@ -29,7 +29,7 @@ def one_by_one(application: Application) -> Application:
 
 
 def main(address: str, port: str) -> None:
-    """Serves until it is ended."""
+    """Serves until it is killed."""
     made = load(f"{APPLICATION}:DomainDispatcherApplication")(
         load(f"{APPLICATION}:create_backend_app")
     )

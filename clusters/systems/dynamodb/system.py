@@ -39,7 +39,7 @@ SHEET = {
 
 
 class DynamoDb:
-    """A System; `SYSTEM` is the one."""
+    """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.dynamodb.client:client"
     ports: Sequence[int] = (PORT,)
@@ -54,7 +54,7 @@ class DynamoDb:
     )  # fmt: skip
 
     def promises(self, options: Mapping[str, str]) -> Promises:
-        """Exclusion while the table lives. Raises UsageError: it has no options."""
+        """Exclusion while the table keeps its data. Raises UsageError: it has no options."""
         choose("dynamodb", options, {})
         return Promises(
             purpose="correctness",
@@ -88,7 +88,7 @@ class DynamoDb:
         return Command(argv=(node.python, "-S", *words), log=log)
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Whether the emulator answers; its first answer takes seconds, for it loads then."""
+        """Whether the emulator responds; its first response takes seconds for loading."""
         head = "".join(f"{name}: {value}\r\n" for name, value in LISTING.items())
         try:
             async with asyncio.timeout(READY_WITHIN_S):

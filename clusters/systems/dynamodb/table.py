@@ -1,4 +1,4 @@
-"""One DynamoDB table over its HTTP interface, standard library only; emulators ask no signature."""
+"""One DynamoDB table over its HTTP API, unsigned as for emulators; standard library only."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MEANING: dict[str, Status] = {
     "ValidationException": Status.FAIL,
     "NeverSent": Status.FAIL,
 }
-"""Kind of error -> what it says of the effect of the request. What is not here is INFO."""
+"""Kind of error -> what it means for the effect of the request. Others are INFO."""
 
 
 class Failed(Exception):
-    """A request that was not answered with success; `kind` as in MEANING, or "NoAnswer"."""
+    """A request that did not succeed; `kind` as in MEANING, or "NoAnswer"."""
 
     def __init__(self, kind: str, why: str) -> None:
         super().__init__(f"{kind}: {why}")
@@ -38,13 +38,13 @@ class Failed(Exception):
 
 
 class Table:
-    """A client of the table with one connection, opened again after a break."""
+    """A client of the table with one connection, reopened after it breaks."""
 
     def __init__(self, address: str) -> None:
         self._connection = http.client.HTTPConnection(address, PORT, timeout=ANSWER_WITHIN_S)
 
     def create(self) -> None:
-        """Makes the table, if it is not there. Raises Failed."""
+        """Creates the table if it does not exist. Raises Failed."""
         try:
             self.ask(
                 "CreateTable",
@@ -57,7 +57,7 @@ class Table:
                 raise
 
     def ask(self, action: str, **body: Any) -> dict[str, Any]:
-        """The answer to one request about the table. Raises Failed."""
+        """The response to one request about the table. Raises Failed."""
         headers = {**HEADERS, "X-Amz-Target": f"{NAMESPACE}.{action}"}
         if self._connection.sock is None:
             try:

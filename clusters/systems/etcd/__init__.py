@@ -1,4 +1,4 @@
-"""etcd as people use it for locks: a lease, and a key that lives as long as the lease."""
+"""etcd locks as commonly used: a lease, and a key that lives as long as the lease."""
 
 PORT = 2379
 PEER_PORT = 2380

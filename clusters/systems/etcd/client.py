@@ -1,12 +1,12 @@
 """A lock on etcd over its JSON gateway, standard library only: a lease per attempt, and its key.
 
-Two ways, chosen by the option `lock`. `transaction`: the key of the lock is written, with the
+Two methods, chosen by the option `lock`. `transaction`: the key of the lock is written, with the
 lease, if it does not exist; its create revision is the token, and waiting is polling. `rpc`: the
-server's own Lock call, which queues and answers when it is the caller's turn; the token is the
-revision of that answer, at which the attempt was seen to be first.
+server's own Lock call, which queues and returns when it is the caller's turn; the token is the
+revision of that response, at which the attempt was first in the queue.
 
-An acquire that does not succeed is taken back: its lease is revoked, and with it whatever the
-server may still do for it. Only where even that stays unanswered is the outcome unknown.
+An acquire that does not succeed is undone: its lease is revoked, and with it every later effect of
+it in the server. Only if even that gets no response, the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ MEANING: dict[str, Status] = {
     "etcdserver: not capable": Status.FAIL,
     "etcdserver: request is too large": Status.FAIL,
 }
-"""What the server says of a request that changes something -> what it means. All else ("request
-timed out", "leader changed", "no leader" ...) is INFO: it may still be applied."""
+"""Error of a request that changes something -> what it means. All others ("request timed out",
+"leader changed", "no leader" ...) are INFO: it may still be applied."""
 
 ANSWER_S = 1.0
-"""for one server, before the next one is asked"""
+"""timeout of one server, before the next one is tried"""
 TAKE_BACK_S = 1.5
 TRY_S = 0.3
-"""The Lock call cannot try; a try waits so long, and is then taken back."""
+"""The Lock call cannot try; a try waits for this time, and is then undone."""
 POLL_S = (0.01, 0.05)
-"""between two polls, drawn evenly"""
+"""between two polls, sampled uniformly"""
 PAUSE_S = 0.05
 FOREVER_S = 3600.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lease:
-    """As granted: whole seconds, and never less than the server's minimum."""
+    """A lease as granted: whole seconds, and never less than the server's minimum."""
 
     id: str
     ttl_s: int
@@ -64,7 +64,7 @@ class Lease:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Turn:
-    """One round of one acquire: what it asks for, and until when (of the loop's clock, s)."""
+    """One round of one acquire: its request, and its deadline (of the loop's clock, s)."""
 
     lock: str
     attempt: int
@@ -90,14 +90,14 @@ class EtcdClient:
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     async def open(self) -> None:
-        """Connects, so that a first acquire is no first connect; who is away is found later."""
+        """Connects, so that the first acquire need not; an unavailable server is found later."""
         with contextlib.suppress(NotSent, NoAnswer, Refused):
             await self._ask("/v3/maintenance/status", {}, self._until(self._call_s))
 
     async def acquire(
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
     ) -> Answer:
-        """As `LockClient`; a shared mode is refused. A round that failed is followed by another."""
+        """As `LockClient`; a shared mode is rejected. A failed round is followed by another."""
         if mode is not Mode.EXCLUSIVE:
             return Answer(outcome=Status.FAIL, error="this lock is never shared")
         limit_s = {0: self._call_s, -1: FOREVER_S}.get(wait_ns, wait_ns / SECOND)
@@ -118,7 +118,7 @@ class EtcdClient:
             await asyncio.sleep(PAUSE_S)
 
     async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
-        """Keeps the lease alive; an ok says that lease and key have been there all the time."""
+        """Keeps the lease alive; an ok proves that lease and key existed without a break."""
         lease, _ = self._held[grant.attempt]
         try:
             ttl_s = await self._keep_alive(lease, self._until(self._call_s))
@@ -129,7 +129,7 @@ class EtcdClient:
         return Answer(outcome=Status.OK, ttl_ns=ttl_s * SECOND)
 
     async def release(self, grant: Grant) -> Answer:
-        """Ends the lease, and the key with it; in the other way unlocks the key as it may."""
+        """Revokes the lease, and the key with it; with `lock=rpc` calls Unlock on the key."""
         lease, key = self._held[grant.attempt]
         if self._rpc:
             path, body = "/v3/lock/unlock", {"key": key}
@@ -146,7 +146,7 @@ class EtcdClient:
         return answer
 
     async def close(self) -> None:
-        """Lets the connections go; leases run out by themselves."""
+        """Closes the connections; leases expire."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -156,7 +156,7 @@ class EtcdClient:
     # One acquire
 
     async def _round(self, turn: Turn, once: bool) -> tuple[Answer, bool]:
-        """(the answer, whether another round could do better) of one lease's acquire."""
+        """(the result, whether another round could do better) of one lease's acquire."""
         try:
             if self._rpc:
                 answer = await self._queue(turn, once)
@@ -168,12 +168,12 @@ class EtcdClient:
             return answer, False
         if not await self._take_back(turn.lease):
             return Answer(outcome=Status.INFO, error=answer.error), False
-        # Who was told that its lease is gone has no second turn under the same attempt.
+        # After a notification that its lease is gone there is no second turn for an attempt.
         again = bool(answer.error) and not once and turn.attempt not in self._dead
         return Answer(outcome=Status.FAIL, error=answer.error), again
 
     async def _poll(self, turn: Turn, once: bool) -> Answer:
-        """Transaction after transaction until one finds the key free; the lease is kept alive."""
+        """Repeats the transaction until it finds the key free; keeps the lease alive."""
         key, lease = encoded(f"holdfast/{turn.lock}"), turn.lease
         write = {"key": key, "value": encoded(str(turn.attempt)), "lease": lease.id}
         body = {
@@ -197,7 +197,7 @@ class EtcdClient:
                     return Answer(outcome=Status.FAIL, error="the lease ended during the wait")
 
     async def _queue(self, turn: Turn, once: bool) -> Answer:
-        """One Lock call, on one server. What becomes of its lease meanwhile is watched."""
+        """One Lock call, on one server, while its lease is watched."""
         within_s = TRY_S if once else max(0.0, turn.until_s - self._until(0))
         body = {"name": encoded(f"holdfast/{turn.lock}"), "lease": turn.lease.id}
         call = asyncio.ensure_future(self._servers[self._at].ask("/v3/lock/lock", body, within_s))
@@ -216,7 +216,7 @@ class EtcdClient:
         return _granted(said, turn.lease)
 
     async def _watch(self, turn: Turn) -> None:
-        """Keeps a waiter's lease alive, or only looks at it; tells once that it is gone."""
+        """Keeps a waiter's lease alive, or only polls it; notifies once when it is gone."""
         while True:
             await asyncio.sleep(turn.lease.ttl_s / 4)
             try:
@@ -236,22 +236,22 @@ class EtcdClient:
     # Leases
 
     async def _grant(self, ttl_ns: int, until_s: float) -> Lease:
-        """A new lease. A grant that went unanswered leaves an empty one, which is no matter."""
+        """A new lease. A grant without a response leaves an unused lease, which is harmless."""
         said = await self._ask("/v3/lease/grant", {"TTL": str(-(-ttl_ns // SECOND))}, until_s)
         return Lease(id=str(said["ID"]), ttl_s=number(said, "TTL"))
 
     async def _keep_alive(self, lease: Lease, until_s: float) -> int:
-        """Seconds that the lease has anew; 0 if the server knows it no more."""
+        """New time to live of the lease in s; 0 if the server does not know it any more."""
         said = await self._ask("/v3/lease/keepalive", {"ID": lease.id}, until_s)
         return number(said.get("result", {}), "TTL")
 
     async def _time_to_live(self, lease: Lease, until_s: float) -> int:
-        """Seconds that the lease has left, at least 1 as long as it is there; 0 if it is gone."""
+        """Seconds left of the lease, at least 1 while it exists; 0 if it is gone."""
         said = await self._ask("/v3/lease/timetolive", {"ID": lease.id}, until_s)
         return max(1, number(said, "TTL")) if number(said, "TTL") >= 0 else 0
 
     async def _take_back(self, lease: Lease) -> bool:
-        """Whether the lease is surely gone, so that nothing asked for with it takes effect."""
+        """Whether the lease is certainly gone, so that no request with it takes effect."""
         try:
             body = {"ID": lease.id}
             await self._ask("/v3/lease/revoke", body, self._until(TAKE_BACK_S))
@@ -264,12 +264,12 @@ class EtcdClient:
     async def _end(self, lease: Lease) -> None:
         await self._take_back(lease)
 
-    # Small change
+    # Helpers
 
     async def _ask(self, path: str, body: Body, until_s: float, *, again: bool = True) -> Body:
-        """One request, to the next server when one is silent; a second time only if `again`.
+        """One request, to the next server when one does not respond; a second time only if `again`.
 
-        Errors: those of the last server that was asked.
+        Errors: those of the last server that was tried.
         """
         while True:
             server = self._servers[self._at]
@@ -305,13 +305,13 @@ class EtcdClient:
 
 
 def _granted(said: Body, lease: Lease) -> Answer:
-    """A yes. The revision of a transaction that wrote the key is the key's create revision."""
+    """A grant. The revision of a transaction that wrote the key is the key's create revision."""
     token = number(said["header"], "revision")
     return Answer(outcome=Status.OK, token=token, ttl_ns=lease.ttl_s * SECOND)
 
 
 def _meant(error: Exception) -> Answer:
-    """What the table says of an error."""
+    """What an error means, by the table."""
     if isinstance(error, NotSent):
         outcome = Status.FAIL
     elif isinstance(error, Refused):

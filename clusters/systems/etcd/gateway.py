@@ -1,7 +1,7 @@
-"""One etcd server over its JSON gateway: HTTP/1.1 on kept connections, one request on each at once.
+"""One etcd server over its JSON gateway: HTTP/1.1 with keep-alive, one request at a time each.
 
-The gateway writes 64-bit numbers as texts, leaves out what is zero, and takes and gives bytes in
-base64. A connection that is closed tells the server that nobody waits for the answer any more.
+The gateway writes 64-bit numbers as texts, omits zeros, and encodes bytes in base64. Closing a
+connection tells the server that the response is no longer awaited.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ MOST_BYTES = 1 << 20
 
 
 class NotSent(Exception):
-    """The request never left: surely no effect."""
+    """The request was never sent: certainly no effect."""
 
 
 class NoAnswer(Exception):
-    """The request left and no answer came: it may take effect at any time, or never."""
+    """The request was sent and no response came: it may take effect at any time, or never."""
 
 
 class Refused(Exception):
-    """The server answered with an error; the text is its own."""
+    """The server responded with an error; the text is its own."""
 
 
 class Server:
-    """One server, by its address. `ask` may be called again while an earlier one still waits."""
+    """One server, by its address. `ask` may be called while an earlier call still waits."""
 
     def __init__(self, address: str, port: int) -> None:
         self._address, self._port = address, port
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def ask(self, path: str, body: Mapping[str, Any], within_s: float) -> Body:
-        """The answer to one POST, sent once. Errors: NotSent, NoAnswer, Refused."""
+        """The response to one POST, sent once. Errors: NotSent, NoAnswer, Refused."""
         until_s = asyncio.get_running_loop().time() + within_s
         reader, writer = await self._connection(until_s)
         try:
@@ -61,7 +61,7 @@ class Server:
         return answer
 
     def close(self) -> None:
-        """Lets the connections go that nobody waits on."""
+        """Closes the idle connections."""
         for _, writer in self._idle:
             writer.close()
         self._idle.clear()
@@ -112,7 +112,7 @@ async def response(reader: asyncio.StreamReader) -> tuple[int, Body, bool]:
 
 
 async def _chunks(reader: asyncio.StreamReader) -> bytes:
-    """A body in chunks; what follows the last one (errors have such trailers) is passed over."""
+    """A chunked body; trailers (errors have them) are skipped."""
     content = b""
     while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
         if len(content) + size > MOST_BYTES:
@@ -126,7 +126,7 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
 
 
 def refusal(status: int, answer: Mapping[str, Any]) -> str:
-    """The error that an answer carries; empty if it is a result."""
+    """The error in a response; empty if it is a result."""
     said = answer.get("error")
     if isinstance(said, dict):
         return str(said.get("message") or said)
@@ -136,10 +136,10 @@ def refusal(status: int, answer: Mapping[str, Any]) -> str:
 
 
 def encoded(text: str) -> str:
-    """A key or value as the gateway takes it."""
+    """A key or value as the gateway expects it."""
     return base64.b64encode(text.encode()).decode()
 
 
 def number(answer: Mapping[str, Any], name: str) -> int:
-    """A number of an answer; what is left out is 0."""
+    """A number of a response; 0 if it is omitted."""
     return int(answer.get(name, 0))

@@ -30,9 +30,9 @@ OPTIONS = {
     "election": ("1000", "500"),
     "v2": ("no", "yes"),
 }
-"""The way to lock; whether a waiter of the Lock call keeps its lease alive; the election timeout in
-ms, of which the heartbeat is a tenth and the least lease one and a half, in whole seconds; whether
-the second version of the interface is served too, which has keys of its own."""
+"""The lock method; whether a waiter of the Lock call keeps its lease alive; the election timeout in
+ms (the heartbeat is 10% of it, the minimum lease 150%, in whole seconds); whether API version 2 is
+served too, which has its own keys."""
 STATUS_S = 0.5
 LOOPBACK = "127."
 KEPT = (
@@ -58,7 +58,7 @@ TOKENS = {
 
 
 class Etcd:
-    """A System; `SYSTEM` is the one."""
+    """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.etcd.client:client"
     libraries: Sequence[str] = ()
@@ -66,7 +66,7 @@ class Etcd:
     ports: Sequence[int] = (PORT, PEER_PORT)
 
     def promises(self, options: Mapping[str, str]) -> Promises:
-        """What a consistent store can promise of a lock with leases. Raises UsageError."""
+        """What a consistent store can promise for a lock with leases. Raises UsageError."""
         chosen = choose("etcd", options, OPTIONS)
         rpc = chosen["lock"] == "rpc"
         return Promises(
@@ -126,12 +126,12 @@ class Etcd:
         return None
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Whether the member answers and knows a leader."""
+        """Whether the member responds and knows a leader."""
         said = await status(node.address)
         return said is not None and number(said, "leader") != 0
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
-        """Who says, in the highest term, that it leads; None if nobody does."""
+        """The member that reports to be the leader in the highest term; None if there is none."""
         asked = await asyncio.gather(*(status(server.address) for server in servers))
         leading = [
             (number(said, "raftTerm"), server.name)
@@ -142,7 +142,7 @@ class Etcd:
 
 
 async def status(address: str) -> Body | None:
-    """What a member says of itself without asking the others; None if it does not answer."""
+    """A member's own status, without a request to the others; None if it does not respond."""
     server = Server(address, PORT)
     try:
         return await server.ask("/v3/maintenance/status", {}, STATUS_S)

@@ -1,8 +1,8 @@
-"""The client of the majority vote, as workers load it: a lock is a quorum of leases.
+"""The client of the majority vote: a lock is a quorum of leases.
 
-The algorithm as people write it: ask all servers at once, hold the lock if a quorum says yes while
-enough of the lease is left, take the largest token of those who said yes, give everything back if
-it did not work out, and try again after a random while. Nothing ties the servers to each other.
+The algorithm as commonly written: request from all servers at once, hold the lock if a quorum
+grants while enough of the lease is left, take the largest token of the grants, release everything
+if that failed, and retry after a random pause. The servers do not communicate.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from holdfast.harness.core.ports import CLIENT, ClientSetup
 from holdfast.harness.core.seeds import stream
 
 VOTE_S = 0.25
-"""A server that does not vote for so long has not voted."""
+"""A server that does not respond within this time has not voted."""
 PAUSE_S = (0.02, 0.1)
-"""between two rounds, drawn evenly; losers of one round must not meet again in the next"""
+"""between two rounds, sampled uniformly; losers of one round must not collide again in the next"""
 ASK_S = 0.3
 ROUNDS = 1024
 """at most, of one acquire; owner numbers are attempt * ROUNDS + round"""
 DRIFT = 0.01
-"""share of the lease set aside for clocks that run apart, plus DRIFT_NS"""
+"""share of the lease reserved for clock drift, plus DRIFT_NS"""
 DRIFT_NS = 2_000_000
 
 
@@ -46,13 +46,13 @@ class MajorityClient:
         self._calls = 0
 
     async def open(self) -> None:
-        """Nothing to wait for: servers that are away are found later."""
+        """Nothing to wait for: unavailable servers are found later."""
         self._background(self._keep())
 
     async def acquire(
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
     ) -> Answer:
-        """As `LockClient`; a shared mode is refused."""
+        """As `LockClient`; a shared mode is rejected."""
         if mode is not Mode.EXCLUSIVE:
             return Answer(outcome=Status.FAIL, error="this service has no shared locks")
         loop = asyncio.get_running_loop()
@@ -60,7 +60,7 @@ class MajorityClient:
         rounds = 0
         try:
             while True:
-                # Each round has an owner value of its own: what was given back stays given back.
+                # Each round has its own owner value, so that a released one stays released.
                 owner = attempt * ROUNDS + rounds
                 answer = await self._round(lock, attempt, owner, ttl_ns)
                 if answer.outcome is not Status.FAIL:
@@ -87,7 +87,7 @@ class MajorityClient:
         return Answer(outcome=outcome, error=_words(said))
 
     async def release(self, grant: Grant) -> Answer:
-        """As `LockClient`: a quorum must have released. Every server is asked."""
+        """As `LockClient`: a quorum must have released. Every server gets the request."""
         owner = self._owner(grant)
         self._holds.pop(grant.attempt, None)
         said = await self._give_back(grant.lock, owner, self._enough("released"))
@@ -99,7 +99,7 @@ class MajorityClient:
         return Answer(outcome=outcome, error=_words(said))
 
     async def close(self) -> None:
-        """Lets the connections go; leases run on."""
+        """Closes the connections; leases run on."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -129,7 +129,7 @@ class MajorityClient:
     async def _ask_all(
         self, op: str, decided: Callable[[list[Frame]], bool], **fields: Any
     ) -> list[Frame]:
-        """The votes that came until they decided the matter; the rest goes on in the background."""
+        """The votes up to the decision; the other requests continue in the background."""
         asked = [self._background(remote.ask(op, VOTE_S, **fields)) for remote in self._remotes]
         said: list[Frame] = []
         for vote in asyncio.as_completed(asked):
@@ -145,7 +145,7 @@ class MajorityClient:
         return await self._ask_all("release", decided, lock=lock, attempt=owner, call=self._calls)
 
     def _enough(self, yes: str) -> Callable[[list[Frame]], bool]:
-        """Decided once a quorum has said yes, or can no longer do so."""
+        """Decided once a quorum has voted yes, or no longer can."""
         spare = len(self._remotes) - self._quorum
 
         def decided(said: list[Frame]) -> bool:
@@ -163,10 +163,10 @@ class MajorityClient:
             return Status.NOT_OWNER
         return Status.INFO
 
-    # While it holds
+    # During a hold
 
     async def _keep(self) -> None:
-        """Asks how its holds stand: one is lost once a quorum cannot say that it is there."""
+        """Polls its holds: one is lost once a quorum cannot confirm it."""
         while True:
             for attempt, (lock, owner, _) in list(self._holds.items()):
                 wanted = [[lock, owner]]
@@ -200,12 +200,12 @@ class MajorityClient:
 
 
 def _valid(ttl_ns: int) -> int:
-    """What of a lease counts, from the moment it was asked for."""
+    """The valid part of a lease, counted from its request."""
     return ttl_ns - int(ttl_ns * DRIFT) - DRIFT_NS
 
 
 def _never(said: list[Frame]) -> bool:
-    """Waits for every server, for as long as one may take."""
+    """Never decided: waits for every server, until the timeout."""
     return False
 
 
@@ -216,7 +216,7 @@ def _words(said: list[Frame]) -> str:
 def client(setup: ClientSetup) -> MajorityClient:
     """The client of one worker, or one with a planted bug; nothing is opened yet.
 
-    Raises ValueError for a bad quorum, KeyError for a bug that is not known."""
+    Raises ValueError for a bad quorum, KeyError for an unknown bug."""
     if setup.options.get("mutant"):
         from holdfast.clusters.systems.majority.mutants import CLIENTS
 

@@ -1,6 +1,6 @@
-"""The planted bugs of the majority vote's client, each one thing done wrong.
+"""Planted bugs of the majority vote's client, one error each.
 
-The front door's table says of each what it breaks. None of this is loaded unless a run asks for it.
+The catalogue of mutants lists what each breaks. None of them is loaded unless a run requests it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from holdfast.clusters.systems.reference.wire.frames import Frame
 
 
 class LeakyRound(MajorityClient):
-    """Gives nothing back of a round that it lost."""
+    """Does not release the leases of a lost round."""
 
     async def _give_back(
         self, lock: str, owner: int, decided: Callable[[list[Frame]], bool]
@@ -23,7 +23,7 @@ class LeakyRound(MajorityClient):
 
 
 class WideQuorum(MajorityClient):
-    """Wants half of the servers, rounded up, and one more: of three all, of five four."""
+    """Quorum too large: half of the servers, rounded up, plus one: all of three, four of five."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -31,7 +31,7 @@ class WideQuorum(MajorityClient):
 
 
 class EveryVote(MajorityClient):
-    """Wants a yes from every server."""
+    """Requires all replicas."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

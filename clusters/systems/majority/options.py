@@ -1,4 +1,4 @@
-"""The one knob of the majority vote: how many servers must say yes."""
+"""The option of the majority vote: the quorum size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KNOWN: dict[str, str] = {
 
 
 def quorum_of(options: Mapping[str, str], servers: int) -> int:
-    """The quorum among so many servers. Raises ValueError for one that does not fit."""
+    """The quorum among this number of servers. Raises ValueError for an invalid one."""
     text = options.get("quorum", str(servers // 2 + 1))
     if not (text.isdecimal() and 1 <= int(text) <= servers):
         raise ValueError(f"invalid option quorum={text}: expected a whole number, 1 to {servers}")

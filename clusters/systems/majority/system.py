@@ -21,7 +21,7 @@ from holdfast.harness.core.ports import Command, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 MOST = 1000
-"""servers; more than any run has, so that `promises` can check a quorum without knowing them"""
+"""more servers than any run has, so that `promises` can check a quorum without their number"""
 
 SHEET = {
     "owner identity": "one round of one attempt: a number that no two rounds share",
@@ -40,7 +40,7 @@ SHEET = {
 
 
 class MajoritySystem:
-    """A System; `SYSTEM` is the one."""
+    """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.majority.client:client"
     libraries: Sequence[str] = ()
@@ -70,12 +70,12 @@ class MajoritySystem:
     def command(
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
-        """A lease server of its own on every node."""
+        """An independent lease server on every node."""
         self._check(options, len(servers))
         return lease_server(node, place)
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Whether the node answers."""
+        """Whether the node responds."""
         return await status(node.address) is not None
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:

@@ -1,4 +1,4 @@
-"""A row of MariaDB that a transaction has selected for update."""
+"""Row locks (`SELECT ... FOR UPDATE`) of MariaDB."""
 
 PORT = 3306
 USER = "lock"

@@ -1,4 +1,4 @@
-"""Row locks of MariaDB: a transaction that has selected a row for update is its owner."""
+"""Client of MariaDB row locks: a transaction that has selected a row for update is its owner."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from holdfast.harness.core.ports import ClientSetup
 
 ROW = "select name from locks where name = %s for update"
 LONGEST_S = 100_000_000
-"""the longest wait that the server knows"""
+"""the longest wait that the server accepts"""
 
 
 class RowLock:
-    """A `Lock`: begin, select for update; commit gives it back."""
+    """A `Lock`: begin, select for update; commit releases it."""
 
     next_token = "select nextval(tokens)"
 
@@ -21,16 +21,16 @@ class RowLock:
         return await connect(address, idle_ms)
 
     async def prepare(self, session: Session, lock: str) -> None:
-        """The row has to be there, for one that is not there locks nothing."""
+        """Creates the row, because a missing one locks nothing."""
         words = "select name from locks where name = %s"
         if not await session.ask(words, lock, within_s=ASK_S):
             await session.ask("insert ignore into locks values (%s)", lock, within_s=ASK_S)
         await session.ask("begin", within_s=ASK_S)
 
     async def take(self, session: Session, lock: str, wait_ms: int, within_s: float | None) -> bool:
-        """As `Lock`. A wait that is over, and a try in vain, raise Failed.
+        """As `Lock`. A wait that timed out and a failed try raise Failed.
 
-        The server counts a wait in whole seconds, so it is rounded down, to no wait if need be.
+        The server counts a wait in whole seconds, so it is rounded down, possibly to no wait.
         """
         wait_s = LONGEST_S if wait_ms < 0 else wait_ms // 1000
         wait = f"wait {wait_s}" if wait_s else "nowait"

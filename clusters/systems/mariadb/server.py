@@ -1,7 +1,7 @@
-"""Becomes a MariaDB server on a node; makes its files the first time.
+"""Starts a MariaDB server on a node; creates its files the first time.
 
-Run as `python -S -m holdfast.clusters.systems.mariadb.server --config JSON`, where JSON is
-{"data", "address"}. Exit code 1 with the last words of what failed.
+Run as `python -S -m holdfast.clusters.systems.mariadb.server --config JSON`, where JSON is {"data",
+"address"}. Exit code 1 with the last lines of the failed step.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ SETTINGS: dict[str, str] = {
     "performance-schema": "OFF",
 }
 FLAGS = ("--skip-grant-tables", "--skip-name-resolve", "--skip-log-bin")
-"""Every commit is synced; whoever reaches the server may use it, for only the run can."""
+"""Every commit is synced; no login, because only the run can reach the server."""
 UNSYNCED = ("--innodb-flush-method=nosync", "--innodb-log-file-size=8M")
-"""for files that are thrown away if their making does not come to its end"""
+"""for files that are discarded if their creation does not finish"""
 
 SCHEMA = (
     f"create database if not exists {DATABASE};\n"
     f"create table if not exists {DATABASE}.locks (name varchar(200) primary key) engine=innodb;\n"
     f"create sequence if not exists {DATABASE}.tokens cache 0;\n"
 )
-"""one statement per line, as the server reads its first words"""
+"""one statement per line, as the server reads its init file"""
 
 
 def binary(name: str) -> str | None:
-    """Path of a program of the server, None where it is not installed."""
+    """Path of a program of the server, None if it is not installed."""
     return shutil.which(name) or shutil.which(name, path=PATHS)
 
 
 def own() -> list[str]:
-    """What makes root start it all the same."""
+    """Arguments that let root start it."""
     return ["--user=root"] if os.geteuid() == 0 else []
 
 
 def prepare(install: str, data: Path) -> None:
-    """Makes the files of a new server, complete or not at all to those who come later.
+    """Creates the files of a new server atomically.
 
     Raises OSError and subprocess.SubprocessError.
     """
@@ -69,7 +69,7 @@ def prepare(install: str, data: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Does not return where all is well: this process is then the server."""
+    """Does not return on success: this process becomes the server."""
     parser = argparse.ArgumentParser(description="a MariaDB server, made when it is missing")
     parser.add_argument("--config", required=True, help="JSON, see the module's documentation")
     config: Mapping[str, str] = json.loads(parser.parse_args(argv).config)

@@ -1,7 +1,6 @@
 """One session with a MariaDB server through unmodified PyMySQL, and what its errors mean.
 
-The library blocks, so each question has a thread of its own; one that is not answered in time
-breaks the connection.
+The library blocks, so each query has its own thread; a timeout breaks the connection.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ MEANING: dict[int, Status] = {
     1927: Status.NOT_OWNER,
     1053: Status.NOT_OWNER,
 }
-"""Error number -> what it says of a lock that lives as long as the session: too many connections,
-a wait that is over, a deadlock, an interrupted statement; the session was killed, the server stops.
-What is not here is INFO: a connection that breaks does not say whether the server has noticed."""
+"""Error number -> what it means for a lock that lives as long as the session: too many connections,
+a wait that timed out, a deadlock, an interrupted statement; the session was killed, the server
+stops. Others are INFO: a broken connection does not show whether the server has noticed."""
 
 
 class MariaSession:
@@ -78,7 +77,7 @@ class MariaSession:
             return row or ()
 
     def cut(self) -> None:
-        """As `Session`. The library offers no such thing, so its socket is taken for it."""
+        """As `Session`. The library has no such function, so its socket is used."""
         plug: socket.socket | None = self._connection._sock
         if plug is not None:
             try:
@@ -93,9 +92,10 @@ class MariaSession:
 
 
 async def connect(address: str, idle_ms: int) -> MariaSession:
-    """A new session, which the server ends after so long a silence (0: never). Raises NoSession.
+    """A new session, which the server ends after idle_ms without a query (0: never). Raises
+    NoSession.
 
-    The server counts silence in whole seconds, so it is rounded up.
+    The server counts idle time in whole seconds, so it is rounded up.
     """
     opening = asyncio.to_thread(
         pymysql.connect,
@@ -118,7 +118,7 @@ async def connect(address: str, idle_ms: int) -> MariaSession:
 
 
 def meant(error: Exception) -> Answer:
-    """What the table says of an error."""
+    """What an error means, by the table."""
     number = error.args[0] if error.args else None
     outcome = MEANING.get(number, Status.INFO) if isinstance(number, int) else Status.INFO
     return Answer(outcome=outcome, error=f"{type(error).__name__}: {_in_one_line(error)}")
@@ -129,6 +129,6 @@ def _in_one_line(error: BaseException) -> str:
 
 
 def _heard(asking: asyncio.Future[Any]) -> None:
-    """Takes note of an error that nobody waits for any more."""
+    """Retrieves the error of a query that is no longer awaited."""
     if not asking.cancelled():
         asking.exception()

@@ -26,7 +26,7 @@ PROTOCOL = 10
 
 
 class MariaRow:
-    """A System over one server; `SYSTEM` is the one."""
+    """A System over one server; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.mariadb.client:client"
     libraries: Sequence[str] = ("pymysql==1.2.4",)
@@ -106,7 +106,7 @@ class MariaRow:
         return None
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Whether the server greets us by its protocol, after 4 bytes of length and number."""
+        """Whether the server sends its greeting, after 4 bytes of length and number."""
         try:
             async with asyncio.timeout(READY_WITHIN_S):
                 reader, writer = await asyncio.open_connection(node.address, PORT)

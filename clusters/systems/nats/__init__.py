@@ -1,4 +1,4 @@
-"""A lock in a NATS key-value bucket: a key is created if it is absent, and ages with its bucket."""
+"""A lock in a NATS key-value bucket: a key, created if absent, that expires with age."""
 
 PORT = 4222
 PEER_PORT = 6222

@@ -1,8 +1,8 @@
 """A lock as a key of a JetStream bucket, through unmodified nats-py; the bucket's age is the lease.
 
-To acquire is to create the key, to renew is to write it again on the condition that our write is
-still its newest, to release is to delete it on the same condition. A revision is the number of a
-write in the bucket's log, so that of the creation is the token.
+An acquire creates the key, a renewal writes it again on the condition that our write is still its
+newest, a release deletes it on the same condition. A revision is the number of a write in the
+bucket's log; that of the creation is the token.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from holdfast.harness.core.seeds import stream
 
 ANSWER_S = 1.0
 OPEN_S = 45.0
-"""for the bucket; a client that is started again may have to wait for an election"""
+"""for the bucket; a restarted client may have to wait for an election"""
 POLL_S = (0.01, 0.05)
-"""between two polls, drawn evenly"""
+"""between two polls, sampled uniformly"""
 PAUSE_S = 0.2
 WRONG_SEQUENCE = (10071, 10164)
-"""The server's numbers for: this write is not the newest of its key."""
+"""The server's error numbers for: this write is not the newest of its key."""
 
 MEANING: tuple[tuple[type[Exception], Status], ...] = (
     (nats.js.errors.NoStreamResponseError, Status.FAIL),
@@ -41,12 +41,12 @@ MEANING: tuple[tuple[type[Exception], Status], ...] = (
     (nats.errors.ConnectionClosedError, Status.INFO),
     (nats.js.errors.ServiceUnavailableError, Status.INFO),
 )
-"""Error -> what it says of a write. What is not here is INFO. While a connection is away the
-library keeps writes and sends them later, so a write that was given up may still take effect."""
+"""Error -> what it means for a write. Others are INFO. While disconnected the library buffers
+writes and sends them later, so a write that was given up may still take effect."""
 
 
 class NatsLock:
-    """A LockClient with one connection to whichever server answers; `client` makes one."""
+    """A LockClient with one connection to any server that responds; `client` makes one."""
 
     wire = CLIENT
 
@@ -56,10 +56,10 @@ class NatsLock:
         self._nats: Any = None
         self._bucket: Any = None
         self._newest: dict[int, int] = {}
-        """attempt -> the revision of its last write that was answered"""
+        """attempt -> the revision of its last write with a response"""
 
     async def open(self) -> None:
-        """Connects, and makes the bucket where it is not there. TimeoutError after a while."""
+        """Connects, and creates the bucket if it does not exist. TimeoutError after OPEN_S."""
         async with asyncio.timeout(OPEN_S):
             self._nats = await nats.connect(
                 [f"nats://{address}:{PORT}" for _, address in self._setup.servers],
@@ -85,7 +85,7 @@ class NatsLock:
     async def acquire(
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
     ) -> Answer:
-        """Polls until the key could be created or the wait is over. The lease is the bucket's."""
+        """Polls until the key is created or the wait is over. The lease is the bucket's."""
         if mode is not Mode.EXCLUSIVE:
             return Answer(outcome=Status.FAIL, error="this lock is never shared")
         deadline = now_ns() + wait_ns
@@ -110,7 +110,7 @@ class NatsLock:
         return Answer(outcome=Status.OK, token=revision, ttl_ns=self._setup.lease_ns)
 
     async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
-        """Writes the key again: ok says that nobody else has, and that it was always there."""
+        """Writes the key again: ok proves that no other client wrote it and it never expired."""
         value = str(grant.attempt).encode()
 
         async def write(revision: int) -> None:
@@ -133,9 +133,10 @@ class NatsLock:
         return answer
 
     async def _if_ours(self, grant: Grant, write: Any) -> Answer:
-        """Writes over our newest revision. One that nobody answered may be newer: it is looked up.
+        """Writes over our newest revision. A write without a response may be newer: it is looked
+        up.
 
-        No other attempt writes our value, and none of our writes creates a key anew; so a key that
+        No other attempt writes our value, and none of our later writes creates a key; so a key that
         has our value has had it since the grant.
         """
         revision = self._newest.get(grant.attempt, 0)
@@ -161,16 +162,16 @@ class NatsLock:
         return Answer(outcome=Status.NOT_OWNER, error="a newer write, or none")
 
     async def close(self) -> None:
-        """Lets the connection go; keys age by themselves."""
+        """Closes the connection; keys expire."""
         if self._nats is not None:
             await self._nats.close()
 
 
 async def _heard(asked: Awaitable[Any]) -> Any:
-    """What the library answers. CancelledError if the caller was cancelled meanwhile.
+    """What the library returns. CancelledError if the caller was cancelled meanwhile.
 
     The library waits by `asyncio.wait_for`, which before Python 3.12 drops a cancellation that
-    comes together with the answer.
+    comes together with the result.
     """
     try:
         return await asked
@@ -181,11 +182,11 @@ async def _heard(asked: Awaitable[Any]) -> Any:
 
 
 async def _quiet(error: Exception) -> None:
-    """The library prints what went wrong in the background; calls tell what it came to."""
+    """Drops errors that the library would print from the background; calls report them."""
 
 
 def _is_late(error: Exception) -> bool:
-    """Whether a write was refused because there is a newer one, or none any more."""
+    """Whether a write was rejected because there is a newer one, or none any more."""
     if isinstance(error, nats.js.errors.KeyWrongLastSequenceError):
         return True
     return getattr(error, "err_code", None) in WRONG_SEQUENCE
@@ -196,7 +197,7 @@ def _said(error: Exception) -> str:
 
 
 def _answer(error: Exception) -> Answer:
-    """What the table says of an error."""
+    """What an error means, by the table."""
     outcome = next((meaning for kind, meaning in MEANING if isinstance(error, kind)), Status.INFO)
     return Answer(outcome=outcome, error=_said(error))
 

@@ -47,14 +47,14 @@ SHEET = {
 
 
 class NatsKv:
-    """A System; `SYSTEM` is the one."""
+    """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.nats.client:client"
     libraries: Sequence[str] = ("nats-py==2.16.0",)
     ports: Sequence[int] = (PORT, PEER_PORT, STATUS_PORT)
 
     def promises(self, options: Mapping[str, str]) -> Promises:
-        """Everything but under clock steps. Raises UsageError: it has no options."""
+        """All promises, except under clock steps. Raises UsageError: it has no options."""
         choose("nats-kv", options, {})
         return Promises(
             purpose="correctness",
@@ -85,7 +85,7 @@ class NatsKv:
         data = place.run_dir / "data" / node.name
         data.mkdir(parents=True, exist_ok=True)
         config = data / "nats.conf"
-        # The file's grammar takes JSON as it is.
+        # The syntax of the file accepts JSON.
         config.write_text(json.dumps(_config(node, servers, str(data / "jetstream"))) + "\n")
         argv = (BINARY, "-c", str(config))
         return Command(argv=argv, log=place.run_dir / "logs" / node.name / "nats.log")
@@ -97,12 +97,12 @@ class NatsKv:
         return None
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Whether the server says that its store is up, and in a cluster that it knows a leader."""
+        """Whether the server reports a working store, and in a cluster a known leader."""
         said = await asked(node.address, "/healthz")
         return said is not None and said.get("status") == "ok"
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
-        """Who leads the bucket, as most of those who answer say; None if nobody knows."""
+        """The leader of the bucket, by the majority of the responses; None if unknown."""
         if len(servers) == 1:
             return servers[0].name
         told = await asyncio.gather(
@@ -113,7 +113,7 @@ class NatsKv:
 
 
 async def asked(address: str, path: str) -> dict[str, Any] | None:
-    """What a server says of itself; None if it does not answer in time."""
+    """A server's own status; None if it does not respond in time."""
     try:
         async with asyncio.timeout(STATUS_S):
             reader, writer = await asyncio.open_connection(address, STATUS_PORT)
@@ -132,7 +132,7 @@ async def asked(address: str, path: str) -> dict[str, Any] | None:
 
 
 def _leader(said: Mapping[str, Any]) -> str:
-    """The leader of the bucket's log as one server knows it, "" if it does not."""
+    """The leader of the bucket's log in one server's view, "" if unknown."""
     for account in said.get("account_details") or ():
         for log in account.get("stream_detail") or ():
             if log.get("name") == f"KV_{BUCKET}":

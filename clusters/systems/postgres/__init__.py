@@ -1,4 +1,4 @@
-"""What the two kinds of PostgreSQL lock share: the server, its sessions, its words."""
+"""Shared parts of the two kinds of PostgreSQL lock: server, sessions, errors."""
 
 PORT = 5432
 USER = "lock"

@@ -1,4 +1,4 @@
-"""How the driver starts a PostgreSQL server, and knows that it takes connections."""
+"""Starts a PostgreSQL server from the driver, and checks that it accepts connections."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNPRIVILEGED = ("unshare", "--user", "--ipc", "--map-user=65534", "--", "true")
 
 
 def command(node: Node, place: Place, *, pooled: bool = False) -> Command:
-    """The server of one node, behind a pooler if asked for; both refuse to be root."""
+    """The server of one node, behind a pooler if requested; both refuse to run as root."""
     module = POOLER if pooled else MODULE
     data = place.run_dir / "data" / node.name
     data.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def missing() -> str | None:
 
 
 async def ready(node: Node) -> bool:
-    """Whether the server starts a session for us."""
+    """Whether the server opens a session."""
     try:
         async with asyncio.timeout(READY_WITHIN_S):
             return await _answers(node.address)
@@ -55,7 +55,7 @@ async def ready(node: Node) -> bool:
 
 
 async def _answers(address: str) -> bool:
-    """Opens a session by the wire protocol: "R" is a welcome, "E" a refusal."""
+    """Opens a session by the wire protocol: "R" is accepted, "E" an error."""
     reader, writer = await asyncio.open_connection(address, PORT)
     try:
         pairs = ("user", USER, "database", DATABASE, "")

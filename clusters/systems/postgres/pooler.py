@@ -1,9 +1,9 @@
-"""Becomes a pgbouncer on a node, in front of a PostgreSQL server that is its child.
+"""Starts a pgbouncer on a node, in front of a PostgreSQL server that is its child.
 
 Run as `python -S -m holdfast.clusters.systems.postgres.pooler --config JSON`, where JSON is as for
-`server`. Clients reach it where they would reach the server, which listens one port further. A
-connection of the server is lent to a client for one transaction at a time. Exit code 1 with what
-is missing.
+`server`. Clients reach it at the server's usual port; the server listens on the next one.
+Transaction pooling: a client has a connection of the server for one transaction at a time. Exit
+code 1 with what is missing.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
 SERVER = "holdfast.clusters.systems.postgres.server"
 BEHIND = PORT + 1
 ELSEWHERE = Path("/var/tmp/holdfast-pgbouncer")
-"""In a container that goes with its run: the file lies with the server's own wherever it can."""
+"""For a container, which is removed with its run: the file is beside the server's if possible."""
 
 
 def binary() -> str | None:
-    """Path of pgbouncer, None without one; its folder is often missing from PATH."""
+    """Path of pgbouncer, None if missing; its folder is often not in PATH."""
     return shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 
 def settings(address: str) -> str:
-    """The file of a pgbouncer that pools by transactions and keeps no log of its own."""
+    """The configuration of a pgbouncer with transaction pooling and without its own log."""
     server = f"host={address} port={BEHIND} user={USER} dbname={DATABASE}"
     return (
         f"[databases]\n{DATABASE} = {server}\n[pgbouncer]\n"
@@ -42,7 +42,7 @@ def settings(address: str) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Does not return where all is well: this process is then the pooler."""
+    """Does not return on success: this process becomes the pooler."""
     parser = argparse.ArgumentParser(description="pgbouncer with a PostgreSQL server behind it")
     parser.add_argument("--config", required=True, help="JSON, see the module's documentation")
     text = parser.parse_args(argv).config

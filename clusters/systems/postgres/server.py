@@ -1,8 +1,8 @@
-"""Becomes a PostgreSQL server on a node; makes its files the first time.
+"""Starts a PostgreSQL server on a node; creates its files the first time.
 
 Run as `python -S -m holdfast.clusters.systems.postgres.server --config JSON`, where JSON is
-{"data", "address"} and may name another "port". The files lie in `data` where this user may write,
-else in the node's own folder for such things. Exit code 1 with the last words of what failed.
+{"data", "address"} and may name another "port". The files are in `data` if this user may write
+there, else in the node's own folder for data. Exit code 1 with the last lines of the failed step.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ SETTINGS: dict[str, str] = {
     "tcp_user_timeout": "2000",
     "client_connection_check_interval": "500",
 }
-"""Every write is synced; a client that is gone is noticed within some 3 s, waiting or not."""
+"""Every write is synced; a client that is gone is noticed within about 3 s, waiting or not."""
 
 SCHEMA = "create table locks (name text primary key); create sequence tokens;\n"
 
 
 def binary(name: str) -> str | None:
-    """Path of a program of the server, the newest version that is installed; None without one."""
+    """Path of a program of the server, in the newest installed version; None if missing."""
     versions = sorted(PACKAGED.glob(f"*/bin/{name}"), key=lambda path: path.parts[-3])
     return str(versions[-1]) if versions else shutil.which(name)
 
 
 def prepare(postgres: str, initdb: str, files: Path) -> None:
-    """Makes the files of a new server, complete or not at all to those who come later.
+    """Creates the files of a new server atomically.
 
     Raises OSError and subprocess.SubprocessError.
     """
@@ -63,12 +63,12 @@ def prepare(postgres: str, initdb: str, files: Path) -> None:
 
 
 def run(*argv: str, words: str = "") -> None:
-    """One step of the preparation; what it says goes to the log."""
+    """One step of the preparation; its output goes to the log."""
     subprocess.run(argv, input=words, text=True, check=True, timeout=INIT_WITHIN_S)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Does not return where all is well: this process is then the server."""
+    """Does not return on success: this process becomes the server."""
     parser = argparse.ArgumentParser(description="a PostgreSQL server, made when it is missing")
     parser.add_argument("--config", required=True, help="JSON, see the module's documentation")
     config: Mapping[str, str] = json.loads(parser.parse_args(argv).config)

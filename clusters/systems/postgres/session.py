@@ -1,7 +1,7 @@
 """One session with a PostgreSQL server through unmodified psycopg, and what its errors mean.
 
-Nothing here waits for ever: a question that is not answered in time breaks the connection, which is
-how a client lets go of a lock that lives as long as its session.
+No call waits forever: a query timeout breaks the connection, which ends a lock that lives as long
+as its session.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from holdfast.harness.core.operations import Answer, Status
 CONNECT_S = 1.0
 NEXT_TOKEN = "select nextval('tokens')"
 LINGER_S = 1.0
-"""for libpq to notice that its connection was shut"""
+"""for libpq to notice that its connection was shut down"""
 
 MEANING: tuple[tuple[type[Exception], Status], ...] = (
     (errors.LockNotAvailable, Status.FAIL),
@@ -35,8 +35,8 @@ MEANING: tuple[tuple[type[Exception], Status], ...] = (
     (errors.AdminShutdown, Status.NOT_OWNER),
     (errors.CrashShutdown, Status.NOT_OWNER),
 )
-"""Error -> what it says of a lock that lives as long as the session. What is not here is INFO:
-a connection that breaks does not say whether the server has noticed yet."""
+"""Error -> what it means for a lock that lives as long as the session. Others are INFO: a broken
+connection does not show whether the server has noticed yet."""
 
 
 class PostgresSession:
@@ -101,7 +101,7 @@ class PostgresSession:
 async def connect(
     address: str, idle_ms: int, *, port: int = PORT, user: str = USER, database: str = DATABASE
 ) -> PostgresSession:
-    """A new session, which the server ends after so long a silence (0: never). Raises NoSession."""
+    """A new session; the server ends it after idle_ms of silence (0: never). Raises NoSession."""
     opening = psycopg.AsyncConnection.connect(
         host=address,
         port=port,
@@ -124,7 +124,7 @@ async def connect(
 
 
 def meant(error: psycopg.Error) -> Answer:
-    """What the table says of an error."""
+    """What an error means, by the table."""
     outcome = next((meaning for kind, meaning in MEANING if isinstance(error, kind)), Status.INFO)
     return Answer(outcome=outcome, error=f"{type(error).__name__}: {_in_one_line(error)}")
 
@@ -134,6 +134,6 @@ def _in_one_line(error: BaseException) -> str:
 
 
 def _heard(asking: asyncio.Future[Any]) -> None:
-    """Takes note of an error that nobody waits for any more."""
+    """Retrieves the error of a query that is no longer awaited."""
     if not asking.cancelled():
         asking.exception()

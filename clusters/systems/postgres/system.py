@@ -1,7 +1,7 @@
-"""A PostgreSQL lock as the driver sees it: one server, holds that live as long as their session.
+"""Driver side of PostgreSQL locks: one server, holds that live as long as their session.
 
-Promises: exclusion under every fault; who loses the session is told and holds nothing any more
-Does not promise: that a holder which is stopped or cut off notices before the next one is served
+Promises: exclusion under every fault; a client that loses its session is notified and holds nothing
+Does not promise: that a paused or partitioned holder notices before the next client is granted
 Tested with: Debian's PostgreSQL 15 and psycopg 3.3.9
 """
 
@@ -23,15 +23,15 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "via": ("direct", "pgbouncer"),
 }
 """When the server ends a silent session, whether a grant takes a number from a sequence, and
-whether clients reach the server through a pooler that lends its connections by the transaction."""
+whether clients reach the server through a pooler with transaction pooling."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PostgresSystem:
     """A System over one server; clients use the first node.
 
-    acquisition   in words, per scope
-    in_tx         scopes whose token is drawn before its transaction has committed
+    acquisition   as text, per scope
+    in_tx         scopes whose token is taken before its transaction has committed
     """
 
     name: str
@@ -89,7 +89,7 @@ class PostgresSystem:
         return deploy.missing()
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Whether the server starts a session."""
+        """Whether the server opens a session."""
         return await deploy.ready(node)
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:

@@ -1,1 +1,1 @@
-"""A lock in any language: a client program that speaks JSON lines, and any server it talks to."""
+"""A lock in any language: a client program with a JSON lines protocol, and any server."""

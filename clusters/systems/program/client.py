@@ -1,7 +1,7 @@
 """A client program as a lock client: one process for each logical client, a child of its worker.
 
-What is done to the node is so done to the program as well: a pause, a kill or a cut of the holder.
-A program that ends or says what is no answer ends its worker with one line that says so.
+Faults on the node affect the program as well: a pause, a kill or a partition of the holder. A
+program that exits or sends an invalid line ends its worker with one line that says so.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import ClientSetup
 
 ANSWER_NS = 5 * SECOND
-"""An answer that is so late is unknown."""
+"""A response later than this has an unknown outcome."""
 CLOSE_S = 2
 LINE_BYTES = 1 << 20
 DIES_WITH_WORKER = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 class ProgramClient:
-    """Asks the program and waits for the answer of that id; any number may be under way."""
+    """Sends requests to the program and awaits the response by id; any number may be in flight."""
 
     def __init__(self, setup: ClientSetup) -> None:
         self._setup = setup
@@ -43,7 +43,7 @@ class ProgramClient:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
-        """Start the program, with {node}, {servers} and {seed} filled in."""
+        """Start the program, with {node}, {servers} and {seed} replaced."""
         options = self._setup.options
         folder = Path(options["folder"])
         addresses = ",".join(address for _, address in self._setup.servers)
@@ -68,21 +68,21 @@ class ProgramClient:
     async def acquire(
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
     ) -> Answer:
-        """Ask for it; a wait of 0 is the op `try`."""
+        """Acquire it; a wait of 0 is the op `try`."""
         self._attempts.add(attempt)
         op = "acquire" if wait_ns else "try"
         return await self._ask(op, lock, attempt, wait_ns=wait_ns, ttl_ns=ttl_ns)
 
     async def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
-        """Ask for the lease to run on."""
+        """Renew the lease."""
         return await self._ask("renew", grant.lock, grant.attempt, wait_ns=0, ttl_ns=ttl_ns)
 
     async def release(self, grant: Grant) -> Answer:
-        """Give it back."""
+        """Release it."""
         return await self._ask("release", grant.lock, grant.attempt, wait_ns=0, ttl_ns=0)
 
     async def close(self) -> None:
-        """End its input; a program that does not end of that is killed."""
+        """Close its input; a program that does not exit then is killed."""
         self._closing = True
         assert self._process.stdin is not None
         self._process.stdin.close()
@@ -120,7 +120,7 @@ class ProgramClient:
                     self._give_up(f"sent {wrong}")
         if self._closing:
             return
-        # Its last lines may not have been read yet.
+        # The program's last lines may not have been read yet.
         await asyncio.wait(self._tasks[1:], timeout=CLOSE_S)
         if self._process.returncode is None:
             with contextlib.suppress(TimeoutError):
@@ -153,7 +153,7 @@ class ProgramClient:
             sys.stderr.write(f"{text}\n")
 
     def _give_up(self, why: str) -> NoReturn:
-        """End the worker: nothing that such a program says can be judged."""
+        """End the worker: the responses of such a program cannot be judged."""
         last = f"; its last lines on stderr: {' | '.join(self._said)}" if self._said else ""
         sys.stderr.write(f"the client program {why}{last}\n")
         sys.stderr.flush()

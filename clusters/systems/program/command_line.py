@@ -1,4 +1,4 @@
-"""Command lines as a user writes them: split, filled in, and led to the files that travel."""
+"""Command lines of a user's programs: splitting, placeholders, paths of shipped files."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 FOLDER = "program"
-"""Where the user's files lie in a run's folder."""
+"""Folder of the user's files in a run's folder."""
 BLANK = re.compile(r"\{([a-z]+)\}")
 
 
 def split(text: str) -> list[str]:
-    """The words of a command line. ValueError where a quote is left open."""
+    """The words of a command line. ValueError if a quote is left open."""
     return shlex.split(text)
 
 
 def blanks(words: Sequence[str]) -> set[str]:
-    """The names in braces."""
+    """The placeholders: names in braces."""
     return {name for word in words for name in BLANK.findall(word)}
 
 
 def filled(words: Sequence[str], values: Mapping[str, str], folder: Path | None) -> tuple[str, ...]:
-    """The words with every {name} filled in; those that name a file of `folder` lead to it."""
+    """The words with every {name} replaced; those that name a file of `folder` become its path."""
 
     def value(word: str) -> str:
         return BLANK.sub(lambda found: values.get(found[1], found[0]), word)
@@ -37,7 +37,7 @@ def filled(words: Sequence[str], values: Mapping[str, str], folder: Path | None)
 
 
 def inside(word: str) -> bool:
-    """Whether a word can name a file below the folder it is written for."""
+    """Whether a word can name a file below its base folder."""
     path = Path(word)
     return bool(word) and word != "." and not path.is_absolute() and ".." not in path.parts
 

@@ -1,7 +1,7 @@
-"""The line protocol: what is sent to a client program, and what may come back.
+"""The line protocol of client programs: requests, responses and events.
 
-One JSON object a line. Asked: id, op (acquire, try, renew, release), lock, attempt, lease_ms and
-timeout_ms (-1: no bound). Answered: id, outcome, and token or error. Unasked: event (lost or
+One JSON object per line. Request: id, op (acquire, try, renew, release), lock, attempt, lease_ms
+and timeout_ms (-1: no bound). Response: id, outcome, and token or error. Event: event (lost or
 waiting), lock, attempt, and a reason.
 """
 
@@ -28,12 +28,12 @@ SHOWN = 200
 
 
 class Garbage(Exception):
-    """A line that is none of the protocol: says which, and what would be right."""
+    """An invalid line: says which, and what is accepted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Event:
-    """What a program says unasked."""
+    """A notification of the program."""
 
     kind: str
     lock: str
@@ -44,7 +44,7 @@ class Event:
 def question(
     number: int, op: str, lock: str, attempt: int, *, wait_ns: int, lease_ns: int
 ) -> bytes:
-    """One line that asks."""
+    """One request line."""
     asked = {
         "id": number,
         "op": op,
@@ -57,7 +57,7 @@ def question(
 
 
 def read(line: bytes) -> tuple[int, dict[str, Any]] | Event:
-    """An answer with its id, or an event. Garbage says what is wrong with the line."""
+    """A response with its id, or an event. Garbage says what is wrong with the line."""
     shown = line[:SHOWN].decode(errors="replace").rstrip("\n")
 
     def wrong(what: str) -> Garbage:
@@ -84,7 +84,7 @@ def read(line: bytes) -> tuple[int, dict[str, Any]] | Event:
 
 
 def answer(said: dict[str, Any], lease_ns: int) -> Answer:
-    """What an answer means to a history."""
+    """The outcome of a response."""
     token = said.get("token")
     return Answer(
         outcome=OUTCOMES[said["outcome"]],

@@ -1,6 +1,6 @@
 """Driver side of a lock in any language, from a `[system]` table or from `--client`.
 
-`holdfast.clusters.systems.program.system:JSON` is the System of a table that is given as JSON.
+`holdfast.clusters.systems.program.system:JSON` is the System of a table in JSON.
 
 Promises: those in the table's `promises`; by default those of any lock
 Does not promise: anything else
@@ -29,12 +29,12 @@ ANSWER_BYTES = 65536
 
 
 class ProgramSystem:
-    """A System for one table; an empty one has no server and takes all from the options."""
+    """A System for one table; an empty one has no server and takes everything from the options."""
 
     client = "holdfast.clusters.systems.program.client:client"
     libraries: Sequence[str] = ()
     ends_with_client = True
-    """A client that ends by itself is the environment's failure, not a matter of the lock."""
+    """A client that exits unexpectedly is a failure of the environment, not of the lock."""
 
     def __init__(self, table: Mapping[str, Any]) -> None:
         self._table = table
@@ -42,10 +42,10 @@ class ProgramSystem:
         self.files: Sequence[str] = tuple(table.get("files", ()))
         self.nodes = int(table.get("nodes", 1 if has_servers(table) else 0))
         self.backends: Sequence[str] = ("docker",) if "image" in table else ()
-        """the only ones that can run it, none for all"""
+        """the only backends that can run it, none for all"""
 
     def promises(self, options: Mapping[str, str]) -> Promises:
-        """What the table promises. UsageError for options that do not fit."""
+        """What the table promises. UsageError for invalid options."""
         chosen = self._chosen(options)
         ordered = chosen["tokens"] == "ordered"
         usual = dict.fromkeys((*USUAL, *(WITH_TOKENS if ordered else ())), "any")
@@ -76,7 +76,7 @@ class ProgramSystem:
         return command_line.split(self._table.get("client") or options.get("client", ""))
 
     def server_words(self) -> list[str]:
-        """The words that start a server on a node; none where there is none, or an image."""
+        """The words that start a server on a node; none without a server, or with an image."""
         return [] if "image" in self._table else command_line.split(self._table.get("server", ""))
 
     def _chosen(self, options: Mapping[str, str]) -> dict[str, str]:
@@ -101,7 +101,7 @@ class ProgramSystem:
     def command(
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
-        """The table's server with the node's name, address, data folder and peers filled in."""
+        """The table's server, with the node's name, address, data folder and peers filled in."""
         data = place.run_dir / "data" / node.name
         data.mkdir(parents=True, exist_ok=True)
         everyone = [f"{other.name}={other.address}" for other in servers]
@@ -130,17 +130,17 @@ class ProgramSystem:
         )
 
     def _image(self, data: Path) -> Image | None:
-        """The table's image, with a folder to keep where the table wants it."""
+        """The table's image, with a data folder where the table puts it."""
         if "image" not in self._table:
             return None
         return Image(name=self._table["image"], data=data, at=self._table.get("data", str(data)))
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Whether it answers the table's question, or listens where there is none."""
+        """Whether it responds to the table's check as expected, or listens if there is none."""
         return await self._says(node, self._table.get("ready", {}))
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
-        """The first server that answers as a leader does; the first where the table has none."""
+        """The first server with the leader's response; the first one if the table has no check."""
         question = self._table.get("leader")
         if question is None:
             return servers[0].name if servers else None
@@ -148,7 +148,7 @@ class ProgramSystem:
         return next((node.name for node, yes in zip(servers, said, strict=True) if yes), None)
 
     async def _says(self, node: Node, question: Mapping[str, Any]) -> bool:
-        """Whether a node says what is expected when it is sent the question."""
+        """Whether a node responds to a check as expected."""
         port = question.get("port", self.ports[0])
         expect = question.get("expect", "").encode()
         said = b""
@@ -170,7 +170,7 @@ class ProgramSystem:
 
 
 def checked(table: Mapping[str, Any], where: str) -> ProgramSystem:
-    """The System of a table. UsageError tells all that is wrong with it."""
+    """The System of a table. UsageError lists all errors in it."""
     wrong = problems(table)
     if wrong:
         raise UsageError(*(f"{where}: [system]: {line}" for line in wrong))

@@ -1,6 +1,6 @@
-"""The `[system]` table of a lock server that nobody has to write Python for.
+"""Validates the `[system]` table of a lock server, which needs no Python code.
 
-All that is wrong with a table is told at once, with what was probably meant.
+All errors of a table are reported at once, with what was probably meant.
 """
 
 from __future__ import annotations
@@ -130,11 +130,11 @@ KEYS: Mapping[str, Callable[[Any], str]] = {
     "purpose": _one_of("purpose"),
     "proves": _flag,
 }
-"""Key -> what is wrong with a value, "" if nothing is."""
+"""Key -> check of its value: the error, "" for none."""
 
 
 def problems(table: Mapping[str, Any]) -> list[str]:
-    """All that is wrong with a table, one line each."""
+    """All errors of a table, one line each."""
     found = [f"unknown key: {name}{_meant(name, KEYS)}" for name in table if name not in KEYS]
     for name, check in KEYS.items():
         wrong = check(table[name]) if name in table else ""

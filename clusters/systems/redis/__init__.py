@@ -1,3 +1,3 @@
-"""Redis as people use it for locks: SET NX PX and compare-and-delete."""
+"""Redis locks as commonly used: SET NX PX and compare-and-delete."""
 
 PORT = 6379

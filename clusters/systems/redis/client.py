@@ -1,7 +1,7 @@
-"""A Redis lock as published, or with one of the usual mistakes (`ways.py`).
+"""Client of the Redis lock as published, or with a common error (`variants.py`).
 
-The library is unmodified redis-py. Its own retries are switched off: a SET NX that is sent twice
-after a lost reply finds its own value and reads as refused.
+The library is unmodified redis-py. Its own retries are disabled: a SET NX that is sent twice after
+a lost reply finds its own value and looks rejected.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ MEANING: tuple[tuple[type[Exception], Status], ...] = (
     (redis.exceptions.TimeoutError, Status.INFO),
     (redis.exceptions.ConnectionError, Status.INFO),
 )
-"""Error -> what it says about the effect of the command. What is not here is INFO."""
+"""Error -> what it means for the effect of the command. Others are INFO."""
 
 
 class RedisLock:
-    """One client with one connection. Waiting is polling, for Redis keeps no queue."""
+    """One client with one connection. Waiting is polling, because Redis has no queue."""
 
     blocking = True
     wire = CALL
@@ -61,7 +61,7 @@ class RedisLock:
         self._redis.ping()
 
     def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
-        """Poll until the key could be set or the wait is over; each refused poll is told."""
+        """Poll until the key is set or the wait is over; each rejected poll is recorded."""
         deadline = now_ns() + wait_ns
         while True:
             answer = self._poll(lock, attempt, ttl_ns)
@@ -91,7 +91,7 @@ class RedisLock:
         return Answer(outcome=Status.OK if done else Status.NOT_OWNER, ttl_ns=ttl_ns)
 
     def release(self, grant: Grant) -> Answer:
-        """Free it the way of the variant: as published, if it still has our value."""
+        """Free it as the variant does: as published, if it still has our value."""
         try:
             done = self._way.free(grant.lock, grant.attempt)
         except redis.exceptions.RedisError as error:
@@ -103,7 +103,7 @@ class RedisLock:
 
 
 def _answer(error: Exception) -> Answer:
-    """What the table says of an error."""
+    """What an error means, by the table."""
     outcome = next((meaning for kind, meaning in MEANING if isinstance(error, kind)), Status.INFO)
     return Answer(outcome=outcome, error=f"{type(error).__name__}: {error}")
 

@@ -1,9 +1,9 @@
-"""Connections to Redis with as little between the caller and the socket as Python allows.
+"""Fast connections to Redis with minimal overhead between the caller and the socket.
 
-One question at a time, one answer to each: whoever wants more at once opens more of them. All
-connections of an event loop share one epoll descriptor, which is all that the loop itself watches:
-a turn of it serves every answer that has come. It is for drivers that must not be the bottleneck.
-Standard library only, Linux; it runs on any event loop.
+One request at a time, one response to each; for more, open more connections. All connections of an
+event loop share one epoll descriptor, which is all that the loop itself watches: one iteration
+serves every response that has arrived. For drivers that must not be the bottleneck. Standard
+library only, Linux; it runs on any event loop.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 READ_BYTES = 448
-"""Answers of a lock are shorter, and Python has memory of that size at hand. A longer answer comes
-in several reads."""
+"""Responses of a lock are shorter, and Python's small-object allocator serves this size. A longer
+response takes several reads."""
 USUAL = frozenset((b"+OK\r\n", b"$-1\r\n", b":-1\r\n", b":0\r\n", b":1\r\n"))
-"""Answers that need no second look to be known as whole."""
+"""Responses that are known to be complete without parsing."""
 IN = select.EPOLLIN
 ROUNDS = 8
-"""So often a turn of the loop looks again for answers before it lets others have theirs."""
+"""Number of polls for responses in one iteration of the loop before others are served."""
 
 _hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
 
@@ -36,21 +36,21 @@ class Hub:
 
     @classmethod
     def of(cls, loop: asyncio.AbstractEventLoop) -> Hub:
-        """The one of this loop."""
+        """The hub of this loop."""
         hub = _hubs.get(loop)
         if hub is None:
             hub = _hubs[loop] = cls(loop)
         return hub
 
     def add(self, number: int, line: Lean) -> None:
-        """From now on the line is told when it can be read."""
+        """Watch a connection for reading."""
         if not self._lines:
             self._loop.add_reader(self._epoll.fileno(), self._serve)
         self._lines[number] = line
         self._epoll.register(number, select.EPOLLIN)
 
     def also_writable(self, number: int, *, wanted: bool) -> None:
-        """Whether the line is told when it can be written, too."""
+        """Watch a connection for writing too, or no longer."""
         self._epoll.modify(number, select.EPOLLIN | (select.EPOLLOUT if wanted else 0))
 
     def remove(self, number: int) -> None:
@@ -66,7 +66,7 @@ class Hub:
             if not ready:
                 return
             for number, event in ready:
-                # Whoever was served before it in this round may have closed it.
+                # A connection served before it in this round may have closed it.
                 line = lines.get(number)
                 if line is None:
                     continue
@@ -80,7 +80,7 @@ class Hub:
 
 
 class Lean:
-    """Calls `on_answer` with each whole answer, as it came, and `on_end` when it is closed."""
+    """One connection: calls `on_answer` with each complete response, and `on_end` when closed."""
 
     def __init__(self, on_answer: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
         self._on_answer, self._on_end = on_answer, on_end
@@ -88,7 +88,7 @@ class Lean:
         self._plug: socket.socket | None = None
 
     async def connect(self, address: str, port: int) -> None:
-        """Once, before the first question. OSError if nobody answers there."""
+        """Once, before the first request. OSError if no server accepts there."""
         loop = asyncio.get_running_loop()
         plug = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
@@ -103,7 +103,7 @@ class Lean:
         self._hub.add(plug.fileno(), self)
 
     def ask(self, question: bytes) -> None:
-        """Sends it, as a whole if the kernel takes it. ConnectionError: there is no connection."""
+        """Sends a request, in one write if the kernel accepts it. ConnectionError without one."""
         if self._plug is None:
             raise ConnectionError("there is no connection")
         try:
@@ -118,7 +118,7 @@ class Lean:
             self._hub.also_writable(self._plug.fileno(), wanted=True)
 
     def read_on(self) -> None:
-        """Takes what has come."""
+        """Reads what has arrived."""
         try:
             data = self._recv(READ_BYTES)
         except BlockingIOError:
@@ -133,7 +133,7 @@ class Lean:
             self._take(self._part + data)
 
     def _take(self, data: bytes) -> None:
-        """What has come since the question."""
+        """Adds data to what has arrived since the request."""
         if whole(data):
             self._part = b""
             self._on_answer(data)
@@ -141,14 +141,14 @@ class Lean:
             self._part = data
 
     def write_on(self) -> None:
-        """Sends what the kernel did not take at once."""
+        """Sends what the kernel did not accept at once."""
         rest, self._unsent = self._unsent, b""
         assert self._plug is not None, "only connected lines are in the hub"
         self._hub.also_writable(self._plug.fileno(), wanted=False)
         self.ask(rest)
 
     def close(self) -> None:
-        """Ends the connection, also one that is not there. `on_end` is called a little later."""
+        """Closes the connection, if there is one. `on_end` is called a little later."""
         plug, self._plug = self._plug, None
         if plug is None:
             return
@@ -158,7 +158,7 @@ class Lean:
 
 
 def whole(data: bytes) -> bool:
-    """Whether this is one whole answer: a status, an error, a number, or a string."""
+    """Whether this is one complete response: a status, an error, a number, or a string."""
     if not data.endswith(b"\r\n"):
         return False
     if not data.startswith(b"$"):

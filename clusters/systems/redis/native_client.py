@@ -1,7 +1,8 @@
-"""The published Redis lock over our own protocol code: one connection, scripts sent whole.
+"""The published Redis lock over our own protocol code: one connection, full script texts.
 
-It asks what redis-py would ask, save that a lock without tokens is taken with SET itself, and costs
-a fraction of it, for runs in which the client must not be the bottleneck. Standard library only.
+It sends what redis-py would send, except that a lock without tokens is acquired with SET itself, at
+a fraction of the CPU, for runs in which the client must not be the bottleneck. Standard library
+only.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class OwnRedisLock:
     async def acquire(
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
     ) -> Answer:
-        """Poll until the key could be set or the wait is over; each refused poll is told."""
+        """Poll until the key is set or the wait is over; each rejected poll is recorded."""
         deadline = now_ns() + wait_ns
         ttl_ms = ttl_ns // MILLISECOND
         words: tuple[str | int, ...] = ("SET", lock, attempt, "NX", "PX", ttl_ms)
@@ -90,8 +91,8 @@ class OwnRedisLock:
             self._timer.cancel()
 
     async def _ask(self, question: bytes, meant: Meant) -> Answer:
-        """What a number means, SET's answers read as 0 and -1. An error did nothing; silence and a
-        break leave all open, and nothing that comes later may be taken for the next answer."""
+        """What a number means, with SET's responses as 0 and -1. An error had no effect; after a
+        timeout or a break the outcome is unknown, and a late response is not taken for the next."""
         await self._turn.acquire()
         asked = False
         try:
@@ -120,7 +121,7 @@ class OwnRedisLock:
         return _read(said, meant)
 
     def _overdue(self) -> None:
-        """The one timer of all questions: a timer for each would cost more than the asking."""
+        """The single timer of all requests: one for each would cost more than the request."""
         self._timer = None
         if self._answer is None:
             return
@@ -148,7 +149,7 @@ class OwnRedisLock:
             self._answer.set_exception(ConnectionError("the connection broke"))
 
     def _drop(self) -> None:
-        """Close it for good: what is still under way belongs to nobody."""
+        """Close it for good: a late response belongs to no request."""
         line, self._line = self._line, None
         if line is not None:
             line.close()

@@ -1,7 +1,7 @@
-"""One pipelined connection to a Redis server, in its own wire format; standard library only.
+"""One pipelined connection to a Redis server in its wire format (RESP); standard library only.
 
-Questions of one connection are carried out in the order of their asking, also those whose asker
-has stopped waiting: a give-back sent after a late SET still comes after it.
+Requests of one connection are executed in the order of sending, also after their callers have
+stopped waiting: a release sent after a late SET is executed after it.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from collections import deque
 from functools import lru_cache
 
 GIVE_UP_S = 1.0
-"""A connection that owes an answer for so long is cut, and what it had not sent is dropped."""
+"""A connection without a response for this time is reset, and what it had not sent is dropped."""
 
 Reply = str | int | None | list["str | int | None"]
 
 
 class NotSent(Exception):
-    """The question never left: surely no effect."""
+    """The request was never sent: certainly no effect."""
 
 
 class NoAnswer(Exception):
-    """The question may have been carried out or not, now or later."""
+    """The request may have been executed or not, now or later."""
 
 
 class Refused(Exception):
-    """The server answered with an error: it did nothing."""
+    """The server responded with an error: no effect."""
 
 
 class Link:
-    """A server by its address. Connects when needed, and again after a break."""
+    """One server by its address. Connects on demand, and again after a break."""
 
     def __init__(self, address: str, port: int) -> None:
         self._address = address
@@ -42,7 +42,7 @@ class Link:
         self._waiting: deque[tuple[float, asyncio.Future[Reply | Exception]]] = deque()
 
     async def ask(self, *words: str | int, within_s: float) -> Reply:
-        """The answer to one command. Raises NotSent, NoAnswer or Refused."""
+        """The response to one command. Raises NotSent, NoAnswer or Refused."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + within_s
         try:
@@ -64,7 +64,7 @@ class Link:
         return said
 
     def close(self) -> None:
-        """Ends the connection. What was asked stays asked."""
+        """Closes the connection. Requests sent are not undone."""
         if self._writer is not None:
             self._writer.close()
         self._forget()
@@ -90,7 +90,7 @@ class Link:
     def _cut(self) -> None:
         """Resets the connection, so that the kernel does not deliver old commands after a heal."""
         if self._writer is not None:
-            # In the simulator there is none: an aborted connection is reset there anyway.
+            # The simulator has no socket: an aborted connection is reset there anyway.
             plug = self._writer.get_extra_info("socket")
             if plug is not None:
                 plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -108,7 +108,7 @@ class Link:
 
 
 def encoded(words: tuple[str | int, ...]) -> bytes:
-    """A command as a server reads it."""
+    """A command in the wire format."""
     parts = [b"*%d\r\n" % len(words)]
     for word in words:
         parts.append(_text(word) if isinstance(word, str) else _bulk(b"%d" % word))
@@ -117,7 +117,7 @@ def encoded(words: tuple[str | int, ...]) -> bytes:
 
 @lru_cache(1024)
 def _text(word: str) -> bytes:
-    """Kept: a client asks with the same few words again and again, whole scripts among them."""
+    """Cached: a client sends the same few words again and again, including whole scripts."""
     return _bulk(word.encode())
 
 
@@ -126,7 +126,7 @@ def _bulk(raw: bytes) -> bytes:
 
 
 async def decoded(reader: asyncio.StreamReader) -> Reply | Exception:
-    """One answer; a Refused where the server says no. Raises EOFError, ValueError."""
+    """One response; a Refused for an error. Raises EOFError, ValueError."""
     line = (await reader.readuntil(b"\r\n"))[:-2].decode(errors="replace")
     kind, rest = line[:1], line[1:]
     match kind:
@@ -146,7 +146,7 @@ async def decoded(reader: asyncio.StreamReader) -> Reply | Exception:
 
 
 async def _simple(reader: asyncio.StreamReader) -> str | int | None:
-    """One part of a list, which is no list and no error itself. Raises EOFError, ValueError."""
+    """One element of a list, not a list or an error itself. Raises EOFError, ValueError."""
     part = await decoded(reader)
     if isinstance(part, list | Exception):
         raise ValueError("a list of lists, or of errors, is not expected here")

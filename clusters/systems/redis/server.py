@@ -1,4 +1,4 @@
-"""How a redis-server is started on a node, and whether it answers: shared by all who use one."""
+"""Starts a redis-server on a node and checks that it responds; shared by all its systems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PERSISTENCE: dict[str, tuple[str, ...]] = {
     "always": ("--appendonly", "yes", "--appendfsync", "always"),
     "none": ("--save", "", "--appendonly", "no"),
 }
-"""How the server keeps its data: as shipped (snapshots), every write synced, not at all."""
+"""Persistence of the server: as shipped (snapshots), every write synced, none."""
 ANSWER_WITHIN_S = 0.5
 
 
@@ -43,7 +43,7 @@ def missing() -> str | None:
 
 
 async def said(address: str, port: int, *words: str) -> Sequence[str] | None:
-    """The words that a server answers to one command, None if it does not answer in time."""
+    """The words of a server's response to one command, None if it does not respond in time."""
     link = Link(address, port)
     try:
         answer = await link.ask(*words, within_s=ANSWER_WITHIN_S)

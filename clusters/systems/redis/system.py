@@ -105,7 +105,7 @@ class Redis:
         return missing()
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Whether the server answers PING."""
+        """Whether the server responds to PING."""
         return await said(node.address, PORT, "PING") == ["PONG"]
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:

@@ -1,4 +1,4 @@
-"""The ways in which people take and free a lock on one Redis: as published, and four mistakes."""
+"""Variants of the lock on one Redis: as published, and with four common errors."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ FIXED = 1
 
 
 class Way(Protocol):
-    """What is sent for a lock. Raises what redis-py raises."""
+    """The commands of a lock. Raises what redis-py raises."""
 
     def take(self, lock: str, attempt: int, ttl_ms: int) -> int | None:
-        """The token of a grant, NO_TOKEN where there are none; None: somebody else has it."""
+        """The token of a grant, NO_TOKEN without tokens; None: another client has it."""
         ...
 
     def renew(self, lock: str, attempt: int, ttl_ms: int) -> bool: ...
@@ -78,7 +78,7 @@ class FixedValue:
 
 
 class GetThenDel:
-    """Compares in the client, then deletes whatever is there by then."""
+    """Compares in the client, then deletes whatever the key has by then."""
 
     def __init__(self, redis: Any) -> None:
         self._redis = redis
@@ -90,7 +90,7 @@ class GetThenDel:
 
 
 class PlainDel:
-    """Deletes without looking whose it is."""
+    """Deletes without checking the owner."""
 
     def __init__(self, redis: Any) -> None:
         self._redis = redis
@@ -102,7 +102,7 @@ class PlainDel:
 
 
 class SetnxExpire:
-    """Takes the lock with one command and gives it a time to live with the next."""
+    """Acquires the lock with one command and sets its time to live with the next."""
 
     def __init__(self, redis: Any) -> None:
         self._redis = redis
@@ -117,7 +117,7 @@ class SetnxExpire:
 
 
 def way(variant: str, redis: Any, tokens: str) -> Way:
-    """The way that an option names; `redis` is a connection of redis-py."""
+    """The variant that an option names; `redis` is a connection of redis-py."""
     ways: dict[str, type[FixedValue | GetThenDel | PlainDel | SetnxExpire]] = {
         "fixed-value": FixedValue,
         "get-then-del": GetThenDel,

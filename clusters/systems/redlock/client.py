@@ -1,8 +1,8 @@
-"""Redlock as published: a lock is a quorum of keys on Redis servers without ties to each other.
+"""Client of Redlock as published: a lock is a quorum of keys on independent Redis servers.
 
-Each round has a value of its own and asks all servers at once. It has won if more than half of them
-set the key while some of the validity, `ttl - elapsed - drift`, is left; else it is given back and
-tried again after a random while. Time is counted on the monotonic clock.
+Each round has its own value and sends it to all servers at once. It has won if more than half of
+them set the key while some of the validity, `ttl - elapsed - drift`, is left; else it is released
+and retried after a random pause. Time is counted on the monotonic clock.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ MEANING: dict[str, Status] = {
     "never-sent": Status.FAIL,
     "unanswered": Status.INFO,
 }
-"""What one server's vote says of the effect of one command on it."""
+"""What one server's vote means for the effect of one command on it."""
 
 VOTE_S = 0.2
-"""a server that has not answered by then has not voted; small against the lease, as published"""
+"""a server that has not responded by then has not voted; small against the lease, as published"""
 PAUSE_S = (0.01, 0.06)
-"""between two rounds, drawn evenly, so that losers do not meet again"""
+"""between two rounds, sampled uniformly, so that losers do not collide again"""
 DRIFT, DRIFT_NS = 0.01, 2_000_000
-"""of the lease, set aside for clocks that run apart"""
+"""part of the lease reserved for clock drift"""
 ROUNDS = 4096
 """at most, of one acquire; values are attempt * ROUNDS + round"""
 
@@ -61,12 +61,13 @@ class Redlock:
         self._tasks: dict[asyncio.Task[Any], None] = {}
 
     async def open(self) -> None:
-        """Nothing to wait for: servers that are away are found later."""
+        """Nothing to wait for: unavailable servers are found later."""
 
     async def acquire(
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
     ) -> Answer:
-        """Rounds until one is won or the wait is over; a round surely lost is told as waiting."""
+        """Rounds until one is won or the wait is over; certainly lost ones are recorded as
+        waiting."""
         if mode is not Mode.EXCLUSIVE:
             return Answer(outcome=Status.FAIL, error="Redlock has no shared locks")
         loop = asyncio.get_running_loop()
@@ -106,14 +107,14 @@ class Redlock:
         return Answer(outcome=Status.OK, ttl_ns=validity_ns(ttl_ns))
 
     async def release(self, grant: Grant) -> Answer:
-        """As `LockClient`: all servers are asked, a quorum must have had our value."""
+        """As `LockClient`: sent to all servers, a quorum must have had our value."""
         votes = await self._give_back(grant.lock, self._value(grant))
         self._values.pop(grant.attempt, None)
         outcome = self._judged(votes)
         return Answer(outcome=outcome, error="" if outcome is Status.OK else _words(votes))
 
     async def close(self) -> None:
-        """Lets the connections go; keys live on until they expire."""
+        """Closes the connections; keys live on until they expire."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -122,7 +123,7 @@ class Redlock:
             link.close()
 
     async def _round(self, lock: str, value: int, ttl_ns: int) -> Answer:
-        """One round. INFO if a quorum may go on having this value, though nobody relies on it."""
+        """One round. INFO if a quorum may keep this value, although no client relies on it."""
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         words = ("SET", lock, value, "NX", "PX", ttl_ns // 1_000_000)
@@ -139,14 +140,14 @@ class Redlock:
         return Answer(outcome=outcome, error=said)
 
     async def _give_back(self, lock: str, value: int, *, everywhere: bool = False) -> list[str]:
-        """Deletes our value on all servers; the votes that decided it, or all of them."""
+        """Deletes our value on all servers; the votes up to the decision, or all of them."""
         words = ("EVAL", RELEASE, 1, lock, value)
         return await self._votes(words, (lambda votes: False) if everywhere else self._decided)
 
     async def _votes(
         self, words: Sequence[str | int], decided: Callable[[Sequence[str]], bool]
     ) -> list[str]:
-        """Asks all servers at once; the votes up to the decision, the rest goes on behind."""
+        """Sends to all servers at once; the votes up to the decision, others in the background."""
         asked = [self._background(_vote(link, words)) for link in self._links]
         votes: list[str] = []
         for vote in asyncio.as_completed(asked):
@@ -160,7 +161,7 @@ class Redlock:
         return agreed >= self._quorum or len(votes) - agreed > len(self._links) - self._quorum
 
     def _judged(self, votes: Sequence[str]) -> Status:
-        """What the votes on one command come to."""
+        """The outcome of the votes on one command."""
         if votes.count("done") >= self._quorum:
             return Status.OK
         if votes.count("not-ours") > len(self._links) - self._quorum:
@@ -168,7 +169,7 @@ class Redlock:
         return Status.INFO
 
     def _value(self, grant: Grant) -> int:
-        """The value of the round that won, also of a hold that has ended since."""
+        """The value of the round that won, also for a hold that has ended since."""
         return self._values.get(grant.attempt, grant.attempt * ROUNDS)
 
     def _background(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -179,7 +180,7 @@ class Redlock:
 
 
 async def _vote(link: Link, words: Sequence[str | int]) -> str:
-    """What one server says to one command, as a word of MEANING."""
+    """One server's vote on one command, as a key of MEANING."""
     try:
         said = await link.ask(*words, within_s=VOTE_S)
     except NotSent:
@@ -194,7 +195,7 @@ async def _vote(link: Link, words: Sequence[str | int]) -> str:
 
 
 def validity_ns(ttl_ns: int) -> int:
-    """What of a lease counts, from the moment at which its round began."""
+    """The valid part of a lease, counted from the beginning of its round."""
     return ttl_ns - int(ttl_ns * DRIFT) - DRIFT_NS
 
 

@@ -1,9 +1,9 @@
-"""A key-value server with keys that expire, as Redlock asks it, in the simulator.
+"""A simulated key-value server with expiring keys, for Redlock in the simulator.
 
-It speaks the Redis wire format and does what the client sends: SET NX PX, the two scripts, GET, DEL
-and PING. It is no Redis: of scripts it knows those two by their text and refuses every other one.
-As in Redis, the time to live becomes a moment on the server's own wall clock when the key is
-set, so that a clock step ends leases early, or makes them last.
+It implements the part of the Redis wire format that the client uses: SET NX PX, the two scripts,
+GET, DEL and PING. It is not Redis: it recognizes those two scripts by their text and rejects all
+others. As in Redis, the time to live becomes a time of the server's own wall clock when the key is
+set, so that a clock step ends leases early, or extends them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from holdfast.clusters.systems.reference.service.simulation import Host
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 
 Keys = dict[str, tuple[str, int]]
-"""key -> (value, the ms of the wall clock until which it is there)"""
+"""key -> (value, expiry time in ms of the wall clock)"""
 
 SAVES = ((3600 * SECOND, 1), (300 * SECOND, 100), (60 * SECOND, 10_000))
-"""When a server as shipped takes a snapshot: so long after the last one, with so many changes."""
+"""Snapshots of a server as shipped: time since the last one, and number of changes."""
 OK, NIL, NO, YES = b"+OK\r\n", b"$-1\r\n", b":0\r\n", b":1\r\n"
 PONG = b"+PONG\r\n"
 
@@ -32,10 +32,10 @@ class Store:
         self._wall_ms = wall_ms
         self.keys = keys
         self.changes = 0
-        """commands that changed a key, since the server began"""
+        """commands that changed a key, since the server's start"""
 
     def answer(self, words: list[str]) -> bytes:
-        """The reply to one command, as bytes of the wire format."""
+        """The response to one command, in the wire format."""
         match [words[0].upper(), *words[1:]]:
             case ["PING"]:
                 return PONG
@@ -77,7 +77,7 @@ class Store:
 
 
 class Disk:
-    """What of a store survives its process: by `persistence`, and without a word of its own."""
+    """The part of a store that survives its process, by `persistence`."""
 
     def __init__(self, host: Host, persistence: str) -> None:
         self._host = host
@@ -86,13 +86,13 @@ class Disk:
         self._saved_changes = 0
 
     def kept(self) -> Keys:
-        """What is there when the server starts."""
+        """The keys when the server starts."""
         return dict(self._host.kept or {})
 
     def after(self, store: Store, changes: int) -> None:
-        """A command was carried out; `changes` is how many there had been before it."""
+        """A command was executed; `changes` is the number of changes before it."""
         if self._persistence == "always" and store.changes > changes:
-            # A record of the log that was torn is cut off when the server starts again.
+            # A torn record of the log is cut off when the server restarts.
             self._host.sync(lambda: self._keep(store), lambda share: None)
         elif self._persistence == "stock" and self._due(store):
             self._saved_ns, self._saved_changes = self._host.mono_ns(), store.changes
@@ -108,7 +108,7 @@ class Disk:
 
 
 class Connection(asyncio.Protocol):
-    """One client: commands in the order of their coming, an answer to each."""
+    """One client connection: a response to each command, in order."""
 
     def __init__(self, store: Store, disk: Disk) -> None:
         self._store, self._disk = store, disk
@@ -130,7 +130,7 @@ class Connection(asyncio.Protocol):
 
 
 def command(data: bytes) -> tuple[list[str], int] | None:
-    """The words of the first whole command and its size in bytes; None if it is not whole yet."""
+    """The words of the first command and its size in bytes; None if it is not complete yet."""
     head, _, rest = data.partition(b"\r\n")
     words: list[str] = []
     at = len(head) + 2

@@ -23,14 +23,14 @@ OPTIONS = {"persistence": ("always", "stock", "none")}
 
 
 class RedlockSystem:
-    """A System; `SYSTEM` is the one."""
+    """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.redlock.client:client"
     libraries: Sequence[str] = ()
     ports: Sequence[int] = (PORT,)
 
     def promises(self, options: Mapping[str, str]) -> Promises:
-        """What holds for the chosen persistence. Raises UsageError."""
+        """The promises with the chosen persistence. Raises UsageError."""
         persistence = choose("redlock", options, OPTIONS)["persistence"]
         keeps_time = ("partition", "pause", *(("kill",) if persistence == "always" else ()))
         reachable = ("partition", "pause", "kill")
@@ -73,11 +73,11 @@ class RedlockSystem:
     def command(
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
-        """A server of its own on every node; none knows of the others."""
+        """An independent server on every node."""
         return redis_server(node, place, choose("redlock", options, OPTIONS)["persistence"])
 
     def simulated_config(self, node: Node, options: Mapping[str, str]) -> Mapping[str, Any]:
-        """What `redlock.simulated` needs to know of one server."""
+        """The configuration of one server for `redlock.simulated`."""
         persistence = choose("redlock", options, OPTIONS)["persistence"]
         return {"address": node.address, "port": PORT, "persistence": persistence}
 
@@ -86,7 +86,7 @@ class RedlockSystem:
         return missing()
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Whether the node answers PING."""
+        """Whether the node responds to PING."""
         return await said(node.address, PORT, "PING") == ["PONG"]
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:

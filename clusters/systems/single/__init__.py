@@ -1,1 +1,1 @@
-"""One lease server on one node: a single point of failure on purpose."""
+"""One lease server on one node: a single point of failure by design."""

@@ -1,9 +1,9 @@
-"""The client of the single lease server, as workers load it: it polls, for nobody queues there.
+"""The client of the single lease server; it polls, because the server has no queue.
 
-Every question has a deadline of its own: a second, or a third of the lease where that is longer;
-each is asked again until then, which is harmless because the server knows an attempt again. An
-acquire that ends with a question unanswered is taken back; only where even that stays unanswered,
-or comes too late, is its outcome unknown.
+Every request has its own deadline: a second, or a third of the lease if that is longer; each is
+retried until then, which is harmless because the server recognizes an attempt. An acquire that ends
+without a response is undone; only if even that gets no response, or comes too late, is its outcome
+unknown.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ MEANING: dict[str, Status] = {
     "bad-request": Status.FAIL,
     "not-holder": Status.NOT_OWNER,
 }
-"""What the server says -> what it means. All else ("unanswered", "stale" ...) is INFO."""
+"""Response of the server -> what it means. All others ("unanswered", "stale" ...) are INFO."""
 
 POLL_S = (0.02, 0.1)
-"""between two polls, drawn evenly"""
+"""between two polls, sampled uniformly"""
 TRY_S = 0.5
 ASK_S = 0.3
 GIVE_UP_S = 0.5
@@ -57,7 +57,7 @@ class SingleClient:
     async def acquire(
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
     ) -> Answer:
-        """As `LockClient`; a shared mode is refused."""
+        """As `LockClient`; a shared mode is rejected."""
         if mode is not Mode.EXCLUSIVE:
             return Answer(outcome=Status.FAIL, error="this service has no shared locks")
         try:
@@ -74,14 +74,14 @@ class SingleClient:
         return _meant(answer, grant.token, self._lease_ns(ttl_ns))
 
     async def release(self, grant: Grant) -> Answer:
-        """As `LockClient`. From here on the client no longer thinks that it holds."""
+        """As `LockClient`. From here on the client no longer believes that it holds."""
         self._holds.pop(grant.attempt, None)
         self._calls += 1
         answer = await self._persist("release", grant, call=self._calls)
         return _meant(answer, grant.token, 0)
 
     async def close(self) -> None:
-        """Lets the connection go; leases run on."""
+        """Closes the connection; leases run on."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -119,7 +119,7 @@ class SingleClient:
     async def _granted(
         self, lock: str, attempt: int, ttl_ns: int, answer: Frame, *, unsure: bool
     ) -> Answer:
-        """A yes. Where an earlier poll may have won it, one renewal makes the lease a new one."""
+        """A grant. If an earlier poll may have won it, one renewal restarts the lease."""
         token = int(answer["token"])
         if unsure:
             grant = Grant(lock=lock, attempt=attempt, token=token, ttl_ns=0, granted_at_ns=0)
@@ -131,11 +131,11 @@ class SingleClient:
         return Answer(outcome=Status.OK, token=token, ttl_ns=self._lease_ns(ttl_ns))
 
     def _lease_ns(self, ttl_ns: int) -> int:
-        """What is granted of a lease that was asked for."""
+        """The lease that is granted for a requested one."""
         return 0 if self._setup.options.get("leases") == "none" else ttl_ns
 
     async def _give_up_for(self, lock: str, attempt: int) -> Frame:
-        """What an acquire with a question unanswered came to, once it is taken back."""
+        """The outcome of an acquire without a response, after it was undone."""
         self._calls += 1
         taken_back = await self._remote.ask(
             "release", GIVE_UP_S, lock=lock, attempt=attempt, call=self._calls
@@ -148,7 +148,7 @@ class SingleClient:
         await self._give_up_for(lock, attempt)
 
     async def _persist(self, op: str, grant: Grant, **fields: Any) -> Frame:
-        """Asks until there is an answer or the call's time is up."""
+        """Retries until there is a response or the call's deadline."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + self._call_s
         unsure = False
@@ -163,7 +163,7 @@ class SingleClient:
         return UNANSWERED if unsure else NEVER_SENT
 
     async def _keep(self) -> None:
-        """Asks how its holds stand, for the server itself tells nobody."""
+        """Polls its holds, because the server does not notify."""
         while True:
             holds = list(self._holds.items())
             if holds:

@@ -1,4 +1,4 @@
-"""A client's way to one lease server: connects when needed, and again after a break."""
+"""A client's connection to one lease server: connects on demand, and again after a break."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Remote:
         self._connecting = asyncio.Lock()
 
     async def ask(self, op: str, within_s: float, **fields: Any) -> Frame:
-        """The answer to one question asked once, or UNANSWERED, or NEVER_SENT."""
+        """The response to one request sent once, or UNANSWERED, or NEVER_SENT."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + within_s
         try:
@@ -41,5 +41,5 @@ class Remote:
             return UNANSWERED
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection."""
         self._link.close("closed")

@@ -23,7 +23,7 @@ from holdfast.clusters.systems.single.table import Table
 def answer(
     table: Table, wire: Framed, frame: Frame, now: Callable[[], int] = time.monotonic_ns
 ) -> None:
-    """Answers one frame on its connection; the lease clock is the monotonic one."""
+    """Responds to one frame on its connection; the lease clock is the monotonic one."""
     said = table.answer(now(), frame)
     if not wire.send({"id": frame.get("id"), **said}):
         wire.drop("it does not read what it is sent")

@@ -1,4 +1,4 @@
-"""A lease server in the simulator: the same table, nothing kept."""
+"""A lease server in the simulator: the same table, without persistence."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ KEEPS: dict[str, tuple[str, ...]] = {
 }
 
 BY_LEASE = ("deadlock-freedom", "orphan-freedom", "loss-notice")
-"""What it keeps by its leases: without them a dead holder's lock is held for ever."""
+"""Properties that depend on leases: without them a dead holder's lock is held forever."""
 WITHOUT_LEASES = {
     "lease": "none: a hold ends by its release",
     "consequence": "a single point of failure; a holder that dies locks everybody out for ever",
@@ -66,7 +66,7 @@ LEASES = ("timed", "none")
 
 
 def leases(options: Mapping[str, str]) -> bool:
-    """Whether holds end by time. Raises UsageError for options or values that are not known."""
+    """Whether holds expire. Raises UsageError for unknown options or values."""
     said = options.get("leases", LEASES[0])
     wrong = [] if said in LEASES else [f"single: leases={said} is not one of {', '.join(LEASES)}"]
     known_options("single", options, {"leases": ", ".join(LEASES)}, wrong)
@@ -80,7 +80,7 @@ def lease_server(node: Node, place: Place, *, timed: bool = True) -> Command:
 
 
 class SingleSystem:
-    """A System; `SYSTEM` is the one."""
+    """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.single.client:client"
     libraries: Sequence[str] = ()
@@ -110,15 +110,15 @@ class SingleSystem:
     def command(
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
-        """The same on every node; only the first one's clients come."""
+        """The same on every node; clients use the first."""
         return lease_server(node, place, timed=leases(options))
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Whether the node answers."""
+        """Whether the node responds."""
         return await status(node.address) is not None
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
-        """The first server, which is the one that counts."""
+        """The first server, the only one in use."""
         return servers[0].name if servers else None
 
 

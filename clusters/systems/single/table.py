@@ -1,7 +1,7 @@
-"""The lease table of one server, in memory: what it forgets at a restart, it forgets for good.
+"""The lease table of one server, in memory: a restart loses it.
 
 `answer(now_ns, question)` decides everything; the clock is an argument. An owner is an attempt: a
-number that no two acquires share. Nobody queues here: a client that wants to wait asks again.
+number that no two acquires share. There is no queue: a client that waits polls.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from holdfast.clusters.systems.reference.service.requests import (
 )
 
 MAX_ENDED = 16384
-"""attempts whose end is remembered: to tell why, and to refuse what arrives late"""
+"""attempts whose end is remembered: to return the reason, and to reject late requests"""
 
 _BIG = 1 << 63
 
@@ -50,9 +50,9 @@ class Lease:
 
 
 class Table:
-    """All leases of one server, and the counter that its tokens come from.
+    """All leases of one server, and the counter of its tokens.
 
-    leases   whether holds end by time; else by their release alone, whoever has died
+    leases   whether holds expire; else they end only by their release, even if the client died
     """
 
     def __init__(self, name: str, *, leases: bool = True) -> None:
@@ -63,7 +63,7 @@ class Table:
         self._ended: dict[tuple[str, int], tuple[str, int]] = {}
 
     def answer(self, now_ns: int, question: Mapping[str, Any]) -> dict[str, Any]:
-        """What the server says to one question; anything malformed is "bad-request"."""
+        """The response to one request; anything malformed is "bad-request"."""
         asked, wrong = command(question, REQUESTS)
         if wrong:
             return {"is": "bad-request", "why": wrong}
@@ -117,7 +117,7 @@ class Table:
         if self._ended.get((lock, attempt)) == ("released", asked["call"]):
             return {"is": "released", "token": -1}
         answer = self._not_holder(now_ns, asked)
-        # Whatever of this attempt is still on its way comes too late.
+        # Any request of this attempt still in flight comes too late.
         self._note(lock, attempt, "given up", -1)
         return answer
 

@@ -1,10 +1,10 @@
-"""A lock of the user's own: one class in one file, whatever it talks to."""
+"""A user's lock: one class in one file, with any server."""
 
 import re
 from pathlib import Path
 
 PREFIX = "holdfast_own_"
-"""Before the module name of the user's file, so that it meets no module of anybody else."""
+"""Prefix of the module name of the user's file, so that it does not clash with other modules."""
 
 
 def module_of(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""A user's lock class as a client: what it returns becomes outcomes, what it raises is unknown.
+"""A user's lock class as a client: return values become outcomes, exceptions are unknown.
 
 `holdfast.clusters.systems.user_class.client:MODULE.CLASS` is the factory for a class of a user's
 module.
@@ -23,7 +23,7 @@ POLL_NS = (5 * MILLISECOND, 25 * MILLISECOND)
 
 
 class OwnClient:
-    """One object of the user's class, called in a thread of its own."""
+    """One object of the user's class, called in its own thread."""
 
     blocking = True
 
@@ -34,11 +34,11 @@ class OwnClient:
         self._rng: random.Random = stream(setup.seed, "own polls", setup.process)
 
     def open(self) -> None:
-        """Make the object. What that raises ends the run: nothing can be tested."""
+        """Create the object. An error ends the run: nothing can be tested."""
         self._lock = made_with(self._made, self._setup, lambda: now_ns() / SECOND)
 
     def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
-        """Ask until it is granted or the wait is over; once, where the class waits by itself."""
+        """Call until it is granted or the wait is over; once if the class itself waits."""
         ask = partial(self._lock.acquire, lock, str(attempt), ttl_ns / SECOND)
         if getattr(self._made, "waits", False):
             return granted(ask(None if wait_ns < 0 else wait_ns / SECOND), ttl_ns)
@@ -54,7 +54,7 @@ class OwnClient:
             time.sleep(pause / SECOND)
 
     def renew(self, grant: Grant, *, ttl_ns: int) -> Answer:
-        """Ask for the lease to run on; a class without `renew` cannot, and says so."""
+        """Renew the lease; a class without `renew` cannot, and reports that."""
         renew = getattr(self._lock, "renew", None)
         if renew is None:
             return Answer(outcome=Status.FAIL, error="this lock has no renew")
@@ -62,19 +62,19 @@ class OwnClient:
         return Answer(outcome=Status.OK if done else Status.NOT_OWNER, ttl_ns=ttl_ns)
 
     def release(self, grant: Grant) -> Answer:
-        """Give it back."""
+        """Release it."""
         done = self._lock.release(grant.lock, str(grant.attempt))
         return Answer(outcome=Status.OK if done else Status.NOT_OWNER)
 
     def close(self) -> None:
-        """Close the object, where it can be closed."""
+        """Close the object if it has `close`."""
         close = getattr(self._lock, "close", None)
         if close is not None:
             close()
 
 
 def granted(told: object, ttl_ns: int) -> Answer:
-    """True or a token is a grant, False and None are none; anything else says nothing."""
+    """True or a token is a grant, False and None are not; anything else is unknown."""
     if told is True:
         return Answer(outcome=Status.OK, ttl_ns=ttl_ns)
     if told is False or told is None:

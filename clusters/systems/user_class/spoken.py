@@ -1,7 +1,7 @@
-"""A lock class behind the line protocol, so that doctor can try it as it tries a client program.
+"""Runs a lock class behind the line protocol, so that doctor can test it like a client program.
 
 `python -S -P -m holdfast.clusters.systems.user_class.spoken MODULE.CLASS NAME=ADDRESS,... OPTIONS`:
-interpreter and path are those of a run's clients, so what they cannot import fails here too.
+interpreter and path are those of a run's clients, so imports that fail there fail here too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _answer(client: OwnClient, ask: dict[str, Any]) -> Answer:
 
 
 def main(name: str, servers: str, options: str) -> None:
-    """Answer each line of standard input. What opening raises ends it, as it ends a run."""
+    """Respond to each line of standard input. An error of opening ends it, as it ends a run."""
     pairs = [tuple(one.split("=")) for one in servers.split(",") if one]
     setup = ClientSetup(
         process=1,
@@ -44,7 +44,7 @@ def main(name: str, servers: str, options: str) -> None:
         tell=lambda *_, **__: None,
     )
     client = factory_of(name)(setup)
-    said, sys.stdout = sys.stdout, sys.stderr  # what the class prints is no answer
+    said, sys.stdout = sys.stdout, sys.stderr  # what the class prints is no response
     try:
         client.open()
     except Exception as error:

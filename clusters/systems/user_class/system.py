@@ -1,11 +1,10 @@
-"""A user's lock class as the driver sees it: its servers, its promises, its options.
+"""Driver side of a user's lock class: its servers, its promises, its options.
 
 `holdfast.clusters.systems.user_class.system:MODULE.CLASS` is the System of a class of a user's
 module.
 
-Promises: what the class says in `promises`; where it says nothing, what any lock is for
-Does not promise: anything else
-Tested with: whatever the class talks to
+Promises: those in the class's `promises`; by default those of any lock Does not promise: anything
+else Tested with: the servers of the class
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ CHOICES = {
     "order": ("racing", "fifo"),
     "purpose": ("correctness", "efficiency"),
 }
-"""What a class may say of itself; the first is meant where it says nothing."""
+"""Values that a class may declare; the first is the default."""
 
 
 class OwnSystem:
-    """A System for one class; UsageError tells all that is wrong with it."""
+    """A System for one class; UsageError lists all errors in it."""
 
     def __init__(self, name: str) -> None:
         module, _, attr = name.rpartition(".")
@@ -72,7 +71,7 @@ class OwnSystem:
         ]
 
     def promises(self, options: Mapping[str, str]) -> Promises:
-        """What the class promises. UsageError for options it does not know."""
+        """What the class promises. UsageError for unknown options."""
         made = self._made
         self._options(options)
         tokens = getattr(made, "tokens", "none")
@@ -100,7 +99,7 @@ class OwnSystem:
         )
 
     def _options(self, options: Mapping[str, str]) -> dict[str, str]:
-        """Defaults of the class with what was given; any value goes for a name that it knows."""
+        """Defaults of the class, updated by the options given; a known name accepts any value."""
         defaults = dict(getattr(self._made, "options", {}))
         known = {
             name: (str(value), options.get(name, str(value))) for name, value in defaults.items()
@@ -110,7 +109,7 @@ class OwnSystem:
     def command(
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
-        """How the class says that a server is started: words after the interpreter's."""
+        """The server's command as the class declares it: words after the interpreter's."""
         data = place.run_dir / "data" / node.name
         logs = place.run_dir / "logs" / node.name
         for folder in (data, logs):
@@ -120,7 +119,7 @@ class OwnSystem:
             str(word)
             for word in self._made.server(node.name, everyone, str(data), self._options(options))
         ]
-        # A script may import what lies beside it; `-m` and `-c` would find the current folder.
+        # A script may import modules beside it; `-m` and `-c` would search the current folder.
         options_first = bool(words) and words[0].startswith("-")
         argv = (node.python, "-S", *(["-P"] if options_first else []), *words)
         return Command(argv=argv, log=logs / "server.log")
@@ -136,7 +135,7 @@ class OwnSystem:
         return True
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
-        """The first server: nobody here can ask a stranger's protocol who leads."""
+        """The first server: the leader of an unknown protocol cannot be queried."""
         return servers[0].name if servers else None
 
 

@@ -1,9 +1,9 @@
 """kazoo's Lock, unmodified: an ephemeral sequential node per attempt, in one session per client.
 
-The library keeps the session alive in a thread of its own and says nothing of a lock that was
-lost with it; the adapter listens to the state of the session and tells. To renew is to write to
-the attempt's node, which the leader accepts as long as the node is there: unlike an answered
-heartbeat, that shows that the lock has been owned since the grant.
+The library keeps the session alive in its own thread and does not notify of a lock that was lost
+with it; the adapter listens to the state of the session and notifies. A renewal writes to the
+attempt's node, which the leader accepts as long as the node exists: unlike an acknowledged
+heartbeat, that proves that the lock has been owned since the grant.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ MEANING: tuple[tuple[type[Exception], Status], ...] = (
     (OperationTimeoutError, Status.INFO),
     (KazooTimeoutError, Status.INFO),
 )
-"""Error -> what it says of a call. What is not here is INFO."""
+"""Error -> what it means for a call. Others are INFO."""
 
 START_S = 45.0
-"""for the first session; a client that is started again may have to wait for an election"""
+"""for the first session; a restarted client may have to wait for an election"""
 PAUSE_S = 0.05
 RECONNECT = {"max_tries": -1, "max_delay": 1.0}
-"""kazoo's own, but for the longest pause between two tries, which is an hour there."""
+"""kazoo's defaults, except the maximum delay between two attempts, which is an hour there."""
 
 
 class KazooLock:
-    """A BlockingLockClient with one session; a lost one is followed by another."""
+    """A BlockingLockClient with one session; a lost one is replaced."""
 
     blocking = True
     wire = CLIENT
@@ -74,7 +74,7 @@ class KazooLock:
         self._zk.start(timeout=START_S)
 
     def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
-        """As `BlockingLockClient`; a shared mode is refused. The lease is that of the session."""
+        """As `BlockingLockClient`; a shared mode is rejected. The lease is that of the session."""
         if mode is not Mode.EXCLUSIVE:
             return Answer(outcome=Status.FAIL, error="this lock is never shared")
         asked = self._zk.Lock(f"/holdfast/{lock}", identifier=str(attempt))
@@ -111,10 +111,10 @@ class KazooLock:
                 return _answer(error)
 
     def release(self, grant: Grant) -> Answer:
-        """Renews, then releases, for the library's release says nothing of who held.
+        """Renews, then releases, because the library's release does not show the holder.
 
-        Ok says that the attempt owned its lock until now, and does so no more. Where the library
-        has released and no write could prove that, it ended at some unknown time before.
+        Ok proves that the attempt owned its lock until now, and no longer does. If the library has
+        released and no write could prove that, it ended at some unknown time before.
         """
         self._held.pop(grant.attempt, None)
         owned = self.renew(grant, ttl_ns=0)
@@ -148,7 +148,7 @@ class KazooLock:
         self._zk.set_async(f"{lock.path}/{lock.node}", data).get(timeout=self._call_s)
 
     def _on_state(self, state: str) -> None:
-        """Called in a thread of the library: what a careful user would do there."""
+        """Called in a thread of the library, like a careful user's listener."""
         if state == KazooState.LOST:
             self._setup.tell(Op.CLOSED, attempt=0, lock="", text="session")
             self._tell_lost("session")
@@ -165,7 +165,7 @@ class KazooLock:
 
 
 def _answer(error: Exception) -> Answer:
-    """What the table says of an error."""
+    """What an error means, by the table."""
     outcome = next((meaning for kind, meaning in MEANING if isinstance(error, kind)), Status.INFO)
     return Answer(outcome=outcome, token=NO_TOKEN, error=f"{type(error).__name__}: {error}")
 

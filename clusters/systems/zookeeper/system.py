@@ -30,8 +30,8 @@ OPTIONS = {
     "tick": ("500", "2000"),
     "sync": ("yes", "no"),
 }
-"""The library; what is taken for a token; whether a lost connection already counts as a loss; the
-server's tick in ms, of which the least session is two; whether every write is synced."""
+"""The library; the source of the token; whether a lost connection already counts as a loss; the
+server's tick in ms (minimum session: 2 ticks); whether every write is synced."""
 JARS = ("/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar")
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 JVM = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
@@ -51,14 +51,14 @@ KEPT = (
 
 
 class ZooKeeper:
-    """A System; `SYSTEM` is the one."""
+    """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.zookeeper.client:client"
     libraries: Sequence[str] = ("kazoo==2.11.0",)
     ports: Sequence[int] = (PORT, FOLLOW_PORT, ELECTION_PORT)
 
     def promises(self, options: Mapping[str, str]) -> Promises:
-        """What the recipe promises of a lock in a session. Raises UsageError."""
+        """What the recipe promises for a lock in a session. Raises UsageError."""
         chosen = choose("zookeeper", options, OPTIONS)
         durable = ("any",) if chosen["sync"] == "yes" else ("partition", "pause", "clock")
         return Promises(
@@ -115,11 +115,11 @@ class ZooKeeper:
         return None
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Whether the server serves: alone, as a follower, or as the leader."""
+        """Whether the server serves: standalone, as a follower, or as the leader."""
         return await mode(node.address) in ("standalone", "follower", "leader")
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
-        """Who says that it leads; None if nobody does. Of two it is the one that says so first."""
+        """The server that reports to lead; None without one. Of two, the first that reports so."""
         modes = await asyncio.gather(*(mode(server.address) for server in servers))
         for server, said in zip(servers, modes, strict=True):
             if said in ("leader", "standalone"):
@@ -128,7 +128,7 @@ class ZooKeeper:
 
 
 async def mode(address: str) -> str:
-    """What a server says it is; empty where it does not serve."""
+    """A server's reported mode; empty if it does not serve."""
     try:
         async with asyncio.timeout(STATUS_S):
             reader, writer = await asyncio.open_connection(address, PORT)
@@ -144,7 +144,7 @@ async def mode(address: str) -> str:
 
 
 def _config(node: Node, servers: Sequence[Node], data: Path, tick_ms: int) -> str:
-    """The server's file: a follower that hears nothing for two seconds looks for a leader."""
+    """The server's file: a follower without messages for two seconds looks for a leader."""
     table = {
         "tickTime": tick_ms,
         "initLimit": max(5, 10_000 // tick_ms),

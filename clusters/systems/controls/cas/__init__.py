@@ -1,1 +1,1 @@
-"""A control: no lock, but a resource that takes writes on its newest version only."""
+"""A control without a lock: a resource that accepts only writes based on its newest version."""

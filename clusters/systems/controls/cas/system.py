@@ -23,7 +23,7 @@ SHEET = {
 
 
 class CompareAndSwap(NoSystem):
-    """As no lock at all, but for `resource`: how its resource is kept. `SYSTEM` is the one."""
+    """Like no lock, except `resource`: the mode of its resource. `SYSTEM` is the instance."""
 
     name = "cas"
     resource = "cas"

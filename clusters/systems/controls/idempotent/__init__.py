@@ -1,1 +1,1 @@
-"""A control: no lock, but a resource whose commands take effect once however often they come."""
+"""A control without a lock: a resource with idempotent commands, which take effect once."""

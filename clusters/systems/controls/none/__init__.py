@@ -1,1 +1,1 @@
-"""A control: no lock at all. What goes wrong here is what a lock buys."""
+"""A control without a lock: its violations are those that a lock prevents."""

@@ -1,4 +1,4 @@
-"""Says yes to everybody, at once, and asks nobody."""
+"""Client of the control without a lock: grants every request at once, without a server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class NoLock:
     """Every call succeeds; nothing is excluded."""
 
     async def open(self) -> None:
-        """There is nobody to connect to."""
+        """There is no server to connect to."""
 
     async def acquire(
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode
@@ -28,5 +28,5 @@ class NoLock:
 
 
 def client(setup: ClientSetup) -> NoLock:
-    """A client of no lock at all."""
+    """A client without a lock."""
     return NoLock()

@@ -15,7 +15,7 @@ from holdfast.harness.core.verdict import Promises
 
 
 class NoSystem:
-    """A System without servers; `SYSTEM` is the one."""
+    """A System without servers; `SYSTEM` is the instance."""
 
     name = "none"
     client = "holdfast.clusters.systems.controls.none.client:client"

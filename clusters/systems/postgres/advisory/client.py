@@ -1,4 +1,4 @@
-"""Advisory locks of PostgreSQL: a number that one session, or one transaction, can hold."""
+"""Client of PostgreSQL advisory locks: a number that one session, or one transaction, can hold."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class SessionScope:
         return await connect(address, idle_ms)
 
     async def prepare(self, session: Session, lock: str) -> None:
-        """The longest wait is a setting of the session, made with the question itself."""
+        """Nothing: the longest wait is a setting of the session, sent with the query itself."""
 
     async def take(self, session: Session, lock: str, wait_ms: int, within_s: float | None) -> bool:
-        """As `Lock`. A wait that is over raises Failed."""
+        """As `Lock`. A wait that timed out raises Failed."""
         if wait_ms == 0:
             words = f"select pg_try_advisory_lock({KEY})"
             return first(await session.ask(words, lock, within_s=within_s))
@@ -48,11 +48,11 @@ class TransactionScope:
         return await connect(address, idle_ms)
 
     async def prepare(self, session: Session, lock: str) -> None:
-        """Begins the transaction that is to hold it."""
+        """Begins the transaction that will hold it."""
         await session.ask("begin", within_s=ASK_S)
 
     async def take(self, session: Session, lock: str, wait_ms: int, within_s: float | None) -> bool:
-        """As `Lock`. A wait that is over raises Failed."""
+        """As `Lock`. A wait that timed out raises Failed."""
         if wait_ms == 0:
             words = f"select pg_try_advisory_xact_lock({KEY})"
             if first(await session.ask(words, lock, within_s=within_s)):

@@ -1,1 +1,1 @@
-"""A row of PostgreSQL that a transaction has selected for update."""
+"""Row locks (`SELECT ... FOR UPDATE`) of PostgreSQL."""

@@ -1,4 +1,4 @@
-"""Row locks of PostgreSQL: a transaction that has selected a row for update is its owner."""
+"""Client of PostgreSQL row locks: a transaction that has selected a row for update is its owner."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROW = "select name from locks where name = %s for update"
 
 
 class RowLock:
-    """A `Lock`: begin, select for update; commit gives it back."""
+    """A `Lock`: begin, select for update; commit releases it."""
 
     next_token = NEXT_TOKEN
 
@@ -19,13 +19,13 @@ class RowLock:
         return await connect(address, idle_ms)
 
     async def prepare(self, session: Session, lock: str) -> None:
-        """The row has to be there, for one that is not there locks nothing."""
+        """Creates the row, because a missing one locks nothing."""
         words = "insert into locks values (%s) on conflict do nothing"
         await session.ask(words, lock, within_s=ASK_S)
         await session.ask("begin", within_s=ASK_S)
 
     async def take(self, session: Session, lock: str, wait_ms: int, within_s: float | None) -> bool:
-        """As `Lock`. A wait that is over, and a try in vain, raise Failed."""
+        """As `Lock`. A wait that timed out and a failed try raise Failed."""
         if wait_ms == 0:
             await session.ask(f"{ROW} nowait", lock, within_s=within_s)
             return True

@@ -1,8 +1,8 @@
-"""A Redis primary with a replica, and sentinels that promote it: asynchronous, as shipped."""
+"""Redis with Sentinel: a primary, an asynchronous replica, and sentinels that promote it."""
 
 PORT = 26379
-"""of the sentinels"""
+"""port of the sentinels"""
 GROUP = "lock"
-"""the name under which they watch the primary"""
+"""name under which they monitor the primary"""
 DATA = ("n1", "n2")
-"""the primary at the start, and its replica; all other nodes are sentinels"""
+"""the initial primary and its replica; all other nodes are sentinels"""

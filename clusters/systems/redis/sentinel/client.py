@@ -1,4 +1,4 @@
-"""The published lock on whichever server the sentinels name as primary, through redis-py."""
+"""The published lock on the server that the sentinels name as primary, through redis-py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.harness.core.ports import ClientSetup
 
 
 def client(setup: ClientSetup) -> RedisLock:
-    """A client that asks the sentinels whenever it has to connect."""
+    """A client that queries the sentinels whenever it has to connect."""
     sentinels = [(address, PORT) for name, address in setup.servers if name not in DATA]
     watched = Sentinel(sentinels, sentinel_kwargs=CONNECTION, **CONNECTION)
     return RedisLock(setup, watched.master_for(GROUP))

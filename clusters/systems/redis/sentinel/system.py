@@ -32,14 +32,14 @@ LEAST = len(DATA) + 1
 
 
 class RedisSentinel:
-    """A System; `SYSTEM` is the one."""
+    """A System; `SYSTEM` is the instance."""
 
     client = "holdfast.clusters.systems.redis.sentinel.client:client"
     libraries: Sequence[str] = LIBRARIES
     ports: Sequence[int] = (DATA_PORT, PORT)
 
     def promises(self, options: Mapping[str, str]) -> Promises:
-        """Little under faults, whatever is synced. Raises UsageError."""
+        """Few promises under faults, whatever is synced. Raises UsageError."""
         persistence = choose("redis-sentinel", options, OPTIONS)["persistence"]
         return Promises(
             purpose="efficiency",
@@ -80,7 +80,7 @@ class RedisSentinel:
     def command(
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
-        """Primary, replica or sentinel, by the node's name; later by what its file has become."""
+        """Primary, replica or sentinel, by the node's name; later by its rewritten file."""
         if len(servers) < LEAST:
             raise EnvironmentFailed(f"redis-sentinel needs at least {LEAST} nodes (--nodes 5)")
         data = place.run_dir / "data" / node.name
@@ -98,7 +98,7 @@ class RedisSentinel:
         return missing()
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Whether a server answers, a replica has its copy, a sentinel knows enough others."""
+        """Whether a server responds, a replica is synced, a sentinel knows enough others."""
         if node.name == DATA[0]:
             return await said(node.address, DATA_PORT, "PING") == ["PONG"]
         if node.name in DATA:
@@ -107,7 +107,7 @@ class RedisSentinel:
         return await said(node.address, PORT, "SENTINEL", "CKQUORUM", GROUP) is not None
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
-        """Whom the first sentinel that answers names as primary."""
+        """The primary by the first sentinel that responds."""
         names = {server.address: server.name for server in servers}
         for server in servers[len(DATA) :]:
             words = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", GROUP)
@@ -118,7 +118,7 @@ class RedisSentinel:
 
 
 def settings(node: Node, servers: Sequence[Node], data: Path, persistence: str) -> Sequence[str]:
-    """The lines of a node's first file; sentinels rewrite it when roles change."""
+    """The lines of a node's initial configuration; sentinels rewrite it when roles change."""
     primary = servers[0].address
     shared = [f"bind {node.address}", f"dir {data}", "protected-mode no", "daemonize no"]
     if node.name in DATA:
