@@ -78,6 +78,7 @@ class Judgement:
     severity: Severity
     reason: str = ""
     exercised: Mapping[str, float] = field(default_factory=dict)
+    required: bool = False
     findings: tuple[Shown, ...] = ()
     notes: tuple[Shown, ...] = ()
     under: Mapping[str, UnderKind] = field(default_factory=dict)

@@ -27,7 +27,7 @@ class CurrentHolds:
         self.grants = 0
 
     def grant(self, hold: Hold) -> None:
-        """An acquire was returned ok; a hold that has ended before does not begin again."""
+        """An acquire returned ok; a hold that has ended before does not begin again."""
         self.grants += 1
         if hold.attempt not in self._ended:
             self._holds[hold.attempt] = hold

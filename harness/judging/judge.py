@@ -71,7 +71,10 @@ def judge_case(
     kinds = sorted({window.do for window in case.windows if window.bit})
     orders = bytearray() if orders is None else orders
     own = manifest.get("checkers", {})
-    rows = [_verdict_row(verdict, case, kinds, orders, own) for verdict in verdicts]
+    required = manifest["plan"].get("require", ())
+    rows = [
+        _required(_verdict_row(verdict, case, kinds, orders, own), required) for verdict in verdicts
+    ]
     problems = list(case.history.problems)
     failing = every_acquire_failed(case.history, case.start_ns, case.nodes)
     if failing:
@@ -79,8 +82,9 @@ def judge_case(
         problems.append(failing)
         rows = [row | {"reason": failing} if _open(row) else row for row in rows]
     must = manifest["plan"].get("must", ())
-    # A plan that names what it is for, and checkers besides, is for the properties of these too.
-    must = (*must, *(prop for prop in own if prop in case.promises.keeps)) if must else ()
+    # A plan that names what it is for is also for what it requires, and for its own checkers.
+    besides = (*required, *(prop for prop in own if prop in case.promises.keeps))
+    must = (*must, *besides) if must else ()
     rows, aside, untested = meant(rows, must)
     word, exit_code = overall(rows, problems, must)
     if untested and exit_code == 0:
@@ -260,6 +264,14 @@ def _verdict_row(
             for kinds, under in verdict.under.items()
         },
     }
+
+
+def _required(row: dict[str, Any], required: Collection[str]) -> dict[str, Any]:
+    """The row, which counts like a promise if the plan requires its property."""
+    if row["property"] not in required:
+        return row
+    under = {kinds: {**one, "promised": True} for kinds, one in row["under"].items()}
+    return {**row, "promised": True, "required": True, "under": under}
 
 
 def _kinds(key: str) -> list[str]:

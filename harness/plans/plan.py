@@ -38,6 +38,7 @@ class Plan:
     must       properties that the run is for: they are judged even if the workload does not request
                them, and each must be exercised; (): those that the workload requests
     checkers   further checkers, by name or FILE.py:NAME; their properties count as promised
+    require    properties that count as promised, whatever the system declares
     scenario   the scenario of the plan, "" for none; not part of a plan file, which a user may
                change
     """
@@ -57,6 +58,7 @@ class Plan:
     faults: Sequence[Fault] = ()
     must: Sequence[str] = ()
     checkers: Sequence[str] = ()
+    require: Sequence[str] = ()
     scenario: str = ""
 
 
@@ -196,6 +198,7 @@ def parse(table: Mapping[str, Any], known: Known, where: str = "plan") -> Plan:
         nemeses=reader.take("nemesis", list, (), lambda v: _nemeses(v, known, where)),
         faults=reader.take("fault", list, (), lambda v: _faults(v, known, where)),
         must=reader.take("must", list, (), _properties),
+        require=reader.take("require", list, (), _properties),
         checkers=reader.take("checkers", list, (), lambda v: _checkers(v, known)),
     )
     reader.finish()
@@ -289,6 +292,7 @@ def to_toml(plan: Plan, *, exact: bool) -> str:
     lines.append(f"time = {json.dumps(duration_text(plan.time_ns))}")
     lines.append(f"lease = {json.dumps(duration_text(plan.lease_ns))}")
     lines += [f"must = {json.dumps(list(plan.must))}"] if plan.must else []
+    lines += [f"require = {json.dumps(list(plan.require))}"] if plan.require else []
     lines += [f"checkers = {json.dumps(list(plan.checkers))}"] if plan.checkers else []
     lines += _table("[options]", plan.options) if plan.options else []
     for name, options in () if exact else plan.nemeses:

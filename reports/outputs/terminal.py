@@ -75,6 +75,8 @@ def _print_verdict(console: Console, run: Judged) -> None:
     name = formatting.plain(run.run, 80)
     console.print(Text(f"{name}, seed {run.seed}", style="dim"))
     console.print(Text(story.headline(run), style=STYLES[run.outcome()]))
+    for sentence in story.how_to_fail(run):
+        console.print(Text(sentence))
     console.print()
     for mechanism in story.mechanisms(run, story.violated(run)):
         console.print(Text(mechanism.means))
@@ -103,7 +105,7 @@ def _properties(run: Judged, *, wide: bool) -> Table:
         table.add_row(
             Text(formatting.plain(one.property, 40)),
             _verdict(one),
-            "yes" if one.promised else "no",
+            "required" if one.required else "yes" if one.promised else "no",
             one.severity.value,
             Text(formatting.plain(one.reason, 160)),
             *([Text(_leans(one))] if wide else []),

@@ -65,6 +65,7 @@ def render(
             mechanisms=story.mechanisms(run, story.violated(run)),
             held=story.held(run),
             left_open=story.left_open(run),
+            how_to_fail=story.how_to_fail(run),
             bound=story.bound(run),
             groups=groups,
             overview=overview(run, [(c.number, c.finding, c.tone) for c in cards]),

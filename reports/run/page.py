@@ -87,7 +87,7 @@ def groups(run: Judged, around: Around | None = None) -> list[Group]:
         (
             "broken",
             "Broken promises",
-            "Violated properties that the system promises.",
+            "Violated properties that the system promises, or that the run requires.",
             broken,
             CARDS,
         ),

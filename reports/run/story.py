@@ -24,7 +24,7 @@ def tell(run: Judged) -> list[str]:
     """Sentences about a run: verdict, kinds of findings, untested properties, scope."""
     broken = [one for one in violated(run) if one.promised]
     limits = [one for one in violated(run) if not one.promised]
-    told = [headline(run)]
+    told = [headline(run), *how_to_fail(run)]
     for mechanism in mechanisms(run, broken):
         told += mechanism.sentences()
     if broken and limits:
@@ -54,8 +54,7 @@ def claim(run: Judged) -> str:
     system = plain(run.system, 60)
     match run.outcome():
         case Outcome.BROKEN:
-            broken = [one for one in violated(run) if one.promised]
-            return f"{system} broke its promise of {_names(broken) or 'a judged property'}."
+            return _broken(system, [one for one in violated(run) if one.promised])
         case Outcome.LIMIT:
             kept = any(one.promised for one in _those(run, Verdict.HOLDS))
             return _limits(run, system, kept=kept)
@@ -72,6 +71,26 @@ def claim(run: Judged) -> str:
             kept_n = len(_those(run, Verdict.HOLDS))
             what = count(kept_n, "property", "properties")
             return f"{system} kept the {what} judged in this run."
+
+
+def _broken(system: str, broken: Sequence[Judgement]) -> str:
+    """Promises of the system and properties that the plan requires, told apart."""
+    promises = [one for one in broken if not one.required]
+    required = [one for one in broken if one.required]
+    told = []
+    if promises or not required:
+        told.append(f"broke its promise of {_names(promises) or 'a judged property'}")
+    if required:
+        told.append(f"violated {_names(required)}, which this run requires")
+    return f"{system} {' and '.join(told)}."
+
+
+def how_to_fail(run: Judged) -> list[str]:
+    """The option with which a documented limit fails the run, as one sentence or none."""
+    if run.outcome() is not Outcome.LIMIT:
+        return []
+    names = ",".join(plain(one.property, 60) for one in _those(run, Verdict.VIOLATED))
+    return [f"To make this fail: --require {names}."]
 
 
 HAPPENED = {

@@ -27,7 +27,7 @@ from holdfast.planning import plan_options, prepare
 OUT = ".holdfast/runs"
 USUAL = {"system": "reference", "backend": "local", "workload": "critical-section"}
 KEYS = ("system", "backend", "workload", "resource", "nemesis", "nodes", "clients", "locks", "time",
-        "lease", "seed", "checkers")  # fmt: skip
+        "lease", "seed", "checkers", "require")  # fmt: skip
 
 
 def run(
@@ -42,8 +42,8 @@ def run(
 
     plan: a plan file, which the other arguments override; else they make the plan: system, backend,
     workload, resource, nemesis ("pause:target=holder,for=3s"), nodes, clients, locks, time ("20s"),
-    lease ("2s"), seed, checkers (a list). options: what `--set` takes. out: folder for run
-    directories. hosts: file of --backend ssh. Settings files and HOLDFAST_* do not apply.
+    lease ("2s"), seed, checkers and require (lists). options: what `--set` takes. out: folder for
+    run directories. hosts: file of --backend ssh. Settings files and HOLDFAST_* do not apply.
     Raises UsageError, EnvironmentFailed; a violation raises nothing: look at `.verdict`.
     """
     wrong = sorted(given.keys() - set(KEYS))

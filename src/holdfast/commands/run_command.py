@@ -96,6 +96,13 @@ IS_PYTHON = re.compile(r".+\.py:\w+")
     multiple=True,
     help="Judge one more property: FILE.py:NAME or an installed checker; repeatable.",
 )
+@click.option(
+    "--require",
+    multiple=True,
+    metavar="PROPERTY",
+    help="Fail if this property is violated or not tested, promised or not; repeatable.",
+    shell_complete=name_of("checkers"),
+)
 @click.option("--library", help="Client library to test, unmodified: redis==4.5.1.")
 @click.option("--mutant", help="Plant this bug in the service.", shell_complete=name_of("mutants"))
 @out_option()
@@ -115,6 +122,7 @@ def command(
     table = {name: given[name] for name in SETTINGS if name not in ("hosts", "out")}
     table["nemesis"] = ",".join(given["nemesis"])
     table["checkers"] = list(given["checkers"]) or None
+    table["require"] = [name for text in given["require"] for name in text.split(",")] or None
     if plan_file is None:
         plan = plan_options.from_options(table, given["options"])
     else:

@@ -78,6 +78,8 @@ def complete(plan: Plan) -> Plan:
             f"--resource {resource}: {plan.system} issues no fencing tokens, so nothing is rejected"
             f"; use --resource unfenced{hint if plan.system == 'redis' else ''}"
         )
+    if not fenced and "token-order" in plan.require:
+        problems.append(f"--require token-order: {plan.system} issues no fencing tokens")
     only = getattr(system_of(plan), "backends", ())
     if only and plan.backend not in only:
         problems.append(
@@ -265,7 +267,7 @@ def asks(plan: Plan, promises: Promises) -> list[str]:
     system."""
     wanted = catalogue.WORKLOADS[plan.workload].asks()
     without = {"token-order"} if promises.tokens == "none" else set()
-    every = dict.fromkeys((*wanted, *plan.must, *own_checkers(plan)))
+    every = dict.fromkeys((*wanted, *plan.must, *plan.require, *own_checkers(plan)))
     return [prop for prop in every if prop not in without]
 
 
@@ -438,6 +440,7 @@ def command(plan: Plan) -> str:
         words += ["--nemesis", ",".join(_nemesis_text(*nemesis) for nemesis in plan.nemeses)]
     for name in plan.checkers:
         words += ["--checker", name]
+    words += ["--require", ",".join(plan.require)] if plan.require else []
     for name, value in plan.options.items():
         words += ["--set", f"{name}={value}"]
     return shlex.join([*words, "--seed", str(plan.seed)])
