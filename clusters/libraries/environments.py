@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import re
 import select
 import shutil
@@ -26,6 +27,10 @@ SILENT_S = 300
 LAST_WORDS = 65536
 SHOWN = 8
 PROGRESS = ("Collecting ", "Downloading ", "Building wheel")
+OLDER = re.compile(
+    r"""^Requires-Dist:\s*([^;\n]+?)\s*;\s*python(?:_full)?_version\s*<=?\s*["'][\d.]+["']\s*$""",
+    re.M,
+)
 NO_VERSION = re.compile(r"satisfies the requirement (\S+) \(from versions: ([^)]*)\)")
 
 
@@ -35,14 +40,17 @@ def cache() -> Path:
     return Path(base) / "holdfast" / "libraries"
 
 
-def folder(pins: Sequence[str]) -> Path:
+def folder(pins: Sequence[str], *, dependencies: bool = False) -> Path:
     """Where exactly these pins are kept, whether they are there or not."""
-    return cache() / hashlib.sha256("\n".join(sorted(pins)).encode()).hexdigest()[:16]
+    # What pip resolves depends on the interpreter that it runs in.
+    resolved = [f"dependencies, Python {platform.python_version()}"] if dependencies else []
+    exact = "\n".join([*sorted(pins), *resolved])
+    return cache() / hashlib.sha256(exact.encode()).hexdigest()[:16]
 
 
-def problem(pins: Sequence[str]) -> str | None:
+def problem(pins: Sequence[str], *, dependencies: bool = False) -> str | None:
     """Why the folder of these pins cannot be used as it is, and what helps; None if it can."""
-    target = folder(pins)
+    target = folder(pins, dependencies=dependencies)
     if not target.is_dir():
         return "not fetched yet; the first run fetches it with pip"
     there = {_alike(path.name.removesuffix(".dist-info")) for path in target.glob("*.dist-info")}
@@ -58,29 +66,37 @@ def _alike(name: str) -> str:
 
 
 def fetch(
-    pins: Sequence[str], built: Sequence[str] = (), tell: Callable[[str], None] = lambda line: None
+    pins: Sequence[str],
+    built: Sequence[str] = (),
+    tell: Callable[[str], None] = lambda line: None,
+    *,
+    dependencies: bool = False,
 ) -> Path:
     """The folder that holds exactly these pins; fetched with pip on first use.
 
     built  packages among them that are published as source only, so that pip has to build them
+    dependencies   also fetch what they depend on; else the pins are complete
     tell   is given lines of progress, as they come
 
     A half-fetched folder is never seen. UsageError where there is no such version, else
     EnvironmentFailed with pip's last words where ATTEMPTS attempts failed.
     """
-    target = folder(pins)
+    target = folder(pins, dependencies=dependencies)
     if target.is_dir():
         return target
     cache().mkdir(parents=True, exist_ok=True)
     argv = [sys.executable, "-P", "-m", "pip", "install", "--progress-bar=off",
-            "--disable-pip-version-check", "--no-deps", "--only-binary=:all:",
-            *(f"--no-binary={package}" for package in built)]  # fmt: skip
+            "--disable-pip-version-check", *([] if dependencies else ["--no-deps"]),
+            "--only-binary=:all:", *(f"--no-binary={package}" for package in built)]  # fmt: skip
     said = ""
     for attempt in range(1, ATTEMPTS + 1):
         again = f" (attempt {attempt} of {ATTEMPTS})" if attempt > 1 else ""
         tell(f"fetching {', '.join(pins)} with pip{again}")
         with _scratch(target) as part:
             fetched, said = _pip([*argv, "--target", str(part), *pins], tell)
+            if fetched and dependencies and (older := _for_older_pythons(part)):
+                # The nodes' interpreter may be another one than ours.
+                fetched, said = _pip([*argv, "--target", str(part), *older], tell)
             if fetched:
                 part.chmod(0o755)
                 with suppress(OSError):  # somebody else was faster
@@ -97,6 +113,17 @@ def fetch(
         f"libraries: pip could not fetch {', '.join(pins)} in {ATTEMPTS} attempts:"
         f" {said.strip().splitlines()[-1] if said.strip() else 'no output'}"
     )
+
+
+def _for_older_pythons(fetched: Path) -> list[str]:
+    """Dependencies of fetched packages that only older interpreters than this one need.
+
+    Of `Requires-Dist: async-timeout>=4; python_full_version < "3.11.3"` this is the first half.
+    """
+    metadata = [path.read_text(errors="replace") for path in fetched.glob("*.dist-info/METADATA")]
+    needed = [found[1] for text in metadata for found in OLDER.finditer(text)]
+    there = {_alike(path.name.partition("-")[0]) for path in fetched.glob("*.dist-info")}
+    return [one for one in needed if _alike(re.split(r"[^\w.-]", one)[0]) not in there]
 
 
 @contextmanager

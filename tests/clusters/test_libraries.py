@@ -94,3 +94,31 @@ def test_an_adapter_that_lacks_what_it_imports_is_told_with_the_reason(tmp_path:
         "class LockError(Exception): ...\nLockNotOwnedError = LockError\n"
     )
     assert environments.unusable(tmp_path, adapter) == ""
+
+
+def test_dependencies_that_only_older_interpreters_need_are_fetched_too(calls: Path) -> None:
+    metadata = "\n".join(
+        [
+            "Name: Some.Lock",
+            'Requires-Dist: async-timeout>=4.0.3; python_full_version < "3.11.3"',
+            'Requires-Dist: there>=1; python_version < "3.9"',
+            'Requires-Dist: fast==2; extra == "fast"',
+            'Requires-Dist: newer>=1; python_version >= "3.99"',
+        ]
+    )
+    # "--target FOLDER" is what stands before the packages.
+    does = f"""
+while [ "$1" != --target ]; do shift; done
+mkdir -p "$2/some_lock-1.0.2.dist-info" "$2/there-1.dist-info"
+printf '%s' '{metadata}' > "$2/some_lock-1.0.2.dist-info/METADATA"
+echo "$@" >> "$0.asked"
+"""
+    write(calls, does)
+    folder = environments.fetch(PINS, dependencies=True)
+    assert folder != environments.folder(PINS)
+    asked = calls.with_name("pip.asked").read_text().splitlines()
+    assert [line.split()[2:] for line in asked] == [list(PINS), ["async-timeout>=4.0.3"]]
+    assert (
+        environments.problem(PINS[:1], dependencies=True)
+        == "not fetched yet; the first run fetches it with pip"
+    )

@@ -18,7 +18,7 @@ from tests.front.said import holdfast
 from tests.front.test_howto import steps
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-ELSEWHERE = {"tutorial/frozen-holder", "tutorial/own-lock"}
+ELSEWHERE = {"tutorial/frozen-holder", "tutorial/own-lock", "tutorial/redis-lock"}
 """Pages with a test of their own."""
 SERVERS = {
     f"gallery/{name}"

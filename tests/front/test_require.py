@@ -77,7 +77,12 @@ def test_what_cannot_be_required_is_refused(capsys: Capture, words: str, error: 
 
 
 def test_a_plan_keeps_what_it_requires() -> None:
-    table = {"schema": SCHEMA, "system": "reference", "resource": "fenced", "require": ["ownership"]}
+    table = {
+        "schema": SCHEMA,
+        "system": "reference",
+        "resource": "fenced",
+        "require": ["ownership"],
+    }
     plan = parse(table, prepare.KNOWN, "plan")
     assert plan.require == ("ownership",)
     assert parse(tomllib.loads(to_toml(plan, exact=False)), prepare.KNOWN, "plan") == plan

@@ -46,7 +46,7 @@ def tried(system: str, servers: str | None) -> list[str]:
         folder = Path(scratch)
         paths = [str(Path(holdfast.__file__).parent.parent)]
         if made.libraries:
-            paths.append(str(environments.fetch(made.libraries)))
+            paths.append(str(environments.fetch(made.libraries, dependencies=True)))
         if path.suffix == ".py":
             module = module_of(path)
             (folder / f"{module}.py").write_bytes(path.read_bytes())

@@ -349,7 +349,12 @@ def _libraries(plan: Plan) -> list[str]:
     pins, built = system.libraries, getattr(system, "built", ())
     if not pins:
         return []
-    folder = environments.fetch(pins, built, lambda line: click.echo(f"  {line}", err=True))
+    folder = environments.fetch(
+        pins,
+        built,
+        lambda line: click.echo(f"  {line}", err=True),
+        dependencies=user_system.file_of(plan.system) is not None,
+    )
     adapter = getattr(system, "adapter", "")
     why = environments.unusable(folder, adapter) if adapter else ""
     if why:

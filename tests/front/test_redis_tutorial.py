@@ -1,0 +1,28 @@
+"""The tutorial of a Redis lock of one's own is carried out: a bug found, a test, the fix, green."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import needs
+from tests.front import newcomer
+
+
+@pytest.mark.real_server
+def test_every_step_of_the_tutorial_ends_as_it_says(tmp_path: Path) -> None:
+    needs.namespaces()
+    needs.binary("redis-server")
+    needs.binary("node")
+    (tmp_path / "examples").symlink_to(newcomer.ROOT / "examples")
+    done = list(newcomer.steps(tmp_path, Path(sys.executable).parent))
+    assert len(done) == 6
+    for step in done:
+        assert step.code == step.expected, f"{step.command}\n{step.said}"
+    first, node = done[0].said, done[4].said
+    assert "promise of mutual exclusion and ownership" in first
+    assert "release by compare-and-delete" in first
+    assert "mutual exclusion" in node
+    assert "1 passed" in done[2].said
