@@ -14,6 +14,7 @@ import os
 import struct
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import CLOCK_BOOTTIME, clock_gettime_ns
@@ -99,8 +100,11 @@ class _Segment:
         self._path = path
         self.first_row = first_row
         if path is None:
-            # Pages come as they are written: most simulated writers fill one or two.
+            # Pages come as they are written, and small ones: most simulated writers fill one or
+            # two, and need no huge page each where the kernel gives them to all.
             self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            with suppress(OSError):
+                self._map.madvise(mmap.MADV_NOHUGEPAGE)
         else:
             self._open(path, size, meta)
         self.rows = memoryview(self._map)[HEADER_BYTES:]
