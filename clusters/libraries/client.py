@@ -5,10 +5,10 @@
     ERRORS                        (error, what it means for the call); others are INFO
     Subject(setup)                what a user sets up once
     .lock(name, attempt, lease_s, wait_s)   the library's own lock object; lease_s None: no lease
-    .acquire(lock, wait_s)        whether it was granted, or for how many seconds where the library
-                                  says so; wait_s 0: ask once, None: no bound
+    .acquire(lock, wait_s)        whether it was granted, or its duration in s if the library
+                                  returns it; wait_s 0: try once, None: no bound
     .renew(lock, lease_s)         whether it runs on; absent where the library has none
-    .release(lock)                False where the library says that it was not ours
+    .release(lock)                False if the library reports that it was not ours
 
 All of them are coroutines if `Subject.asyncio` is true. With `--set way=with` the lock object is
 entered and left as by a `with` statement, whose body runs unless it raises.

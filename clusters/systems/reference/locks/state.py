@@ -255,7 +255,7 @@ class Queued:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settled:
-    """A waiter has left its queue, with this final answer."""
+    """A waiter has left its queue, with this final response."""
 
     waiter: Waiter
     answer: Answer
