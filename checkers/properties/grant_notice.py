@@ -1,12 +1,12 @@
 """Grant notice: a client that waited for a lock is notified of its grant, in time.
 
 Claims: a queued client received its grant later than the promised time after a holder query had
-returned that client as the holder, although it was reachable all the time
+    returned that client as the holder, although it was reachable all the time
 Assumes: that a client is reachable while no fault affects its node or a server and neither it nor
-its host is starved of CPU; that a fault on a server, or a cut connection, is over one recovery time
-after it was healed
+    its host is starved of CPU; that a fault on a server, or a cut connection, is over one recovery
+    time after it was healed
 Blind to: a grant that no holder query returned before the acquire did; tokens that several holds
-share, as those of readers and of reentries of one owner; times in which a fault was active
+    share, as those of readers and of reentries of one owner; times in which a fault was active
 Cost: n log n in the number of attempts
 
 A late grant affects other clients too: its lease runs while the clients behind it wait. A grant

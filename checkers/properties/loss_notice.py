@@ -1,15 +1,15 @@
 """Loss notice: a holder that loses its lock is notified in time, with the true reason, and stops.
 
 Claims: a client acted as owner for longer than the promised time, in a part of the run without
-faults, after its lock had certainly passed to another and after all that bound the service had
-expired; or the notification of a service that promises true reasons gave a reason that cannot be
-the cause; or the client continued to write after it had been notified
+    faults, after its lock had certainly passed to another and after all that bound the service had
+    expired; or the notification of a service that promises true reasons gave a reason that cannot
+    be the cause; or the client continued to write after it had been notified
 Assumes: that a client is reachable while no fault affects its node or a server and neither it nor
-its host is starved of CPU; that a fault on a server, or a cut connection, is over one recovery time
-after it was healed
+    its host is starved of CPU; that a fault on a server, or a cut connection, is over one recovery
+    time after it was healed
 Blind to: a loss without another client's grant; a false notice; a reason in other words than ours,
-or one of several that are possible; writes after the notice in workloads whose owners never check
-(`IGNORES_NOTICES`): those are noted
+    or one of several that are possible; writes after the notice in workloads whose owners never
+    check (`IGNORES_NOTICES`): those are noted
 Cost: n log n in the number of attempts
 
 If a system promises no notice at all, a full lease without one counts. A rejected renewal is a
