@@ -1,1 +1,1 @@
-"""Where the processes live, and which lock services run there."""
+"""Backends, which run processes, and the lock services under test."""

@@ -156,10 +156,11 @@ def _sides(case: Case, window: Window, servers: int) -> list[Side]:
 def waits(case: Case) -> dict[str, object]:
     """{clients, requests, requests_per_grant, told, per_grant, per_release}.
 
-    clients   N: those that asked for locks
+    clients   N: those that requested locks
     requests  calls to the lock service of all kinds; each is a request and a response
-    told      responses that a client still waits: in total, per grant and per release; for a client
-              that polls each is a rejected poll (thundering herd); a queue sends one per waiter
+    told      responses that a client still waits: in total, per grant and per release; of a client
+              that polls each is a rejected poll, a wasted message and wake-up; a queue sends one
+              per waiter
     Messages between servers are not in a history.
     """
     found = table(case)

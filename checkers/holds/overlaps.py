@@ -320,6 +320,9 @@ def _inverted(case: Case, ordered: Indices) -> list[tuple[Attempt, Attempt]]:
     found = table(case)
     down = ordered[::-1]
     token, shared = found.token[down], found.mode[down] != Mode.EXCLUSIVE
+    # Tokens 9 7 7 4 with known 5 8 6 2: the last place with a larger token is -1 0 0 2, the
+    # earliest known of all larger ones - 5 5 5. So a call of token 4 after 5 is an inversion with
+    # token 9, the first place of that minimum.
     larger = np.searchsorted(-token, -token) - 1
     pairs: dict[int, int] = {}
     for readers in (False, True):

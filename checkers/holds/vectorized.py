@@ -114,6 +114,8 @@ def _sooner(table: Table, entry: Ints, t_ns: Ints, row: Ints, why: str) -> None:
     """Store these ends where they are earlier than those stored; of equal times the first row."""
     if not len(entry):
         return
+    # The earliest end of each entry comes first. Entries 3 1 3 at 9 5 7 sort to (1, 5) (3, 7) (3,
+    # 9), of which (1, 5) and (3, 7) count.
     order = np.lexsort((row, t_ns, entry))
     entry, t_ns, row = entry[order], t_ns[order], row[order]
     first = np.ones(len(entry), bool)
@@ -160,6 +162,7 @@ def _first_after(table: Table, row: Ints, t_ns: Ints, process: Ints) -> None:
     for one in np.unique(process).tolist():
         low, high = np.searchsorted(process, one), np.searchsorted(process, one, "right")
         mine = np.flatnonzero(table.process == one)
+        # Ends of one process at 4 9, attempts called at 3 5 10: places 0 1 2, and 2 is no end.
         place = low + np.searchsorted(t_ns[low:high], table.inv[mine])
         mine, place = mine[place < high], place[place < high]
         _sooner(table, mine, t_ns[place], row[place], "closed")

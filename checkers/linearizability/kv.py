@@ -2,10 +2,11 @@
 
 Claims: HOLDS iff for each key some order of the operations explains every text that `get` returned.
 Assumes: `put` replaces the text, `append` adds at its end, `get` returns it; a key without a write
-has the empty text. Keys are independent, so each is judged separately. Blind to: order between
-keys. Cost: that of the search; see `search.py`. Concurrent appends could make as many states as
-they have orders. All texts that are no prefix of a text that `get` returned are one state, because
-no return value distinguishes them; so only orders that some return value supports are followed.
+    has the empty text. Keys are independent, so each is judged separately.
+Blind to: order between keys.
+Cost: that of the search; see `search.py`. Concurrent appends could make as many states as they have
+    orders. All texts that are no prefix of a text that `get` returned are one state, because no
+    return value distinguishes them; so only orders that some return value supports are followed.
 """
 
 from __future__ import annotations

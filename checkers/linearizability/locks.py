@@ -1,15 +1,18 @@
 """Mutexes: without owners, with owners, with fencing tokens, with leases.
 
 Claims: HOLDS iff the operations can be put in an order that the lock allows. `mutex`: any client
-may release it. `owner-mutex`: only its holder may. `fenced`: also, every hold of a lock has a
-larger token than its predecessor. `lease-mutex`: a hold may expire, and a release that returned ok
-proves that it had not. Assumes: a failed operation had no effect; a release that the service
-rejected as "not held" is one of those: it ends a lease's hold and never proves that it lasted until
-then. An owner is the attempt if the history names one, else the process. Blind to: tokens of grants
-that never returned; what renewals prove, because they are left out; order between locks. Cost: O(n)
-in order of invocation for the three with owners, unknown outcomes included. A search if a process
-continues after an operation of unknown outcome, or if holds have no owner and releases do not
-follow acquires; equal operations are interchangeable there, so that it stays almost linear.
+    may release it. `owner-mutex`: only its holder may. `fenced`: also, every hold of a lock has a
+    larger token than its predecessor. `lease-mutex`: a hold may expire, and a release that returned
+    ok proves that it had not.
+Assumes: a failed operation had no effect; a release that the service rejected as "not held" is one
+    of those: it ends a lease's hold and never proves that it lasted until then. An owner is the
+    attempt if the history names one, else the process.
+Blind to: tokens of grants that never returned; what renewals prove, because they are left out;
+    order between locks.
+Cost: O(n) in order of invocation for the three with owners, unknown outcomes included. A search if
+    a process continues after an operation of unknown outcome, or if holds have no owner and
+    releases do not follow acquires; equal operations are interchangeable there, so that it stays
+    almost linear.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Claims: HOLDS iff the operations can be put in an order in which no writer holds beside another.
 Assumes: a failed operation had no effect; `mode` of an acquire is shared or exclusive (none:
-exclusive); a holder releases before it acquires again: there is no upgrade. Blind to: fairness
-between readers and writers. Cost: O(n log n); a search if a process continues after an operation of
-unknown outcome.
+    exclusive); a holder releases before it acquires again: there is no upgrade.
+Blind to: fairness between readers and writers.
+Cost: O(n log n); a search if a process continues after an operation of unknown outcome.
 """
 
 from __future__ import annotations

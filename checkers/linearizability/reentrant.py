@@ -1,10 +1,11 @@
 """Reentrant mutexes: the holder may acquire again, and frees the lock by as many releases.
 
 Claims: HOLDS iff the operations can be put in an order in which no client acquires while another
-holds, and only the holder releases. Assumes: a failed operation had no effect; an owner is a
-process. Blind to: fencing tokens of inner grants. Cost: O(n): only outermost holds matter, and
-those are a mutex's. A search if a process continues after an operation of unknown outcome, because
-then its depth is unknown.
+    holds, and only the holder releases.
+Assumes: a failed operation had no effect; an owner is a process.
+Blind to: fencing tokens of inner grants.
+Cost: O(n): only outermost holds matter, and those are a mutex's. A search if a process continues
+    after an operation of unknown outcome, because then its depth is unknown.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
 Claims: HOLDS iff some order of the operations explains every value read and every comparison.
 Assumes: `write` writes its value, `cas` sets its second value if the register has the first, `read`
-returns the value; the register is empty (nil) at first. A read that returned without a value
-returned nil. Blind to: a comparison that fails although it should not; only a response that
-*reports* "it differed" (porcupine's logs) is judged, any other failed cas is an operation without
-effect. Cost: that of the search; see `search.py`.
+    returns the value; the register is empty (nil) at first. A read that returned without a value
+    returned nil.
+Blind to: a comparison that fails although it should not; only a response that *reports* "it
+    differed" (porcupine's logs) is judged, any other failed cas is an operation without effect.
+Cost: that of the search; see `search.py`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """The general linearizability search: is there an order that a sequential object allows?
 
 Claims: an exact verdict on any object with a small sequential specification; if VIOLATED, with the
-first completion that no order can explain. Assumes: a failed operation had no effect; one of
-unknown outcome took effect at some time after its invocation, or never; keys do not influence each
-other. Blind to: an object that returns specified values for wrong reasons. Cost: one configuration
-per operation if the first choice is right; at worst exponential in the number of concurrent
-operations and those of unknown outcome. Configurations are cached, so that none is visited twice,
-and counted: beyond the budget, or beyond twenty operations tried per configuration of it, the
-verdict is UNKNOWN with how far it got.
+    first completion that no order can explain.
+Assumes: a failed operation had no effect; one of unknown outcome took effect at some time after its
+    invocation, or never; keys do not influence each other.
+Blind to: an object that returns specified values for wrong reasons.
+Cost: one configuration per operation if the first choice is right; at worst exponential in the
+    number of concurrent operations and those of unknown outcome. Configurations are cached, so that
+    none is visited twice, and counted: beyond the budget, or beyond twenty operations tried per
+    configuration of it, the verdict is UNKNOWN with how far it got.
 
 After Wing and Gong's search, with the cached configurations of Lowe (2017): a configuration is the
 next completion to explain, the concurrent operations that already took effect, and the state. Three

@@ -1,9 +1,10 @@
 """Counting semaphores: up to a limit of clients hold at once.
 
 Claims: HOLDS iff the operations can be put in an order in which never more than the limit hold, and
-only a holder of a permit releases one. Assumes: a failed operation had no effect; an operation is
-for one permit. Blind to: permits that another client than their owner releases: that is a violation
-here. Cost: O(n log n); a search if a process continues after an operation of unknown outcome.
+    only a holder of a permit releases one.
+Assumes: a failed operation had no effect; an operation is for one permit.
+Blind to: permits that another client than their owner releases: that is a violation here.
+Cost: O(n log n); a search if a process continues after an operation of unknown outcome.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Mutex:
         return after if after != state else None
 
     def reads(self, command: Hashable) -> bool:
-        """Nothing that a lock is asked is a mere read."""
+        """No operation of a lock is a pure read."""
         return False
 
 
@@ -58,7 +58,7 @@ class OwnerMutex:
         return (who, max(last, token))
 
     def reads(self, command: Hashable) -> bool:
-        """Nothing that a lock is asked is a mere read."""
+        """No operation of a lock is a pure read."""
         return False
 
 
@@ -78,7 +78,7 @@ class LeaseMutex:
         return (None,) if state[0] == who else None
 
     def reads(self, command: Hashable) -> bool:
-        """Nothing that a lock is asked is a mere read."""
+        """No operation of a lock is a pure read."""
         return False
 
 
@@ -100,7 +100,7 @@ class Reentrant:
         return (who, depth - 1) if depth > 1 else (None, 0)
 
     def reads(self, command: Hashable) -> bool:
-        """Nothing that a lock is asked is a mere read."""
+        """No operation of a lock is a pure read."""
         return False
 
 
@@ -128,7 +128,7 @@ class Semaphore:
         return (*state[:at], *state[at + 1 :])
 
     def reads(self, command: Hashable) -> bool:
-        """Nothing that a lock is asked is a mere read."""
+        """No operation of a lock is a pure read."""
         return False
 
 
@@ -154,5 +154,5 @@ class ReadWrite:
         return (who, readers) if not readers else None
 
     def reads(self, command: Hashable) -> bool:
-        """Nothing that a lock is asked is a mere read."""
+        """No operation of a lock is a pure read."""
         return False

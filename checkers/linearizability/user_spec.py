@@ -1,10 +1,11 @@
 """A user's sequential specification, adapted to the search.
 
 Claims: HOLDS iff some order of the operations of each key explains every return value by the user's
-`step`. Assumes: `step` depends only on its two arguments and changes neither; a failed operation
-had no
+    `step`.
+Assumes: `step` depends only on its two arguments and changes neither; a failed operation had no
     effect; keys do not influence each other.
-Blind to: what the specification leaves open. Cost: that of the search; see `search.py`.
+Blind to: what the specification leaves open.
+Cost: that of the search; see `search.py`.
 
 A specification needs `initial` and `step(state, command)`, the state after a command, or None if
 the object would not have returned so. A command is (f, arguments, result) unless it has its own

@@ -1,5 +1,4 @@
-"""Applied once (idempotence): a command that is sent again with the same identity takes effect
-once.
+"""Applied once (idempotence): a command sent again with its identity takes effect once.
 
 Claims
     VIOLATED: the resource's own log shows one write accepted twice. A write that is sent again

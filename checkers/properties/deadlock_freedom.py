@@ -1,9 +1,9 @@
 """Deadlock freedom: a lock that its holder released or lost is granted again.
 
 Claims
-    VIOLATED: a client waited for a lock that no client could hold and no request was granted, for
-    longer than all allowances together. A dead owner's hold that only a release would end counts as
-    given up: such a lock is never free again, which is what this property is about.
+    VIOLATED: a client waited for a lock that no client could hold and that was not granted, for
+    longer than the allowances below explain. A dead owner's hold that only a release would end
+    counts as given up: such a lock is never free again, which is what this property is about.
 Assumes
     The service responds again `recovery_ns` after a heal, and may then restart a lease; if it
     promises to continue without a minority of its servers, `minority_ns` after they have stopped.

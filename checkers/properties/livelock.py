@@ -1,4 +1,4 @@
-"""Livelock: clients keep trying a lock that no client could hold, and no try is granted."""
+"""Livelock: clients keep trying a lock that no client could hold, and it is not granted."""
 
 from __future__ import annotations
 

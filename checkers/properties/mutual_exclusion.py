@@ -4,12 +4,14 @@ Claims: a double grant (the service's own responses prove two holds at once), a 
 grant within a lease that the service had promised), a double holder (two claims at once although
 only a release frees the lock), a dead grant (to an attempt of whose loss the service had notified
 the client before), an over-admission (more permits of a semaphore held at once than exist), an
-early grant (within the lock-delay after the holder's death) Assumes: what the promises declare
-about the service's clock and about what its ok responses prove; that tokens declared as ordered
-are, unless the run contradicts it: tokens alone never prove two owners at once, because the tokens
-may be wrong Blind to: a client that acts on an expired lease, which no lock can prevent. Such stale
-beliefs are noted, because fencing exists for them. Leases of exact length without tokens are judged
-pair by pair Cost: n log n in the number of attempts, one pass per lock
+early grant (within the lock-delay after the holder's death)
+Assumes: what the promises declare about the service's clock and about what its ok responses prove;
+that tokens declared as ordered are, unless the run contradicts it: tokens alone never prove two
+owners at once, because the tokens may be wrong
+Blind to: a client that acts on an expired lease, which no lock can prevent. Such stale beliefs are
+noted, because fencing exists for them. Leases of exact length without tokens are judged pair by
+pair
+Cost: n log n in the number of attempts, one pass per lock
 """
 
 from __future__ import annotations

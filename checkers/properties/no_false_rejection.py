@@ -157,6 +157,7 @@ def _shut_until(case: Case, mine: Indices, spans: tuple[Ints, Ints]) -> Ints:
     order = np.argsort(begun, kind="stable")
     begun = begun[order] - case.error_ns
     reached = np.maximum.accumulate(over[order])
+    # The latest end of the spans begun so far; if none has, last is -1 and picks the -1 appended.
     last = np.searchsorted(begun, found.ret[mine], "right") - 1
     return np.asarray(np.concatenate((reached, [-1]))[last])
 

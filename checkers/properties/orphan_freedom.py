@@ -1,9 +1,9 @@
 """Orphan freedom: a lock that no client can hold is not rejected forever.
 
 Claims
-    VIOLATED: tries or the probe were rejected, and only rejected, for longer than all allowances
-    together, although no possible hold was left: the service keeps a lock for a client that is
-    gone.
+    VIOLATED: tries or the probe were rejected, and only rejected, for longer than the allowances of
+    deadlock freedom explain, although no possible hold was left: the service keeps a lock for a
+    client that is gone.
 Assumes
     As deadlock freedom. FAIL means that the service rejected, unless its error shows that there was
     no response.

@@ -1,10 +1,12 @@
 """Ownership: only the holder can release or renew.
 
 Claims: a renewal or release returned ok although its attempt had certainly lost the lock to a later
-grant, had released it before, or was never granted it Assumes: that an ok means what the promises
-declare. If it is declared to mean little, only an ok within another's proved or promised hold
-counts Blind to: a release that returned ok without effect while no client held, if the system
-declares that it may return so Cost: n log n in the number of attempts
+grant, had released it before, or was never granted it
+Assumes: that an ok means what the promises declare. If it is declared to mean little, only an ok
+within another's proved or promised hold counts
+Blind to: a release that returned ok without effect, of an attempt that did not hold, if the
+system declares that it may return so
+Cost: n log n in the number of attempts
 """
 
 from __future__ import annotations

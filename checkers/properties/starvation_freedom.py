@@ -3,8 +3,8 @@
 Claims
     VIOLATED: a queued request was overtaken more than once per other client, by requests of any
     mode, beyond what its order allows. A deadlock is starvation too, and so is a livelock: several
-    clients kept trying, no less often towards the end, for longer than all allowances together,
-    while no client could hold the lock and no try was granted.
+    clients kept trying, no less often towards the end, for longer than the allowances of deadlock
+    freedom explain, while no client could hold the lock and no request was granted.
 Assumes
     That tokens are in the order of grants, if that is promised under the faults of the run.
 Blind to

@@ -1,11 +1,12 @@
 """Order of fencing tokens: a later grant has a larger token, and no two grants share one.
 
 Claims: of two conflicting grants of one lock of which one was certainly first, the other has the
-larger token; if the system declares it, no token is granted twice Assumes: nothing about clocks.
-Proofs of a hold show the order of grants, and so do leases if exclusion is promised, unless the run
-shows that lock held twice at once Blind to: the order of grants whose calls overlap, without a
-proof of either hold Cost: n log n in the number of attempts Source: the earliest ends in token
-order, e = max(previous e, call, last proof), against each return
+larger token; if the system declares it, no token is granted twice
+Assumes: nothing about clocks. Proofs of a hold show the order of grants, and so do leases if
+exclusion is promised, unless the run shows that lock held twice at once
+Blind to: the order of grants whose calls overlap, without a proof of either hold
+Cost: n log n in the number of attempts
+Source: the earliest ends in token order, e = max(previous e, call, last proof), against each return
 """
 
 from __future__ import annotations

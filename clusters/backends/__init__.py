@@ -1,1 +1,1 @@
-"""Places for processes: nodes, addresses, pids."""
+"""Backends: nodes, addresses and processes of a run."""

@@ -1,4 +1,4 @@
-"""What the fault agent can do on this host: asked of one that is started for the question."""
+"""Abilities of the fault agent on this host, queried from an agent started for that."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WITHIN_S = 10
 REQUESTS = ("cut", "pause", "kill", "set_clock")
 """Requests of the fault agent that a host may not support."""
 SOURCES = Path(__file__).parents[3]
-"""The folder that the package is imported from; not resolved, for a checkout has links in it."""
+"""The folder that the package is imported from; not resolved: a checkout has links in it."""
 
 
 def cut(prefix: Sequence[str] = ()) -> str | None:
@@ -28,7 +28,7 @@ def cut(prefix: Sequence[str] = ()) -> str | None:
 def of_agent(prefix: Sequence[str] = ()) -> Mapping[str, Any]:
     """Ability -> True, or the reason why not; `prefix` are words before the agent's command line.
 
-    Asked once per process for each PATH, for it takes 0.2 s.
+    Queried once per process for each PATH, because it takes 0.2 s.
     """
     return _asked(tuple(prefix), os.environ.get("PATH", os.defpath))
 

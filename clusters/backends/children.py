@@ -1,4 +1,4 @@
-"""Processes that a driver starts on its own host: they end with it, and all of them at its word."""
+"""Child processes of a driver on its own host: they end with it, or when it kills them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ DIES_WITH_DRIVER = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 class Children:
-    """What one backend has started. Use it from the thread that lives longest in the driver.
+    """The processes that one backend has started. Use it from the driver's longest-living thread.
 
-    The kernel ends a child when the thread is gone that started it, however that came about.
+    The kernel kills a child when the thread that started it ends, for any reason.
     """
 
     def __init__(self, place: Place) -> None:
@@ -27,13 +27,13 @@ class Children:
         self._own: list[asyncio.subprocess.Process] = []
 
     async def hold(self, *argv: str) -> asyncio.subprocess.Process:
-        """Starts a process that is there to hold something, with nothing to say."""
+        """Starts a process that holds a resource, without output."""
         return await self._spawn(argv, {}, Path("/"), asyncio.subprocess.DEVNULL)
 
     async def start(self, command: Command, *, where: str, enter: Sequence[str] = ()) -> int:
-        """Starts a command in the folder of its log; its pid, once it is itself.
+        """Starts a command in the folder of its log; its pid after its last exec.
 
-        `enter` are words before it that exec it in the end. Raises EnvironmentFailed, which says
+        `enter` are words before it that finally exec it. Raises EnvironmentFailed, which says
         `where`, if it cannot be started.
         """
         become = processes.AS_NOBODY if command.nobody and os.geteuid() == 0 else ()
@@ -50,7 +50,7 @@ class Children:
         return process.pid
 
     async def end(self, others: Callable[[], Iterable[int]]) -> None:
-        """Kills the children and whatever `others` finds, again until it finds nothing."""
+        """Kills the children and all that `others` finds, repeatedly until it finds nothing."""
 
         def ended() -> bool:
             found = set(others())

@@ -1,8 +1,9 @@
-"""What runs left behind whose drivers are gone: found by its marks, ended one by one.
+"""Finds and removes leftovers of runs without a driver: processes, containers, networks, hosts.
 
-Containers and networks carry their driver's mark as a label, processes in their environment; of a
-noted run also those are known that work in its folder. A run over ssh names its hosts in its
-manifest; they are asked. What belongs to a living run, or cannot be proved not to, is never found.
+Containers and networks have their driver's mark as a label, processes in their environment; for a
+registered run also those count that work in its folder. A run over ssh names its hosts in its
+manifest; they are queried. Anything that belongs to a living run, or may belong to one, is never
+found.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ ROUNDS, BETWEEN_S = 8, 0.3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Leftover:
-    """One thing to end.
+    """One leftover to remove.
 
     kind      "process", "container", "network" or "host"
     id        its pid, the engine's id, or the run's folder and the host's name in its manifest
     label     of the run it belonged to
-    text      what it is, for people
-    started   of a process, in clock ticks since boot: a pid alone may name a stranger by now
+    text      description for messages
+    started   of a process, in clock ticks since boot: a pid alone may be reused by now
     """
 
     kind: str
@@ -45,8 +46,8 @@ class Leftover:
 def find(label: str = "") -> list[Leftover]:
     """Everything left of runs without a driver, in an order in which it can be cleaned.
 
-    An engine that does not answer within QUICK_S seconds is passed over. `label`: of this run only,
-    and no other run's hosts are asked; EnvironmentFailed if the engine does not answer in time.
+    An engine that does not respond within QUICK_S seconds is skipped. `label`: of this run only,
+    and no other run's hosts are queried; EnvironmentFailed if the engine does not respond in time.
     """
     notes = [run for run in registry.noted() if not label or run.label == label]
     try:
@@ -60,9 +61,9 @@ def find(label: str = "") -> list[Leftover]:
 
 
 def clean_run(label: str) -> list[str]:
-    """Removes what a run has left whose driver has just died; why not, for what is left of it.
+    """Removes the leftovers of a run whose driver has just died; the reasons for what remains.
 
-    It is looked for until nothing was found twice in a row: what the engine was making when the
+    Searches until nothing was found twice in a row: an object that the engine was creating when the
     driver died appears a moment later.
     """
     problems: list[str] = []
@@ -86,7 +87,7 @@ def clean_run(label: str) -> list[str]:
 
 
 def clean(leftover: Leftover) -> None:
-    """Ends it; nothing happens if it is gone by now. EnvironmentFailed if that is refused."""
+    """Removes it; nothing happens if it is gone by now. EnvironmentFailed if refused."""
     if leftover.kind == "process":
         pid = int(leftover.id)
         if registry.started(pid) == leftover.started:
@@ -112,7 +113,7 @@ def of_processes(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:
 
 
 def _label(pid: int, notes: Sequence[registry.Noted]) -> str:
-    """Of the ended run that a process belongs to; empty if it belongs to none, or nobody knows."""
+    """Label of the ended run that a process belongs to; empty if none or unknown."""
     environ = processes.environ(pid)
     label = environ.get(registry.RUN_VARIABLE, "")
     if label:
@@ -137,7 +138,7 @@ def _of_engine(notes: Sequence[registry.Noted], within_s: float) -> Iterable[Lef
 
 
 def _of_hosts(notes: Sequence[registry.Noted]) -> Iterable[Leftover]:
-    """What ended runs have on their hosts. A run that has nothing there is forgotten."""
+    """Leftovers of ended runs on their hosts. Unregisters a run that has none there."""
     for run in notes:
         hosts = ssh.hosts_of(Path(run.run_dir)) if not run.alive else None
         if hosts is None:

@@ -1,4 +1,4 @@
-"""Processes of a run on this host: waiting until one is itself, finding and ending the rest."""
+"""Processes of a run on this host: waiting for their last exec, finding and killing them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from holdfast.harness.runs import registry
 
 START_NS = 20 * SECOND
 AS_NOBODY = ("unshare", "--user", "--ipc", "--map-user=65534", "--map-group=65534", "--")
-"""Becomes nobody in a namespace of users, where what it makes is still ours, and of shared memory,
-which then ends with it."""
+"""Runs a command as user `nobody` in a user namespace, so that its files remain ours, and in an IPC
+namespace, so that its shared memory ends with it."""
 
 END_NS = 5 * SECOND
 POLL_NS = MILLISECOND
@@ -32,11 +32,11 @@ async def until(condition: Callable[[], bool], *, bound_ns: int, where: str, wha
 
 
 async def became(pid: int, launchers: Sequence[bytes], *, where: str) -> bool:
-    """Waits until a started process has become its command; False if it has ended by then.
+    """Waits until a started process has executed its command; False if it has ended by then.
 
-    An exec after a clock patch would undo it, so nobody may learn a pid before its last exec.
-    `launchers` are words that only the command lines of the steps before it contain. In the middle
-    of an exec a living process shows no words at all.
+    An exec after a clock patch would undo it, so a pid must not be published before its last exec.
+    `launchers` are words that only the command lines of the steps before it contain. During an exec
+    a living process shows an empty command line.
     """
 
     def done() -> bool:
@@ -64,7 +64,7 @@ def pids() -> list[int]:
 
 
 def environ(pid: int) -> dict[str, str]:
-    """The environment a process was started with; empty where it may not be read."""
+    """The environment a process was started with; empty if it may not be read."""
     try:
         raw = Path("/proc", str(pid), "environ").read_bytes()
     except OSError:
@@ -76,7 +76,7 @@ def environ(pid: int) -> dict[str, str]:
 def works_in(pid: int, folder: Path) -> bool:
     """Whether both the folder and the log of a process are inside `folder`.
 
-    Servers that write their title over their environment (redis does) are known by this.
+    This identifies servers that write their title over their environment (as redis does).
     """
     try:
         places = [Path(os.readlink(f"/proc/{pid}/{name}")) for name in ("cwd", "fd/1")]
@@ -95,7 +95,7 @@ def kill(pids: Iterable[int]) -> None:
 
 
 def last_words(log: Path, lines: int = 3) -> str:
-    """The end of a log, for a message; empty where there is none."""
+    """The last lines of a log, for a message; empty if there is none."""
     try:
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
     except OSError:

@@ -1,1 +1,1 @@
-"""Published lock libraries as subjects: unmodified, pinned, driven as their users do."""
+"""Published lock libraries under test: unmodified, pinned, used as their users do."""

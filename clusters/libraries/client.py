@@ -1,16 +1,16 @@
-"""Any library as a client: one object per attempt, both ways in, one table from error to meaning.
+"""Any library as a client: one lock object per attempt, one table from error to meaning.
 
 `holdfast.clusters.libraries.client:MODULE` is the factory for the `Subject` of an adapter here:
 
-    ERRORS                        (error, what it says of the call); what is not in it is INFO
+    ERRORS                        (error, what it means for the call); others are INFO
     Subject(setup)                what a user sets up once
     .lock(name, attempt, lease_s, wait_s)   the library's own lock object; lease_s None: no lease
-    .acquire(lock, wait_s)        whether it was granted, or for how many seconds where the library
-                                  says so; wait_s 0: ask once, None: no bound
+    .acquire(lock, wait_s)        whether it was granted, or its duration in s if the library
+                                  returns it; wait_s 0: try once, None: no bound
     .renew(lock, lease_s)         whether it runs on; absent where the library has none
-    .release(lock)                False where the library says that it was not ours
+    .release(lock)                False if the library reports that it was not ours
 
-All of them coroutines where `Subject.asyncio` is true. With `--set way=with` the lock object is
+All of them are coroutines if `Subject.asyncio` is true. With `--set way=with` the lock object is
 entered and left as by a `with` statement, whose body runs unless it raises.
 """
 
@@ -31,7 +31,7 @@ NEVER_GRANTED = Answer(outcome=Status.NOT_OWNER, error="no lock object for this 
 
 
 class _Subject:
-    """What blocking and asyncio clients share: the lock objects and the meaning of answers."""
+    """Shared by blocking and asyncio clients: the lock objects and the meaning of results."""
 
     def __init__(self, adapter: str, setup: ClientSetup) -> None:
         module = f"holdfast.clusters.libraries.adapters.{adapter}"
@@ -61,7 +61,7 @@ class _Subject:
         return Answer(outcome=Status.OK, ttl_ns=ttl_ns if ends else 0)
 
     def _answer(self, error: Exception) -> Answer:
-        """What the adapter's table says of an error."""
+        """What an error means, by the adapter's table."""
         said = next((means for kind, means in self._errors if isinstance(error, kind)), Status.INFO)
         return Answer(outcome=said, error=f"{type(error).__name__}: {error}"[:300])
 
@@ -76,7 +76,7 @@ class Blocking(_Subject):
     blocking = True
 
     def open(self) -> None:
-        """Sets the library up. What that raises ends the run: nothing can be tested."""
+        """Sets the library up. An error ends the run: nothing can be tested."""
         self._subject = self._made(self._setup)
 
     def acquire(self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, mode: Mode) -> Answer:
@@ -122,7 +122,7 @@ class Asyncio(_Subject):
     """A LockClient over a library of coroutines; a call of it can be cancelled."""
 
     async def open(self) -> None:
-        """Sets the library up. What that raises ends the run: nothing can be tested."""
+        """Sets the library up. An error ends the run: nothing can be tested."""
         self._subject = self._made(self._setup)
         if hasattr(self._subject, "open"):
             await self._subject.open()
@@ -151,7 +151,7 @@ class Asyncio(_Subject):
         return self._renewed(told, ttl_ns)
 
     async def release(self, grant: Grant) -> Answer:
-        """The object is kept where this is cancelled, so that it can be asked again."""
+        """The lock object is kept if this is cancelled, so that the release can be retried."""
         held = self._locks.get(grant.attempt)
         if held is None:
             return NEVER_GRANTED

@@ -1,7 +1,7 @@
-"""The client libraries under test, unmodified and pinned, each set in a folder of its own.
+"""Installs the client libraries under test, unmodified and pinned, each set in its own folder.
 
-Only packages of pure Python so far: such a folder serves every interpreter, so the same one goes
-to local processes and into containers by PYTHONPATH.
+Only pure Python packages so far: such a folder serves every interpreter, so the same one is used by
+local processes and in containers by PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 
 ATTEMPTS = 3
 SILENT_S = 300
-"""pip itself gives up on a silent index much sooner; a package that is built may take long."""
+"""pip itself times out on a silent index much sooner; a package that is built may take long."""
 LAST_WORDS = 65536
 SHOWN = 8
 PROGRESS = ("Collecting ", "Downloading ", "Building wheel")
@@ -35,13 +35,13 @@ NO_VERSION = re.compile(r"satisfies the requirement (\S+) \(from versions: ([^)]
 
 
 def cache() -> Path:
-    """Where fetched libraries are kept between runs, per user."""
+    """Folder of fetched libraries, kept between runs, per user."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "holdfast" / "libraries"
 
 
 def folder(pins: Sequence[str], *, dependencies: bool = False) -> Path:
-    """Where exactly these pins are kept, whether they are there or not."""
+    """Folder of exactly these pins, whether it exists or not."""
     # What pip resolves depends on the interpreter that it runs in.
     resolved = [f"dependencies, Python {platform.python_version()}"] if dependencies else []
     exact = "\n".join([*sorted(pins), *resolved])
@@ -49,7 +49,7 @@ def folder(pins: Sequence[str], *, dependencies: bool = False) -> Path:
 
 
 def problem(pins: Sequence[str], *, dependencies: bool = False) -> str | None:
-    """Why the folder of these pins cannot be used as it is, and what helps; None if it can."""
+    """Why the folder of these pins cannot be used, and what to do; None if it can."""
     target = folder(pins, dependencies=dependencies)
     if not target.is_dir():
         return "not fetched yet; the first run fetches it with pip"
@@ -61,7 +61,7 @@ def problem(pins: Sequence[str], *, dependencies: bool = False) -> str | None:
 
 
 def _alike(name: str) -> str:
-    """A name and version as pip may write them, made comparable."""
+    """A normalized name and version, as pip may write them differently."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -74,12 +74,12 @@ def fetch(
 ) -> Path:
     """The folder that holds exactly these pins; fetched with pip on first use.
 
-    built  packages among them that are published as source only, so that pip has to build them
+    built  packages among them that are published as source only, which pip has to build
     dependencies   also fetch what they depend on; else the pins are complete
-    tell   is given lines of progress, as they come
+    tell   receives lines of progress
 
-    A half-fetched folder is never seen. UsageError where there is no such version, else
-    EnvironmentFailed with pip's last words where ATTEMPTS attempts failed.
+    The folder appears atomically. UsageError if there is no such version, else EnvironmentFailed
+    with pip's last output if ATTEMPTS attempts failed.
     """
     target = folder(pins, dependencies=dependencies)
     if target.is_dir():
@@ -99,12 +99,12 @@ def fetch(
                 fetched, said = _pip([*argv, "--target", str(part), *older], tell)
             if fetched:
                 part.chmod(0o755)
-                with suppress(OSError):  # somebody else was faster
+                with suppress(OSError):  # another process was faster
                     part.rename(target)
                 return target
         unknown = NO_VERSION.search(said)
         if unknown is not None and unknown[2] != "none":
-            # The index answered: another attempt would hear the same.
+            # The index responded: another attempt would get the same response.
             raise UsageError(
                 f"libraries: pip finds no {unknown[1]} in pure Python or for this machine; found"
                 f" {', '.join(unknown[2].split(', ')[-SHOWN:])}"
@@ -128,7 +128,7 @@ def _for_older_pythons(fetched: Path) -> list[str]:
 
 @contextmanager
 def _scratch(target: Path) -> Iterator[Path]:
-    """A folder to fetch into, beside where it shall be; gone afterwards if it was not moved."""
+    """A temporary folder beside the target; removed afterwards if it was not moved."""
     part = Path(tempfile.mkdtemp(prefix=f"{target.name}-", dir=cache()))
     try:
         yield part
@@ -137,7 +137,7 @@ def _scratch(target: Path) -> Iterator[Path]:
 
 
 def _pip(argv: Sequence[str], tell: Callable[[str], None]) -> tuple[bool, str]:
-    """Whether it succeeded, and its last words. It may take as long as it says something."""
+    """Whether it succeeded, and its last output. The timeout counts from its last output."""
     try:
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     except OSError as error:
@@ -156,7 +156,7 @@ def _pip(argv: Sequence[str], tell: Callable[[str], None]) -> tuple[bool, str]:
             for whole in lines:
                 text = whole.decode(errors="replace").strip()
                 if text.startswith(PROGRESS):
-                    # What follows the file's name and size is the address that it comes from.
+                    # After the file's name and size follows its address.
                     tell(text)
     finally:
         process.kill()
@@ -167,7 +167,7 @@ def _pip(argv: Sequence[str], tell: Callable[[str], None]) -> tuple[bool, str]:
 def unusable(folder: Path, module: str) -> str:
     """Why a module that imports the libraries of a folder cannot be imported; "" if it can.
 
-    In a process of its own, as clients import it: this one must not load what is under test.
+    In a separate process, as clients import it: this one must not load what is under test.
     """
     code = "import importlib, sys; importlib.import_module(sys.argv[1])"
     path = os.pathsep.join([str(Path(__file__).parents[3]), str(folder)])

@@ -1,4 +1,4 @@
-"""The libraries that can be put under test: one row and one adapter file each."""
+"""The libraries that can be tested: one row and one adapter file each."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ DYNAMODB = "holdfast.clusters.systems.dynamodb.system:SYSTEM"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LibraryRow:
-    """A package, the system whose servers it talks to, and what stands beside it.
+    """A package, the system whose servers it uses, and further packages.
 
     adapters  api -> module here whose `Subject` drives it; the first is the default
-    version   taken where the user names none
-    beside    pins that it imports; a `beside` package that the user pins too is the user's
+    version   default
+    beside    pins that it imports; the user's pin of such a package takes precedence
     built     packages that are published as source only
     bound     what ends a hold besides a release, as `Promises.bound`
-    proves    whether an ok renewal, and an ok release, show that the caller owned till then
-    served    its servers are packages too, which stand beside it
-    tells     it has a word on whether the lock is still held, on which its user may rely
-    asks      options of the servers without which it cannot talk to them
+    proves    whether an ok renewal, and an ok release, prove that the caller owned until then
+    served    its servers are packages too, listed in `beside`
+    tells     it reports whether the lock is still held, and its user may rely on that
+    asks      options of the servers that it requires
     """
 
     says: str

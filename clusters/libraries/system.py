@@ -1,9 +1,9 @@
-"""A library under test as the driver sees it: the servers of a system, driven by the library.
+"""Driver side of a library under test: the servers of a system, used through the library.
 
 `holdfast.clusters.libraries.system:SYSTEM/PACKAGE==VERSION/API` is such a System; API may be empty.
 
-Promises: what the servers' own system keeps as long as they live, also where a client is disturbed
-Does not promise: anything after the lease that the library was told
+Promises: those of the servers' own system while the servers run, also under faults of clients
+Does not promise: anything after the lease that the library was given
 Tested with: the versions in `rows.py`, and those of the findings
 """
 
@@ -28,11 +28,11 @@ OPTIONS = {
     "api": ("", "sync", "asyncio"),
     "renew": ("call", "library"),
 }
-"""The way in; whether the lock is given a lease, or one of zero; the interface; who renews."""
+"""How the lock is entered; its lease: none, zero or as given; the interface; who renews."""
 
 
 def entry(system: str, options: Mapping[str, str]) -> str:
-    """The name under which this System is loaded. UsageError for a library that is not known."""
+    """The name under which this System is loaded. UsageError for an unknown library."""
     pin, api = options["library"], options.get("api", "")
     package, _, version = pin.partition("==")
     known = [name for name, row in LIBRARIES.items() if row.system == system]
@@ -46,7 +46,7 @@ def entry(system: str, options: Mapping[str, str]) -> str:
 
 
 class LibrarySystem:
-    """A System: all but the client is the one whose servers the library talks to."""
+    """A System: that of the servers, except for the client."""
 
     def __init__(self, name: str) -> None:
         self._system, pin, api = name.split("/")
@@ -62,7 +62,7 @@ class LibrarySystem:
         self.ports: Sequence[int] = self._servers.ports
 
     def promises(self, options: Mapping[str, str]) -> Promises:
-        """Those of the servers, as far as the library can keep them. Raises UsageError."""
+        """The promises of the servers that the library can keep. Raises UsageError."""
         mine = {name: value for name, value in options.items() if name in OPTIONS}
         chosen = choose(self._package, mine, OPTIONS)
         told = {"loss-notice": REACHED} if self._row.tells else {}
@@ -111,17 +111,17 @@ class LibrarySystem:
         return reason
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Whether the server answers."""
+        """Whether the server responds."""
         answers: bool = await self._servers.ready(node, self._rest(options))
         return answers
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
-        """As the servers' own system says."""
+        """As the servers' own system reports."""
         leader: str | None = await self._servers.leader(servers, self._rest(options))
         return leader
 
     def _endless(self, chosen: Mapping[str, str]) -> bool:
-        """Whether the library lets its user believe that only a release ends a hold."""
+        """Whether the library lets its user assume that only a release ends a hold."""
         return chosen["expire"] != "lease" or chosen["renew"] == "library"
 
     def _rest(self, options: Mapping[str, str]) -> dict[str, str]:

@@ -257,8 +257,7 @@ class Context:
         return answer
 
     async def read(self, grant: Grant, *, key: str = "") -> int:
-        """The version of a key of the resource, by default the lock's; -1: rejected, no
-        response."""
+        """The version of a key of the resource, by default the lock's; -1: rejected or unknown."""
         return await self._ask(grant, Op.READ, 0, key=key)
 
     async def write(self, grant: Grant, *, base: int = -1, repeats: int = 0, key: str = "") -> int:

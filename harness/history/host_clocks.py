@@ -103,6 +103,8 @@ class HostClock:
 
     def _narrowed(self) -> tuple[Stamps, Stamps]:
         """Each sample's bounds, narrowed by those of all other samples at that time."""
+        # A sample's bounds hold at any other time too, widened by the drift in between. Bounds [0,
+        # 9] at 0 s and [4, 5] at 1 s, drift 2 per s: the first becomes [2, 7].
         moved = self._drift(self._at - self._at[0])
         low = np.maximum(
             np.maximum.accumulate(self._low + moved) - moved,

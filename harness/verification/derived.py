@@ -236,8 +236,8 @@ class Run:
         """The end of what the service promised of a grant; -1: nothing.
 
         An ok renewal counts from its call; one of unknown outcome may take effect later than that,
-        with `every_unknown` also one that was sent after the end of the claim. without: a renewal
-        that is left out.
+        with `every_unknown` also one that was sent after the end of the claim. `without` is left
+        out.
         """
         rows, slip = self.rows, self.promises["slip_ns"]
         if self.bound == "session":

@@ -181,6 +181,10 @@ FINISHED = (
     "src/holdfast", "reports", "workloads", "nemesis", "checkers",
     "harness/core", "harness/campaigns", "harness/plans", "harness/runs", "harness/client",
     "harness/history", "harness/judging", "harness/foreign", "harness/verification",
+    "clusters/systems", "clusters/libraries", "clusters/backends/docker",
+    "clusters/backends/local", "clusters/backends/ssh", "clusters/backends/abilities.py",
+    "clusters/backends/children.py", "clusters/backends/leftovers.py",
+    "clusters/backends/processes.py",
 )  # fmt: skip
 """Folders, and files, whose docstrings have been rewritten."""
 

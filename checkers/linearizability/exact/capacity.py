@@ -119,6 +119,9 @@ class _Level:
     def _apart(self) -> Iterator[bool]:
         """Per block of holds in order of begin: whether all earlier holds had ended at each
         writer's begin, and all writers' at each reader's."""
+        # lasts[n] is the latest end of all holds before the n-th, writers[n] that of all writers'
+        # before it; both carry over from block to block. A reader counts there by its start, which
+        # no later start precedes.
         last = writer = np.iinfo(np.int64).min
         for rows in _blocks(len(self._starts)):
             start, which = self._starts[rows], self._by_start[rows]
@@ -181,6 +184,8 @@ class _Level:
         events = self._events()
         first = np.searchsorted(self._ends, low, "right")
         last = np.searchsorted(self._ends, high, "right")
+        # The sum after each end, after the last of equal ends. reduceat takes the minimum over
+        # [first, last) at every second edge: sums 2 1 3 0, windows [0, 2) and [1, 3): 1 and 1.
         downs = np.flatnonzero(events.change < 0)
         same = np.searchsorted(self._ends, self._ends, "right") - 1
         after = np.append(events.level.take(downs.take(same)), 0)

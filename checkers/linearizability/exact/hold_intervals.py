@@ -176,6 +176,7 @@ def _joined(columns: LockColumns) -> tuple[Rows, Bools, Bools | None]:
     if releases == np.count_nonzero(ended):
         return acquire, ended, None
     first = np.full(columns.attempts, NONE, np.int64)
+    # The last assignment counts: in reverse order the earliest release, ok ones after unknown ones.
     for kind in (~columns.ok, columns.ok):
         later = np.flatnonzero(columns.release & kind)[::-1]
         first[columns.attempt[later]] = later
@@ -199,6 +200,8 @@ def _of_releases(
     rest = np.flatnonzero(~lasting & (granted | returned))
     rows, asked, called, begun = (each.take(rest) for each in (rows, asked, called, begun))
     granted, returned = granted.take(rest), returned.take(rest)
+    # A forced hold lasts for an instant in [max(A.inv, R.inv), min(A.ret, R.ret)] of its acquire A
+    # and its release R; an unknown return is FAR, and a release that need not count has no bound.
     low, high = columns.inv.take(asked), np.where(granted, begun, FAR)
     counts = returned if leases else np.ones(len(rest), bool)
     low = np.where(counts, np.maximum(low, called), low)

@@ -1,8 +1,8 @@
-"""The docker backend: each node a container with an address of its own and no capability at all.
+"""The docker backend: each node is a container with its own address and no capabilities.
 
-The containers of a run wait for a lock that its driver holds, so they stop by themselves when the
-driver is gone, however it ended. Processes enter by exec; faults come from the host's side, by
-process id and network namespace, so a node needs no privilege.
+The containers of a run wait for a lock that its driver holds, so they exit when the driver ends,
+for any reason. Processes are started by exec; faults are injected from the host, by process id and
+network namespace, so a node needs no privilege.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ ENTERING = (b"runc", b"/proc/self/exe")
 AGENT = ("-S", "-P", "-m", "holdfast.nemesis.agent")
 NOBODY = "65534:65534"
 OPEN_HOME = {"/root": "mode=0711"}
-"""Runs under /root are mounted there; a server that refuses to be root has to get through."""
+"""Runs under /root are mounted there; a server that refuses to run as root needs access."""
 AGENT_CAPABILITIES = ("SYS_ADMIN", "SYS_PTRACE", "NET_ADMIN", "KILL")
 Result = TypeVar("Result")
 
 
 def precheck() -> str | None:
-    """Why no run can use this host's engine, or None: the engine, the image, the fault agent."""
+    """Why no run can use this host's engine, or None: checks engine, image and fault agent."""
     reason = engine.precheck()
     if reason is not None:
         return reason
@@ -82,7 +82,7 @@ class DockerBackend:
         self._pids: dict[str, int] = {}
 
     async def open(self, nodes: Sequence[Node]) -> Sequence[Node]:
-        """Starts one container per node, all on a network of their own, which we reach too.
+        """Starts one container per node, all on a separate network, which the driver reaches too.
 
         Raises EnvironmentFailed without an engine, an image or a free subnet.
         """
@@ -107,10 +107,10 @@ class DockerBackend:
         return list(self._nodes)
 
     async def start(self, node: str, command: Command) -> int:
-        """Starts the command in the node's container; its host pid once it is itself.
+        """Starts the command in the node's container; its host pid after its last exec.
 
-        It runs in the folder of its log, under the environment of the command plus PATH. Raises
-        EnvironmentFailed where it cannot be started.
+        It runs in the folder of its log, with the environment of the command plus PATH. Raises
+        EnvironmentFailed if it cannot be started.
         """
         if command.image is not None:
             return await self._start_guest(node, command, command.image)
@@ -132,7 +132,7 @@ class DockerBackend:
         return pid
 
     async def _start_guest(self, node: str, command: Command, image: Image) -> int:
-        """Starts an image of the user's beside the node's container; the pid of its process."""
+        """Starts a user's image beside the node's container; the pid of its process."""
         where = f"docker: {node}: {image.name}"
         command.log.parent.mkdir(parents=True, exist_ok=True)
         host = f"{self._place.label}-{node}"
@@ -164,15 +164,15 @@ class DockerBackend:
         ]
 
     def holder_pid(self, node: str) -> int:
-        """Host pid of the container's first process; it stays as long as the container."""
+        """Host pid of the container's first process, which lives as long as the container."""
         return self._pids[node]
 
     def seen_from(self, node: str) -> Sequence[Node]:
-        """All nodes; everybody sees them under the same addresses."""
+        """All nodes; all nodes see them under the same addresses."""
         return list(self._nodes)
 
     async def close(self) -> None:
-        """Removes everything that carries the labels of the run, also after half an `open`."""
+        """Removes everything with the labels of the run, also after an incomplete `open`."""
         if self._lock < 0:
             return
         await asyncio.to_thread(self._pool.shutdown, cancel_futures=True)
@@ -187,10 +187,10 @@ class DockerBackend:
                 try:
                     await self._call(remove, self._engine, found)
                 except engine.Miscounted as kept:
-                    # The run is whole, and doctor finds the network; the driver's log is told.
+                    # The run is complete, and doctor finds the network: only log it.
                     sys.stderr.write(f"{kept}\n")
                 except EnvironmentFailed as refused:
-                    # One that cannot be removed keeps none of the others.
+                    # One that cannot be removed must not prevent the removal of the others.
                     problems.append(str(refused))
         await asyncio.to_thread(self._pool.shutdown)
         os.close(self._lock)
@@ -200,7 +200,7 @@ class DockerBackend:
             raise EnvironmentFailed("\n".join(problems))
 
     async def _call(self, work: Callable[..., Result], *args: object) -> Result:
-        """Runs blocking work in a thread; what the engine refuses becomes EnvironmentFailed."""
+        """Runs blocking work in a thread; errors of the engine become EnvironmentFailed."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, engine.in_plain_words, work, *args)
 
@@ -209,7 +209,7 @@ class DockerBackend:
             raise EnvironmentFailed(NO_IMAGE.format(self._image))
 
     def _make_network(self) -> ipaddress.IPv4Network:
-        """A network on the first subnet of ours that neither the host nor the engine uses."""
+        """A network on the first candidate subnet that neither the host nor the engine uses."""
         for subnet in self._subnets():
             pool = {"Subnet": str(subnet), "Gateway": str(subnet[1])}
             try:
@@ -231,7 +231,7 @@ class DockerBackend:
         )
 
     def _subnets(self) -> Iterator[ipaddress.IPv4Network]:
-        """Candidates, in an order that differs from run to run without any chance in it."""
+        """Candidate subnets, in an order that differs between runs without randomness."""
         first, taken = zlib.crc32(self._place.label.encode()), engine.routes()
         count = SUBNETS.num_addresses >> 8
         for n in range(SUBNET_TRIES):
@@ -269,7 +269,7 @@ class DockerBackend:
         self._pids[node.name] = pid
 
     def _exec(self, node: str, command: Command) -> tuple[str, int]:
-        """The exec's id and the host pid of the process it made."""
+        """The exec's id and the host pid of its process."""
         api = self._engine.api
         python = next(known.python for known in self._nodes if known.name == node)
         pairs = [f"{name}={value}" for name, value in command.env.items()]
@@ -292,7 +292,7 @@ class DockerBackend:
         raise EnvironmentFailed(f"docker: {node}: the engine did not start {command.argv[0]}")
 
     def _exit_code(self, execution: str) -> int | None:
-        """Of an exec whose process is gone, of which the engine may hear a moment later."""
+        """Exit code of an exec whose process is gone; the engine may notice a moment later."""
         deadline, code = now_ns() + EXEC_NS, None
         while code is None and now_ns() < deadline:
             code = self._engine.api.exec_inspect(execution)["ExitCode"]
@@ -300,9 +300,9 @@ class DockerBackend:
 
 
 def _give(log: Path) -> None:
-    """Lets the user nobody, as whom a server runs, open its log: by owning it, where we may say so.
+    """Lets the server's user `nobody` open its log: by chown if permitted.
 
-    Else anybody may write it until the server has opened it, and nobody else from then on.
+    Otherwise the log is world-writable until the server has opened it, and no longer from then on.
     """
     log.touch()
     if os.geteuid() == 0:
@@ -312,7 +312,7 @@ def _give(log: Path) -> None:
 
 
 def _hold(path: Path) -> int:
-    """Takes the lock whose end the containers wait for; the kernel frees it when we are gone."""
+    """Acquires the file lock that the containers wait for; the kernel frees it at our end."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""The container engine of this host: one connection per thread, errors in plain words."""
+"""The container engine of this host: one connection per thread, errors as EnvironmentFailed."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ DEFAULT_URL = "unix:///var/run/docker.sock"
 HINT = "start dockerd, or use --backend local"
 TIMEOUT_S = 60
 END_S = 10
-"""A killed container ends within this time, or something is wrong with the engine."""
+"""A killed container ends within this time, unless the engine is faulty."""
 Result = TypeVar("Result")
 
 
 class Miscounted(EnvironmentFailed):
-    """The engine keeps a network that nothing uses: nothing runs on, and no history is the less."""
+    """The engine keeps a network that nothing uses: no process is left, the history is complete."""
 
 
 class Engine:
-    """Connections to the engine, one for each thread that asks for one."""
+    """Connections to the engine, one for each calling thread."""
 
     def __init__(self, timeout_s: float = TIMEOUT_S) -> None:
         self._timeout_s = timeout_s
@@ -36,19 +36,19 @@ class Engine:
 
     @property
     def api(self) -> Any:
-        """The calling thread's docker.APIClient; EnvironmentFailed where no engine answers."""
+        """The calling thread's docker.APIClient; EnvironmentFailed if no engine responds."""
         if not hasattr(self._threads, "api"):
             self._threads.api = connect(self._timeout_s)
         return self._threads.api
 
 
 def url() -> str:
-    """Where the engine is asked."""
+    """Address of the engine."""
     return os.environ.get("DOCKER_HOST") or DEFAULT_URL
 
 
 def precheck() -> str | None:
-    """Why no engine can be asked, as far as a look at its socket and our packages tells."""
+    """Why the engine cannot be used, judged by its socket and our packages only."""
     socket, package = _socket_problem(), extras.problem("docker")
     reasons = [socket, package and f"docker {package}"]
     return "; ".join(reason for reason in reasons if reason) or None
@@ -69,7 +69,7 @@ def _socket_problem() -> str | None:
 
 
 def connect(timeout_s: float) -> Any:
-    """A docker.APIClient for one thread; EnvironmentFailed where no engine answers."""
+    """A docker.APIClient for one thread; EnvironmentFailed if no engine responds."""
     problem = precheck()
     if problem:
         raise EnvironmentFailed(problem)
@@ -82,7 +82,7 @@ def connect(timeout_s: float) -> Any:
 
 
 def in_plain_words(work: Callable[..., Result], *args: object) -> Result:
-    """Calls `work(*args)`; what the engine refuses is raised as EnvironmentFailed."""
+    """Calls `work(*args)`; raises errors of the engine as EnvironmentFailed."""
     try:
         return work(*args)
     except EnvironmentFailed:
@@ -96,7 +96,7 @@ def in_plain_words(work: Callable[..., Result], *args: object) -> Result:
 
 
 def labels(place: Place) -> dict[str, str]:
-    """What every container and network of a run is labelled with, by the driver of the run."""
+    """Labels of every container and network of a run, called by the run's driver."""
     return {
         RUN_LABEL: place.run_id,
         NODES_LABEL: place.label,
@@ -118,11 +118,11 @@ def labelled(engine: Engine, wanted: Mapping[str, str]) -> tuple[list[Any], list
 
 
 def remove_container(engine: Engine, found: Mapping[str, Any]) -> None:
-    """Ends and removes a container; one that is gone or going is no error.
+    """Kills and removes a container; one that is gone or being removed is no error.
 
-    It has to have ended before it is removed, and one goes after the other: the engine miscounts
-    the ends of a network, and never lets it go, where a container ends by itself while it is
-    removed by force, and once in 86 times where several ended at once (0 in 64 one by one).
+    It has to have ended before it is removed, one after the other: the engine miscounts the
+    endpoints of a network, and never releases it, if a container exits while it is removed by
+    force, and in 1 of 86 cases if several end at once (0 of 64 one by one).
     """
     name = found["Id"]
     _unless_gone(lambda: engine.api.kill(name))
@@ -133,7 +133,7 @@ def remove_container(engine: Engine, found: Mapping[str, Any]) -> None:
 def remove_network(engine: Engine, found: Mapping[str, Any]) -> None:
     """Removes a network without containers; one that is gone is no error.
 
-    Raises Miscounted where the engine has nothing on it and keeps it all the same.
+    Raises Miscounted if the engine has nothing on it and keeps it nevertheless.
     """
     from docker.errors import APIError
 
@@ -151,13 +151,13 @@ def remove_network(engine: Engine, found: Mapping[str, Any]) -> None:
 
 
 def subnet_taken(error: Exception) -> bool:
-    """Whether the engine refused a network because its addresses are in use."""
+    """Whether the engine rejected a network because its addresses are in use."""
     words = _said(error)
     return "overlaps" in words or "conflicts with" in words
 
 
 def routes() -> list[ipaddress.IPv4Network]:
-    """The networks that this host has routes to, but for the default route."""
+    """The networks that this host has routes to, without the default route."""
     found = []
     for line in Path("/proc/net/route").read_text().splitlines()[1:]:
         fields = line.split()

@@ -1,7 +1,7 @@
-"""Becomes a command inside a container: its log, its folder, its environment and nothing else.
+"""Executes a command inside a container with its own log, folder and environment only.
 
-`python3 -I -S -c <this source> LOG NAME=VALUE... -- ARGV...`; standard library only, for it is
-handed over as text and runs with the node's own interpreter.
+`python3 -I -S -c <this source> LOG NAME=VALUE... -- ARGV...`; standard library only, because it is
+passed as text and runs with the node's own interpreter.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""Servers from images of the user's own: each a container that shares its node's network and pids.
+"""Servers from a user's images: each a container that shares its node's network and pids.
 
-The node's container stays what it is: it has the address, and it ends with its driver. What runs in
-its pid namespace ends with it, so nothing is asked of the image but a program that serves. Faults
-come from the host's side, by process id and network namespace, like everywhere.
+The node's container has the address, and ends with its driver. All processes in its pid namespace
+end with it, so the image only needs a program that serves. Faults are injected from the host, by
+process id and network namespace, as for every node.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ HEARD_S = 5
 def start(
     engine: Engine, host: str, command: Command, labels: Mapping[str, str], *, where: str
 ) -> tuple[int, threading.Thread]:
-    """Starts the command's image beside the container `host`, again after it ended.
+    """Starts the command's image beside the container `host`, or restarts it after it ended.
 
-    Its host pid, and the thread that writes its log until it has ended. What it had written in its
-    own files is still there when it starts again. Raises EnvironmentFailed where there is no such
-    image, or, with `where`, where it ends at once.
+    Returns its host pid, and the thread that writes its log until it has ended. A restart keeps the
+    container's own files. Raises EnvironmentFailed if there is no such image, or, with `where`, if
+    it exits at once.
     """
     assert command.image is not None
     api, name = engine.api, f"{host}-server"
@@ -75,7 +75,7 @@ def _make(
 
 
 def _keep(said: Iterable[bytes], log: Path) -> None:
-    """Writes what a container says, until it has ended."""
+    """Writes a container's output to its log, until it has ended."""
     with log.open("ab", buffering=0) as kept:
         for part in said:
             kept.write(part)

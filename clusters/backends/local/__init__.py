@@ -1,1 +1,1 @@
-"""Nodes as network namespaces of this machine, or behind proxies on loopback."""
+"""Local backends: nodes as network namespaces of this machine, or behind loopback proxies."""

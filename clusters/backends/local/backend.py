@@ -1,9 +1,9 @@
-"""The local backend: each node a network namespace with its own address, on one bridge.
+"""The local backend: each node is a network namespace with its own address, on one bridge.
 
-Nothing of the host's network is touched. The whole run is started under `launch_prefix()`, so that
-its driver lives in a fresh network namespace, the fabric, which holds the bridge; each node's
-namespace is held by a process of its own. As root, or as an ordinary user where the kernel lets
-users make namespaces. All of it ends with its processes, and they end with the driver.
+The host's network is not changed. The whole run is started under `launch_prefix()`, so that its
+driver runs in a new network namespace, the fabric, which has the bridge; each node's namespace is
+held by its own process. Runs as root, or as an ordinary user if the kernel permits user namespaces.
+Everything ends with its processes, and they end with the driver.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ PROBE_S = 10
 
 
 def launch_prefix() -> list[str]:
-    """Words to put before a command line so that it runs in a fabric of its own.
+    """Words to put before a command line so that it runs in its own fabric.
 
-    The command keeps its pid, folder and environment; an ordinary user seems to be root in it.
+    The command keeps its pid, folder and environment; an ordinary user appears as root in it.
     """
     mapped = [] if _privileged() else ["--user", "--map-root-user"]
     return ["env", f"{OUTSIDE_VARIABLE}={_network()}", "unshare", *mapped, "--net", "--"]
@@ -43,7 +43,7 @@ def launch_prefix() -> list[str]:
 def precheck() -> str | None:
     """Why this machine cannot run the local backend, or None; takes 0.2 s the first time.
 
-    Everything is tried that a run uses: the commands, a bridge and a cable in a network namespace,
+    Tries everything that a run uses: the commands, a bridge and a veth pair in a network namespace,
     and a dropped packet, as the fault agent drops it.
     """
     for tool, package in TOOLS.items():
@@ -57,7 +57,7 @@ def precheck() -> str | None:
 
 
 def _links() -> str | None:
-    """Why no bridge and no cable can be made in a network namespace, or None."""
+    """Why no bridge or veth pair can be made in a network namespace, or None."""
     attempt = [*launch_prefix(), _tool("ip"), "-batch", "-"]
     links = ["link add name probe type bridge", "link add name h0 type veth peer name h1"]
     try:
@@ -82,9 +82,9 @@ class LocalBackend:
         self._namespaces: dict[str, int] = {}
 
     async def open(self, nodes: Sequence[Node]) -> Sequence[Node]:
-        """Gives each node a namespace and an address; all of them reach each other and us.
+        """Gives each node a namespace and an address; all of them reach each other and the driver.
 
-        Raises EnvironmentFailed outside a fabric, and where the kernel refuses.
+        Raises EnvironmentFailed outside a fabric, or if the kernel does not permit it.
         """
         outside = os.environ.get(OUTSIDE_VARIABLE)
         if outside is None or outside == _network():
@@ -115,15 +115,15 @@ class LocalBackend:
         return list(self._nodes)
 
     async def start(self, node: str, command: Command) -> int:
-        """Starts the command in the node's namespace and returns its pid once it is itself.
+        """Starts the command in the node's namespace and returns its pid after its last exec.
 
-        It runs in the folder of its log. Raises EnvironmentFailed where it cannot be started.
+        It runs in the folder of its log. Raises EnvironmentFailed if it cannot be started.
         """
         enter = self._enter(node)
         return await self._children.start(command, where=f"local: {node}", enter=enter)
 
     def agent_argv(self) -> Sequence[str]:
-        """The fault agent is a child of the driver, in the fabric like it."""
+        """The fault agent is a child of the driver, also in the fabric."""
         return [sys.executable, "-S", "-P", "-m", "holdfast.nemesis.agent"]
 
     def holder_pid(self, node: str) -> int:
@@ -131,7 +131,7 @@ class LocalBackend:
         return self._holders[node].pid
 
     def seen_from(self, node: str) -> Sequence[Node]:
-        """All nodes; everybody sees them under the same addresses."""
+        """All nodes; all nodes see them under the same addresses."""
         return list(self._nodes)
 
     async def close(self) -> None:
@@ -148,10 +148,10 @@ class LocalBackend:
         return [pid for pid in processes.pids() if _network(pid) in self._namespaces]
 
     async def _isolated(self, node: str) -> None:
-        """Waits until the holder of a node is in a namespace of its own, and keeps that open.
+        """Waits until the holder of a node is in its own namespace, and keeps that open.
 
-        An open namespace keeps its number. Without that, closing could take a stranger's
-        namespace, which got the number of a dead one, for ours.
+        An open namespace keeps its inode number. Otherwise `close` could mistake another namespace
+        that reuses the number of a dead one for ours.
         """
         holder, own = self._holders[node], _network()
         await processes.until(
@@ -197,7 +197,7 @@ class LocalBackend:
 
 
 def _network(pid: int | str = "self") -> str:
-    """The network namespace of a process, as /proc names it; empty where it cannot be read."""
+    """The network namespace of a process, as /proc names it; empty if it cannot be read."""
     try:
         return os.readlink(f"/proc/{pid}/ns/net")
     except OSError:

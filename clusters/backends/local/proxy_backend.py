@@ -1,9 +1,9 @@
 """The local-proxy backend: nodes on loopback addresses, every directed link through a proxy.
 
-For machines that allow no network namespaces. A node listens on an address of its own; each other
-node is told another address for it, on which the fault agent listens and passes on, so that one
-link can be cut and not the rest. Only what travels over those links can be cut, and a cut link
-takes new connections and lets them hang, where a network would not answer at all.
+For machines that do not permit network namespaces. A node listens on its own address; each other
+node gets a different address for it, on which the fault agent listens and forwards, so that one
+link can be cut and not the rest. Only traffic over those links can be cut, and a cut link accepts
+new connections and lets them hang, while a network would not respond at all.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BLOCKS = 254
 
 
 class Link(TypedDict):
-    """One link as the fault agent's `proxy` request wants it: src reaches dst at `listen`."""
+    """One link, in the format of the fault agent's `proxy` request: src reaches dst at `listen`."""
 
     src: str
     dst: str
@@ -72,9 +72,9 @@ class LocalProxyBackend:
         return list(self._nodes)
 
     async def start(self, node: str, command: Command) -> int:
-        """Starts the command, and returns its pid once it is itself.
+        """Starts the command, and returns its pid after its last exec.
 
-        It runs in the folder of its log. Raises EnvironmentFailed where it cannot be started.
+        It runs in the folder of its log. Raises EnvironmentFailed if it cannot be started.
         """
         return await self._children.start(command, where=f"local-proxy: {node}")
 
@@ -95,7 +95,7 @@ class LocalProxyBackend:
         ]
 
     def proxy_links(self, ports: Sequence[int]) -> list[Link]:
-        """What the fault agent has to forward, to these TCP ports of every node."""
+        """The links that the fault agent has to forward, to these TCP ports of every node."""
         return [
             Link(
                 src=source.name, dst=seen.name, listen=seen.address, to=node.address,
@@ -107,14 +107,15 @@ class LocalProxyBackend:
         ]  # fmt: skip
 
     async def close(self) -> None:
-        """Ends every process of the run, also a fault agent so marked; frees the addresses."""
+        """Kills every process of the run, also a fault agent with its marks; frees the
+        addresses."""
         await self._children.end(self._marked)
         if self._claim is not None:
             self._claim.close()
         self._claim, self._nodes = None, []
 
     def _marked(self) -> Iterable[int]:
-        """Every process that bears the marks of our run, or works in its folder."""
+        """Every process with the marks of our run, or working in its folder."""
         wanted = registry.environ(self._place.label).items()
         folder = self._place.run_dir
         return [
@@ -131,7 +132,7 @@ class LocalProxyBackend:
 
 
 def _claim_block(label: str) -> tuple[socket.socket, int]:
-    """A block of addresses for us alone: the kernel frees its name when the socket is closed."""
+    """An exclusive block of addresses: the kernel frees its name when the socket is closed."""
     first = zlib.crc32(label.encode())
     for n in range(BLOCKS):
         block = 1 + (first + n) % BLOCKS

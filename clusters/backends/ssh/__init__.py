@@ -1,1 +1,1 @@
-"""The ssh backend: nodes on other machines, and the program that acts there for the driver."""
+"""The ssh backend: nodes on other machines, and the host agent that acts there for the driver."""

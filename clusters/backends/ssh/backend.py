@@ -1,10 +1,9 @@
-"""The ssh backend: each node a network namespace on one of several machines, on one network.
+"""The ssh backend: each node is a network namespace on one of several machines, on one network.
 
-The n-th server, and the n-th client, is on the n-th host, counted round and round; the protected
-resource and the probe are on the last. A steward on each host does what the local backend does on
-its own; a tunnel joins the hosts' bridges. What is recorded is fetched all the time, into the
-same files in the run directory as if it had been written there, with the stamps of each host's
-clock.
+The n-th server, and the n-th client, is on the n-th host, round-robin; the protected resource and
+the probe are on the last. A host agent on each host does what the local backend does on one; a
+tunnel joins the hosts' bridges. Recordings are fetched continuously, into the same files of the run
+directory as if they had been written there, with timestamps of each host's clock.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ NETWORK = "10.77"
 MOST_NODES = 250
 PULSE_NS = 40 * MILLISECOND
 SAMPLES_AROUND = 8
-"""So many looks before the first and after the last op, for the clocks."""
+"""Number of clock samples before the first and after the last op."""
 
 
 def precheck() -> str | None:
@@ -60,9 +59,9 @@ class SshBackend:
         self._lost: asyncio.Future[None] | None = None
 
     async def agents(self) -> Agents:
-        """Connect all hosts and start a fault agent on each; one that stands for all of them.
+        """Connect all hosts and start a fault agent on each; returns one interface to all of them.
 
-        EnvironmentFailed has one line for every host that cannot take part.
+        EnvironmentFailed has one line for every host that cannot be used.
         """
         self._lost = asyncio.get_running_loop().create_future()
         packed = [self._packed(path) for path in self._place.shared[1:]]
@@ -111,7 +110,7 @@ class SshBackend:
         return int(answer["pid"])
 
     def agent_argv(self) -> Sequence[str]:
-        """There is no agent on this machine; `agents` stands for those of the hosts."""
+        """There is no agent on this machine; `agents` is the interface to those of the hosts."""
         raise EnvironmentFailed("ssh: its fault agents are on the hosts")
 
     def holder_pid(self, node: str) -> int:
@@ -119,11 +118,11 @@ class SshBackend:
         return self._where[node].holders[node]
 
     def seen_from(self, node: str) -> Sequence[Node]:
-        """All nodes; everybody sees them under the same addresses."""
+        """All nodes; all nodes see them under the same addresses."""
         return list(self._nodes)
 
     def place_of(self, node: str) -> Place:
-        """The run as a node's host has it: its folder, and the code and libraries in it."""
+        """The place of the run on a node's host: its folder, with code and libraries."""
         root = Path(self._where[node].root)
         shared = tuple(root / path.name for path in self._place.shared)
         return replace(self._place, run_dir=root, shared=shared)
@@ -134,27 +133,27 @@ class SshBackend:
         await self._where[node].ask("put", name=name, text=text)
 
     def alive(self, node: str) -> bool:
-        """Whether the process of a node runs, as far as its host was heard of late."""
+        """Whether the process of a node runs, by the last response of its host."""
         remote = self._where[node]
         return node not in remote.ended and not remote.lost
 
     def tell_phase(self, phase: int) -> None:
-        """Tells every host how far the run is."""
+        """Sends the phase of the run to every host."""
         for remote in self._remotes:
             remote.post("phase", value=phase)
 
     def shift_ns(self, node: str) -> int:
-        """What to add to a stamp of the node's host for the driver's clock, about."""
+        """Approximate offset from a timestamp of the node's host to the driver's clock."""
         return self._where[node].offset_ns if node in self._where else 0
 
     def system(self, entry: str, system: System) -> System:
-        """The same system, asked from inside the nodes' network."""
+        """The same system, queried from inside the nodes' network."""
         return _OnHosts(entry, system, self._where)
 
     async def command(
         self, system: str, node: Node, servers: Sequence[Node], options: Mapping[str, str]
     ) -> Command:
-        """How a system's server is started on this node, asked on the node's host."""
+        """The command of a system's server on this node, computed on the node's host."""
         place = self.place_of(node.name)
         given = {"run_id": place.run_id, "label": place.label, "seed": place.seed}
         paths = {"run_dir": str(place.run_dir), "shared": [str(path) for path in place.shared]}
@@ -175,18 +174,18 @@ class SshBackend:
         )
 
     async def refresh(self) -> None:
-        """Fetches what was recorded until now. A host that is lost is told by `until_lost`."""
+        """Fetches what was recorded until now. A lost host is reported by `until_lost`."""
         await asyncio.gather(*(r.look() for r in self._remotes), return_exceptions=True)
 
     async def until_lost(self) -> None:
-        """Returns never; HostLost as soon as a host does not answer any more."""
+        """Never returns; HostLost as soon as a host no longer responds."""
         assert self._lost is not None
         await asyncio.shield(self._lost)
 
     async def close(self) -> None:
-        """Ends every process, fetches what is left, and takes every folder away.
+        """Kills every process, fetches the remaining recordings, and removes every folder.
 
-        A host that was lost is tried once more: connected to again, and cleaned.
+        A lost host is tried once more: reconnected, and cleaned.
         """
         for pulse in self._pulses:
             pulse.cancel()
@@ -207,7 +206,7 @@ class SshBackend:
             if remote.began and not remote.lost:
                 await remote.ask("remove")
         except EnvironmentFailed:
-            # What was fetched is kept; that the host is not whole is on record by its absence.
+            # What was fetched is kept; the missing mark of the host shows that it is incomplete.
             pass
         await remote.close()
         if remote.began and remote.lost:
@@ -233,7 +232,7 @@ class SshBackend:
         remote.become = answer["become"]
 
     async def _pulse(self, remote: Remote) -> None:
-        """Looks at a host again and again until it is lost or the run is over."""
+        """Polls a host until it is lost or the run is over."""
         assert self._lost is not None
         try:
             while True:
@@ -254,7 +253,7 @@ class SshBackend:
         return self._place.run_dir / f"{folder.name}.zip"
 
     def _packed(self, folder: Path) -> Path:
-        """A folder of libraries as one file, to be unpacked on the hosts."""
+        """A folder of libraries as one archive, to unpack on the hosts."""
         target = self._zip_of(folder)
         with ZipFile(target, "w", ZIP_DEFLATED) as archive:
             for path in sorted(folder.rglob("*")):
@@ -264,7 +263,7 @@ class SshBackend:
 
 
 class _OnHosts:
-    """A system whose servers only nodes can reach: `ready` and `leader` are asked on a host."""
+    """A system whose servers only nodes can reach: `ready` and `leader` are called on a host."""
 
     def __init__(self, entry: str, system: System, where: Mapping[str, Remote]) -> None:
         self._entry = entry

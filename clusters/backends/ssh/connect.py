@@ -1,7 +1,7 @@
-"""Connections to hosts: who is there is checked before anything is said, errors in plain words.
+"""Connections to hosts over ssh: verified host keys, errors as EnvironmentFailed.
 
-The one file that knows paramiko, and the one place where words become a command line: sshd hands a
-string to the login shell, so every word is quoted.
+The only file that imports paramiko, and the only place where words become a command line: sshd
+passes a string to the login shell, so every word is quoted.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from holdfast.harness.core.errors import EnvironmentFailed
 CONNECT_S = 10.0
 KEEPALIVE_S = 2
 NOTHING_TO_SHOW = "No authentication methods available"
-"""What paramiko says without a key file and without an agent."""
+"""Error text of paramiko without a key file and without an agent."""
 
 
 class Unknown(Exception):
-    """A host key that nobody has vouched for."""
+    """An unknown host key."""
 
 
 class _Strict:
-    """Refuses every host key that is not known. paramiko asks for no more than this method."""
+    """Rejects every unknown host key. paramiko calls only this method."""
 
     def missing_host_key(self, client: Any, hostname: str, key: Any) -> None:
         raise Unknown(f"{key.get_name()} {key.fingerprint}")
 
 
 class Connection:
-    """One host over ssh: commands, files, and an end. For one thread at a time."""
+    """One host over ssh: commands and files. For one thread at a time."""
 
     def __init__(self, host: Host, known_hosts: str) -> None:
-        """Connects. EnvironmentFailed says why it cannot be, and what to do."""
+        """Connects. EnvironmentFailed says why it failed, and what to do."""
         self._paramiko = extras.load("paramiko", "ssh")
         self.host = host
         self._clients: list[Any] = []
@@ -61,7 +61,7 @@ class Connection:
             raise
 
     def run(self, argv: Sequence[str]) -> Any:
-        """Starts a command; its channel. This is where words become a line for a shell."""
+        """Starts a command; its channel. Quotes the words into a line for a shell."""
         try:
             channel = self._client.get_transport().open_session(timeout=CONNECT_S)
             channel.exec_command(shlex.join(argv))
@@ -70,7 +70,7 @@ class Connection:
         return channel
 
     def make_folder(self, path: str) -> None:
-        """Makes a folder that only the login user may enter; it must not be there yet."""
+        """Creates a folder that only the login user may enter; it must not exist."""
         self._files(lambda sftp: sftp.mkdir(path, 0o700), path)
 
     def upload(self, source: Path, target: str) -> None:
@@ -90,7 +90,7 @@ class Connection:
         return bool(self._files(look, path))
 
     def close(self) -> None:
-        """Ends the connection; the host notices."""
+        """Closes the connection; the host notices."""
         for client in reversed(self._clients):
             with suppress(Exception):
                 client.close()
@@ -100,7 +100,7 @@ class Connection:
             with self._client.open_sftp() as sftp:
                 return act(sftp)
         except (self._paramiko.SSHException, OSError, EOFError) as error:
-            # What sftp says of a full disk is no more than "Failure".
+            # For a full disk sftp reports only "Failure".
             reason = str(error) or type(error).__name__
             hint = "; is the disk full, or the folder not writable?" if reason == "Failure" else ""
             raise EnvironmentFailed(
@@ -172,7 +172,7 @@ class Connection:
 
 
 def _reason(error: Exception) -> str:
-    """In the system's own words, where paramiko only counts what it has tried."""
+    """The operating system's error, where paramiko only lists its attempts."""
     tried: dict[object, OSError] = getattr(error, "errors", {})
     if tried:
         return ", ".join(sorted({one.strerror or str(one) for one in tried.values()}))

@@ -1,4 +1,4 @@
-"""The fault agents of all hosts as one: a request goes to those hosts whose nodes it names."""
+"""The fault agents of all hosts behind one interface: a request goes to the hosts of its nodes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.errors import EnvironmentFailed
 
 ANY_BITES = ("cut",)
-"""Faults that have bitten when they have on one host; the others must have on each."""
+"""Faults that are effective if they took effect on one host; others must on each."""
 
 
 class Agents:
-    """Answers requests as `nemesis/agent` does, its t_ns on the driver's clock: by then the fault
-    was there on every host it is about. `took_ns` in the evidence is the slowest agent's time."""
+    """Responds to requests as `nemesis/agent` does, with t_ns on the driver's clock: by then the
+    fault was active on every target host. `took_ns` in the evidence is the slowest agent's time."""
 
     def __init__(self, remotes: Sequence[Remote]) -> None:
         self._remotes = remotes
@@ -24,7 +24,7 @@ class Agents:
         self._next = 0
 
     async def ask(self, do: str, **args: Any) -> dict[str, Any]:
-        """One request; EnvironmentFailed if a host refuses or is lost."""
+        """One request; EnvironmentFailed if a host rejects it or is lost."""
         parts = self._parts(do, args)
         if "fault" in args and do not in ("observe", "heal"):
             self._faults[args["fault"]] = (do, [remote for remote, _ in parts])
@@ -44,7 +44,7 @@ class Agents:
         return {"ok": True, "t_ns": now_ns(), "evidence": evidence}
 
     async def close(self) -> None:
-        """Heals everything on every host that is left."""
+        """Heals everything on every remaining host."""
         for remote in self._remotes:
             if not remote.lost:
                 try:
@@ -53,13 +53,13 @@ class Agents:
                     continue
 
     async def _undo(self, fault: str) -> None:
-        """Takes a fault back from the hosts that took it while another one did not."""
+        """Heals a fault on the hosts that injected it while another one failed."""
         _, remotes = self._faults[fault]
         works = [self._one(remote, "heal", {"fault": fault}) for remote in remotes]
         await asyncio.gather(*works, return_exceptions=True)
 
     def _parts(self, do: str, args: Mapping[str, Any]) -> list[tuple[Remote, dict[str, Any]]]:
-        """Each host that a request is about, with its part of the request."""
+        """Each host that a request targets, with its part of the request."""
         if do in ("observe", "heal"):
             _, remotes = self._faults[args["fault"]]
             return [(remote, dict(args)) for remote in remotes]
@@ -94,7 +94,7 @@ class Agents:
 
 
 def merged(evidence: Sequence[Mapping[str, Any]], any_bites: bool) -> dict[str, Any]:
-    """What several agents measured of one fault, as one: counts added, tables and lists joined."""
+    """The evidence of several agents about one fault: counts added, tables and lists joined."""
     found: dict[str, Any] = {}
     for one in evidence:
         for name, value in one.items():

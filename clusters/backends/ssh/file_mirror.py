@@ -1,7 +1,7 @@
-"""What a host's writers have written since the last look, as pieces of files.
+"""Incremental copy of a host's recordings: what was written since the last call, in pieces.
 
-A row of a segment is stored while we read it, its status last. So the status is read first and the
-row after it: a row that is sent as answered has its answer in it. Standard library only.
+A row of a segment may be written while we read it, its status last. So the status is read first and
+the row after it: a row that is sent as returned contains its result. Standard library only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdfast.harness.core.operations import ROW_BYTES, Status
 from holdfast.harness.recording.segments import HEADER_BYTES, META_AT
 
 Piece = tuple[str, int, str]
-"""[name under the run's folder, where in the file, base64 of the bytes]"""
+"""[name under the run's folder, offset in the file, base64 of the bytes]"""
 
 STATUS_AT = 91
 BLOCK_ROWS = 512
@@ -27,7 +27,7 @@ LOG_BYTES = 1 << 16
 
 @dataclass(slots=True)
 class _Segment:
-    """How far one segment was sent: its head, its next row, and rows not answered when sent."""
+    """What was sent of one segment: its head, its next row, and rows without a return when sent."""
 
     head: bytes = b""
     next: int = 0
@@ -43,9 +43,9 @@ class Mirror:
         self._sent: dict[str, int] = {}
 
     def look(self) -> tuple[list[Piece], bool]:
-        """What is new, strings first, and whether there is more than fits into one look.
+        """New pieces, strings first, and whether there is more than fits into one response.
 
-        A row may name a string; so the strings are read after the rows and go before them.
+        A row may refer to a string; so the strings are read after the rows and sent before them.
         """
         rows: list[Piece] = []
         room = MOST_BYTES
@@ -96,7 +96,7 @@ class Mirror:
             yield name, 0, base64.b64encode(os.pread(file, HEADER_BYTES, 0)).decode()
 
     def _answered(self, name: str, known: _Segment, file: int) -> Iterator[Piece]:
-        """Rows that were sent before they were answered, where that has changed."""
+        """Rows that were sent before their return and have returned since."""
         for row, sent in list(known.pending.items()):
             at = HEADER_BYTES + row * ROW_BYTES
             status = os.pread(file, 1, at + STATUS_AT)

@@ -1,11 +1,11 @@
-"""The driver's steward on one host: JSON lines in, JSON lines out, everything undone at the end.
+"""The driver's host agent on one host: JSON lines in and out, everything undone at the end.
 
 `python3 -S -m holdfast.clusters.backends.ssh.host_agent ROOT` as root, over one ssh channel. It
-makes the nodes, starts their processes as the login user, hands requests to the fault agent (a
-child of its own), tells its clock, and sends what was written. It leaves when its input ends, when
-nobody has asked for SILENCE_S, or when it is told: the agent heals, every process ends, and the
-folder goes. `--sweep` in front of ROOT does the same for a run whose steward is gone. Standard
-library only.
+creates the nodes, starts their processes as the login user, forwards requests to the fault agent
+(its child), reports its clock, and sends what was written. It exits when its input ends, when there
+was no request for SILENCE_S, or on request: the fault agent heals, every process is killed, and the
+folder is removed. `--sweep` in front of ROOT does the same for a run whose host agent is gone.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Request = Mapping[str, Any]
 
 
 class Steward:
-    """What one host does for one run. `serve` answers one request and never raises."""
+    """The host agent's state for one run. `serve` responds to one request and never raises."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -62,7 +62,7 @@ class Steward:
         self._started: dict[str, subprocess.Popen[bytes]] = {}
 
     def serve(self, request: Request) -> dict[str, Any]:
-        """The answer to one request: {"ok": true, ...} or {"ok": false, "error"}."""
+        """The response to one request: {"ok": true, ...} or {"ok": false, "error"}."""
         act = getattr(self, f"do_{request.get('do')}", None)
         if act is None:
             return {"ok": False, "error": f"the host agent has no request {request.get('do')!r}"}
@@ -72,7 +72,7 @@ class Steward:
             return {"ok": False, "error": str(error)}
 
     def do_begin(self, request: Request) -> dict[str, Any]:
-        """Check this host, unpack what was brought, start the fault agent."""
+        """Check this host, unpack code and libraries, start the fault agent."""
         problems = missing_tools()
         if os.geteuid() != 0:
             problems.append(
@@ -98,15 +98,15 @@ class Steward:
         return {}
 
     def do_open(self, request: Request) -> dict[str, Any]:
-        """Make this host's part of the network and the nodes in it."""
+        """Create this host's part of the network and its nodes."""
         self._fabric = Fabric(**request["fabric"])
         holders = self._fabric.open(request["nodes"])
         told = {"holders": holders, "fabric": self._fabric.holder}
         return {**told, "become": self._become()}
 
     def do_look(self, request: Request) -> dict[str, Any]:
-        """This host's clock when it was asked and when it answers; what was written in between
-        and before; which nodes' processes have ended."""
+        """This host's clock at the request and at the response; what was written until then; which
+        nodes' processes have ended."""
         asked_ns = now_ns()
         pieces, more = self._mirror.look()
         ended = [name for name, child in self._started.items() if child.poll() is not None]
@@ -115,7 +115,7 @@ class Steward:
         return {**told, "asked_ns": asked_ns, "answered_ns": now_ns()}
 
     def do_phase(self, request: Request) -> dict[str, Any]:
-        """How far the run is, for the writers of this host."""
+        """Set the phase of the run, for the writers of this host."""
         assert self._phase is not None
         self._phase.set(request["value"])
         return {}
@@ -128,7 +128,7 @@ class Steward:
         return {}
 
     def do_agent(self, request: Request) -> dict[str, Any]:
-        """Hand a line to the fault agent; its answer."""
+        """Send a line to the fault agent; its response."""
         assert self._agent is not None and self._agent.stdin and self._agent.stdout
         try:
             self._agent.stdin.write(json.dumps(request["line"]).encode() + b"\n")
@@ -142,7 +142,7 @@ class Steward:
         raise Impossible("the fault agent exited")
 
     def do_start(self, request: Request) -> dict[str, Any]:
-        """Start a process on a node, in the folder of its log; its pid, once it is itself."""
+        """Start a process on a node, in the folder of its log; its pid after its last exec."""
         assert self._fabric is not None
         node, log, argv = request["node"], Path(request["log"]), request["argv"]
         self._folder(log.parent)
@@ -158,18 +158,18 @@ class Steward:
         return {"pid": child.pid}
 
     def do_end(self, request: Request) -> dict[str, Any]:
-        """Heal everything and end every process; what they wrote can still be looked at."""
+        """Heal everything and kill every process; their recordings can still be fetched."""
         self.end()
         return {}
 
     def do_remove(self, request: Request) -> dict[str, Any]:
-        """Take the folder of the run away; the last request there is."""
+        """Remove the folder of the run; the last request."""
         self.end()
         self.remove()
         return {}
 
     def end(self) -> None:
-        """The agent heals and ends what it adopted; then whatever else is in the nodes."""
+        """The fault agent heals and kills what it adopted; then kills all else in the nodes."""
         if self._agent is not None and self._agent.stdin is not None:
             with suppress(OSError):
                 self._agent.stdin.close()
@@ -185,7 +185,7 @@ class Steward:
             child.wait()
 
     def remove(self) -> None:
-        """Takes the folder of the run away."""
+        """Removes the folder of the run."""
         shutil.rmtree(self._root, ignore_errors=True)
 
     def _become(self) -> list[str]:
@@ -229,11 +229,12 @@ class Steward:
         )
 
     def _became(self, child: subprocess.Popen[bytes], steps: Sequence[bytes]) -> bool:
-        """Waits until a process has become its command; False if it has ended by then.
+        """Waits until a process has executed its command; False if it has ended by then.
 
-        `steps` are words of what execs it in the end, beside those that every start has.
+        `steps` are words of the commands that finally exec it, beside those that every start has.
 
-        An exec after a clock patch would undo it, so nobody may learn a pid before its last exec.
+        An exec after a clock patch would undo it, so a pid must not be published before its last
+        exec.
         """
         deadline = time.monotonic() + START_S
         while time.monotonic() < deadline:
@@ -251,7 +252,7 @@ class Steward:
 
 
 def _end_all(find: Any) -> None:
-    """SIGKILL to what `find` finds, again until it finds nothing or the bound is over."""
+    """SIGKILL to what `find` finds, repeatedly until it finds nothing or the bound is over."""
     deadline = time.monotonic() + END_S
     while (found := find()) and time.monotonic() < deadline:
         processes.kill(found)
@@ -259,9 +260,9 @@ def _end_all(find: Any) -> None:
 
 
 def sweep(root: Path, label: str) -> list[int]:
-    """Ends what a run without a steward left on this host, and its folder; the pids ended.
+    """Removes what a run without a host agent left on this host, and its folder; the pids killed.
 
-    A steward that has lost its driver needs a moment to leave by itself; it is given that.
+    A host agent that has lost its driver needs a moment to exit; this waits for it.
     """
     deadline = time.monotonic() + END_S
     while _stewards(root) and time.monotonic() < deadline:
@@ -287,7 +288,7 @@ def _labelled(label: str) -> list[int]:
 
 
 def _stewards(root: Path) -> list[int]:
-    """Stewards of a run's folder, this process apart, but not the sudo in front of them."""
+    """Pids of host agents of a run's folder, without this process and without their sudo."""
     words = os.fsencode(root)
     own = os.getpid()
     return [
@@ -302,7 +303,7 @@ def _stewards(root: Path) -> list[int]:
 
 
 def lines(source: int) -> Any:
-    """Complete lines until the input ends, nobody asks for too long, or a signal asks to leave."""
+    """Complete lines until end of input, too long without a request, or a signal to exit."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -331,7 +332,7 @@ def say(answer: Mapping[str, Any]) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Serves until there is nobody to serve; what was begun is ended on every way out."""
+    """Serves until the driver is gone; everything is undone on every exit path."""
     if argv[1] == "--sweep":
         print(json.dumps({"ended": sweep(Path(argv[3]), argv[2])}))  # noqa: T201
         return 0
@@ -339,7 +340,7 @@ def main(argv: list[str]) -> int:
     try:
         say({"ok": True, "host_ns": now_ns(), "python": sys.version.split()[0]})
         for line in lines(0):
-            # What sudo did not need of the password it was offered comes through to here.
+            # A password that sudo did not need arrives here as input.
             if line.startswith(b"{"):
                 request = json.loads(line)
                 say({**steward.serve(request), "number": request.get("number")})

@@ -1,4 +1,4 @@
-"""JSON lines to a program on a host, as root through sudo; one answer to each request."""
+"""JSON lines to a program on a host, as root through sudo; one response to each request."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ WRONG_PASSWORD = "the password is wrong"
 BEGIN_S = 20.0
 ANSWER_S = 25.0
 GONE_S = 6.0
-"""A host that has not answered a plain question for so long is taken for lost."""
+"""A host without a response to a simple request for this time counts as lost."""
 POLL_S = 0.005
 
 
 class Gone(Exception):
-    """Nobody answers any more; the reason."""
+    """The program no longer responds; the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer, and the driver's clock before the asking and after the answer."""
+    """A response, and the driver's clock before the request and after the response."""
 
     answer: dict[str, Any]
     sent_ns: int
@@ -46,10 +46,10 @@ def as_root(host: Host) -> list[str]:
 
 
 class Line:
-    """A running program that speaks JSON lines. For one thread at a time."""
+    """A running program with a JSON lines protocol. For one thread at a time."""
 
     def __init__(self, connection: Connection, argv: Sequence[str]) -> None:
-        """Starts it and waits for its first line. EnvironmentFailed says why it did not come."""
+        """Starts it and waits for its first line. EnvironmentFailed says why it did not arrive."""
         self._host = connection.host
         self._rest = b""
         self._errors = b""
@@ -60,9 +60,9 @@ class Line:
         self.first = self._begun()
 
     def ask(self, request: Mapping[str, Any], within_s: float = ANSWER_S) -> Answered:
-        """One request and its answer. Gone if there is none within the bound.
+        """One request and its response. Gone if there is none within the timeout.
 
-        Both carry a number: an answer to a request that was given up is not that to a later one.
+        Both have a number: a late response to a request that timed out is not that to a later one.
         """
         self._sent += 1
         line = json.dumps({**request, "number": self._sent}).encode() + b"\n"
@@ -74,7 +74,7 @@ class Line:
                 return Answered(answer, sent_ns, now_ns())
 
     def close(self) -> None:
-        """Ends its input."""
+        """Closes its input."""
         self._channel.close()
 
     def _password(self) -> str:
@@ -110,7 +110,7 @@ class Line:
         return line
 
     def _begun(self) -> dict[str, Any]:
-        """The first line, which says that it runs; or why it does not."""
+        """The first line, which reports that it runs; or why it does not."""
         deadline = time.monotonic() + BEGIN_S
         channel = self._channel
         while not channel.recv_ready():
@@ -150,7 +150,7 @@ class Line:
         )
 
     def _last_words(self) -> str:
-        """The last thing it said on standard error, after a colon."""
+        """The last line of its standard error, after a colon."""
         while self._channel.recv_stderr_ready():
             self._errors += self._channel.recv_stderr(1 << 16)
         said = self._errors.decode(errors="replace").replace(PROMPT, "").strip().splitlines()

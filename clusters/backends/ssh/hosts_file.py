@@ -1,4 +1,4 @@
-"""The hosts file: which machines carry a run's nodes, and how they are reached."""
+"""The hosts file: machines for a run's nodes, and how to connect to them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TYPES = {"str": str, "int": int, "bool": bool}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Jump:
-    """A machine to pass through on the way to a host."""
+    """A jump host."""
 
     address: str
     port: int = 22
@@ -34,13 +34,13 @@ class Jump:
 class Host:
     """One machine.
 
-    address            where its sshd is reached
-    inner              the address under which the other hosts reach it; "" is `address`
+    address            address of its sshd
+    inner              address under which the other hosts reach it; "" is `address`
     user, key          login name ("": yours) and private key file ("": your agent's keys)
     sudo               whether root is reached through sudo; False: the login is root already
     sudo_password_env  names an environment variable of the driver; "" is sudo without a password
     python             its Python, 3.11 or newer
-    folder             where the run's folder is made and removed again
+    folder             where the run's folder is created and removed
     """
 
     name: str
@@ -63,7 +63,7 @@ class Host:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hosts:
-    """All machines of a run. clock_bound_ns: the clock error that is accepted."""
+    """All machines of a run. clock_bound_ns: the accepted clock error."""
 
     hosts: Sequence[Host]
     known_hosts: str = KNOWN_HOSTS
@@ -72,7 +72,7 @@ class Hosts:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A hosts file as plain values for the manifest; UsageError with one line per mistake."""
+    """A hosts file as JSON-ready values for the manifest; UsageError with one line per error."""
     try:
         table = toml.loads(path.read_text())
     except OSError as error:
@@ -111,7 +111,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def from_manifest(table: Mapping[str, Any]) -> Hosts:
-    """The hosts that a manifest holds."""
+    """The hosts of a manifest."""
     hosts = [
         Host(**{**row, "jump": Jump(**row["jump"]) if row["jump"] else None})
         for row in table["hosts"]
@@ -147,7 +147,7 @@ def _is_ipv4(text: str) -> bool:
 
 
 def _made(kind: Any, row: Any, where: str, problems: list[str], needed: Sequence[str]) -> Any:
-    """A Host or Jump of a table; every mistake in it becomes a problem."""
+    """A Host or Jump of a table; every error in it becomes a problem."""
     if not isinstance(row, dict):
         problems.append(f"{where}: expected a table with {', '.join(needed)}")
         return None

@@ -1,4 +1,4 @@
-"""What a run without a driver has left on its hosts: found by its folder, swept by its label."""
+"""Leftovers of a run without a driver on its hosts: found by its folder, removed by its label."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def hosts_of(run_dir: Path) -> Hosts | None:
 
 
 def find(hosts: Hosts, label: str) -> Iterator[tuple[Host, str]]:
-    """Each host that has a folder of this run, or cannot be asked; with why, "" if it can."""
+    """Each host with a folder of this run, or that cannot be queried; with why, "" if it can."""
     for host in hosts.hosts:
         try:
             connection = Connection(host, hosts.known_hosts)
@@ -40,7 +40,7 @@ def find(hosts: Hosts, label: str) -> Iterator[tuple[Host, str]]:
 
 
 def sweep(host: Host, known_hosts: str, label: str) -> None:
-    """Ends what the run left on a host and removes its folder; EnvironmentFailed if it cannot."""
+    """Kills what the run left on a host and removes its folder; EnvironmentFailed if that fails."""
     root = root_of(host.folder, label)
     connection = Connection(host, known_hosts)
     try:
@@ -54,6 +54,6 @@ def sweep(host: Host, known_hosts: str, label: str) -> None:
 
 
 def sweep_quietly(host: Host, known_hosts: str, label: str) -> None:
-    """The same for a host that may not be there; `doctor --clean` finds what is left."""
+    """The same for a host that may be unreachable; `doctor --clean` finds what is left."""
     with suppress(EnvironmentFailed):
         sweep(host, known_hosts, label)

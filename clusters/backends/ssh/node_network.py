@@ -1,9 +1,9 @@
-"""The network of a run's nodes on one host: a namespace with a bridge, joined to those of others.
+"""The network of a run's nodes on one host: a namespace with a bridge, joined to other hosts'.
 
-Nothing of the host's own network changes. A tunnel (VXLAN over UDP) is made beside the host's
-address and moved into the namespace, where the bridge takes it in; each node is a namespace of its
-own on that bridge. Namespaces live as long as the processes that hold them, and those die with us,
-so there is nothing to undo. Standard library only; root.
+The host's own network does not change. A tunnel (VXLAN over UDP) is created on the host's address
+and moved into the namespace, where it is attached to the bridge; each node is its own namespace on
+that bridge. Namespaces live as long as the processes that hold them, and those die with this
+process, so there is nothing to undo. Standard library only; needs root.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 class Impossible(Exception):
-    """This host cannot do it: where, what, and what to do about it."""
+    """This host lacks something: where, what, and what to do about it."""
 
 
 def missing_tools() -> list[str]:
-    """What has to be installed before this host can carry nodes, one line each."""
+    """What has to be installed before this host can run nodes, one line each."""
     return [
         f"missing command {tool}; install {package}"
         for tool, package in TOOLS.items()
@@ -38,7 +38,7 @@ def missing_tools() -> list[str]:
 
 
 def search_path() -> str:
-    """Where commands are looked for: what sudo left of PATH, and the folders of root."""
+    """Search path for commands: what sudo left of PATH, and the folders of root."""
     return os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
 
 
@@ -47,9 +47,9 @@ class Fabric:
     """One host's part of the network of a run.
 
     own      address by which the other hosts reach this one
-    peers    those of the others
-    inside   address of this host inside the network, for who asks servers whether they are ready
-    number   tells the networks of runs apart, 24 bits
+    peers    addresses of the others
+    inside   address of this host inside the network, for readiness queries of servers
+    number   identifies the network of a run, 24 bits
     port     UDP port of the tunnel
     """
 
@@ -63,7 +63,7 @@ class Fabric:
     _children: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def open(self, nodes: Mapping[str, str]) -> dict[str, int]:
-        """Make the network and the nodes in it (name -> address); pid of each node's holder."""
+        """Create the network and the nodes in it (name -> address); pid of each node's holder."""
         self.holder = self._hold()
         tunnel = f"hf{os.getpid()}"
         _ip(
@@ -96,7 +96,7 @@ class Fabric:
         return {network(pid) for pid in [self.holder, *self.holders.values()]} - {""}
 
     def close(self) -> None:
-        """Ends the holders; the namespaces and all that is in them end with them."""
+        """Kills the holders; the namespaces and all processes in them end with them."""
         for child in self._children:
             child.kill()
         for child in self._children:
@@ -119,7 +119,7 @@ class Fabric:
         return holder
 
     def _hold(self) -> int:
-        """Starts a process that holds a namespace of its own; its pid, once it does."""
+        """Starts a process that holds its own namespace; its pid, once it does."""
         words = [*DIES_WITH_US, "unshare", "--net", "--", "sleep", "infinity"]
         child = subprocess.Popen(
             words,
@@ -141,7 +141,7 @@ class Fabric:
 
 
 def network(pid: int | str) -> str:
-    """The network namespace of a process, as /proc names it; empty where there is none."""
+    """The network namespace of a process, as /proc names it; empty if there is none."""
     try:
         return os.readlink(f"/proc/{pid}/ns/net")
     except OSError:

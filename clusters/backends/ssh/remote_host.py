@@ -1,4 +1,4 @@
-"""One host as the driver knows it: its connection, its steward, its clock, its files."""
+"""The driver's view of one host: its connection, host agent, clock and files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 
 
 class HostLost(EnvironmentFailed):
-    """A host that was there does not answer any more."""
+    """A host that was connected no longer responds."""
 
 
 class Copies:
@@ -39,7 +39,7 @@ class Copies:
         self._open: dict[str, int] = {}
 
     def write(self, name: str, at: int, data: bytes) -> None:
-        """Puts a piece into its file. A host may write to histories and logs only."""
+        """Writes a piece into its file. A host may write to histories and logs only."""
         if not MIRRORED.fullmatch(name) or ".." in name:
             raise EnvironmentFailed(f"ssh: a host sent a file with an invalid name {name!r}")
         if name not in self._open:
@@ -55,11 +55,11 @@ class Copies:
 
 
 class Remote:
-    """A host of a run. Requests go one after the other, through a thread of its own.
+    """A host of a run. Requests run one after the other, in the host's own thread.
 
     become     words that run a command there as the login user instead of root
-    lost       why it does not answer any more, "" while it does
-    offset_ns  driver's clock minus the host's, by the narrowest look of late
+    lost       why it no longer responds, "" while it does
+    offset_ns  driver's clock minus the host's, by the narrowest recent sample
     ended      nodes whose process has ended
     """
 
@@ -82,7 +82,7 @@ class Remote:
         self._asker: Line | None = None
 
     async def connect(self, known_hosts: str, code: Path, libraries: Sequence[Path]) -> None:
-        """Connect, bring the code, start the steward. EnvironmentFailed says why it cannot be."""
+        """Connect, upload the code, start the host agent. EnvironmentFailed has the reason."""
 
         def work() -> None:
             connection = self._connection = Connection(self.host, known_hosts)
@@ -93,7 +93,7 @@ class Remote:
                 words = [*self.python(), STEWARD, self.root]
                 self._steward = Line(connection, words)
             except EnvironmentFailed:
-                # Nobody is there yet who would take the folder away.
+                # There is no host agent yet that would remove the folder.
                 with suppress(EnvironmentFailed):
                     connection.run(["rm", "-r", "--", self.root]).recv_exit_status()
                 raise
@@ -102,7 +102,7 @@ class Remote:
 
     @property
     def began(self) -> bool:
-        """Whether its steward was ever there."""
+        """Whether its host agent ever started."""
         return self._steward is not None
 
     def python(self) -> list[str]:
@@ -111,15 +111,15 @@ class Remote:
         return ["env", *path, self.host.python, "-S", "-P", "-m"]
 
     async def ask(self, do: str, **args: Any) -> dict[str, Any]:
-        """One request to the steward. HostLost if nobody answers, EnvironmentFailed if refused."""
+        """One request to the host agent. HostLost without a response, else EnvironmentFailed."""
         return (await self._answered(do, args)).answer
 
     def post(self, do: str, **args: Any) -> None:
-        """The same without waiting for the answer; nothing happens if the host is lost."""
+        """The same without waiting for the response; nothing happens if the host is lost."""
         self._thread.submit(lambda: self._asked(do, args))
 
     async def system(self, entry: str, **request: Any) -> Any:
-        """What a system says, asked on the host, from inside the nodes' network."""
+        """A system's response, queried on the host, from inside the nodes' network."""
 
         def work() -> Any:
             assert self._connection is not None
@@ -138,7 +138,7 @@ class Remote:
         return answer["said"]
 
     async def look(self) -> None:
-        """Fetch what was written, and take the look as a sample of the host's clock."""
+        """Fetch what was written, and use the request as a sample of the host's clock."""
         more = True
         while more:
             found = await self._answered("look", {})
@@ -152,11 +152,11 @@ class Remote:
         self._sample(found)
 
     def whole(self) -> None:
-        """Note that everything was fetched."""
+        """Record that everything was fetched."""
         directory.append(self._run_dir / host_clocks.FILE, {"host": self.host.name, "whole": True})
 
     async def close(self) -> None:
-        """Ends the connection, and with it the steward, if it is still there."""
+        """Closes the connection, which ends the host agent, if it is still running."""
 
         def work() -> None:
             for line in (self._asker, self._steward):
@@ -171,7 +171,7 @@ class Remote:
         self._copies.close()
 
     def _sample(self, found: Answered) -> None:
-        """What the look says of the clock; the time that the host took itself is taken off."""
+        """Records a clock sample from a request; the host's own processing time is subtracted."""
         asked, answered = found.answer["asked_ns"], found.answer["answered_ns"]
         inside = answered - asked
         drift = inside * MOST_PPM // 1_000_000 + 1

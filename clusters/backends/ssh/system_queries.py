@@ -1,9 +1,8 @@
-"""What only a host can ask of a system: how to start a server here, is it ready, who leads.
+"""Queries of a system that only a host can make: server command, readiness, leader.
 
-`python3 -S -m holdfast.clusters.backends.ssh.system_queries MODULE:ATTR`, as the login user,
-inside the nodes' network. The driver cannot reach the nodes' addresses, and a system may make
-folders for the server that it gives the command of. JSON lines in, JSON lines out; it ends with
-its input.
+`python3 -S -m holdfast.clusters.backends.ssh.system_queries MODULE:ATTR`, as the login user, inside
+the nodes' network. The driver cannot reach the nodes' addresses, and a system may create folders
+for the server whose command it returns. JSON lines in and out; it exits when its input ends.
 """
 
 from __future__ import annotations

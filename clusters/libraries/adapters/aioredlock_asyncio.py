@@ -17,7 +17,7 @@ ERRORS = ((LockAcquiringError, Status.FAIL),)
 
 
 class Subject:
-    """One manager that asks once, with a pool per server; who waits asks again."""
+    """One manager that tries once, with a pool per server; a wait is polling."""
 
     asyncio = True
 

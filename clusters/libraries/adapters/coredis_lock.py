@@ -17,7 +17,7 @@ ERRORS = ((LockReleaseError, Status.NOT_OWNER), (LockExtensionError, Status.NOT_
 
 
 class Subject:
-    """One client with its pool, entered and left in a task of its own, as it has to be."""
+    """One client with its pool, entered and left in its own task, as the library requires."""
 
     asyncio = True
 

@@ -1,4 +1,4 @@
-"""python-dynamodb-lock, and its successor by another author; heartbeats are the library's own."""
+"""python-dynamodb-lock, and its successor by another author; both send heartbeats."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ERRORS: tuple[tuple[type[Exception], Status], ...] = ()
 
 
 class Subject:
-    """One lock client, as its examples make it, but with answers awaited for one second."""
+    """One lock client as in its examples, but with a timeout of one second."""
 
     def __init__(self, setup: ClientSetup) -> None:
         table = boto3.resource(

@@ -1,4 +1,4 @@
-"""etcd3gw: a lock by a transaction over the JSON gateway; it asks once and knows no waiting."""
+"""etcd3gw: a lock by a transaction over the JSON gateway; it tries once and never waits."""
 
 from __future__ import annotations
 

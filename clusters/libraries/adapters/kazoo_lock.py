@@ -1,4 +1,4 @@
-"""kazoo's Lock; a renewal asks it whether it is still acquired."""
+"""kazoo's Lock; a renewal checks whether it is still acquired."""
 
 from __future__ import annotations
 

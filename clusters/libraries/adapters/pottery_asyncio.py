@@ -21,7 +21,7 @@ ERRORS = (
 
 
 class Subject:
-    """One pool of connections per server, set up as the library's own examples do."""
+    """One pool of connections per server, as in the library's own examples."""
 
     asyncio = True
 

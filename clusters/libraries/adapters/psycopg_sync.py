@@ -1,4 +1,4 @@
-"""psycopg's blocking connection with an advisory lock; a renewal asks the server who has it."""
+"""psycopg's blocking connection with an advisory lock; a renewal queries its holder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ERRORS: tuple[tuple[type[Exception], Status], ...] = ((psycopg.OperationalError,
 
 
 class Subject:
-    """One connection, opened anew where it is gone. A hold is known by the server's process."""
+    """One connection, reopened if it is gone. A hold is identified by the server's process."""
 
     def __init__(self, setup: ClientSetup) -> None:
         self._address = setup.servers[0][1]

@@ -1,4 +1,4 @@
-"""python-etcd's Lock, over the second version of etcd's interface."""
+"""python-etcd's Lock, over etcd's API version 2."""
 
 from __future__ import annotations
 

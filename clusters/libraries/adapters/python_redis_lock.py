@@ -1,4 +1,4 @@
-"""python-redis-lock: a key beside a list that wakes waiters; it can renew itself in a thread."""
+"""python-redis-lock: a key, and a list that wakes waiters; it can renew itself in a thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
 
 ANSWER_WITHIN_S = 8.0
-"""Longer than it waits for a list to wake it."""
+"""Longer than the library waits for its list."""
 ERRORS = ((redis_lock.NotAcquired, Status.NOT_OWNER), (redis_lock.NotExpirable, Status.NOT_OWNER))
 
 
@@ -35,7 +35,7 @@ class Subject:
     def acquire(self, lock: Any, wait_s: float | None) -> bool:
         if wait_s == 0:
             return bool(lock.acquire(blocking=False))
-        # It refuses to wait for longer than the lock lasts.
+        # The library rejects a wait that is longer than the lease.
         longest = wait_s if self._lease_s is None or wait_s is None else min(wait_s, self._lease_s)
         return bool(lock.acquire(timeout=None if longest is None else max(1, int(longest))))
 

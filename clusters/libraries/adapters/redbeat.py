@@ -1,4 +1,4 @@
-"""celery-redbeat: the lock that lets one beat run; celery's start-up signal takes it."""
+"""celery-redbeat: the lock that lets one beat run; celery's start-up signal acquires it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ ERRORS = ((LockNotOwnedError, Status.NOT_OWNER),)
 
 
 class Beat:
-    """The sender of the signal: redbeat asks it for its scheduler."""
+    """The sender of the signal: redbeat gets its scheduler from it."""
 
     def __init__(self, scheduler: Any) -> None:
         self.scheduler = scheduler
 
 
 class Subject:
-    """One application; an attempt is a beat that starts: celery sends a signal, and it ticks."""
+    """One application; an attempt is the start of a beat: celery sends a signal, and it ticks."""
 
     def __init__(self, setup: ClientSetup) -> None:
         url = f"redis://{setup.servers[0][1]}:{PORT}/0"

@@ -1,6 +1,6 @@
-"""The Lock of redis-py and of what began as redis-py, as the library ships it but a socket timeout.
+"""The Lock of redis-py and of its forks, as shipped except for a socket timeout.
 
-An adapter names its library's classes; it imports the library, and this does not.
+An adapter names its library's classes; it imports the library, and this module does not.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ ANSWER_WITHIN_S = 1.0
 
 
 class _RedisLike:
-    """What both interfaces share: `connect` makes a client with its pool of connections, `refused`
-    is its error for all that a lock refuses, and `lost` the one for a lock that is not ours."""
+    """Shared by both interfaces: `connect` makes a client with its pool of connections, `refused`
+    is its error for rejections of a lock, and `lost` the one for a lock that is not ours."""
 
     connect: Any
     refused: type[Exception]
@@ -32,7 +32,7 @@ class _RedisLike:
 
 
 class BlockingLocks(_RedisLike):
-    """A refusal is "not granted" of a `with`, and "not ours" of a release."""
+    """Blocking interface. A rejection is "not granted" of a `with`, "not ours" of a release."""
 
     def __init__(self, setup: ClientSetup) -> None:
         super().__init__(setup)
@@ -59,7 +59,7 @@ class BlockingLocks(_RedisLike):
 
 
 class AsyncioLocks(_RedisLike):
-    """The same by coroutines."""
+    """Coroutine interface, with the same errors."""
 
     asyncio = True
 

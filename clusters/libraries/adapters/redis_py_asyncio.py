@@ -1,4 +1,4 @@
-"""redis-py's Lock, by coroutines."""
+"""redis-py's asyncio Lock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ERRORS = ((LockNotOwnedError, Status.NOT_OWNER),)
 
 
 class Subject(AsyncioLocks):
-    """One client with its pool, as an application has it."""
+    """One client with its pool, as in an application."""
 
     connect = redis.Redis
     refused = LockError

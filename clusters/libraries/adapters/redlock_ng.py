@@ -16,7 +16,7 @@ ERRORS: tuple[tuple[type[Exception], Status], ...] = ()
 
 
 class Subject:
-    """One lock manager, as its examples make it; a grant is an object that it returns."""
+    """One lock manager as in its examples; a grant is an object that it returns."""
 
     def __init__(self, setup: ClientSetup) -> None:
         self._manager = Redlock([f"redis://{address}:{PORT}" for _, address in setup.servers])

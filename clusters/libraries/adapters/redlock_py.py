@@ -1,4 +1,4 @@
-"""redlock-py: Redlock over all servers; it asks three times and knows no other waiting."""
+"""redlock-py: Redlock over all servers; it tries three times and has no other wait."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from holdfast.harness.core.ports import ClientSetup
 
 ANSWER_WITHIN_S = 1.0
 ERRORS = ((MultipleRedlockException, Status.FAIL),)
-"""Whoever gets this from an acquire was given nothing that could be used, or given back."""
+"""An acquire with this error returned nothing that could be used or released."""
 
 
 class Subject:
-    """One lock manager, as its examples make it; a grant is a value that it returns."""
+    """One lock manager as in its examples; a grant is a value that it returns."""
 
     def __init__(self, setup: ClientSetup) -> None:
         servers = [

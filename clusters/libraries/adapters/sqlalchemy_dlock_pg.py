@@ -1,4 +1,4 @@
-"""sqlalchemy-dlock on PostgreSQL; a renewal asks it whether it is still locked."""
+"""sqlalchemy-dlock on PostgreSQL; a renewal checks whether it is still locked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ERRORS: tuple[tuple[type[Exception], Status], ...] = ((OperationalError, Status.
 
 
 class Subject:
-    """An engine with its pool; each attempt takes a connection of its own, as the examples do."""
+    """An engine with its pool; each attempt takes its own connection, as in the examples."""
 
     def __init__(self, setup: ClientSetup) -> None:
         address = setup.servers[0][1]

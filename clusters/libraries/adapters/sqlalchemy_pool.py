@@ -1,4 +1,4 @@
-"""SQLAlchemy's pool of connections with an advisory lock in one: whoever closes it is done."""
+"""SQLAlchemy's pool of connections with an advisory lock in one: closing it ends the hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tooz on PostgreSQL; a renewal asks its lock whether it is still acquired."""
+"""tooz on PostgreSQL; a renewal checks whether its lock is still acquired."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ERRORS: tuple[tuple[type[Exception], Status], ...] = ()
 
 
 class Subject:
-    """One coordinator; its locks open connections of their own. It waits for ever, or not."""
+    """One coordinator; its locks open their own connections. It waits forever, or not at all."""
 
     def __init__(self, setup: ClientSetup) -> None:
         url = f"postgresql://{USER}@{setup.servers[0][1]}:{PORT}/{DATABASE}"

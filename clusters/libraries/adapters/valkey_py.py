@@ -12,7 +12,7 @@ ERRORS = ((LockNotOwnedError, Status.NOT_OWNER),)
 
 
 class Subject(BlockingLocks):
-    """One client with its pool, as an application has it."""
+    """One client with its pool, as in an application."""
 
     connect = valkey.Valkey
     refused = LockError

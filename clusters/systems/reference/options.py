@@ -1,4 +1,4 @@
-"""The knobs of the reference service, as strings from the command line and as values."""
+"""Options of the reference service: accepted strings and typed values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RANGES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """The knobs as values; KNOWN says what they mean."""
+    """The options as values; KNOWN has their meaning."""
 
     queue: str = "fifo"
     election_ns: int = 400 * MILLISECOND
@@ -44,12 +44,12 @@ class Options:
 
     @property
     def heartbeat_ns(self) -> int:
-        """A leader speaks up so long after it last spoke to all."""
+        """Interval of a leader's heartbeats."""
         return self.election_ns // 3
 
 
 def read(given: Mapping[str, str]) -> tuple[Options, list[str]]:
-    """The options and one line per value that does not fit; names not in KNOWN are passed over."""
+    """The options, and one line per invalid value; names not in KNOWN are ignored."""
     wrong = []
     queue = given.get("queue", "fifo")
     if queue not in ORDERS:

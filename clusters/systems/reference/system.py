@@ -44,7 +44,7 @@ KEPT = (
 )
 NOTHING: Mapping[str, str] = {}
 KEPT_IN_ORDER = ("starvation-freedom", "bounded-bypass", "bounded-wait")
-"""kept besides where nobody races for a freed lock"""
+"""promised too unless clients race for a freed lock"""
 
 SHEET = {
     "owner identity": "one attempt: the lock, the attempt's number and its fencing token",
@@ -66,7 +66,7 @@ SHEET = {
 def known_options(
     system: str, options: Mapping[str, str], known: Mapping[str, str], wrong: Sequence[str] = ()
 ) -> None:
-    """Raises UsageError with one line per option that the system does not have, and per `wrong`."""
+    """Raises UsageError with one line per unknown option, and per line of `wrong`."""
     problems = list(wrong)
     for name in options:
         if name not in known:
@@ -78,7 +78,7 @@ def known_options(
 
 
 async def status(address: str, within_s: float = STATUS_S) -> Frame | None:
-    """What a server says of itself, None if it does not answer in time."""
+    """A server's own status, None if it does not respond in time."""
     link = Link(lambda event: None)
     try:
         async with asyncio.timeout(within_s):
@@ -91,7 +91,7 @@ async def status(address: str, within_s: float = STATUS_S) -> Frame | None:
 
 
 def server_command(module: str, node: Node, place: Place, config: Mapping[str, object]) -> Command:
-    """How to start a server of this package on a node; `config` is handed to it as JSON."""
+    """The command of a server of this package on a node; `config` is passed as JSON."""
     text = json.dumps(config, sort_keys=True)
     return Command(
         argv=(node.python, "-S", "-P", "-m", module, "--config", text),
@@ -101,7 +101,7 @@ def server_command(module: str, node: Node, place: Place, config: Mapping[str, o
 
 
 class ReferenceSystem:
-    """A System; `SYSTEM` is the one. A mode of it has a name, a client, defaults of its own."""
+    """A System; `SYSTEM` is the instance. A mode of it has its own name, client and defaults."""
 
     libraries: Sequence[str] = ()
     ports: Sequence[int] = (DEFAULT_PORT,)
@@ -120,7 +120,7 @@ class ReferenceSystem:
         self._sheet = sheet
 
     def _options(self, given: Mapping[str, str]) -> dict[str, str]:
-        """With the defaults of the mode, all of which it cannot be without. Raises UsageError."""
+        """The options with the defaults of the mode, which are required. Raises UsageError."""
         options = {**self._defaults, **given}
         wrong = read(options)[1]
         wrong += [
@@ -132,7 +132,7 @@ class ReferenceSystem:
         return options
 
     def promises(self, options: Mapping[str, str]) -> Promises:
-        """All that a lock can promise, under every fault. Raises UsageError."""
+        """All promises of a lock, under every fault. Raises UsageError."""
         chosen, _ = read(self._options(options))
         kept = KEPT if chosen.queue == "racing" else (*KEPT, *KEPT_IN_ORDER)
         return Promises(
@@ -158,7 +158,7 @@ class ReferenceSystem:
         )
 
     def abilities(self, options: Mapping[str, str]) -> Sequence[str]:
-        """All of them; priorities where the queue goes by them."""
+        """All abilities; priorities only with `queue=priority`."""
         urgent = read(options)[0].queue == "priority"
         return [name for name in ABILITIES if name != "priorities" or urgent]
 
@@ -180,12 +180,12 @@ class ReferenceSystem:
         return server_command(module, node, place, config)
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
-        """Whether the node answers and knows a leader."""
+        """Whether the node responds and knows a leader."""
         said = await status(node.address)
         return said is not None and said.get("leader") is not None
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
-        """Who says, in the highest term, that it leads; None if nobody does."""
+        """The node that reports to be the leader in the highest term; None if there is none."""
         asked = await asyncio.gather(*(status(server.address) for server in servers))
         leading = [
             (int(said["term"]), server.name)

@@ -3,8 +3,9 @@
 `holdfast.clusters.systems.user_class.system:MODULE.CLASS` is the System of a class of a user's
 module.
 
-Promises: those in the class's `promises`; by default those of any lock Does not promise: anything
-else Tested with: the servers of the class
+Promises: those in the class's `promises`; by default those of any lock
+Does not promise: anything else
+Tested with: the servers of the class
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The node image: what a container of a cluster has on board, and how it is built."""
+"""The node image: content of a cluster's containers, and its build."""

@@ -1,8 +1,8 @@
-"""Builds the node image, and its base where no image registry answers.
+"""Builds the node image, and its base image if no image registry responds.
 
 Standard library only: `python -m holdfast.clusters.backends.docker.image.build`, or `make
-docker-image`. Nothing happens when the image of this very Dockerfile exists. The package mirror is
-the one that this host uses; its address enters the build, never the sources.
+docker-image`. Nothing happens if the image of this exact Dockerfile exists. The package mirror is
+the one that this host uses; its address is passed to the build, never stored in the sources.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def exists(image: str) -> bool:
 
 
 def build() -> bool:
-    """Makes sure that the image exists; True if it had to be built.
+    """Ensures that the image exists; True if it had to be built.
 
-    Raises EnvironmentFailed where no engine answers, or a step of the build fails.
+    Raises EnvironmentFailed if no engine responds, or a step of the build fails.
     """
     check_engine()
     wanted = tag()
@@ -77,7 +77,7 @@ def build() -> bool:
 
 
 def check_engine() -> None:
-    """Raises EnvironmentFailed unless a `docker` client is here and an engine answers it."""
+    """Raises EnvironmentFailed unless a `docker` client is installed and an engine responds."""
     if shutil.which("docker") is None:
         raise EnvironmentFailed("image: there is no `docker` command; install docker.io")
     answer = run("docker", "version", "--format", "{{.Server.Version}}", check=False, seconds=20)
@@ -86,7 +86,7 @@ def check_engine() -> None:
 
 
 def fetch_base() -> None:
-    """Pulls the base image, or makes one of the distribution's packages with debootstrap."""
+    """Pulls the base image, or builds one from the distribution's packages with debootstrap."""
     say(f"pulling {BASE}")
     try:
         if run("docker", "pull", "--quiet", BASE, check=False, seconds=PULL_S).returncode == 0:
@@ -111,9 +111,9 @@ def fetch_base() -> None:
 
 
 def lend_apt(folder: Path) -> None:
-    """Writes this host's package sources, proxy and certificates where the build looks for them.
+    """Writes this host's package sources, proxy and certificates to the build's folder.
 
-    A host of another distribution lends none of its sources: the base image has its own.
+    A host of another distribution provides no sources: the base image has its own.
     """
     folder.mkdir()
     inside = Path("/tmp") / folder.name
@@ -145,7 +145,7 @@ def debian_sources() -> list[str]:
 
 
 def apt(tool: str, *args: str) -> list[str]:
-    """Lines that apt-get or apt-config prints; none where there is no apt."""
+    """Lines that apt-get or apt-config prints; none without apt."""
     if shutil.which(f"apt-{tool}") is None:
         return []
     return run(f"apt-{tool}", *args, check=False).stdout.splitlines()
@@ -157,7 +157,7 @@ def run(
     seconds: float = 60,
     stdin: int | IO[bytes] | None = subprocess.DEVNULL,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command to its end; EnvironmentFailed with its last words if it fails or hangs."""
+    """Runs a command to its end; EnvironmentFailed with its last output if it fails or hangs."""
     shown = " ".join(argv[:2])
     try:
         done = subprocess.run(

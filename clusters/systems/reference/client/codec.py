@@ -1,4 +1,4 @@
-"""What the words of the service and of the harness mean to each other, for the client."""
+"""Translates the service's responses to the harness's answers, and terms to requests."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MEANING: dict[str, Status] = {
     "too-many-requests": Status.FAIL,
     "not-holder": Status.NOT_OWNER,
 }
-"""What the service says -> what it means. All else ("unanswered", "stale" ...) is INFO."""
+"""Response of the service -> what it means. All others ("unanswered", "stale" ...) are INFO."""
 
 
 def meant(answer: Frame) -> Answer:
-    """The answer of the service as the harness knows answers."""
+    """The service's response as an answer of the harness."""
     word = str(answer["is"])
     outcome = MEANING.get(word, Status.INFO)
     detail = answer.get("reason") or answer.get("why") or answer.get("newest")
@@ -43,7 +43,7 @@ def meant(answer: Frame) -> Answer:
 
 
 def described(answer: Frame, *, leases: bool) -> Queried:
-    """What the service says of who holds. leases: a hold has one of its own, not its session's."""
+    """A holder query's response. leases: a hold has its own lease, not its session's."""
     if answer["is"] not in ("free", "held-by"):
         return Queried(outcome=Status.INFO, error=str(answer["is"]))
     return Queried(
@@ -60,7 +60,7 @@ def described(answer: Frame, *, leases: bool) -> Queried:
 
 
 def said(terms: Terms) -> Frame:
-    """The part of an acquire that says on what terms: what is not plain, nothing if all is."""
+    """The part of an acquire request with its terms; empty for the defaults."""
     if terms is PLAIN:
         return {}
     names = Terms.__dataclass_fields__

@@ -1,4 +1,4 @@
-"""A client's way to servers: one connection at a time, answers matched to questions by number."""
+"""A client's connection to a server: responses are matched to requests by number."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ CONNECT_S = 0.5
 
 
 class NotSent(Exception):
-    """The question never left: it surely has no effect."""
+    """The request was never sent: certainly no effect."""
 
 
 class NoAnswer(Exception):
-    """The question may have arrived; whether it took effect is unknown."""
+    """The request may have arrived; whether it took effect is unknown."""
 
 
 class Link:
-    """One connection to one server. `on_event` gets what the server says unasked."""
+    """One connection to one server. `on_event` receives the server's notifications."""
 
     def __init__(self, on_event: Callable[[Frame], None]) -> None:
         self._on_event = on_event
@@ -33,7 +33,7 @@ class Link:
 
     @property
     def open(self) -> bool:
-        """Whether there is a connection, as far as is known here."""
+        """Whether there is a connection, as far as this end knows."""
         return self._wire is not None
 
     async def connect(self, address: str, within_s: float, port: int = DEFAULT_PORT) -> None:
@@ -48,9 +48,9 @@ class Link:
         self._wire = wire
 
     async def ask(self, question: dict[str, Any], within_s: float) -> Frame:
-        """The answer to a question, within so many seconds. Raises NotSent, NoAnswer.
+        """The response to a request, within a timeout. Raises NotSent, NoAnswer.
 
-        The question is given a number, and is the link's from then on.
+        The request gets a number, and belongs to the link from then on.
         """
         number = self._number = question["id"] = self._number + 1
         wire, loop = self._wire, self._loop
@@ -67,7 +67,7 @@ class Link:
             self._waiting.pop(number, None)
 
     def close(self, reason: str) -> None:
-        """Ends the connection; whoever still waits for an answer gets NoAnswer."""
+        """Closes the connection; calls that still wait for a response get NoAnswer."""
         wire, self._wire = self._wire, None
         if wire is not None:
             wire.drop(reason)
@@ -76,15 +76,16 @@ class Link:
                 answer.set_exception(NoAnswer(reason))
 
     def _set_timer(self, loop: asyncio.AbstractEventLoop, until_s: float) -> None:
-        """One timer for all questions: a timer for each would cost more than the question."""
+        """One timer for all requests: one for each would cost more than the request."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer_s = until_s
         self._timer = loop.call_at(until_s, self._on_timer)
 
     def _on_timer(self) -> None:
-        """Gives up what is due. After a stop of this process an answer may be there as well: loops
-        look at what has come before they look at what is due, so that the answer counts."""
+        """Times out what is due. After a pause of this process (GC pause, SIGSTOP) a response may
+        have arrived as well: event loops read sockets before they run timers, so the response
+        counts."""
         self._timer = None
         loop = asyncio.get_running_loop()
         now_s, left_s = loop.time(), list[float]()

@@ -1,4 +1,4 @@
-"""What the client of the reference service keeps in mind: whom it waits for, what it believes."""
+"""Local state of the reference service's client: its waits, and the holds it believes in."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from holdfast.clusters.systems.reference.wire.frames import Frame
 class Wait:
     """One acquire that is not decided yet.
 
-    asked_s   when the client last asked about it and was told that it still waits
-    heard_s   when the service last said how it stands
-    read_ns   when the service read the request that it answered first, by the run's clock; -1: not
-              known
-    spent     what the first answer said that the service spent on it, as `events.spent` packs it
+    asked_s   when the client last sent a query with the response that it still waits
+    heard_s   when the service last reported its state
+    read_ns   when the service read the request to which it responded first, by the run's clock; -1:
+              unknown
+    spent     durations that the first response reported, as `operations.spent` packs them
     """
 
     lock: str

@@ -1,11 +1,10 @@
-"""The client of the reference service, as workers load it.
+"""The client of the reference service, which workers load.
 
-A call keeps its request number however often it is asked again, so a retry never acts twice. A
-renewal or a release, and every single try, has a deadline of its own: a second, or a third of the
-lease where that is longer. A wait that reaches its end is cancelled at the service; only where
-even that stays unanswered is the outcome unknown. A queued grant is handed on with what is surely
-left of its lease, counted from when the client last asked how its wait stands; where that is less
-than half of it, it is renewed first.
+A call keeps its request number in every retry, so a retry never acts twice. A renewal or a release,
+and every single try, has its own deadline: a second, or a third of the lease if that is longer. A
+wait that times out is cancelled at the service; only if even that gets no response, the outcome is
+unknown. A queued grant is returned with what is certainly left of its lease, counted from when the
+client last queried its wait; if that is less than half of it, it is renewed first.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from holdfast.harness.core.ports import CLIENT, ClientSetup, Queried
 from holdfast.harness.core.seeds import stream
 
 ASK_S = 0.6
-"""A hold or a wait that was not heard of for so long is asked about."""
+"""A hold or a wait without a message for this time is queried."""
 CANCEL_S = 0.5
-"""A wait at its end may take so much longer to be cancelled."""
+"""Time to cancel a wait after its timeout."""
 FOREVER_S = 365 * 24 * 3600.0
 
 
@@ -59,7 +58,7 @@ class ReferenceClient:
         )
 
     async def open(self) -> None:
-        """Starts to look for the leader; a cluster that is away is found later."""
+        """Starts to search for the leader; an unavailable cluster is found later."""
         if self._session_ns:
             self._background(self._beat())
         await self._talk.session(self._until(1.0))
@@ -114,7 +113,7 @@ class ReferenceClient:
         return meant(answer)
 
     async def release(self, grant: Grant) -> Answer:
-        """As `LockClient`. From here on the client no longer thinks that it holds."""
+        """As `LockClient`. From here on the client no longer believes that it holds."""
         self._holds.pop(grant.attempt, None)
         named = {"lock": grant.lock, "attempt": grant.attempt, "token": grant.token}
         answer = meant(await self._call("release", **named))
@@ -124,24 +123,24 @@ class ReferenceClient:
         return answer
 
     async def query(self, lock: str, *, attempt: int) -> Queried:
-        """As `QueryLockClient`; asked of the log, not of what a leader remembers."""
+        """As `QueryLockClient`; answered through the log, not from a leader's memory."""
         until_s = self._until(self._call_s)
         answer = await self._talk.plain("holder", until_s=until_s, lock=lock, attempt=attempt)
         return described(answer, leases=not self._session_ns)
 
     async def check(self, grant: Grant) -> Answer:
-        """As `SequencerLockClient`; what is shown is the sequencer of the hold."""
+        """As `SequencerLockClient`; sends the sequencer of the hold."""
         shown = sequencers.written(grant.lock, grant.token)
         until_s = self._until(self._call_s)
         return meant(await self._talk.plain("check", until_s=until_s, sequencer=shown))
 
     async def force(self, lock: str, *, token: int) -> Answer:
-        """As `OperatorLockClient`; a hold that is not there may have ended by this very request."""
+        """As `OperatorLockClient`; a missing hold may have been ended by this request itself."""
         until_s = self._until(self._call_s)
         return meant(await self._talk.plain("force", until_s=until_s, lock=lock, token=token))
 
     async def close(self) -> None:
-        """Lets the connections go; leases run on, a session with heartbeats is ended."""
+        """Closes the connections; leases run on, a session with heartbeats is ended."""
         if self._looking is not None:
             self._looking.cancel()
         tasks = list(self._tasks)
@@ -193,7 +192,7 @@ class ReferenceClient:
         return Answer(outcome=Status.OK, token=token, ttl_ns=left_ns, spent=wait.spent)
 
     async def _claim(self, seq: int, wait: Wait, until_s: float) -> Frame:
-        """Asks for the lock, or again for one that is waited for: the same request either way."""
+        """Requests the lock, or polls for a queued one: the same request either way."""
         asked_s = self._talk.time()
         answer = await self._talk.once(
             "acquire",
@@ -223,11 +222,11 @@ class ReferenceClient:
             )
         finally:
             self._talk.finish(seq)
-        # That this request never left says nothing about the one that it was to cancel.
+        # That this request was never sent says nothing about the request to cancel.
         return UNANSWERED if answer["is"] == "never-sent" else answer
 
     async def _give_up(self, target: int) -> None:
-        """Takes back an acquire whose caller no longer wants it, granted or not, if it can."""
+        """Undoes an acquire whose caller no longer wants it, granted or not, if possible."""
         if self._session_ns:
             await self._insist("cancel", about=target, target=target, drop=True)
         else:
@@ -237,14 +236,14 @@ class ReferenceClient:
         self._talk.finish(target)
 
     async def _insist(self, op: str, **fields: Any) -> None:
-        """Asks until it is answered: in a session that is kept alive no lease ends a hold."""
+        """Retries until there is a response: in a session kept alive no lease ends a hold."""
         seq = self._talk.begin()
         try:
             await self._talk.once(op, seq=seq, until_s=self._until(FOREVER_S), **fields)
         finally:
             self._talk.finish(seq)
 
-    # What the service says unasked, and what the client asks while it holds or waits
+    # Notifications of the service, and queries of the client while it holds or waits
 
     def _on_event(self, event: Frame) -> None:
         match event["event"]:
@@ -263,8 +262,8 @@ class ReferenceClient:
             )
 
     def _on_session_lost(self, session: int) -> None:
-        """All that was held in it is lost, and nobody waits in it any more. Where holds are pure
-        leases a session is only a name."""
+        """All its holds are lost, its waits are over. If holds are pure leases, it is only a
+        name."""
         if self._session_ns:
             self._holds.clear()
             self._setup.tell(Op.CLOSED, attempt=0, lock="", text="session")
@@ -292,12 +291,12 @@ class ReferenceClient:
             self._setup.tell(Op.WAITING, attempt=wait.attempt, lock=wait.lock, res=place)
 
     def _look_later(self, wait_s: float) -> None:
-        """Sees to it that what it believes in is looked at then, at the latest."""
+        """Schedules the next check of its holds and waits, then at the latest."""
         if self._looking is None and not self._asking:
             self._looking = asyncio.get_running_loop().call_later(wait_s, self._look)
 
     def _look(self) -> None:
-        """Asks about its holds and waits where it has not heard of one of them for long."""
+        """Queries its holds and waits if one of them had no message for ASK_S."""
         self._looking = None
         known: list[Held | Wait] = [*self._holds.values(), *self._waits.values()]
         if not known:
@@ -310,7 +309,7 @@ class ReferenceClient:
             self._background(self._ask_state(known))
 
     async def _ask_state(self, known: list[Held | Wait]) -> None:
-        """Asks how its holds and waits stand: after a break it learns what it was not told."""
+        """Queries its holds and waits, in case a broken connection lost notifications."""
         try:
             holds, waits = list(self._holds.items()), list(self._waits)
             asked_s = self._talk.time()
@@ -346,7 +345,7 @@ class ReferenceClient:
             self._claim_again(seq)
 
     async def _beat(self) -> None:
-        """Keeps a session alive, three times per lease of it."""
+        """Keeps a session alive, three times per session lease."""
         while True:
             session = await self._talk.session(self._until(self._call_s))
             sent_s = asyncio.get_running_loop().time()
@@ -360,16 +359,16 @@ class ReferenceClient:
             await asyncio.sleep(self._session_ns / 3e9)
 
     def _alive(self, ttl_ns: int, sent_s: float) -> None:
-        """Notes how long the session lives on, by the answer to a heartbeat.
+        """Records how long the session lives on, by the response to a heartbeat.
 
-        The row is stamped now, and the session's lease began at the latest when the heartbeat was
-        sent: what has passed since then is taken off. Where nothing is left, as after a stop of
-        this process, the answer says nothing about now."""
+        The row has the present time, and the session's lease began at the latest when the heartbeat
+        was sent: the time since then is subtracted. If nothing is left, as after a pause of this
+        process, the response says nothing about the present."""
         left_ns = ttl_ns - round((self._talk.time() - sent_s) * SECOND)
         if left_ns > 0:
             self._setup.tell(Op.HEARTBEAT, attempt=0, lock="", res=left_ns)
 
-    # Small change
+    # Helpers
 
     async def _call(self, op: str, **fields: Any) -> Frame:
         seq = self._talk.begin()

@@ -1,6 +1,6 @@
-"""A client's conversation with the cluster: finds the leader, and asks again until it answers.
+"""A client's session with the cluster: finds the leader, and retries until it responds.
 
-A request keeps its number when it is asked again, so that the service takes it in at most once.
+A request keeps its number in retries, so that the service applies it at most once.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from holdfast.clusters.systems.reference.client.connection import Link, NoAnswer
 from holdfast.clusters.systems.reference.wire.frames import Frame
 
 TRY_S = 1.0
-"""A server that does not answer for so long is left for another one."""
+"""A server that does not respond for this time is replaced by another one."""
 BLAME = 0.9
-"""Who had at least this share of that time blames the server for its silence. Not all of it: a call
-that has just as much when it begins has a little less when it asks."""
+"""A call with at least this share of TRY_S blames the server for its silence. Less than all of it:
+a call with exactly TRY_S at its beginning has a little less when it sends."""
 BACKOFF_S = 0.02
 LONGEST_BACKOFF_S = 0.2
 
 UNANSWERED: Frame = {"is": "unanswered"}
 """It may have taken effect, or may still."""
 NEVER_SENT: Frame = {"is": "never-sent"}
-"""No server that could have acted on it has got it."""
+"""No server that could have acted on it has received it."""
 
 
 class Talk:
     """One client and its session. Times `until_s` are on the clock of the running loop.
 
-    on_event gets what the service says unasked; on_lost is called with a session that the service
-    does not know any more, whoever learned it, before another one is opened.
+    on_event receives the service's notifications; on_lost is called with a session that the service
+    no longer knows, before another one is opened.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Talk:
         self._servers = list(servers)
         self._rng = rng
         self._session_ns = session_ns
-        # Who is sent from one server to another comes back before long: ways stay open.
+        # A client that is redirected between servers soon returns: connections stay open.
         self._links = [Link(on_event) for _ in servers]
         self._connecting = asyncio.Lock()
         self._opening = asyncio.Lock()
@@ -56,20 +56,20 @@ class Talk:
         self._seq = 0
         self._open_seqs: dict[int, int] = {}
         self.time: Callable[[], float] = self._find_clock
-        """the clock of the running loop, which is the same one for a client's whole life"""
+        """the clock of the running loop, the same for a client's whole life"""
 
     def _find_clock(self) -> float:
         self.time = asyncio.get_running_loop().time
         return self.time()
 
     def begin(self) -> int:
-        """The number of a new request; `finish` it once it will never be asked again."""
+        """The number of a new request; call `finish` once it will never be retried."""
         self._seq += 1
         self._open_seqs[self._seq] = 0
         return self._seq
 
     def finish(self, seq: int) -> None:
-        """The service may forget the request, and ends it if it still waits."""
+        """Lets the service forget the request, and end it if it still waits."""
         self._open_seqs.pop(seq, None)
 
     def sent_in(self, seq: int) -> int:
@@ -79,16 +79,16 @@ class Talk:
     async def once(
         self, op: str, *, seq: int, until_s: float, about: int = 0, **fields: Any
     ) -> Frame:
-        """The answer to a numbered request, or UNANSWERED or NEVER_SENT once time is up.
+        """The response to a numbered request, or UNANSWERED or NEVER_SENT on timeout.
 
-        about: another request, of which only the session that it was sent in knows anything."""
+        about: another request, known only in the session that it was sent in."""
         sent_in = self.sent_in(about or seq)
         for turn in range(1 << 30):
             session = 0
             try:
                 session = self._session or await self._in_session(until_s)
                 if sent_in and session != sent_in:
-                    # Only the session that it was sent in would know it again.
+                    # Only the session that it was sent in would recognize it.
                     return UNANSWERED
                 self._sent(seq, session)
                 answer = await self._ask(self._numbered(op, session, seq, fields), until_s)
@@ -113,12 +113,12 @@ class Talk:
         return UNANSWERED if sent_in else NEVER_SENT
 
     def _sent(self, seq: int, session: int) -> None:
-        """Notes the session that an open request was sent in."""
+        """Records the session that an open request was sent in."""
         if seq in self._open_seqs:
             self._open_seqs[seq] = session
 
     async def plain(self, op: str, *, until_s: float, **fields: Any) -> Frame:
-        """The answer to a request that may be taken in twice, or UNANSWERED."""
+        """The response to an idempotent request, or UNANSWERED."""
         for turn in range(1 << 30):
             try:
                 answer = await self._ask({"op": op, **fields}, until_s)
@@ -131,7 +131,7 @@ class Talk:
         return UNANSWERED
 
     async def post(self, op: str, *, seq: int, **fields: Any) -> None:
-        """Says a numbered request once, if there is a connection, and does not wait for more."""
+        """Sends a numbered request once, if connected, without waiting for a response."""
         try:
             question = self._numbered(op, self._session, seq, fields)
             await self._links[self._at].ask(question, within_s=TRY_S)
@@ -139,7 +139,7 @@ class Talk:
             return
 
     async def session(self, until_s: float) -> int:
-        """The number of the client's session, 0 where none could be opened in time."""
+        """The number of the client's session, 0 if none could be opened in time."""
         for turn in range(1 << 30):
             try:
                 return self._session or await self._in_session(until_s)
@@ -149,11 +149,11 @@ class Talk:
         return 0
 
     def lost_session(self, session: int) -> None:
-        """The service does not know that session any more; the next request opens a new one."""
+        """The service no longer knows that session; the next request opens a new one."""
         self._forget(session)
 
     def close(self) -> None:
-        """Ends the connections."""
+        """Closes the connections."""
         for link in self._links:
             link.close("closed")
 
@@ -190,7 +190,7 @@ class Talk:
             left_s = until_s - self.time()
             answer = await self._links[at].ask(question, max(0.001, min(TRY_S, left_s)))
         except (NotSent, NoAnswer) as error:
-            # A caller in a hurry does not blame the server.
+            # A call with a short deadline does not blame the server.
             if self._at == at and (isinstance(error, NotSent) or left_s >= BLAME * TRY_S):
                 self._links[at].close(str(error))
                 self._leave(None)
@@ -216,7 +216,7 @@ class Talk:
             raise NotSent("no connection in time") from None
 
     def _leave(self, leader: str | None) -> None:
-        """Goes on to the leader that was named, else to the next server."""
+        """Switches to the named leader, else to the next server."""
         names = [name for name, _ in self._servers]
         if leader in names:
             self._at = names.index(leader)

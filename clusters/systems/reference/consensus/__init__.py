@@ -1,1 +1,1 @@
-"""Replication of the lock service's log, after Raft."""
+"""Consensus: replication of the lock service's log, after Raft."""

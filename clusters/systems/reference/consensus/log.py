@@ -1,4 +1,4 @@
-"""The log in memory: entries with an index, from just after a snapshot on."""
+"""The replicated log in memory: entries with an index, after the last snapshot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.clusters.systems.reference.consensus.messages import Entry
 class Log:
     """Entries base + 1 .. last; of entry `base` only the term is known (0 and 0: nothing yet).
 
-    last   index of the newest entry, `base` where there is none
+    last   index of the newest entry, `base` if there is none
     """
 
     def __init__(self, base: int, base_term: int, entries: Iterable[Entry]) -> None:
@@ -57,7 +57,7 @@ class Log:
         self.last = self.base + len(self._entries)
 
     def forget(self, index: int, term: int) -> None:
-        """Makes `index` the base; entries after it stay only if the log has that very entry."""
+        """Makes `index` the base; entries after it stay only if the log has that same entry."""
         agrees = self.base <= index <= self.last and self.term(index) == term
         self._entries = self._entries[index - self.base :] if agrees else []
         self.base, self._base_term = index, term

@@ -1,4 +1,4 @@
-"""What consensus nodes say to each other, what they keep on disk, and both as JSON."""
+"""Messages between consensus nodes, and their durable state, with JSON encoding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Command = Mapping[str, Any] | None
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """One place of the log."""
+    """One entry of the log."""
 
     term: int
     command: Command
@@ -20,7 +20,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
-    """The state machine after entry `index`, which had `term`. `state` is JSON."""
+    """The state machine after entry `index` of `term`. `state` is JSON."""
 
     index: int
     term: int
@@ -29,7 +29,7 @@ class Snapshot:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AskVote:
-    """Asks for a vote; `pre` only asks whether one would be given, and changes nothing."""
+    """RequestVote; with `pre` only asks whether a vote would be granted, and changes nothing."""
 
     sender: str
     term: int
@@ -40,7 +40,7 @@ class AskVote:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GiveVote:
-    """Answers AskVote. `term` of a given pre-vote is the one asked about, else the voter's own."""
+    """Response to AskVote. `term` of a granted pre-vote is as requested, else the voter's."""
 
     sender: str
     term: int
@@ -50,7 +50,7 @@ class GiveVote:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Append:
-    """Entries after `prev_index`, from the leader of `term`; none of them is a heartbeat."""
+    """AppendEntries after `prev_index`, from the leader of `term`; without entries a heartbeat."""
 
     sender: str
     term: int
@@ -62,7 +62,7 @@ class Append:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Appended:
-    """Answers Append and Install. ok: the logs agree up to `index`; else they may, up to there."""
+    """Response to Append and Install. ok: the logs agree up to `index`; else they may."""
 
     sender: str
     term: int
@@ -72,7 +72,7 @@ class Appended:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Install:
-    """A whole snapshot, for a follower that needs entries which are no longer kept."""
+    """InstallSnapshot, for a follower that needs entries that are no longer kept."""
 
     sender: str
     term: int
@@ -84,7 +84,7 @@ Message = AskVote | GiveVote | Append | Appended | Install
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ballot:
-    """To be durable: the term and who got this node's vote in it ("" for nobody)."""
+    """Durable: the term and the candidate that got this node's vote in it ("" for none)."""
 
     term: int
     vote: str
@@ -92,7 +92,7 @@ class Ballot:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tail:
-    """To be durable: these entries from index `first` on, in place of all that stood there."""
+    """Durable: these entries from index `first` on, replacing all entries there."""
 
     first: int
     entries: tuple[Entry, ...]
@@ -100,7 +100,7 @@ class Tail:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Durable:
-    """All that a node knows when it starts, and as a save: put this in place of everything."""
+    """A node's whole durable state at its start; as a save it replaces everything."""
 
     ballot: Ballot
     snapshot: Snapshot
@@ -141,7 +141,7 @@ def pack(message: Message) -> dict[str, Any]:
 
 
 def unpack(frame: Mapping[str, Any]) -> Message:
-    """The message of a JSON object. Raises ValueError where it is none."""
+    """The message of a JSON object. Raises ValueError if it is not one."""
     kind = _KINDS.get(str(frame.get("kind")))
     if kind is None:
         raise ValueError(f"no such message: {frame.get('kind')!r}")

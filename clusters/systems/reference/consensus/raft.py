@@ -1,13 +1,13 @@
-"""Agreement on one log of commands among a few nodes, after Raft (Ongaro and Ousterhout, 2014).
+"""Raft consensus on one log of commands among a few nodes (Ongaro and Ousterhout, 2014).
 
-No clock, no chance, no files, no sockets of its own: `step` and `tick` change the state in memory,
-`take` hands out what has to happen in the world. The caller makes the saves durable *before* it
-sends or acts on anything of the same take, and never steps in between: that is why a leader may
-count itself among those who hold an entry as soon as it has appended it.
+No clock, random source, files or sockets of its own: `step` and `tick` change the state in memory,
+`take` returns the effects to carry out. The caller makes the saves durable *before* it sends or
+acts on anything of the same take, and never steps in between: that is why a leader may count itself
+among the nodes with an entry as soon as it has appended it.
 
-Beyond the paper's core: pre-vote (a node that was cut off does not unseat a working leader when it
-comes back), check-quorum (a leader that cannot reach one gives up), leader stickiness (no vote
-while a leader is being heard), pipelined appends, snapshots.
+Beyond the paper's core: pre-vote (a node that was partitioned does not depose a working leader when
+it returns), check-quorum (a leader that cannot reach a quorum steps down), leader stickiness (no
+vote while a leader is heard), pipelined appends, snapshots.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from holdfast.clusters.systems.reference.consensus.roles import Role as Role
 from holdfast.clusters.systems.reference.consensus.roles import Timing as Timing
 
 BATCH = 128
-"""entries in one append"""
+"""maximum entries in one append"""
 WINDOW = 1024
-"""entries sent to a follower and not acknowledged, at most"""
+"""maximum entries sent to a follower and not acknowledged"""
 
 
-# To ask an enumeration for a member by name costs as much as a call.
+# Access to a member of an enumeration by name costs as much as a call.
 _FOLLOWER, _CANDIDATE, _LEADER = Role.FOLLOWER, Role.CANDIDATE, Role.LEADER
 
 
 class Consensus:
-    """One node's part in the agreement."""
+    """The consensus state of one node."""
 
     def __init__(
         self,
@@ -89,11 +89,11 @@ class Consensus:
 
     @property
     def due_ns(self) -> int:
-        """When `tick` wants to be called next."""
+        """When `tick` has to be called next."""
         return self._beat_ns if self.role is _LEADER else self._election_ns
 
     def tick(self, now_ns: int) -> None:
-        """Lets time have its say: an election, or the end of a leader who hears too few."""
+        """Handles timeouts: starts an election, or a leader without a quorum steps down."""
         if self.role is not _LEADER:
             if now_ns >= self._election_ns:
                 self._campaign(now_ns, pre=True)
@@ -102,9 +102,9 @@ class Consensus:
             self._check_quorum(now_ns)
 
     def propose(self, command: Command) -> tuple[int, int] | None:
-        """Appends a command; its (index, term), or None where this node does not lead.
+        """Appends a command; its (index, term), or None if this node does not lead.
 
-        It is committed only once it comes back in `ready` under that same index *and* term.
+        It is committed only once it is in `ready` with the same index *and* term.
         """
         if self.role is not _LEADER:
             return None
@@ -112,8 +112,8 @@ class Consensus:
         return self.log.last, self.term
 
     def presses(self, reply: Appended) -> bool:
-        """Whether anything follows from it: one more copy of what a majority has can wait for the
-        next step, which a leader takes at its next heartbeat at the latest."""
+        """Whether it requires a step: one more copy of what a majority has can wait for the next
+        step, which a leader takes at its next heartbeat at the latest."""
         return not (
             reply.ok
             and reply.term == self.term
@@ -122,7 +122,7 @@ class Consensus:
         )
 
     def step(self, now_ns: int, message: Message) -> None:
-        """Takes in one message; it may be late, doubled or out of order."""
+        """Handles one message; it may be late, duplicated or out of order."""
         if type(message) is Appended:
             self._on_appended(now_ns, message)
         elif type(message) is Append:
@@ -135,7 +135,7 @@ class Consensus:
             self._on_install(now_ns, message)
 
     def take(self, now_ns: int) -> Effects:
-        """All that has to happen now, once; a leader's appends are gathered here."""
+        """The effects to carry out now, once; a leader's appends are collected here."""
         if self.role is _LEADER:
             if self._moved:
                 self._moved = False
@@ -151,7 +151,7 @@ class Consensus:
         return Effects(saves=tuple(saves), sends=tuple(sends), ready=tuple(ready))
 
     def compact(self, state: object) -> None:
-        """Forgets the entries up to the last one taken in; `state` stands for them."""
+        """Drops the entries up to the last applied one; `state` replaces them as a snapshot."""
         index = self.applied
         self.snapshot = Snapshot(index=index, term=self.log.term(index), state=state)
         self.log.forget(index, self.snapshot.term)
@@ -252,7 +252,7 @@ class Consensus:
         self._moved = True
 
     def _check_quorum(self, now_ns: int) -> None:
-        """Gives up if too few have answered of late; else notes when that might be so next."""
+        """Steps down if too few followers responded lately; else records when to check next."""
         if self.quorum == 1:
             return
         heard = sorted(self._acked_ns.values(), reverse=True)
@@ -261,14 +261,14 @@ class Consensus:
             self._follow(self.term, None, now_ns)
 
     def _advance(self) -> None:
-        # The leader holds all: a quorum has what one less than that of the others have.
+        # The leader has all entries: a quorum has what quorum - 1 of the others have.
         others = self.quorum - 1
         index = sorted(self._match.values())[-others] if others else self.log.last
         if index > self.commit and self.log.term(index) == self.term:
             self.commit = index
 
     def _replicate(self, now_ns: int) -> None:
-        """Sends what followers lack, and a heartbeat to all where nothing went to all of late."""
+        """Sends missing entries, and a heartbeat to all if nothing was sent to all lately."""
         beat, sent = now_ns >= self._beat_ns, 0
         log, following = self.log, self._next
         last, base = log.last, log.base
@@ -285,7 +285,7 @@ class Consensus:
             count = 0 if waiting_for_snapshot else max(0, min(BATCH, room, last - first + 1))
             if not count and not beat:
                 continue
-            # What followers that are equally far get is one message.
+            # Followers with the same next index get the same message.
             if append is None or append.prev_index != first - 1 or len(append.entries) != count:
                 append = self._append(first, count)
             self._sends.append((peer, append))
@@ -296,7 +296,7 @@ class Consensus:
             self._beat_ns = now_ns + self._timing.heartbeat_ns
 
     def _send_snapshot(self, peer: str, now_ns: int) -> None:
-        """Sends what stands for the entries that are no longer kept, unless it did so of late."""
+        """Sends a snapshot in place of dropped entries, unless it did so lately."""
         if now_ns >= self._install_ns[peer]:
             install = Install(sender=self.name, term=self.term, snapshot=self.snapshot)
             self._sends.append((peer, install))
@@ -337,14 +337,14 @@ class Consensus:
             return
         assert self.role is not _LEADER or append.term > self.term, "two leaders in one term"
         if append.term == self.term and append.sender == self.leader:
-            # Most of them: nothing is new about the leader but that it was heard.
+            # The common case: the same leader, only the time of its last message changes.
             self._heard_ns = now_ns
             self._restart_election(now_ns)
         else:
             self._follow(append.term, append.sender, now_ns)
         prev, entries = append.prev_index, append.entries
         if prev < self.log.base:
-            # What the snapshot covers is committed, and so the same in every log.
+            # Entries of the snapshot are committed, and so the same in every log.
             entries = entries[self.log.base - prev :]
             prev = self.log.base
         elif prev > self.log.last:
@@ -385,7 +385,7 @@ class Consensus:
             self.log.forget(snapshot.index, snapshot.term)
             self.commit = self.applied = snapshot.index
             self._save_all()
-            # Entries committed before it, and not yet handed out, are part of the snapshot.
+            # Entries committed before it, and not yet returned, are part of the snapshot.
             self._ready.append(snapshot)
         self._answer(install.sender, ok=True, index=max(snapshot.index, self.log.base))
 

@@ -1,4 +1,4 @@
-"""What a node is in its term, how patient it is, and what it wants done."""
+"""Role, timing and effects of a consensus node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.clusters.systems.reference.consensus.messages import Entry, Messag
 
 
 class Role(StrEnum):
-    """What a node is in its term."""
+    """The role of a node in its term."""
 
     FOLLOWER = "follower"
     CANDIDATE = "candidate"
@@ -18,7 +18,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timing:
-    """election_ns: a follower waits so long for its leader, up to twice that, drawn anew."""
+    """election_ns: election timeout; sampled each time from it to twice that."""
 
     election_ns: int
     heartbeat_ns: int
@@ -26,10 +26,10 @@ class Timing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Effects:
-    """What follows from the steps since the last take, to be done in this order.
+    """The effects of the steps since the last take, to be carried out in this order.
 
-    ready    what the state machine has to take in: committed entries with their index, or a
-             snapshot that replaces it
+    ready    what the state machine has to apply: committed entries with their index, or a snapshot
+             that replaces it
     """
 
     saves: tuple[Save, ...]

@@ -1,8 +1,8 @@
-"""What a node keeps on disk: a log of checksummed lines and a snapshot, in one folder.
+"""Durable storage of a node: a log of checksummed lines and a snapshot, in one folder.
 
-A line is eight hex digits of CRC-32, a blank and JSON. A last line that is broken is what a crash
-in the middle of a write leaves: it was never acknowledged and is cut off. Anything else that does
-not read back as it was written stops the node, for it may have promised what it no longer knows.
+A line is eight hex digits of CRC-32, a blank and JSON. A broken last line results from a crash
+during a write (torn write): it was never acknowledged and is cut off. Any other data that does not
+read back as written stops the node, because it may have promised what it no longer knows.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from holdfast.clusters.systems.reference.consensus.messages import (
 
 
 class Corrupt(Exception):
-    """The folder does not hold what was written; where, what, and what to do."""
+    """The folder does not contain what was written; where, what, and what to do."""
 
 
 class Storage:
-    """The folder of one node. `write` any number of saves, then `sync`; only then are they kept."""
+    """The folder of one node. `write` any number of saves; they are durable after `sync`."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ class Storage:
         self.cut_bytes = 0
 
     def load(self) -> Durable:
-        """All that was kept. Raises Corrupt."""
+        """The durable state. Raises Corrupt."""
         snapshot = self._load_snapshot()
         ballot, entries = self._load_log(snapshot)
         self._file = os.open(self._log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
@@ -54,7 +54,7 @@ class Storage:
         return Durable(ballot=ballot, snapshot=snapshot, entries=entries)
 
     def write(self, save: Save) -> None:
-        """Puts a save in line; kept once `sync` returns."""
+        """Queues a save; durable once `sync` returns."""
         if isinstance(save, Durable):
             self._replace(save)
             return
@@ -62,13 +62,13 @@ class Storage:
         self._dirty = True
 
     def sync(self) -> None:
-        """Makes all that was written durable. OSError means that the node must not go on."""
+        """Makes all that was written durable. OSError means that the node must not continue."""
         if self._dirty:
             os.fdatasync(self._file)
             self._dirty = False
 
     def close(self) -> None:
-        """Lets the folder go."""
+        """Closes the folder."""
         for file in (self._file, self._guard):
             if file >= 0:
                 os.close(file)
@@ -91,8 +91,8 @@ class Storage:
                 continue
             _, index, term, command = record
             if index <= snapshot.index:
-                # A crash came after a new snapshot and before its new log: what follows in the
-                # old one counts only if it is the continuation of what the snapshot covers.
+                # A crash between a new snapshot and its new log: entries of the old log count only
+                # if they continue what the snapshot covers.
                 entries.clear()
                 agrees = index < snapshot.index or term == snapshot.term
                 continue
@@ -140,7 +140,7 @@ class Storage:
         self._dirty = False
 
     def _put(self, name: str, data: bytes) -> None:
-        """Puts a whole file in place of the old one: after a crash it is the one or the other."""
+        """Replaces a file atomically: after a crash it is the old one or the new one."""
         new = self._folder / f"{name}.new"
         file = os.open(new, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644)
         try:

@@ -1,9 +1,9 @@
-"""Cycles of waits: whether a request, were it queued, would wait for itself through others.
+"""Deadlock detection: whether queueing a request would close a wait-for cycle.
 
-Only who joins a queue can close a cycle: whoever is granted a lock waits for nothing at that
-moment. A session that asks for a lock which it holds itself closes none, for that may be a grant
-whose answer it never got, and that runs out. Permits are not looked at: who waits for one of
-many holders is not stuck as long as one of them moves.
+Only a request that joins a queue can close a cycle: one that is granted waits for nothing at that
+time. A session that requests a lock which it holds itself closes none, because that may be a grant
+whose response it never received, and which expires. Permits are not considered: a waiter for one of
+many holders is not stuck as long as one of them proceeds.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from holdfast.clusters.systems.reference.locks.state import EXCLUSIVE, PERMITS, 
 
 
 def closed_by(locks: Mapping[str, Lock], waiter: Waiter, order: str) -> Answer | None:
-    """The answer to a request that would close a cycle, in which it says why; None: it may wait.
+    """The response to a request that would close a cycle, with the reason; None: it may wait.
 
-    A search over the sessions that it would wait for, each of them once.
+    A search over the sessions that it would wait for, each once.
     """
     if any(hold.session == waiter.session for hold in paths.line(locks, waiter.lock).holds):
         return None
@@ -26,7 +26,7 @@ def closed_by(locks: Mapping[str, Lock], waiter: Waiter, order: str) -> Answer |
         for other in lock.queue:
             waiting.setdefault(other.session, []).append(other)
     seen = {waiter.session}
-    # Each with the way that leads to it, in words.
+    # Each with the path that leads to it, as text.
     left = [(waiter, "")]
     while left:
         asking, way = left.pop()
@@ -42,7 +42,7 @@ def closed_by(locks: Mapping[str, Lock], waiter: Waiter, order: str) -> Answer |
 
 
 def _blockers(lock: Lock, waiter: Waiter, order: str) -> Iterator[tuple[int, str]]:
-    """(session, owner) of all who must move before the waiter can: holders, and those before it."""
+    """(session, owner) of all that block the waiter: holders, and waiters ahead of it."""
     if waiter.mode == PERMITS:
         return
     for hold in lock.holds:

@@ -1,6 +1,6 @@
-"""What the leader decides, each conditional on what it saw, and what an operator does.
+"""Commands of the leader, each conditional on the state it saw, and of an operator.
 
-A command that something else has overtaken in the log changes nothing.
+A command that is outdated by an earlier one in the log changes nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ OVERTAKEN: Answer = {"is": "overtaken"}
 
 
 def expire(locks: Locks, index: int, command: Mapping[str, Any]) -> Answer:
-    """Ends a lease, unless it was renewed since the leader saw it run out."""
+    """Ends a lease, unless it was renewed since the leader saw it expire."""
     hold = locks.held(command)
     if hold is None or hold.renewal != command["renewal"]:
         return OVERTAKEN
@@ -26,7 +26,7 @@ def expire(locks: Locks, index: int, command: Mapping[str, Any]) -> Answer:
 
 
 def drop(locks: Locks, index: int, command: Mapping[str, Any]) -> Answer:
-    """Ends a wait that has lasted its time, or whose client has gone."""
+    """Ends a wait that timed out, or whose client is gone."""
     session = locks.sessions.get(command["session"])
     known = session.answers.get(command["seq"]) if session else None
     if session is None or known is None or known["is"] != "queued":
@@ -36,7 +36,7 @@ def drop(locks: Locks, index: int, command: Mapping[str, Any]) -> Answer:
 
 
 def reopen(locks: Locks, index: int, command: Mapping[str, Any]) -> Answer:
-    """Ends the time for which the death of a holder had closed its lock."""
+    """Ends the lock-delay after the death of a holder."""
     lock = locks.locks.get(command["lock"])
     if lock is None or lock.closed != command["since"]:
         return OVERTAKEN
@@ -46,7 +46,7 @@ def reopen(locks: Locks, index: int, command: Mapping[str, Any]) -> Answer:
 
 
 def expire_session(locks: Locks, index: int, command: Mapping[str, Any]) -> Answer:
-    """Ends a session, unless a heartbeat came since the leader saw it silent for too long."""
+    """Ends a session, unless a heartbeat came since the leader saw it time out."""
     session = locks.sessions.get(command["session"])
     if session is None or session.beat != command["beat"]:
         return OVERTAKEN
@@ -55,7 +55,7 @@ def expire_session(locks: Locks, index: int, command: Mapping[str, Any]) -> Answ
 
 
 def force(locks: Locks, index: int, command: Mapping[str, Any]) -> Answer:
-    """An operator ends a hold, or whatever holds there are (token -1)."""
+    """An operator ends a hold, or all holds of the lock (token -1)."""
     lock = locks.locks.get(command["lock"])
     holds = [h for h in (lock.holds if lock else []) if command["token"] in (-1, h.token)]
     if not holds:

@@ -1,4 +1,4 @@
-"""Why holds ended, remembered so that a holder who was away can be told."""
+"""Reasons why holds ended, kept to notify a holder that was unreachable."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Endings:
         self._known: dict[tuple[str, int, int], str] = {}
 
     def note(self, hold: Hold, reason: str) -> None:
-        """Remembers the end of a hold; the oldest one is forgotten for it."""
+        """Records the end of a hold; drops the oldest one beyond the limit."""
         self._known[hold.lock, hold.token, hold.attempt] = reason
         if len(self._known) > MAX_ENDED:
             del self._known[next(iter(self._known))]
 
     def why(self, lock: str, token: int, attempt: int) -> str:
-        """Why it ended, "unknown" if that is too long ago or it never was."""
+        """Why it ended, "unknown" if that is too long ago or it never existed."""
         return self._known.get((lock, token, attempt), "unknown")
 
     def dump(self) -> list[Any]:

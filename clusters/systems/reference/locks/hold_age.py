@@ -1,7 +1,7 @@
-"""What a leader knows of its holds beside the log: for how long, and for how long still.
+"""A leader's own times of its holds: age and time left, which are not in the log.
 
-The replicated state has no clock. A leader counts on its own, from the moment it took a grant or a
-renewal in; of a hold that began before it led it cannot say for how long it has lasted.
+The replicated state has no clock. A leader counts by its own clock, from the time at which it
+applied a grant or a renewal; the age of a hold that began before it led is unknown.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from holdfast.clusters.systems.reference.locks.state import Answer, Hold
 
 
 class Ages:
-    """When holds began and when their leases run out, on the clock of `step`."""
+    """When holds began and when their leases expire, on the clock of `step`."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[int | None, int]] = {}
 
     def counted(self, hold: Hold, now_ns: int) -> None:
-        """A grant, or a renewal of it, is taken in."""
+        """A grant, or a renewal of it, is applied."""
         name = hold.token, hold.attempt
         begun_ns = self._known.get(name, (None, 0))[0] if hold.renewals else now_ns
         self._known[name] = begun_ns, now_ns + hold.ttl_ns
 
     def ended(self, hold: Hold) -> None:
-        """The hold is over; one that is not known is fine."""
+        """The hold is over; an unknown one is ignored."""
         self._known.pop((hold.token, hold.attempt), None)
 
     def taken_over(self) -> None:
-        """All that was counted now began before, nobody here knows when."""
+        """The beginnings of all holds become unknown."""
         self._known = {name: (None, due_ns) for name, (_, due_ns) in self._known.items()}
 
     def clear(self) -> None:
@@ -34,7 +34,7 @@ class Ages:
         self._known.clear()
 
     def told(self, answer: Answer, now_ns: int) -> Answer:
-        """An answer about a holder, with "held_ns" and "left_ns" as far as they are known."""
+        """A response about a holder, with "held_ns" and "left_ns" if they are known."""
         known = self._known.get((answer.get("token", -1), answer.get("attempt", -1)))
         if known is None:
             return answer

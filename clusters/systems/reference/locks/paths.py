@@ -1,7 +1,8 @@
-"""Paths: a lock whose name begins with "/" stands for itself and for all that lies below it.
+"""Hierarchical locks: a lock whose name begins with "/" covers its whole subtree.
 
-Two paths of which one leads to the other are on one line, and on a line one hold at a time is in
-force. So the rules for one lock and its queue serve a path too, if they are shown its whole line.
+Two paths of which one is an ancestor of the other are on one ancestor chain, and on a chain one
+hold at a time is in force. So the rules for one lock and its queue apply to a path too, if they see
+its whole chain.
 """
 
 from __future__ import annotations
@@ -12,27 +13,27 @@ from holdfast.clusters.systems.reference.locks.state import Lock
 
 
 def is_path(name: str) -> bool:
-    """Whether a name stands for a subtree."""
+    """Whether a name covers a subtree."""
     return name.startswith("/")
 
 
 def on_line(name: str, other: str) -> bool:
-    """Whether one of two paths is the other or leads to it."""
+    """Whether two paths are equal, or one is an ancestor of the other."""
     short, long = sorted((name, other), key=len)
     return long == short or long.startswith(f"{short.rstrip('/')}/")
 
 
 def beside(locks: Mapping[str, Lock], name: str) -> list[str]:
-    """The name itself, and every lock in use that is on its line."""
+    """The name itself, and every lock in use on an ancestor chain with it."""
     if not is_path(name):
         return [name]
     return [name, *(n for n in locks if n != name and is_path(n) and on_line(n, name))]
 
 
 def line(locks: Mapping[str, Lock], name: str) -> Lock:
-    """All holds that keep others from this lock, and all who wait for them, as of one lock.
+    """All holds that exclude this lock, and all waiters for them, as one lock.
 
-    To be read only, unless the name is no path.
+    Read-only, unless the name is no path.
     """
     if not is_path(name):
         return locks.get(name) or Lock()

@@ -1,9 +1,9 @@
-"""Sequencers: a hold in one opaque word, to be shown to whoever has to know that it is in force."""
+"""Sequencers: a hold as an opaque string, which others can check to be in force."""
 
 from __future__ import annotations
 
 MODE = "exclusive"
-"""Only these are given out: readers share a generation, and permits have no order."""
+"""Only for this mode: readers share a generation, and permits have no order."""
 
 
 def written(lock: str, generation: int) -> str:
@@ -12,7 +12,7 @@ def written(lock: str, generation: int) -> str:
 
 
 def read(sequencer: str) -> tuple[str, int] | None:
-    """Lock and generation, None for what no hold ever had."""
+    """Lock and generation, None for an invalid sequencer."""
     generation, _, rest = sequencer.partition(".")
     mode, _, lock = rest.partition(".")
     if mode != MODE or not lock or not generation.isdecimal() or len(generation) > 18:

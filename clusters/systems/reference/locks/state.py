@@ -1,4 +1,4 @@
-"""What the lock state machine keeps and says: holds, waiters, sessions, events."""
+"""State and events of the lock state machine: holds, waiters, sessions."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from operator import attrgetter
 from typing import Any
 
 MAX_SESSIONS = 4096
-"""idle sessions beyond it are forgotten, the one unused for longest first"""
+"""limit on idle sessions; beyond it the least recently used is dropped"""
 MAX_OPEN = 1024
-"""requests of one session whose answers are kept because it may ask again"""
+"""limit on the requests of one session whose responses are kept for retries"""
 MAX_ENDED = 4096
-"""holds whose end is remembered, so that a holder who was away can be told why"""
+"""limit on the ended holds whose reason is kept for a holder that was unreachable"""
 
 EXCLUSIVE, SHARED, PERMITS = range(3)
-"""How a lock is held: alone, together with readers, or as some of a semaphore's permits."""
+"""Mode of a lock: exclusive, shared with readers, or permits of a semaphore."""
 
 Answer = Mapping[str, Any]
-"""What a request came to: "is" says what, the rest the particulars. Replaced, never changed."""
+"""Response to a request: "is" is its kind, the rest are details. Replaced, never changed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Hold:
     """One grant in force. granted, renewal: log index of the grant and of its last renewal.
 
-    Lists of holds are searched for this very object, and so for waiters.
+    Lists of holds are searched by identity, and so are those of waiters.
     """
 
     lock: str
@@ -44,7 +44,7 @@ class Hold:
 
     @classmethod
     def of(cls, waiter: Waiter, *, token: int, index: int) -> Hold:
-        """What a waiter is granted by the log entry `index`."""
+        """The hold that a waiter is granted by the log entry `index`."""
         return cls(
             lock=waiter.lock,
             session=waiter.session,
@@ -62,8 +62,8 @@ class Hold:
         )
 
     def renewed(self, *, ttl_ns: int, index: int) -> Hold:
-        """The same grant, its lease begun anew by the log entry `index`."""
-        # `dataclasses.replace` costs several times as much, and this is the commonest command.
+        """The same grant, its lease restarted by the log entry `index`."""
+        # `dataclasses.replace` costs several times as much, and this is the most frequent command.
         return Hold(
             lock=self.lock,
             session=self.session,
@@ -85,13 +85,13 @@ class Hold:
 class Waiter:
     """One acquire in a queue, known by its session and request number. wait_ns -1: no bound.
 
-    permits, limit   of a semaphore: how many it asks for, and how many there are
-    reenter          it is let in beside holds of its own session
-    metadata         what its hold is to carry, for whoever asks who holds
+    permits, limit   of a semaphore: number requested, and number of all
+    reenter          it may be granted beside holds of its own session
+    metadata         text of its hold, for holder queries
     newest           it is granted only while this is the newest token of the lock; -1: always
-    priority         the larger one goes first, where the queue goes by priority
-    passed           how many grants went to others while it waited, where it ages by each
-    came             log index of its coming
+    priority         the larger one goes first, with order "priority"
+    passed           number of grants to others while it waited, if it ages by each
+    came             log index of its arrival
     """
 
     session: int
@@ -112,7 +112,7 @@ class Waiter:
     came: int = 0
 
     def passed_over(self) -> Waiter:
-        """The same wait, after one more grant to somebody else."""
+        """The same wait, after one more grant to another waiter."""
         return Waiter(
             session=self.session,
             seq=self.seq,
@@ -134,16 +134,16 @@ class Waiter:
 
 
 # Their fields are plain values. `dataclasses.asdict` copies each, at ten times the cost, and a
-# snapshot may be due every other command.
+# snapshot may be due at every second command.
 _HOLD, _WAITER = ([one.name for one in fields(kind)] for kind in (Hold, Waiter))
 _of_hold, _of_waiter = attrgetter(*_HOLD), attrgetter(*_WAITER)
 
 
 @dataclass(slots=True)
 class Lock:
-    """A lock that somebody holds or waits for, or that is closed; others are not kept.
+    """A lock with a holder or waiter, or one that is closed; others are not kept.
 
-    closed   log index from which on nobody is let in for a while, because the holder died; 0: open
+    closed   log index of the holder's death, from which the lock-delay lasts; 0: open
     """
 
     holds: list[Hold] = field(default_factory=list)
@@ -152,11 +152,11 @@ class Lock:
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing to keep of it."""
+        """Whether it has no state to keep."""
         return not (self.holds or self.queue or self.closed)
 
     def admits(self, waiter: Waiter) -> bool:
-        """Whether the holds in force leave room for one more of this kind."""
+        """Whether the holds in force allow one more of this kind."""
         if self.closed:
             return False
         if not self.holds:
@@ -170,7 +170,7 @@ class Lock:
         return self.holds[0].limit == waiter.limit and taken + waiter.permits <= waiter.limit
 
     def reentered_by(self, waiter: Waiter) -> bool:
-        """Whether it asks to be let in again where nobody but its own session holds."""
+        """Whether it requests reentry while only its own session holds."""
         mine = [hold.session == waiter.session for hold in self.holds]
         return waiter.reenter and bool(mine) and all(mine)
 
@@ -189,12 +189,12 @@ class Lock:
 
 
 class Session:
-    """One client that has introduced itself: its requests have numbers, their answers are kept.
+    """One registered client: its requests have numbers, their responses are kept.
 
-    ttl_ns   0: it lives without heartbeats, until it is the one unused for longest of too many
+    ttl_ns   0: it lives without heartbeats, until it is the least recently used of too many
     beat     log index of the last heartbeat
-    done     requests below this number are finished; their client never asks again
-    busy     holds and waiters that it has; a busy session is not forgotten
+    done     requests below this number are finished; their client never retries them
+    busy     number of its holds and waiters; a busy session is not dropped
     """
 
     __slots__ = ("answers", "beat", "busy", "done", "number", "ttl_ns")
@@ -208,7 +208,7 @@ class Session:
         self.answers: dict[int, Answer] = {}
 
     def finish(self, done: int) -> list[int]:
-        """Forgets the answers to all requests below `done`; returns those that still waited."""
+        """Drops the responses to all requests below `done`; returns those that still waited."""
         if done <= self.done:
             return []
         self.done = done
@@ -233,7 +233,7 @@ class Session:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Started:
-    """A lease runs in full from here: granted or renewed."""
+    """A lease starts in full: granted or renewed."""
 
     hold: Hold
 
@@ -255,7 +255,7 @@ class Queued:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settled:
-    """A waiter has left its queue, with this final answer."""
+    """A waiter has left its queue, with this final response."""
 
     waiter: Waiter
     answer: Answer
@@ -263,14 +263,14 @@ class Settled:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Freed:
-    """In racing mode: the lock that this waiter wants is free for whoever asks first."""
+    """In racing mode: the lock that this waiter requests is free for the first request."""
 
     waiter: Waiter
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Closed:
-    """A lock whose holder died lets nobody in from the log entry `since` on, for a while."""
+    """A lock whose holder died is closed for the lock-delay, from the log entry `since` on."""
 
     lock: str
     since: int
@@ -278,7 +278,7 @@ class Closed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Beat:
-    """A session with heartbeats lives for another ttl from here."""
+    """A session with heartbeats lives for another ttl."""
 
     session: int
     ttl_ns: int
@@ -287,7 +287,7 @@ class Beat:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gone:
-    """A session is over, or forgotten."""
+    """A session is over, or dropped."""
 
     session: int
 

@@ -1,8 +1,8 @@
-"""The locks themselves: a state machine that the log drives, the same on every node.
+"""The replicated lock state machine: deterministic, driven by the log, equal on every node.
 
-Nothing here knows a clock: that a lease, a wait or a session is over is decided by the leader and
-reaches this machine as a command of its own, conditional on what the leader saw. Every list and
-table is walked in an order that the log alone determines.
+It has no clock: the leader decides that a lease, a wait or a session is over, and proposes a
+command for that, conditional on what it saw. Every list and table is iterated in an order that the
+log alone determines.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Locks:
         self._events: list[Event] = []
 
     def apply(self, index: int, command: Mapping[str, Any] | None) -> tuple[Answer, list[Event]]:
-        """Takes in one committed command: the answer to whoever sent it, and what came about."""
+        """Applies one committed command: the response to its sender, and the events."""
         assert index > self.index, "commands come once, in order"
         self.index = index
         self._events = []
@@ -73,7 +73,7 @@ class Locks:
         answer = self._once(index, command, handler) if once else handler(index, command)
         return answer, self._events
 
-    # Requests that a client may send again under the same number
+    # Requests that a client may retry with the same number
 
     def _once(self, index: int, command: Mapping[str, Any], handler: Handler) -> Answer:
         session = self.sessions.get(command["session"])
@@ -108,15 +108,15 @@ class Locks:
         return self._queued(waiter)
 
     def free_to(self, waiter: Waiter) -> bool:
-        """Whether clients race, and this one would be granted the lock if it asked again now."""
+        """Whether clients race, and this one would be granted the lock if it retried now."""
         return self.order == "racing" and self.line(waiter.lock).admits(waiter)
 
     def place(self, waiter: Waiter) -> int:
-        """How many are before a waiter."""
+        """Number of waiters ahead of a waiter."""
         return admission.place(self.line(waiter.lock), waiter, self.order)
 
     def line(self, name: str) -> Lock:
-        """The lock as those meet it who want it: a path with all that is on its line."""
+        """The lock as requests see it: a path with its whole ancestor chain."""
         return paths.line(self.locks, name)
 
     def _queued(self, waiter: Waiter) -> Answer:
@@ -153,15 +153,15 @@ class Locks:
         return self._queued(waiter)
 
     def lets_in(self, lock: Lock, waiter: Waiter) -> bool:
-        """Whether somebody who just comes is granted the lock at once."""
+        """Whether a new request is granted the lock at once."""
         return admission.lets_in(lock, waiter, self.order)
 
     def cycle(self, waiter: Waiter) -> Answer | None:
-        """The answer to one whose wait would close a wait-for cycle, None: it may wait."""
+        """The response to a request that would close a wait-for cycle, None: it may wait."""
         return deadlock.closed_by(self.locks, waiter, self.order)
 
     def following(self, lock: Lock) -> Waiter | None:
-        """The waiter that is to be let in now, None for nobody."""
+        """The waiter to grant now, None for none."""
         return admission.following(lock, self.order)
 
     def _renew(self, index: int, command: Mapping[str, Any]) -> Answer:
@@ -184,13 +184,13 @@ class Locks:
         return {"is": "released", "token": hold.token, "left": left}
 
     def entries(self, hold: Hold) -> int:
-        """How often the owner of a hold is in its lock."""
+        """Number of entries of a hold's owner in its lock."""
         return sum(other.session == hold.session for other in self.locks[hold.lock].holds)
 
     def _cancel(self, index: int, command: Mapping[str, Any]) -> Answer:
         """Ends the request `target` of this session, even one that has not arrived yet.
 
-        `drop` also gives back what it was granted; else a grant stands and is told.
+        `drop` also releases its grant; else a grant stands and is returned.
         """
         session = self.sessions[command["session"]]
         target = command["target"]
@@ -208,7 +208,7 @@ class Locks:
                 self.end(index, hold, "abandoned")
         return known
 
-    # Who owns
+    # Ownership
 
     def held(self, command: Mapping[str, Any]) -> Hold | None:
         lock = self.locks.get(command["lock"])
@@ -223,7 +223,7 @@ class Locks:
         return {"is": "not-holder", "reason": reason}
 
     def fate(self, lock: str, token: int, attempt: int) -> str:
-        """ "held", or why that hold ended, or "unknown" if it is too long ago or never was."""
+        """ "held", or why that hold ended, or "unknown" if it is too long ago or never existed."""
         if self.held({"lock": lock, "token": token, "attempt": attempt}):
             return "held"
         return self.endings.why(lock, token, attempt)
@@ -244,8 +244,8 @@ class Locks:
         return answer
 
     def _token(self, waiter: Waiter) -> int:
-        """A new one, or that of the holds it joins: for who comes in again, and for readers, none
-        of whom is newer than another."""
+        """A new token, or that of the holds it joins: for reentry, and for readers, none of which
+        is newer than another."""
         holds = self.line(waiter.lock).holds
         if holds and waiter.mode != PERMITS:
             return holds[0].token
@@ -262,7 +262,7 @@ class Locks:
         self.serve(index, hold.lock)
 
     def serve(self, index: int, name: str) -> None:
-        """Lets in whom there is room for now, in the order of the queue; in a race, tells them."""
+        """Grants to the waiters that fit now, in queue order; in a race, notifies them."""
         for one in paths.beside(self.locks, name):
             lock = self.locks.get(one)
             if lock is None:
@@ -276,7 +276,7 @@ class Locks:
                 del self.locks[one]
 
     def _settle(self, waiter: Waiter, index: int) -> None:
-        """Grants a lock to one who waited for it, or turns it down if that came too late."""
+        """Grants a lock to a waiter, or rejects it if its condition no longer holds."""
         answer = self.tokens.changed(waiter)
         if answer is not None:
             session = self.sessions[waiter.session]
@@ -290,7 +290,7 @@ class Locks:
         self._events.append(Settled(waiter=waiter, answer=answer))
 
     def unqueue(self, index: int, session: Session, seqs: list[int], answer: str) -> None:
-        """Takes waiters of one session out of their queues: all, before another is let in."""
+        """Removes waiters of one session from their queues: all, before another is granted."""
         left = [w for w in self.waiters(session.number) if w.seq in seqs]
         for waiter in left:
             self.locks[waiter.lock].queue.remove(waiter)
@@ -354,7 +354,7 @@ class Locks:
             )
 
     def waiters(self, session: int) -> list[Waiter]:
-        """What a session waits for, lock by lock."""
+        """The waiters of a session, lock by lock."""
         return [w for lock in self.locks.values() for w in lock.queue if w.session == session]
 
     # Queries
@@ -372,7 +372,7 @@ class Locks:
     # Snapshots
 
     def dump(self) -> dict[str, Any]:
-        """All of it as JSON; equal machines give equal dumps, orders included."""
+        """The whole state as JSON; equal machines give equal dumps, including order."""
         return {
             "order": self.order,
             "delays": self.delays,
@@ -396,7 +396,7 @@ class Locks:
 
 
 _DEATHS = ("session", "expired")
-"""Ends of a hold by which nobody says that the holder has stopped."""
+"""Ends of a hold without a sign that its client has stopped acting as owner."""
 _ONCE = ("acquire", "renew", "release", "cancel")
 _HANDLERS = {
     **{op: f"_{op}" for op in _ONCE},

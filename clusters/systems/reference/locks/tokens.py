@@ -1,4 +1,4 @@
-"""The one counter that all fencing tokens come from, and the newest token of each lock."""
+"""The counter of all fencing tokens, and the newest token of each lock."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from holdfast.clusters.systems.reference.locks.state import Answer, Waiter
 
 MOST = 4096
-"""locks whose newest token is remembered; one that was granted before all these counts as new"""
+"""limit on the locks whose newest token is kept; one granted before all these counts as new"""
 
 
 @dataclass(slots=True)
 class Tokens:
-    """last: the token given last, over all locks. newest: lock -> token, the oldest first."""
+    """last: the last token granted, over all locks. newest: lock -> token, the oldest first."""
 
     last: int = 0
     newest: dict[str, int] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Tokens:
         return self.last
 
     def changed(self, waiter: Waiter) -> Answer | None:
-        """The answer to one who is granted only while a token is the newest, where it is not."""
+        """The response to a conditional acquire whose token is not the newest; None if it is."""
         newest = self.newest.get(waiter.lock, 0)
         met = waiter.newest in (-1, newest)
         return None if met else {"is": "changed", "newest": newest}

@@ -1,6 +1,6 @@
-"""The planted bugs of the service's client: a lock is its client as much as its servers.
+"""Planted bugs of the service's client: a lock depends on its client as much as on its servers.
 
-The front door's table says of each what it breaks. None of this is loaded unless a run asks for it.
+The catalogue of mutants lists what each breaks. None of them is loaded unless a run requests it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from holdfast.harness.core.ports import ClientSetup
 
 
 class SilentRenewal(ReferenceClient):
-    """Renews a hold once; from then on it only says so."""
+    """Renews a hold once; later renewals only return ok."""
 
     def __init__(self, setup: ClientSetup) -> None:
         super().__init__(setup)
@@ -31,18 +31,18 @@ class SilentRenewal(ReferenceClient):
 
 
 class DeafWaiter(ReferenceClient):
-    """Waits for word of its turn, and neither asks nor looks at the time."""
+    """Waits for a notification of its turn, without polling and without a timeout."""
 
     def _decide(self, seq: int, answer: Frame) -> None:
         if answer is not UNANSWERED:
             super()._decide(seq, answer)
 
     def _on_wait_state(self, seq: int, state: Frame, asked_s: float) -> None:
-        """Does not ask, so it learns nothing."""
+        """Ignores the state, because it does not poll."""
 
 
 class LateWord(ReferenceClient):
-    """Takes in the word of a grant three seconds after it came."""
+    """Handles the notification of a grant three seconds after its arrival."""
 
     def _decide(self, seq: int, answer: Frame) -> None:
         if answer["is"] == "granted":
@@ -52,7 +52,7 @@ class LateWord(ReferenceClient):
 
 
 class UnheardLoss(ReferenceClient):
-    """Forgets a hold that it lost, and notifies nobody of the loss."""
+    """Drops a hold that it lost, without a loss notification."""
 
     def _lost(self, attempt: int, reason: str) -> None:
         self._holds.pop(attempt, None)
@@ -68,18 +68,18 @@ class UnheardLoss(ReferenceClient):
 def _nobody(
     op: Op, *, attempt: int, lock: str, res: int = 0, text: str = "", token: int = NO_TOKEN
 ) -> None:
-    """Notifies nobody."""
+    """Notifies no callback."""
 
 
 class CountedFromAnswer(ReferenceClient):
-    """Counts what its session is promised from the answer, and not from when it asked."""
+    """Counts the time promised to its session from the response, not from the request."""
 
     def _alive(self, ttl_ns: int, sent_s: float) -> None:
         super()._alive(ttl_ns, self._talk.time())
 
 
 class UnreadAnswer(ReferenceClient):
-    """Waits for an answer, and takes every one for a yes."""
+    """Waits for a response, and treats every one as a grant."""
 
     async def acquire_on(
         self, lock: str, *, attempt: int, ttl_ns: int, wait_ns: int, terms: Terms

@@ -1,6 +1,6 @@
-"""The planted bugs of what the service offers beyond a plain lock, each one thing done wrong.
+"""Planted bugs of the service's functions beyond a simple lock, one error each.
 
-The front door's table says of each what it breaks. None of this is loaded unless a run asks for it.
+The catalogue of mutants lists what each breaks. None of them is loaded unless a run requests it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from holdfast.clusters.systems.reference.locks.state_machine import Locks
 
 
 class WriterBesideReaders(Locks):
-    """Lets a writer in as soon as no other writer holds."""
+    """Grants to a writer as soon as no other writer holds."""
 
     def following(self, lock: Lock) -> Waiter | None:
         writing = any(hold.mode == EXCLUSIVE for hold in lock.holds)
@@ -32,7 +32,7 @@ class WriterBesideReaders(Locks):
 
 
 class GreedyReaders(Locks):
-    """Lets a reader in beside readers, however long a writer has waited."""
+    """Grants to a reader beside readers, however long a writer has waited."""
 
     def lets_in(self, lock: Lock, waiter: Waiter) -> bool:
         beside = waiter.mode == SHARED and lock.admits(waiter)
@@ -43,7 +43,7 @@ class GreedyReaders(Locks):
 
 
 class OnePermitMore(Locks):
-    """Lets in whoever comes as long as fewer are taken than there are, however many it wants."""
+    """Grants while any permit is free, whatever the number requested."""
 
     def lets_in(self, lock: Lock, waiter: Waiter) -> bool:
         return super().lets_in(lock, replace(waiter, permits=1))
@@ -54,11 +54,11 @@ class OnePermitMore(Locks):
         return lock.queue[0]
 
 
-# Coming in again
+# Reentry
 
 
 class OuterRelease(Locks):
-    """Frees the lock with the first release, however often its owner has come in."""
+    """Frees the lock with the first release, whatever the number of its owner's entries."""
 
     def end(self, index: int, hold: Hold, reason: str) -> None:
         entries = self.locks[hold.lock].holds
@@ -69,7 +69,7 @@ class OuterRelease(Locks):
 
 
 class FullyReleased(Locks):
-    """Says of every release that it was the last, and ends one entry."""
+    """Reports every release as the last one, and ends one entry."""
 
     def _release(self, index: int, command: Mapping[str, Any]) -> Answer:
         answer = super()._release(index, command)
@@ -77,18 +77,18 @@ class FullyReleased(Locks):
 
 
 class ReentryByName(Locks):
-    """Lets in again whoever bears the holder's name."""
+    """Grants reentry to any client with the holder's name."""
 
     def lets_in(self, lock: Lock, waiter: Waiter) -> bool:
         named = bool(lock.holds) and lock.holds[0].owner == waiter.owner
         return (waiter.reenter and named) or super().lets_in(lock, waiter)
 
 
-# Renewals, conditions, questions
+# Renewals, conditions, queries
 
 
 class ShortExtension(Locks):
-    """Answers a renewal with the lease that was asked for, and keeps the one it had, halved."""
+    """Responds to a renewal with the requested lease, and keeps half of the old one."""
 
     def _renew(self, index: int, command: Mapping[str, Any]) -> Answer:
         answer = super()._renew(index, {**command, "ttl_ns": command["ttl_ns"] // 2})
@@ -97,14 +97,14 @@ class ShortExtension(Locks):
 
 
 class UncheckedCondition(Locks):
-    """Looks at the newest token when somebody comes, and no more when its turn comes."""
+    """Checks the newest token when a request arrives, but not when its turn comes."""
 
     def _settle(self, waiter: Waiter, index: int) -> None:
         super()._settle(replace(waiter, newest=-1), index)
 
 
 class PlaceFromTheEnd(Locks):
-    """Counts those who wait behind."""
+    """Counts the waiters behind."""
 
     def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
         answer = super()._holder(index, command)
@@ -113,7 +113,7 @@ class PlaceFromTheEnd(Locks):
 
 
 class LengthWithHolder(Locks):
-    """Counts who holds among those who wait."""
+    """Counts the holder as a waiter."""
 
     def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
         answer = super()._holder(index, command)
@@ -121,7 +121,7 @@ class LengthWithHolder(Locks):
 
 
 class LengthWithoutFirst(Locks):
-    """Takes the first of a queue for one who has left it."""
+    """Does not count the first of the queue."""
 
     def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
         answer = super()._holder(index, command)
@@ -129,7 +129,7 @@ class LengthWithoutFirst(Locks):
 
 
 class FormerHolder(Locks):
-    """Names the holder before, as a cache that is filled too late would."""
+    """Returns the previous holder, like a cache that is updated too late."""
 
     def __init__(self, *, order: str = "fifo", delays: bool = False) -> None:
         super().__init__(order=order, delays=delays)
@@ -143,7 +143,7 @@ class FormerHolder(Locks):
 
 
 class StaleMetadata(Locks):
-    """Keeps the text of a lock's first hold, whoever holds it by now."""
+    """Keeps the text of a lock's first hold in all later ones."""
 
     def __init__(self, *, order: str = "fifo", delays: bool = False) -> None:
         super().__init__(order=order, delays=delays)
@@ -157,7 +157,7 @@ class StaleMetadata(Locks):
 
 
 class EverySequencer(Locks):
-    """Takes a sequencer for in force if its generation was ever given out."""
+    """Reports a sequencer as in force if its generation ever existed."""
 
     def _check(self, index: int, command: Mapping[str, Any]) -> Answer:
         lock, generation = sequencers.read(command["sequencer"]) or ("", -1)
@@ -166,7 +166,7 @@ class EverySequencer(Locks):
 
 
 class NoLockDelay(Locks):
-    """Opens a lock as soon as the session of its holder has died."""
+    """Opens a lock as soon as the session of its holder has ended."""
 
     def end(self, index: int, hold: Hold, reason: str) -> None:
         delays, self.delays = self.delays, False
@@ -178,14 +178,14 @@ class NoLockDelay(Locks):
 
 
 class LastComeFirst(Locks):
-    """Serves whoever came last."""
+    """Serves the last request first."""
 
     def following(self, lock: Lock) -> Waiter | None:
         return lock.queue[-1] if lock.queue and lock.admits(lock.queue[-1]) else None
 
 
 class NoAging(Locks):
-    """Goes by priority alone: who is passed over is no more urgent for it."""
+    """Uses the priority alone: a waiter that is passed over does not gain priority."""
 
     def _settle(self, waiter: Waiter, index: int) -> None:
         super()._settle(waiter, index)
@@ -197,7 +197,7 @@ class NoAging(Locks):
 
 
 class ParentOnly(Locks):
-    """Looks one step up and one step down a path, and no further."""
+    """Checks only one level up and one level down a path."""
 
     def line(self, name: str) -> Lock:
         whole = super().line(name)
@@ -206,7 +206,7 @@ class ParentOnly(Locks):
 
 
 class ForgottenDescendants(Locks):
-    """Looks up a path, and never at what lies below it."""
+    """Checks the ancestors of a path, but not its descendants."""
 
     def line(self, name: str) -> Lock:
         whole = super().line(name)
@@ -222,7 +222,7 @@ def _depth(path: str) -> int:
 
 
 class BlindToCycles(Locks):
-    """Lets everybody wait for whatever they want."""
+    """Lets every request wait, without deadlock detection."""
 
     def cycle(self, waiter: Waiter) -> Answer | None:
         return None

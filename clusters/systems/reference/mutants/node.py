@@ -1,6 +1,6 @@
-"""The planted bugs of the service: each is the node with one thing done wrong, and no more.
+"""Planted bugs of the service's node, one error each.
 
-The front door's table says of each what it breaks. None of this is loaded unless a run asks for it.
+The catalogue of mutants lists what each breaks. None of them is loaded unless a run requests it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from holdfast.clusters.systems.reference.service.timers import Timers
 
 
 class ReleaseByLock(Locks):
-    """Asks only for the name of the lock."""
+    """Checks only the name of the lock."""
 
     def held(self, command: Mapping[str, Any]) -> Hold | None:
         lock = self.locks.get(command["lock"])
@@ -33,7 +33,7 @@ class ReleaseByLock(Locks):
 
 
 class LostWakeUp(Locks):
-    """Grants to the next in the queue after a release only."""
+    """Grants to the next in the queue only after a release."""
 
     def end(self, index: int, hold: Hold, reason: str) -> None:
         if reason != "expired":
@@ -47,7 +47,7 @@ class LostWakeUp(Locks):
 
 
 class TokenReset(Locks):
-    """Leaves the counter of tokens out of what it restores."""
+    """Does not restore the counter of tokens."""
 
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> Locks:
@@ -57,7 +57,7 @@ class TokenReset(Locks):
 
 
 class ForgottenHolder(Locks):
-    """Leaves the holders out of what it restores."""
+    """Does not restore the holders."""
 
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> Locks:
@@ -68,18 +68,18 @@ class ForgottenHolder(Locks):
         return locks
 
 
-# Agreement
+# Consensus
 
 
 class LoneCommit(Consensus):
-    """Takes what it has appended itself for committed."""
+    """Commits what it has appended itself."""
 
     def _advance(self) -> None:
         self.commit = self.log.last
 
 
 class BlindVote(Consensus):
-    """Believes every candidate that its log is as good."""
+    """Accepts every candidate's log as up to date."""
 
     def _on_ask_vote(self, now_ns: int, ask: AskVote) -> None:
         last = self.log.last
@@ -88,7 +88,7 @@ class BlindVote(Consensus):
 
 
 class UnsavedVote(Consensus):
-    """Does not write down for whom it votes, and in which term."""
+    """Does not persist its vote and its term."""
 
     def take(self, now_ns: int) -> Effects:
         effects = super().take(now_ns)
@@ -96,7 +96,7 @@ class UnsavedVote(Consensus):
 
 
 class SmallQuorum(Consensus):
-    """Counts a majority of the members that there were before the last two came."""
+    """Computes the majority of the members without the last two."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -138,7 +138,7 @@ class EarlyExpiry(LockNode):
 
 
 class ImpatientLeader(LockNode):
-    """Takes every lease for expired when it begins to lead."""
+    """Expires every lease when it begins to lead."""
 
     def _reign(self, now_ns: int) -> None:
         super()._reign(now_ns)
@@ -148,20 +148,20 @@ class ImpatientLeader(LockNode):
 
 
 class AgesSinceRenewal(Ages):
-    """Takes every renewal for a grant."""
+    """Counts the age from the last renewal."""
 
     def counted(self, hold: Hold, now_ns: int) -> None:
         super().counted(replace(hold, renewals=0), now_ns)
 
 
 class AgeSinceRenewal(LockNode):
-    """Asked how long somebody has held, tells for how long since the last renewal."""
+    """Reports the age of a hold since its last renewal."""
 
     ages_type = AgesSinceRenewal
 
 
 class WallClock(LockNode):
-    """Counts leases, waits and sessions on the clock that shows the time of day."""
+    """Counts leases, waits and sessions on the wall clock."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -173,7 +173,7 @@ class WallClock(LockNode):
 
 
 class WallTimers(Timers):
-    """Deadlines on the wall clock, for who gives and takes them on the monotonic one."""
+    """Deadlines on the wall clock, for callers with times of the monotonic one."""
 
     def __init__(self, node: WallClock) -> None:
         super().__init__()

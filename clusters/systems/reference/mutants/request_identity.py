@@ -1,6 +1,6 @@
-"""The planted bugs of whom the service takes a request to be from, and of what it looks at then.
+"""Planted bugs of the identification of clients and requests, and of the state checked for them.
 
-The front door's table says of each what it breaks. None of this is loaded unless a run asks for it.
+The catalogue of mutants lists what each breaks. None of them is loaded unless a run requests it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from holdfast.clusters.systems.reference.locks.state import Answer, Hold
 from holdfast.clusters.systems.reference.locks.state_machine import Locks
 
 LATELY = 100
-"""Commands in the log: of clients that try again at once, each is among the last so many."""
+"""Number of recent commands in the log; clients that retry at once have one among them."""
 
 
 class ReleaseByName(Locks):
-    """Knows a holder by its name, whichever attempt a request comes with."""
+    """Identifies a holder by its name, whatever the attempt of a request."""
 
     def __init__(self, *, order: str = "fifo", delays: bool = False) -> None:
         super().__init__(order=order, delays=delays)
@@ -33,7 +33,7 @@ class ReleaseByName(Locks):
 
 
 class CourteousTries(Locks):
-    """A try of a free lock gives way to another client that tried it lately, and that one to it."""
+    """A try of a free lock yields to another client that tried it lately, and vice versa."""
 
     def __init__(self, *, order: str = "fifo", delays: bool = False) -> None:
         super().__init__(order=order, delays=delays)
@@ -61,7 +61,7 @@ class CourteousTries(Locks):
 
 
 class FormerState(Locks):
-    """Answers one try in four from what it knew before the lock was given back."""
+    """Responds to one try in four from its state before the lock was released."""
 
     def _acquire(self, index: int, command: Mapping[str, Any]) -> Answer:
         lock = self.locks.get(command["lock"])

@@ -1,6 +1,6 @@
-"""The planted bugs of leases, waits and sessions that end, each one thing done wrong.
+"""Planted bugs of ends of leases, waits and sessions, one error each.
 
-The front door's table says of each what it breaks. None of this is loaded unless a run asks for it.
+The catalogue of mutants lists what each breaks. None of them is loaded unless a run requests it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from holdfast.clusters.systems.reference.service.node import LockNode, expiry
 
 
 class Revive(Locks):
-    """Puts a hold that has run out back in force when its renewal comes, whoever holds by now."""
+    """Revives an expired hold on its renewal, even if another client holds by now."""
 
     def __init__(self, *, order: str = "fifo", delays: bool = False) -> None:
         super().__init__(order=order, delays=delays)
@@ -46,7 +46,7 @@ class Revive(Locks):
 
 
 class RenewedExpiry(Locks):
-    """Ends a lease that ran out, though it was renewed between the leader's look and now."""
+    """Ends an expired lease although it was renewed since the leader's check."""
 
     def apply(self, index: int, command: Mapping[str, Any] | None) -> tuple[Answer, list[Event]]:
         if command is not None and command["op"] == "expire":
@@ -56,7 +56,7 @@ class RenewedExpiry(Locks):
 
 
 class AnyonesExpiry(Locks):
-    """Ends whatever hold there is by the time the end of an older lease is in the log."""
+    """Ends the present hold when the end of an older lease reaches the log."""
 
     def apply(self, index: int, command: Mapping[str, Any] | None) -> tuple[Answer, list[Event]]:
         if command is not None and command["op"] == "expire":
@@ -68,7 +68,7 @@ class AnyonesExpiry(Locks):
 
 
 class EndlessLease(LockNode):
-    """Never looks whether a lease has run out."""
+    """Never checks whether a lease has expired."""
 
     def _on_event(self, now_ns: int, event: Event) -> None:
         if not isinstance(event, Started):
@@ -79,7 +79,7 @@ class EndlessLease(LockNode):
 
 
 class TakenTwice(Locks):
-    """Takes a request that is sent again for a new one."""
+    """Treats a retried request as a new one."""
 
     def _once(self, index: int, command: Mapping[str, Any], handler: Handler) -> Answer:
         session = self.sessions.get(command["session"])
@@ -90,7 +90,7 @@ class TakenTwice(Locks):
 
 
 class DeadPredecessor(Locks):
-    """Who waited behind one that left the queue takes the lock for free."""
+    """A waiter whose predecessor left the queue treats the lock as free."""
 
     def unqueue(self, index: int, session: Session, seqs: list[int], answer: str) -> None:
         left = [w for w in self.waiters(session.number) if w.seq in seqs]
@@ -112,21 +112,21 @@ class DeadPredecessor(Locks):
 
 
 class WrongReason(Locks):
-    """Tells whoever an operator has ended that its lease has run out."""
+    """Notifies a holder ended by an operator that its lease has expired."""
 
     def end(self, index: int, hold: Hold, reason: str) -> None:
         super().end(index, hold, "expired" if reason == "revoked" else reason)
 
 
 class Departed(dict[int, Session]):
-    """Sessions, where what is left of one that has ended gets a blank that nobody finds again."""
+    """Sessions, with an unreachable blank one for the remains of an ended session."""
 
     def __missing__(self, number: int) -> Session:
         return Session(number, ttl_ns=0, beat=0)
 
 
 class ZombieWaiter(Locks):
-    """Leaves who waits in the queue when its session ends, and grants it the lock in its turn."""
+    """Keeps a waiter in the queue when its session ends, and grants it the lock in its turn."""
 
     def __init__(self, *, order: str = "fifo", delays: bool = False) -> None:
         super().__init__(order=order, delays=delays)
@@ -148,7 +148,7 @@ class ZombieWaiter(Locks):
 
 
 class ForgottenAnswers(Locks):
-    """Leaves what was answered out of what it restores: who asks again asks anew."""
+    """Does not restore responses: a retried request counts as a new one."""
 
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> Locks:
@@ -173,7 +173,7 @@ class LingeringHolds(Locks):
 
 
 class ShortSession(LockNode):
-    """Promises a session its whole time and ends it after a quarter of it."""
+    """Promises a session its full ttl and ends it after a quarter of it."""
 
     def _on_event(self, now_ns: int, event: Event) -> None:
         if isinstance(event, Beat):
@@ -182,7 +182,7 @@ class ShortSession(LockNode):
 
 
 class ConnectionBound(LockNode):
-    """Takes the end of a connection for the end of its client."""
+    """Treats the end of a connection as the end of its client."""
 
     def _on_left(self, now_ns: int, connection: int) -> None:
         sessions = [s for s, c in self._connections.items() if c == connection]

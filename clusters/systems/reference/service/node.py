@@ -1,9 +1,9 @@
-"""One node of the service: consensus, locks and the leader's clocks, still without any I/O.
+"""One node of the service: consensus, locks and the leader's clocks, without I/O.
 
-`step(now_ns, inputs)` takes in a batch and returns what has to happen, in order: saves made
-durable first, then the rest. The leader counts leases, waits and sessions on its own monotonic
-clock, from the moment it applied them, and a new leader counts them anew in full: a lease may get
-longer by a change of leader, never shorter. That one of them has run out goes through the log.
+`step(now_ns, inputs)` handles a batch and returns the effects, in order: saves made durable first,
+then the rest. The leader counts leases, waits and sessions on its own monotonic clock, from the
+time at which it applied them, and a new leader restarts them in full: a change of leader may extend
+a lease, never shorten it. Every expiry goes through the log.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ from holdfast.clusters.systems.reference.service.timers import Timers
 
 _LEADER = Role.LEADER
 GONE_NS = 3_000_000_000
-"""A waiter whose client has no connection for so long leaves the queue."""
+"""A waiter whose client has no connection for this time leaves the queue."""
 BEHIND = 4096
-"""A follower leaves so many committed commands aside, at most, before it takes them in: less than a
-tenth of a second of work for one that becomes the leader, and no more than after a restart."""
+"""Limit on the committed commands that a follower defers: < 0.1 s of work when it becomes the
+leader, and no more than after a restart."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """A request of a client on its connection; `frame["id"]` comes back with the answer.
+    """A request of a client on its connection; the response has the same `frame["id"]`.
 
-    came_ns   when it was read, on the clock of `step`; -1: not known
-    read_ns   and on the run's clock, which all processes of a host share
+    came_ns   when it was read, on the clock of `step`; -1: unknown
+    read_ns   the same on the run's clock, which all processes of a host share
     """
 
     connection: int
@@ -77,10 +77,10 @@ Input = Message | Asked | Left
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Effects:
-    """To be done in this order. due_ns: step again then, at the latest.
+    """Effects to carry out in this order. due_ns: step again then, at the latest.
 
-    timed   those of the replies that are to say under "commit_ns" how long it has been, when they
-            are sent, since their request was proposed; and when that was
+    timed   the replies that report under "commit_ns" the time from the proposal of their request to
+            their sending; with the time of the proposal
     """
 
     saves: tuple[Save, ...]
@@ -91,9 +91,9 @@ class Effects:
 
 
 class LockNode:
-    """State of one node. Connections are numbers that the shell gives out and never reuses.
+    """State of one node. Connections are numbers that the server assigns and never reuses.
 
-    The class attributes are what `mutants` exchanges. clocks: only they look at any.
+    The class attributes are replaced by `mutants`; `clocks` is for them only.
     """
 
     locks_type = Locks
@@ -133,19 +133,19 @@ class LockNode:
     def locks(self) -> Locks:
         """The locks after every command that is committed here.
 
-        A follower takes commands in when somebody looks, or when they are many: what comes of
-        them one by one only the clients of a leader are told.
+        A follower applies commands on access, or when they are many: only a leader's clients
+        receive their single results.
         """
         if self._behind:
             self._catch_up()
         return self._locks
 
     def presses(self, item: Input) -> bool:
-        """Whether a step is due because of it; else it can wait for the next one there is."""
+        """Whether it requires a step; else it can wait for the next one."""
         return type(item) is not Appended or self.consensus.presses(item)
 
     def rests(self, now_ns: int) -> bool:
-        """Whether a step without any input would do nothing; a leader is never sure."""
+        """Whether a step without input would do nothing; for a leader always False."""
         consensus, timer_ns = self.consensus, self._timers.next_ns()
         return (
             consensus.role is not _LEADER
@@ -155,7 +155,7 @@ class LockNode:
         )
 
     def step(self, now_ns: int, inputs: Sequence[Input] = ()) -> Effects:
-        """Takes in what has come since the last step; time passes even when nothing has."""
+        """Handles the inputs since the last step; time passes even without any."""
         consensus, timers = self.consensus, self._timers
         if consensus.applied - consensus.log.base >= self._every:
             consensus.compact(self.locks.dump())
@@ -224,7 +224,7 @@ class LockNode:
             self._timers.set(("gone", session), now_ns + GONE_NS, ("gone", session))
 
     def _state_of(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """What has become of a client's holds and waits."""
+        """The state of a client's holds and waits."""
         session = self.locks.sessions.get(asked["session"])
         if session is None:
             waits: list[Mapping[str, Any]] = [{"is": "no-session"} for _ in asked["waits"]]
@@ -243,7 +243,7 @@ class LockNode:
         return {**known, "place": self.locks.place(waiter), "free": self.locks.free_to(waiter)}
 
     def _status(self) -> dict[str, Any]:
-        """What this node is, and what it has taken in so far; `behind` commands are left aside."""
+        """Role and applied state of this node; `behind` commands are deferred."""
         node = self.consensus
         return {
             "is": "status",
@@ -300,13 +300,13 @@ class LockNode:
                 self._timed.append((frame, proposed_ns))
 
     def _catch_up(self) -> None:
-        """Takes in all that is committed, in order; nobody waits for what comes of it."""
+        """Applies all that is committed, in order; no client waits for the results."""
         behind, self._behind = self._behind, []
         for index, entry in behind:
             self._locks.apply(index, entry.command)
 
     def _reign(self, now_ns: int) -> None:
-        """Starts every clock anew, in full: this leader knows only that it applied all before."""
+        """Restarts every timer in full: this leader knows only that it applied all before."""
         if self.consensus.role is not _LEADER:
             return
         self.serving = True
@@ -328,7 +328,7 @@ class LockNode:
                 self._on_event(now_ns, beat)
 
     def _depose(self) -> None:
-        """Answers what it can no longer answer for: those entries may still be committed."""
+        """Responds to pending requests of unknown outcome, whose entries may still be committed."""
         for _, connection, number, _, _ in self._pending.values():
             self._reply(connection, number, {"is": "deposed"})
         self._pending.clear()
@@ -386,7 +386,7 @@ def expiry(hold: Hold) -> dict[str, Any]:
 
 
 def hold_name(hold: Hold) -> tuple[str, str, int, int]:
-    """The name of its timer."""
+    """The name of a hold's timer."""
     return ("hold", hold.lock, hold.token, hold.attempt)
 
 

@@ -1,4 +1,4 @@
-"""What a client may ask, checked at the door: nothing malformed ever reaches the log."""
+"""Validates requests of clients: nothing malformed ever reaches the log."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _BIG = 1 << 63
 
 
 def whole(low: int, high: int) -> Callable[[Any], bool]:
-    """Checks for a whole number, low <= n < high."""
+    """Checks for an integer, low <= n < high."""
     return lambda value: type(value) is int and low <= value < high
 
 
 def text(value: Any) -> bool:
-    """Whether it is a name: a text that is neither empty nor long."""
+    """Whether it is a name: a text that is neither empty nor too long."""
     return isinstance(value, str) and 0 < len(value) <= MAX_TEXT
 
 
@@ -34,12 +34,12 @@ def _hold(value: Any) -> bool:
 
 
 def list_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Checks for a list, not too long, of what fits."""
+    """Checks for a list, not too long, of valid items."""
     return lambda value: isinstance(value, list) and len(value) <= 4096 and all(map(check, value))
 
 
 def _terms(value: Any) -> bool:
-    """Whether these are terms of an acquire, or None for the plain ones."""
+    """Whether these are terms of an acquire, or None for the defaults."""
     if value is None:
         return True
     if not isinstance(value, dict) or not all(
@@ -85,11 +85,11 @@ REQUESTS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "ask": {"session": _COUNT, "holds": list_of(_hold), "waits": list_of(_COUNT)},
     "status": {},
 }
-"""op -> its fields, each with its check. Times in ns; wait_ns 0 is a try, -1 has no bound; terms
-as `events.Terms`, those that are not the plain ones, and may be left out."""
+"""op -> its fields, each with its check. Times in ns; wait_ns 0 is a try, -1 has no bound; terms as
+`operations.Terms`, only those that differ from the defaults, optional."""
 
 UNLOGGED = ("ask", "status")
-"""answered from memory: a leader's own view, which may lag behind a newer leader's"""
+"""answered from memory: a leader's own view, which may be older than a newer leader's"""
 
 
 def command(

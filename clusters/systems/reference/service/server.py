@@ -2,7 +2,7 @@
 
 Run as `python -S -m holdfast.clusters.systems.reference.service.server --config JSON`, where JSON
 is {"name", "address", "port", "peers": {name: address}, "data": folder, "options": {...}, "seed"}.
-Log lines go to stderr. It stops with 0 on SIGTERM, with 1 when its disk or folder would not do.
+Log lines go to stderr. It exits with 0 on SIGTERM, with 1 if its disk or folder fails.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ RETRY_S = 0.2
 
 
 def boot_ns() -> int:
-    """The clock that all processes of a host share and that nobody sets."""
+    """The clock that all processes of a host share and that cannot be set."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 def say(text: str) -> None:
-    """One line of the node's log, at once."""
+    """One line of the node's log, flushed."""
     sys.stderr.write(f"{boot_ns()} {text}\n")
     sys.stderr.flush()
 
@@ -54,7 +54,7 @@ CLOCKS: Mapping[str, Callable[[], int]] = {
 
 
 def node_type(mutant: str) -> type[LockNode]:
-    """The node itself, or one with a planted bug. Raises Corrupt for a bug that is not known."""
+    """The node itself, or one with a planted bug. Raises Corrupt for an unknown bug."""
     if not mutant:
         return LockNode
     from holdfast.clusters.systems.reference.mutants.client import CLIENTS
@@ -68,7 +68,7 @@ def node_type(mutant: str) -> type[LockNode]:
 
 
 class Disk(Protocol):
-    """What a node keeps things on: `storage.Storage`, or its like in the simulator."""
+    """Durable storage of a node: `storage.Storage`, or its counterpart in the simulator."""
 
     cut_bytes: int
 
@@ -82,9 +82,9 @@ class Disk(Protocol):
 
 
 class PeerLink:
-    """The way to one peer: a connection of our own, opened again whenever it ends.
+    """The connection to one peer, reopened whenever it ends.
 
-    Messages sent while there is none are lost, which consensus is made for.
+    Messages sent while there is none are lost, which consensus tolerates.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class PeerLink:
         self._closed = asyncio.Event()
 
     def send(self, message: Message) -> None:
-        """Sends if the peer can take it now."""
+        """Sends if the connection accepts it now."""
         if self._wire is not None:
             self._wire.send({"message": message} if self._wire.objects else pack(message))
 
@@ -116,7 +116,7 @@ class PeerLink:
         while True:
             try:
                 async with asyncio.timeout(CONNECT_S):
-                    # From our own address, so that a link is known by its two ends.
+                    # From our own address, so that a link is identified by its two ends.
                     _, wire = await loop.create_connection(
                         self._make, self._host, self._port, local_addr=(self._local, 0)
                     )
@@ -140,7 +140,7 @@ class PeerLink:
 
 
 class Server:
-    """One node at work. What arrives in one turn of the loop is one step and one sync.
+    """One running node. What arrives in one iteration of the loop is one step and one sync.
 
     disk, clocks ("monotonic", "wall" and "run", ns) and say are those of the host unless given.
     """
@@ -170,7 +170,7 @@ class Server:
             name=self._name,
             peers=list(peers),
             options=options,
-            # Patience in elections must differ between nodes, and from one start to the next.
+            # Election timeouts must differ between nodes, and from one start to the next.
             rng=random.Random(f"{config.get('seed', 0)} {self._name} {durable.ballot.term}"),
             durable=durable,
             now_ns=self.now_ns(),
@@ -194,7 +194,7 @@ class Server:
         self._clients: dict[int, Framed] = {}
         self._numbers = itertools.count(1)
         self._loop = asyncio.get_running_loop()
-        # A simulated loop that has nothing else to do takes the turn without a detour.
+        # A simulated loop that has nothing else to do runs the turn directly.
         self._soon = getattr(self._loop, "call_next", self._loop.call_soon)
         self._inbox: list[Input] = []
         self._turn_due: asyncio.Handle | None = None
@@ -205,7 +205,7 @@ class Server:
         self._seen: tuple[str, int, str | None] = ("", 0, None)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Serves until `stop` is set. Raises what made it impossible to go on."""
+        """Serves until `stop` is set. Raises the error that made it impossible to continue."""
         loop = asyncio.get_running_loop()
         listening = await loop.create_server(
             lambda: Connection(self).wire, self._address, self._port, reuse_address=True
@@ -238,7 +238,7 @@ class Server:
         self.put(Left(connection=number))
 
     def put(self, item: Input) -> None:
-        """Something for the next step, which is taken at once unless the item can wait."""
+        """Adds an input for the next step, which runs at once unless the input can wait."""
         self._inbox.append(item)
         if self._turn_due is None and self._presses(item) and not self._over:
             self._turn_due = self._soon(self._turn)
@@ -255,19 +255,18 @@ class Server:
                     self._storage.write(save)
                 self._storage.sync()
         except Exception as error:
-            # A node that cannot keep what it says, or does not understand itself, says no more.
+            # A node with a failed disk, or an internal error, sends nothing more.
             self._over = True
             self._failed.set_exception(error)
             return
         self._emit(effects)
-        # A timer that is set for earlier stays: deadlines that every message puts off would else
-        # cost a timer each.
+        # An earlier timer stays: else every message that postpones a deadline would cost one.
         self._due_ns = effects.due_ns
         if self._timer is None or effects.due_ns < self._timer_ns:
             self._wake(effects.due_ns)
 
     def _wake(self, due_ns: int) -> None:
-        """Takes a turn then, at the latest."""
+        """Runs a turn then, at the latest."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ns = due_ns
@@ -285,7 +284,7 @@ class Server:
         for peer, message in effects.sends:
             self._links[peer].send(message)
         if effects.timed:
-            # Only here, after the sync: of a cluster of one node that is what a commit is.
+            # Only here, after the sync: in a cluster of one node the sync is the commit.
             now_ns = self.now_ns()
             for answer, proposed_ns in effects.timed:
                 answer["commit_ns"] = now_ns - proposed_ns
@@ -301,7 +300,7 @@ class Server:
 
 
 class Connection:
-    """One accepted connection: a peer, if it says so in its first frame, else a client."""
+    """One accepted connection: a peer, if its first frame says so, else a client."""
 
     def __init__(self, server: Server) -> None:
         self._server = server

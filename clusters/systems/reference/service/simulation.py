@@ -19,12 +19,12 @@ from holdfast.clusters.systems.reference.service.server import Server
 
 
 class Host(Protocol):
-    """What the simulator gives a node: a place on its disk, its clock, its log.
+    """The simulator's interface for a node: disk, clock, log.
 
-    kept    what is durable, None on a new disk
-    sync    makes something durable: calls it back, after as long as that takes, unless the node
+    kept    the durable state, None on a new disk
+    sync    makes something durable: calls it back after the duration of the sync, unless the node
             crashes first; it sends nothing meanwhile. A crash may tear the write: then the second
-            callback is given the share of it that is durable
+            callback gets the share of it that is durable
     """
 
     kept: Any
@@ -41,7 +41,7 @@ class Host(Protocol):
 
 
 class Kept:
-    """What is on a disk."""
+    """The content of a disk."""
 
     def __init__(self) -> None:
         self.ballot = NOTHING.ballot
@@ -49,7 +49,7 @@ class Kept:
         self.entries: list[Entry] = []
 
     def take(self, saves: Iterable[Save]) -> None:
-        """The disk after some saves."""
+        """Applies saves to the disk."""
         for save in saves:
             self._take(save)
 
@@ -64,7 +64,7 @@ class Kept:
 
 
 def torn(saves: Sequence[Save], share: float) -> list[Save]:
-    """What is left of a write that a crash tore: its beginning, to the last whole record."""
+    """The rest of a torn write: its beginning, up to the last complete record."""
     records = [len(save.entries) if isinstance(save, Tail) else 1 for save in saves]
     left, found = int(share * sum(records)), list[Save]()
     for save, size in zip(saves, records, strict=True):
@@ -78,7 +78,7 @@ def torn(saves: Sequence[Save], share: float) -> list[Save]:
 
 
 class MemoryDisk:
-    """What is written is lost in a crash until it is synced."""
+    """A disk in memory; unsynced writes are lost in a crash."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -89,12 +89,12 @@ class MemoryDisk:
         self.cut_bytes = 0
 
     def load(self) -> Durable:
-        """All that was kept."""
+        """The durable state."""
         kept = self._kept
         return Durable(ballot=kept.ballot, snapshot=kept.snapshot, entries=tuple(kept.entries))
 
     def write(self, save: Save) -> None:
-        """Kept once `sync` returns."""
+        """Durable once `sync` returns."""
         self._unsynced.append(save)
 
     def sync(self) -> None:
@@ -105,11 +105,11 @@ class MemoryDisk:
             self._host.sync(lambda: kept.take(saves), lambda share: kept.take(torn(saves, share)))
 
     def close(self) -> None:
-        """Nothing to let go."""
+        """Nothing to close."""
 
 
 async def serve(config: Mapping[str, Any], host: Host) -> None:
-    """One node, until its process ends. Raises what made it impossible to go on."""
+    """One node, until its process ends. Raises the error that made it impossible to continue."""
     clocks = {"monotonic": host.mono_ns, "wall": host.wall_ns, "run": host.run_ns}
     server = Server(config, disk=MemoryDisk(host), clocks=clocks, say=host.say)
     await server.run(asyncio.Event())

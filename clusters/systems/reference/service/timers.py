@@ -1,4 +1,4 @@
-"""Deadlines by name: set, dropped and set again, handed out when due."""
+"""Timers by name: set, dropped and reset, returned when due."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Timers:
-    """Each name has at most one deadline; what comes due together comes in the order it was set."""
+    """Each name has at most one deadline; of equal deadlines the first one set comes first."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Hashable]] = []
@@ -16,22 +16,22 @@ class Timers:
         self._serial = 0
 
     def set(self, name: Hashable, due_ns: int, what: Any) -> None:
-        """`what` is handed out once `due_ns` has come, unless the name is set or dropped before."""
+        """`what` is returned at `due_ns`, unless the name is set or dropped before."""
         self._serial += 1
         self._live[name] = (self._serial, what)
         heapq.heappush(self._heap, (due_ns, self._serial, name))
 
     def drop(self, name: Hashable) -> None:
-        """Forgets a name; one that is not set is fine."""
+        """Removes a name, if it is set."""
         self._live.pop(name, None)
 
     def clear(self) -> None:
-        """Forgets all."""
+        """Removes all names."""
         self._heap.clear()
         self._live.clear()
 
     def due(self, now_ns: int) -> list[Any]:
-        """Takes out all that is due."""
+        """Removes and returns all that is due."""
         found = []
         while self._heap and self._heap[0][0] <= now_ns:
             _, serial, name = heapq.heappop(self._heap)
@@ -40,7 +40,7 @@ class Timers:
         return found
 
     def next_ns(self) -> int | None:
-        """The next deadline, None where there is none."""
+        """The next deadline, None if there is none."""
         heap = self._heap
         while heap:
             due_ns, serial, name = heap[0]

@@ -1,7 +1,7 @@
 """Frames on a TCP stream: four bytes of length, then one JSON object.
 
-Whatever breaks a frame (too long, not JSON, not an object, cut in half) closes that one connection
-with a reason; nobody else notices.
+An invalid frame (too long, not JSON, not an object, truncated) closes that one connection with a
+reason; other connections are not affected.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ MAX_FRAME = 16 << 20
 """bytes; a whole snapshot has to fit"""
 
 MAX_BUFFER = 32 << 20
-"""bytes that may wait for a peer which does not read; more are refused, never queued"""
+"""limit on the bytes that wait for a peer that does not read; more are rejected, never queued"""
 
 STALL_MS = 1000
-"""Sent bytes unacknowledged for so long end a connection. The kernel's own patience doubles with
-every retransmission, so that a connection could lie dead for many seconds after a partition heals.
+"""Sent bytes unacknowledged for this time end a connection. The kernel's own timeout doubles with
+every retransmission, so that a connection could hang for many seconds after a partition heals.
 """
 
 DEFAULT_PORT = 7400
 
 
 class BadFrame(ValueError):
-    """These bytes are no frame; the message says why."""
+    """These bytes are not a frame; the message says why."""
 
 
 def encode(message: Frame) -> bytes:
-    """One frame. Raises BadFrame where it would be too long for the other end."""
+    """One frame. Raises BadFrame if it is too long for the other end."""
     body = json.dumps(message, separators=(",", ":")).encode()
     if len(body) > MAX_FRAME:
         raise BadFrame(f"a frame of {len(body)} bytes is over the limit of {MAX_FRAME}")
@@ -42,7 +42,7 @@ def encode(message: Frame) -> bytes:
 
 
 class Decoder:
-    """Cuts a stream of bytes into frames."""
+    """Splits a stream of bytes into frames."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -65,7 +65,7 @@ class Decoder:
         return frames
 
     def half(self) -> int:
-        """Bytes of a frame that has begun and is not complete."""
+        """Number of bytes of an incomplete frame."""
         return len(self._bytes)
 
 
@@ -86,12 +86,11 @@ def endpoint(text: str, port: int = DEFAULT_PORT) -> tuple[str, int]:
 
 
 class Framed(asyncio.Protocol):
-    """One connection that speaks frames.
+    """One connection that transfers frames. on_frame(connection, frame) and on_close(connection,
+    reason) are called on the loop; on_close exactly once, and nothing after it.
 
-    on_frame(connection, frame) and on_close(connection, reason) are called on the loop; on_close
-    exactly once, and nothing after it. A transport inside this process, which says so by the extra
-    "frames", is given frames as they are and hands them to `frame_received`; by the extra "objects"
-    it says that what a frame holds need not be JSON.
+    A transport within this process, marked by the extra "frames", gets frames as they are and
+    passes them to `frame_received`; with the extra "objects" a frame's content need not be JSON.
     """
 
     def __init__(
@@ -102,9 +101,9 @@ class Framed(asyncio.Protocol):
         self._on_frame = on_frame
         self._on_close = on_close
         self.frame_received: Callable[[Frame], None] = partial(on_frame, self)
-        """takes a whole frame, from a transport inside this process"""
+        """handles a whole frame, from a transport within this process"""
         self.send: Callable[[Frame], bool] = self._write
-        """hands a frame to the kernel or its queue; False if closed or too much waits there"""
+        """passes a frame to the kernel or its queue; False if closed or too much is queued"""
         self._decoder = Decoder()
         self._transport: asyncio.Transport | None = None
         self._reason = ""
@@ -120,7 +119,7 @@ class Framed(asyncio.Protocol):
         if sock is not None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STALL_MS)
-            # An end that vanished without a word is noticed although nothing is being sent to it.
+            # Keep-alive detects a vanished peer although nothing is being sent to it.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 2)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
@@ -155,7 +154,7 @@ class Framed(asyncio.Protocol):
         return True
 
     def drop(self, reason: str) -> None:
-        """Ends the connection at once; what still waits to be sent is thrown away."""
+        """Closes the connection at once; data not yet sent is dropped."""
         if self._transport is not None:
             self._reason = self._reason or reason
             self._transport.abort()
