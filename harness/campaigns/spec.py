@@ -25,7 +25,9 @@ AXES = {"systems": "system", "workloads": "workload", "nemeses": "nemesis"}
 """A list in the file -> the key of a plan that gets each of its values."""
 SCENARIOS = "scenarios"
 """A list in the file; each value replaces a workload and a nemesis."""
-PLAN_KEYS = ("backend", "resource", "time", "lease", "nodes", "clients", "locks", "options")
+PLAN_KEYS = (
+    "backend", "resource", "time", "lease", "nodes", "clients", "locks", "checkers", "options",
+)  # fmt: skip
 ENTRY_KEYS = (*AXES, SCENARIOS, *PLAN_KEYS, "seeds", "first_seed", "swarm", "name")
 DRAWN = ("workloads", "nemeses", SCENARIOS, *(key for key in PLAN_KEYS if key != "options"))
 """Keys that a swarm samples from the seed."""

@@ -76,6 +76,7 @@ def fresh(installed: Environment, tmp_path: Path) -> Environment:
     ("kind", "name"),
     [
         ("systems", "in-memory"),
+        ("systems", "modest"),
         ("workloads", "greedy"),
         ("nemeses", "crowd-pause"),
         ("checkers", "served"),
@@ -87,7 +88,7 @@ def test_an_installed_plug_in_is_listed_with_its_origin(
 ) -> None:
     rows = json.loads(fresh.run("holdfast", "list", kind, "--json").stdout)
     assert rows[name]["origin"] == ORIGIN
-    assert {row["origin"] for other, row in rows.items() if other != name} == {"built in"}
+    assert rows["reference" if kind == "systems" else next(iter(rows))]["origin"] == "built in"
     assert f"[{ORIGIN}]" in fresh.run("holdfast", "list", kind).stdout
 
 
@@ -100,11 +101,13 @@ def test_a_broken_plug_in_is_one_line_and_silences_nothing(fresh: Environment) -
     assert used.returncode == 2 and "cannot be loaded" in used.stderr
 
 
-@pytest.mark.parametrize("backend", ["sim", "nearby"])
-def test_a_run_of_all_plug_ins_is_judged_and_kept(fresh: Environment, backend: str) -> None:
-    """On processes too, whose clients import the copy of the package in the run directory. There
-    the lock's state is not shared, so a built-in system takes its place."""
-    system = "in-memory" if backend == "sim" else "reference"
+@pytest.mark.parametrize(
+    ("backend", "system"), [("sim", "in-memory"), ("sim", "modest"), ("nearby", "modest")]
+)
+def test_a_run_of_all_plug_ins_is_judged_and_kept(
+    fresh: Environment, backend: str, system: str
+) -> None:
+    """On processes too, whose clients import the copy of the package in the run directory."""
     words = ("--system", system, "--workload", "greedy", "--nemesis", "crowd-pause:for=2s,every=5s")
     told = fresh.run(
         "holdfast", *QUICK, "--backend", backend, *words, "--checker", "served", "--clients", "4"
@@ -121,8 +124,12 @@ def test_a_run_of_all_plug_ins_is_judged_and_kept(fresh: Environment, backend: s
     manifest = json.loads((run / "manifest.json").read_text())
     assert manifest["plug_ins"]["workloads greedy"] == ORIGIN
     assert manifest["traits"]["crowd-pause"]["stops"] is True
+    assert rows["no-hung-request"]["promised"] == (system == "in-memory")
     again = fresh.run("holdfast", "check", str(run), "--json")
     assert json.loads(again.stdout)["verdicts"] == verdict["verdicts"]
+    if backend == "sim":
+        told = fresh.run("holdfast", "replay", str(run), "--times", "3")
+        assert "the same history each time" in told.stdout
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -371,3 +378,17 @@ def test_a_changed_file_makes_a_campaign_run_again(mine: Path) -> None:
     assert before and own_code.fingerprint([Plan(system="reference")]) == ""
     (mine / "workload.py").write_text("# another\n")
     assert own_code.fingerprint(plans) != before
+
+
+def test_a_campaign_takes_files_of_a_user(capsys: Capture, mine: Path) -> None:
+    (mine / "own.toml").write_text(
+        '[[entry]]\nsystems = ["reference"]\nworkloads = ["workload.py:Greedy"]\n'
+        'nemeses = ["nemesis.py:CROWD_PAUSE:for=2s,every=5s"]\ncheckers = ["checker.py:served"]\n'
+        'backend = "sim"\ntime = "12s"\nlease = "1s"\nseeds = 2\n'
+    )
+    told = holdfast(capsys, "campaign", "own.toml", "-j", "1")
+    assert told.code == 0, told.err
+    lines = (mine / ".holdfast/campaigns/own/journal.jsonl").read_text().splitlines()
+    runs = [json.loads(line) for line in lines if "everybody-served" in line]
+    assert len(runs) == 2
+    assert {run["properties"]["everybody-served"]["verdict"] for run in runs} == {"HOLDS"}
