@@ -149,7 +149,7 @@ def _loaded(place: Place) -> Any:
 
 
 def _forget(package: str) -> None:
-    """Import a package anew the next time. A lock that keeps its state in memory is one service in
+    """Import a package again the next time. A lock that keeps its state in memory is one service in
     the simulator; another run of the same process begins with a new one."""
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         del sys.modules[name]
