@@ -13,8 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.catalogue import plug_ins
+from holdfast.catalogue.plug_ins import PlugIn
+from holdfast.engine.checkers import with_named
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning import own_code
+from tests.checkers.shorthand import case
 from tests.front.said import holdfast
 from tests.front.test_howto import steps
 
@@ -221,6 +225,14 @@ def empty(case):
     return PropertyVerdict(property="x", verdict=Verdict.HOLDS, reason="")
 
 @checker("never-good", says="nothing is ever good")
+def silent(case):
+    return PropertyVerdict(property="x", verdict=Verdict.VIOLATED, reason="")
+
+@checker("never-good", says="nothing is ever good")
+def wrong(case):
+    return "VIOLATED"
+
+@checker("never-good", says="nothing is ever good")
 def beyond(case):
     found = Finding(kind="bad", sentence="it is bad", witnesses=(10**9,), lock="", t_ns=0)
     return PropertyVerdict(property="x", verdict=Verdict.VIOLATED, reason="", findings=(found,))
@@ -247,6 +259,8 @@ def test_a_violation_counts_only_if_the_plan_asked_for_the_checker(
     [
         ("crashing", "the checker crashed: ValueError: no idea"),
         ("empty", "the checker counted nothing that it judged"),
+        ("silent", "the checker's verdict contradicts its findings"),
+        ("wrong", "the checker returned a str"),
         ("beyond", "a witness of the checker is no row of the history"),
     ],
 )
@@ -392,3 +406,21 @@ def test_a_campaign_takes_files_of_a_user(capsys: Capture, mine: Path) -> None:
     runs = [json.loads(line) for line in lines if "everybody-served" in line]
     assert len(runs) == 2
     assert {run["properties"]["everybody-served"]["verdict"] for run in runs} == {"HOLDS"}
+
+
+def test_an_installed_checker_of_another_property_does_not_judge_a_run(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run was judged by "served"; what is installed under that name now judges something else."""
+    (mine / "bad_checkers.py").write_text(BAD)
+    monkeypatch.syspath_prepend(mine)
+    found = PlugIn(name="served", value="bad_checkers:accusing", origin="another 1.0")
+    monkeypatch.setattr(plug_ins, "installed", lambda kind: {"served": found})
+    row = {"name": "served", "severity": "low", "says": "nothing"}
+    manifest = {"asks": ["everybody-served"], "checkers": {"everybody-served": row}}
+    _, found_checkers = with_named(manifest, ())
+    verdict = found_checkers["everybody-served"](case("0a? 0a+"))
+    assert (verdict.property, verdict.verdict) == ("everybody-served", "UNKNOWN")
+    renamed = {"never-good": row}
+    _, found_checkers = with_named({"asks": ["never-good"], "checkers": renamed}, ())
+    assert found_checkers["never-good"](case("0a? 0a+")).verdict == "VIOLATED"
