@@ -428,3 +428,14 @@ def test_an_installed_checker_of_another_property_does_not_judge_a_run(
     renamed = {"never-good": row}
     _, found_checkers = with_named({"asks": ["never-good"], "checkers": renamed}, ())
     assert found_checkers["never-good"](case("0a? 0a+")).verdict == "VIOLATED"
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_the_swarm_takes_a_workload_of_a_user(capsys: Capture, mine: Path, processes: str) -> None:
+    words = ("sim", "--workload", "workload.py:Greedy", "--seeds", "6", "-j", processes, "--json")
+    told = holdfast(capsys, *words)
+    assert told.code == 0, told.err
+    asked = {"mutual-exclusion", "token-order", "no-hung-request"}
+    assert json.loads(told.out)["verdicts"].keys() == asked
+    wrong = holdfast(capsys, "sim", "--workload", "workload.py", "--seeds", "1")
+    assert wrong.code == 2 and "unknown workload" in wrong.err
