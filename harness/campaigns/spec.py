@@ -25,8 +25,10 @@ AXES = {"systems": "system", "workloads": "workload", "nemeses": "nemesis"}
 """A list in the file -> the key of a plan that gets each of its values."""
 SCENARIOS = "scenarios"
 """A list in the file; each value replaces a workload and a nemesis."""
-PLAN_KEYS = ("backend", "resource", "time", "lease", "nodes", "clients", "locks", "options",
-             "require")  # fmt: skip
+PLAN_KEYS = (
+    "backend", "resource", "time", "lease", "nodes", "clients", "locks", "checkers", "require",
+    "options",
+)  # fmt: skip
 ENTRY_KEYS = (*AXES, SCENARIOS, *PLAN_KEYS, "seeds", "first_seed", "swarm", "name")
 DRAWN = ("workloads", "nemeses", SCENARIOS, *(key for key in PLAN_KEYS if key != "options"))
 """Keys that a swarm samples from the seed, and `require`: what a sampled run tests is not known."""

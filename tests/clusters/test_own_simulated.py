@@ -100,13 +100,17 @@ def test_a_class_that_uses_the_host_is_refused_and_the_call_does_not_happen(
     assert not (folder / "lock.txt").exists()
 
 
+@pytest.mark.parametrize("caught", [False, True])
 def test_a_call_that_only_the_run_reaches_is_an_unknown_outcome_with_its_reason(
-    capsys: Capture, folder: Path
+    capsys: Capture, folder: Path, caught: bool
 ) -> None:
-    (folder / "mine.py").write_text(CLASS.format(acquire="self.count > 1 and time.time()"))
+    line = "self.count > 1 and open('lock.txt', 'w')"
+    acquire = f"try:\n            {line}\n        except Exception: pass" if caught else line
+    (folder / "mine.py").write_text(CLASS.format(acquire=acquire))
     judged(capsys, "mine.py:Mine", 1)
     shown = " ".join(holdfast(capsys, "check", ".holdfast/runs/latest").out.split())
-    assert "ForbiddenCall: time.time() by" in shown
+    assert "ForbiddenCall: builtins.open() by" in shown
+    assert not (folder / "lock.txt").exists()
 
 
 @pytest.mark.parametrize(

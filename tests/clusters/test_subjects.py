@@ -62,6 +62,25 @@ def test_what_cannot_be_chosen_is_told(options: dict[str, str], said: str) -> No
         entry("redis", options)
 
 
+def test_a_library_promises_under_every_kind_of_fault_of_a_single_client() -> None:
+    """The plan names them one by one: those of the catalogue at the time of the run."""
+    plan = Plan(system="redis", options={"library": "redis==8.1.0"})
+    of_clients = (
+        "reply-loss",
+        "reset",
+        "delay",
+        "black-hole",
+        "hang-up",
+        "cancel",
+        "stall",
+        "fork",
+    )
+    keeps = prepare.promises_of(plan).keeps
+    assert keeps["mutual-exclusion"] == ("partition", "pause", *of_clients)
+    assert keeps["deadlock-freedom"] == ("partition", "pause", "kill", *of_clients)
+    assert keeps["no-hung-request"] == ("any",)
+
+
 def test_without_a_lease_nothing_but_a_release_ends_a_hold() -> None:
     system = LibrarySystem("redis/redis==8.1.0/")
     assert system.promises({"library": "redis"}).bound == "lease"

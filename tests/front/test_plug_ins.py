@@ -13,8 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.catalogue import plug_ins
+from holdfast.catalogue.plug_ins import PlugIn
+from holdfast.engine.checkers import with_named
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning import own_code
+from tests import needs
+from tests.checkers.shorthand import case
 from tests.front.said import holdfast
 from tests.front.test_howto import steps
 
@@ -50,6 +55,9 @@ class Environment:
     def install(self, *words: str) -> None:
         """Install packages with pip; a folder is built as a wheel first."""
         done = self.run("pip", "install", "--quiet", *words)
+        for line in done.stderr.splitlines():
+            if "Could not find a version that satisfies" in line:
+                needs.unless(f"needs a package index: {line.strip()}")
         assert done.returncode == 0, done.stderr
 
 
@@ -76,6 +84,7 @@ def fresh(installed: Environment, tmp_path: Path) -> Environment:
     ("kind", "name"),
     [
         ("systems", "in-memory"),
+        ("systems", "modest"),
         ("workloads", "greedy"),
         ("nemeses", "crowd-pause"),
         ("checkers", "served"),
@@ -87,7 +96,7 @@ def test_an_installed_plug_in_is_listed_with_its_origin(
 ) -> None:
     rows = json.loads(fresh.run("holdfast", "list", kind, "--json").stdout)
     assert rows[name]["origin"] == ORIGIN
-    assert {row["origin"] for other, row in rows.items() if other != name} == {"built in"}
+    assert rows["reference" if kind == "systems" else next(iter(rows))]["origin"] == "built in"
     assert f"[{ORIGIN}]" in fresh.run("holdfast", "list", kind).stdout
 
 
@@ -100,11 +109,13 @@ def test_a_broken_plug_in_is_one_line_and_silences_nothing(fresh: Environment) -
     assert used.returncode == 2 and "cannot be loaded" in used.stderr
 
 
-@pytest.mark.parametrize("backend", ["sim", "nearby"])
-def test_a_run_of_all_plug_ins_is_judged_and_kept(fresh: Environment, backend: str) -> None:
-    """On processes too, whose clients import the copy of the package in the run directory. There
-    the lock's state is not shared, so a built-in system takes its place."""
-    system = "in-memory" if backend == "sim" else "reference"
+@pytest.mark.parametrize(
+    ("backend", "system"), [("sim", "in-memory"), ("sim", "modest"), ("nearby", "modest")]
+)
+def test_a_run_of_all_plug_ins_is_judged_and_kept(
+    fresh: Environment, backend: str, system: str
+) -> None:
+    """On processes too, whose clients import the copy of the package in the run directory."""
     words = ("--system", system, "--workload", "greedy", "--nemesis", "crowd-pause:for=2s,every=5s")
     told = fresh.run(
         "holdfast", *QUICK, "--backend", backend, *words, "--checker", "served", "--clients", "4"
@@ -121,8 +132,12 @@ def test_a_run_of_all_plug_ins_is_judged_and_kept(fresh: Environment, backend: s
     manifest = json.loads((run / "manifest.json").read_text())
     assert manifest["plug_ins"]["workloads greedy"] == ORIGIN
     assert manifest["traits"]["crowd-pause"]["stops"] is True
+    assert rows["no-hung-request"]["promised"] == (system == "in-memory")
     again = fresh.run("holdfast", "check", str(run), "--json")
     assert json.loads(again.stdout)["verdicts"] == verdict["verdicts"]
+    if backend == "sim":
+        told = fresh.run("holdfast", "replay", str(run), "--times", "3")
+        assert "the same history each time" in told.stdout
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -214,6 +229,14 @@ def empty(case):
     return PropertyVerdict(property="x", verdict=Verdict.HOLDS, reason="")
 
 @checker("never-good", says="nothing is ever good")
+def silent(case):
+    return PropertyVerdict(property="x", verdict=Verdict.VIOLATED, reason="")
+
+@checker("never-good", says="nothing is ever good")
+def wrong(case):
+    return "VIOLATED"
+
+@checker("never-good", says="nothing is ever good")
 def beyond(case):
     found = Finding(kind="bad", sentence="it is bad", witnesses=(10**9,), lock="", t_ns=0)
     return PropertyVerdict(property="x", verdict=Verdict.VIOLATED, reason="", findings=(found,))
@@ -240,6 +263,8 @@ def test_a_violation_counts_only_if_the_plan_asked_for_the_checker(
     [
         ("crashing", "the checker crashed: ValueError: no idea"),
         ("empty", "the checker counted nothing that it judged"),
+        ("silent", "the checker's verdict contradicts its findings"),
+        ("wrong", "the checker returned a str"),
         ("beyond", "a witness of the checker is no row of the history"),
     ],
 )
@@ -371,3 +396,46 @@ def test_a_changed_file_makes_a_campaign_run_again(mine: Path) -> None:
     assert before and own_code.fingerprint([Plan(system="reference")]) == ""
     (mine / "workload.py").write_text("# another\n")
     assert own_code.fingerprint(plans) != before
+
+
+def test_a_campaign_takes_files_of_a_user(capsys: Capture, mine: Path) -> None:
+    (mine / "own.toml").write_text(
+        '[[entry]]\nsystems = ["reference"]\nworkloads = ["workload.py:Greedy"]\n'
+        'nemeses = ["nemesis.py:CROWD_PAUSE:for=2s,every=5s"]\ncheckers = ["checker.py:served"]\n'
+        'backend = "sim"\ntime = "12s"\nlease = "1s"\nseeds = 2\n'
+    )
+    told = holdfast(capsys, "campaign", "own.toml", "-j", "1")
+    assert told.code == 0, told.err
+    lines = (mine / ".holdfast/campaigns/own/journal.jsonl").read_text().splitlines()
+    runs = [json.loads(line) for line in lines if "everybody-served" in line]
+    assert len(runs) == 2
+    assert {run["properties"]["everybody-served"]["verdict"] for run in runs} == {"HOLDS"}
+
+
+def test_an_installed_checker_of_another_property_does_not_judge_a_run(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run was judged by "served"; what is installed under that name now judges something else."""
+    (mine / "bad_checkers.py").write_text(BAD)
+    monkeypatch.syspath_prepend(mine)
+    found = PlugIn(name="served", value="bad_checkers:accusing", origin="another 1.0")
+    monkeypatch.setattr(plug_ins, "installed", lambda kind: {"served": found})
+    row = {"name": "served", "severity": "low", "says": "nothing"}
+    manifest = {"asks": ["everybody-served"], "checkers": {"everybody-served": row}}
+    _, found_checkers = with_named(manifest, ())
+    verdict = found_checkers["everybody-served"](case("0a? 0a+"))
+    assert (verdict.property, verdict.verdict) == ("everybody-served", "UNKNOWN")
+    renamed = {"never-good": row}
+    _, found_checkers = with_named({"asks": ["never-good"], "checkers": renamed}, ())
+    assert found_checkers["never-good"](case("0a? 0a+")).verdict == "VIOLATED"
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_the_swarm_takes_a_workload_of_a_user(capsys: Capture, mine: Path, processes: str) -> None:
+    words = ("sim", "--workload", "workload.py:Greedy", "--seeds", "6", "-j", processes, "--json")
+    told = holdfast(capsys, *words)
+    assert told.code == 0, told.err
+    asked = {"mutual-exclusion", "token-order", "no-hung-request"}
+    assert json.loads(told.out)["verdicts"].keys() == asked
+    wrong = holdfast(capsys, "sim", "--workload", "workload.py", "--seeds", "1")
+    assert wrong.code == 2 and "unknown workload" in wrong.err

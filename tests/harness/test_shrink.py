@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast import catalogue
 from holdfast.engine.shrinker import stand_ins
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.ports import Fault
@@ -140,5 +141,10 @@ def test_what_fails_only_as_it_is_stays_as_it_is() -> None:
     assert plan == first and steps == []
 
 
-def test_the_catalogue_names_a_stand_in_for_each_fault_of_the_simulator_that_has_one() -> None:
-    assert stand_ins() == STAND_INS
+def test_the_faults_of_a_plan_name_their_stand_ins() -> None:
+    kinds = (*catalogue.NEMESES,)
+    faults = tuple(
+        Fault(id=kind, do=kind, target="one", at_ns=0, for_ns=SECOND, params={}) for kind in kinds
+    )
+    assert stand_ins(replace(plan_of(1), faults=faults)) == STAND_INS
+    assert stand_ins(plan_of(3)) == {}

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.reports.pictures.charts import distribution, falls, tokens
-from holdfast.reports.pictures.finding import draw
+from holdfast.reports.pictures.finding import draw, pattern
 from holdfast.reports.pictures.finding_scene import RESOURCE, scene, told
 from holdfast.reports.pictures.overview import grants_per_second, overview
 from holdfast.reports.pictures.svg import by_order, linear, place_labels, round_ticks
-from holdfast.reports.verdict_file import Dist, Event, Histogram, Judged, Shown, read
+from holdfast.reports.verdict_file import Dist, Event, Histogram, Judged, Shown, Struck, read
 from tests.reports import specimens
 from tests.reports.pieces import SECOND, at, event, hold
 
@@ -158,6 +158,16 @@ def test_ticks_are_round_numbers_within_the_axis() -> None:
     assert round_ticks(0, 30, 10) == [0, 5, 10, 15, 20, 25, 30]
     assert [round(tick, 3) for tick in round_ticks(17.9, 19.5, 4)] == [18.0, 18.5, 19.0, 19.5]
     assert round_ticks(2, 2) == [2]
+
+
+def test_the_hatching_of_a_fault_is_said_by_the_verdict_or_known_of_an_older_one() -> None:
+    def hatching(do: str, said: str | None) -> str:
+        return pattern(Struck(id="f1", do=do, from_ns=0, to_ns=1, bit=True, pattern=said))
+
+    assert hatching("mine.py:NEMESIS", "pause") == "pause"
+    assert hatching("mine.py:NEMESIS", "") == hatching("kill", "") == "other"
+    assert hatching("kill", None) == "kill" and hatching("reset", None) == "other"
+    assert hatching("mine.py:NEMESIS", None) == hatching("kill", "<odd>") == "other"
 
 
 def test_the_overview_counts_grants_per_second_and_numbers_the_findings() -> None:

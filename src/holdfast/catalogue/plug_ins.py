@@ -148,6 +148,13 @@ def _loaded(place: Place) -> Any:
         raise UsageError(f"{place.by}: cannot be loaded: {why}") from error
 
 
+def _forget(package: str) -> None:
+    """Import a package again the next time. A lock that keeps its state in memory is one service in
+    the simulator; another run of the same process begins with a new one."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        del sys.modules[name]
+
+
 def _says(made: Any, usual: str) -> str:
     """The first line of an object's own docstring without its full stop."""
     text = (vars(made).get("__doc__") if hasattr(made, "__dict__") else None) or usual
@@ -155,11 +162,9 @@ def _says(made: Any, usual: str) -> str:
 
 
 def _system(place: Place, made: Any) -> SystemRow:
-    if hasattr(made, "promises") and hasattr(made, "command"):
-        nodes = int(getattr(made, "nodes", 0))
-        most = int(getattr(made, "most", nodes))
-        says = _says(type(made), "a system of a plug-in")
-        return SystemRow(entry=place.entry, says=says, nodes=nodes, most=most)
+    if isinstance(made, SystemRow):
+        return made
+    _forget(place.module.partition(".")[0])
     entry = f"holdfast.clusters.systems.user_class.system:{place.dotted}"
     nodes = load(entry).nodes
     says = _says(made, "a lock class")

@@ -20,7 +20,7 @@ from holdfast.engine.seed_search import Seed, Tally, explore
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_ns
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.plans.plan import suggest
+from holdfast.harness.plans.plan import FILE, suggest
 from holdfast.planning import prepare
 
 SHOWN = 5
@@ -60,7 +60,7 @@ PROGRESS_S = 5
 @click.option(
     "--workload",
     show_default="a random one per seed",
-    help="Run this workload in every seed; all else stays random.",
+    help="Run this workload (or FILE.py:NAME) in every seed; all else stays random.",
     shell_complete=name_of("workloads"),
 )
 @click.option("--shrink", is_flag=True, help="Shrink the first violation to a minimal plan.")
@@ -176,8 +176,9 @@ def _check(system: str | None, mutant: str | None, workload: str | None) -> None
         raise UsageError(suggest(system, able, "simulated system"))
     if mutant is not None and mutant not in MUTANTS:
         raise UsageError(suggest(mutant, MUTANTS, "mutant"))
-    if workload is not None and workload not in catalogue.WORKLOADS:
-        raise UsageError(suggest(workload, catalogue.WORKLOADS, "workload"))
+    known = prepare.KNOWN.workloads
+    if workload is not None and workload not in known and not FILE.fullmatch(workload):
+        raise UsageError(suggest(workload, known, "workload"))
 
 
 def _show(tally: Tally) -> None:

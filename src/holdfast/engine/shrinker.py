@@ -68,9 +68,9 @@ def choose(found: Sequence[Shown], prop: str | None, where: str) -> Shown:
     return next(one for one in found if one.prop == prop)
 
 
-def stand_ins() -> dict[str, str]:
-    """Simulator-only kinds of fault -> the most similar kind of every backend."""
-    traits = {name: row.traits for name, row in catalogue.NEMESES.items()}
+def stand_ins(plan: Plan) -> dict[str, str]:
+    """Simulator-only kinds of fault of a plan -> the most similar kind of every backend."""
+    traits = {fault.do: catalogue.NEMESES[fault.do].traits for fault in plan.faults}
     return {name: of.stand_in for name, of in traits.items() if of.stand_in}
 
 
@@ -100,7 +100,7 @@ def shrink_within(plan: Plan, wanted: Shown, budget_ns: int, out: Path, again: s
     best = first = Failing(plan=plan, after_ns=wanted.after_ns, sentence=wanted.sentence)
     ended = told = ""
     try:
-        for best in shrink(first, tries, stand_ins()):
+        for best in shrink(first, tries, stand_ins(plan)):
             size = size_words(best.plan)
             if size != told:
                 told = size

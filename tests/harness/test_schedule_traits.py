@@ -1,0 +1,96 @@
+"""The schedule reads the traits of a fault, whatever the kind is called."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from holdfast.harness.core.clock import MILLISECOND, now_ns
+from holdfast.harness.core.fault_traits import Traits
+from holdfast.harness.core.ports import Fault, Node, Request, View
+from holdfast.harness.driver.schedule import Schedule
+from holdfast.harness.history.current_holders import Hold
+
+STOPS, KILLS, NEITHER = Traits(stops=True), Traits(kills=True), Traits(passes=True)
+
+
+@dataclass(frozen=True)
+class Mine:
+    """A nemesis of a user: one request, which the fake agent takes."""
+
+    traits: Traits
+
+    def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
+        return []
+
+    def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
+        return [Request(do="strike", args={"fault": fault.id, "nodes": [fault.target]})]
+
+
+@dataclass
+class Stage:
+    """One node, which is also the agent: it notes what the schedule knew when it was asked."""
+
+    restart: Sequence[str]
+    schedule: Schedule | None = None
+    seen: list[tuple[str, list[str], list[str]]] = field(default_factory=list)
+    started: list[str] = field(default_factory=list)
+    nodes: Sequence[Node] = (Node(name="c1", role="client", address="10.0.0.1"),)
+
+    @property
+    def agent(self) -> Stage:
+        return self
+
+    async def ask(self, do: str, **args: Any) -> dict[str, Any]:
+        assert self.schedule is not None
+        self.seen.append((do, sorted(self.schedule.resting), list(self.schedule.paused)))
+        evidence = {"restart": list(self.restart), "bit": True} if do == "heal" else {}
+        return {"t_ns": now_ns(), "evidence": evidence}
+
+    async def leader(self) -> str | None:
+        return None
+
+    async def start(self, name: str) -> None:
+        self.started.append(name)
+
+    async def refresh(self) -> None:
+        return
+
+
+class NoHolders:
+    def holds(self) -> Sequence[Hold]:
+        return []
+
+    async def news(self) -> None:
+        return
+
+
+@pytest.mark.parametrize(
+    ("traits", "resting", "paused"),
+    [(STOPS, [], ["c1"]), (KILLS, ["c1"], []), (NEITHER, [], [])],
+    ids=["stops", "kills", "neither"],
+)
+def test_a_node_is_no_target_for_holders_while_a_fault_stops_it(
+    traits: Traits, resting: list[str], paused: list[str]
+) -> None:
+    stage = Stage(restart=resting)
+    rows: list[Mapping[str, Any]] = []
+    schedule = Schedule(
+        faults=(Fault(id="f1", do="mine", target="c1", at_ns=0, for_ns=MILLISECOND),),
+        nemeses={"mine": Mine(traits)},
+        seed=1,
+        cluster=stage,
+        live=NoHolders(),
+        note=rows.append,
+    )
+    stage.schedule = schedule
+    asyncio.run(schedule.run(now_ns()))
+    assert stage.seen == [(do, resting, paused) for do in ("strike", "observe", "heal")]
+    assert (sorted(schedule.resting), schedule.paused, schedule.active) == ([], [], 0)
+    assert stage.started == resting
+    assert [row["event"] for row in rows] == ["planned", "injected", "healed"]
