@@ -51,9 +51,9 @@ def skewed(clock):
         return now
     return now + OFFSET + (now - SINCE) * PPM // 1_000_000
 time.clock_gettime_ns = skewed
-module = sys.argv[3]
-sys.argv[:] = sys.argv[3:]
-sys.path[0] = ""
+sys.argv[:] = sys.argv[sys.argv.index("-m") + 1 :]
+module = sys.argv[0]
+del sys.path[0]
 runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
 """A Python whose processes all share a clock that is off and drifts."""

@@ -298,7 +298,7 @@ def test_a_host_lost_midway_ends_the_run_and_the_history_until_then_is_judged(
             assert "host h2 was lost" in said
             assert "Traceback" not in said
             verdicts = json.loads((started.run_dir / "verdicts.json").read_text())
-            assert any("not everything was fetched" in text for text in verdicts["problems"])
+            assert any("incomplete records from" in text for text in verdicts["problems"])
             assert aborted.nothing_acknowledged_is_missing(started.run_dir) > 0
             del bed.addresses["h2"]
             clean(bed)
