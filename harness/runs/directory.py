@@ -15,6 +15,8 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans import manifest
 from holdfast.harness.runs import files
 
+RUNS = ".holdfast/runs"
+"""The default folder of run directories."""
 SCHEMA = "holdfast-run/1"
 
 

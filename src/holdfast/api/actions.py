@@ -21,10 +21,9 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.foreign.operations import ForeignHistory, keyed_apart
 from holdfast.harness.foreign.read import read_from, read_history
 from holdfast.harness.foreign.write import events
-from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.runs.directory import RUNS, RunDir
 from holdfast.planning import plan_options, prepare
 
-OUT = ".holdfast/runs"
 USUAL = {"system": "reference", "backend": "local", "workload": "critical-section"}
 KEYS = ("system", "backend", "workload", "resource", "nemesis", "nodes", "clients", "locks", "time",
         "lease", "seed", "checkers", "require")  # fmt: skip
@@ -33,7 +32,7 @@ KEYS = ("system", "backend", "workload", "resource", "nemesis", "nodes", "client
 def run(
     plan: str | PathLike[str] | None = None,
     *,
-    out: str | PathLike[str] = OUT,
+    out: str | PathLike[str] = RUNS,
     options: Mapping[str, object] | None = None,
     hosts: str | PathLike[str] | None = None,
     **given: object,
@@ -64,7 +63,7 @@ def run(
 
 
 def simulate(
-    plan: str | PathLike[str] | None = None, *, out: str | PathLike[str] = OUT, **given: Any
+    plan: str | PathLike[str] | None = None, *, out: str | PathLike[str] = RUNS, **given: Any
 ) -> Run:
     """`run` in the simulator: virtual time, and the same seed gives the same history."""
     return run(plan, out=out, **{**given, "backend": "sim"})

@@ -12,6 +12,7 @@ from holdfast.harness.campaigns.results import MEASURES, RATES, Result
 from holdfast.harness.core import extras
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.runs.directory import RUNS
 from holdfast.reports.many import matrix
 
 
@@ -76,7 +77,7 @@ class Campaign:
         return f"<Campaign {self.path}: {len(self.results)} runs, {broken} with a broken promise>"
 
 
-def runs(folder: str | PathLike[str] = ".holdfast/runs") -> Any:
+def runs(folder: str | PathLike[str] = RUNS) -> Any:
     """Every run under a folder, one row each, the oldest first: `Campaign.runs`."""
     return Campaign(folder).runs()
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from holdfast.api import history_frame
 from holdfast.checkers.holds.derive import attempts
 from holdfast.harness.core import extras
-from holdfast.harness.core.case import Case
+from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
@@ -25,17 +25,22 @@ def _pandas() -> Any:
     return extras.load("pandas", "a data frame")
 
 
-def _table(rows: list[dict[str, Any]], columns: Mapping[str, str]) -> Any:
-    """Rows as a frame with these columns and types, in this order, also if there is no row."""
-    pandas = _pandas()
-    return pandas.DataFrame(
-        {
-            name: pandas.array([row[name] for row in rows], dtype=kind)
-            if kind != "object"
-            else pandas.Series([row[name] for row in rows], dtype=object)
-            for name, kind in columns.items()
-        }
-    )
+Row = TypeVar("Row")
+Columns = Mapping[str, tuple[str, Callable[[Row], Any]]]
+"""Name of a column -> its type, and how its value is taken from a row."""
+
+
+def _table(rows: Iterable[Row], columns: Columns[Row]) -> Any:
+    """Rows as a frame with these columns, in this order, also if there is no row."""
+    pandas, rows = _pandas(), list(rows)
+    made = {}
+    for name, (kind, value) in columns.items():
+        values = [value(row) for row in rows]
+        as_array = kind != "object"
+        made[name] = (
+            pandas.array(values, dtype=kind) if as_array else pandas.Series(values, dtype=object)
+        )
+    return pandas.DataFrame(made)
 
 
 def _seconds(case: Case, ns: int) -> float:
@@ -46,58 +51,40 @@ def holds(case: Case, kind: str) -> Any:
     """Every hold of one kind; see `Run.holds`."""
     if kind not in HOLDS:
         raise UsageError(f"unknown kind of hold {kind!r}: expected {', '.join(HOLDS)}")
-    rows = []
-    for attempt in attempts(case):
-        span = getattr(attempt, kind)
-        if span is None:
-            continue
-        rows.append(
-            {
-                "client": case.nodes.get(attempt.process, attempt.node),
-                "lock": case.history.strings[attempt.key],
-                "mode": history_frame.word(Mode(attempt.mode)),
-                "token": None if attempt.token == NO_TOKEN else attempt.token,
-                "from": _seconds(case, span[0]),
-                "to": _seconds(case, span[1]),
-                "end_reason": attempt.end_why or None,
-                "acquire": attempt.row,
-                "end": None if attempt.end_row < 0 else attempt.end_row,
-            }
-        )
-    return _table(
-        rows,
-        {
-            "client": "string", "lock": "string", "mode": "string", "token": "Int64",
-            "from": "float64", "to": "float64", "end_reason": "string", "acquire": "int64",
-            "end": "Int64",
-        },
-    )  # fmt: skip
+    spans = ((attempt, getattr(attempt, kind)) for attempt in attempts(case))
+    strings, nodes = case.history.strings, case.nodes
+    columns: Columns[tuple[Any, tuple[int, int]]] = {
+        "client": ("string", lambda row: nodes.get(row[0].process, row[0].node)),
+        "lock": ("string", lambda row: strings[row[0].key]),
+        "mode": ("string", lambda row: history_frame.word(Mode(row[0].mode))),
+        "token": ("Int64", lambda row: None if row[0].token == NO_TOKEN else row[0].token),
+        "from": ("float64", lambda row: _seconds(case, row[1][0])),
+        "to": ("float64", lambda row: _seconds(case, row[1][1])),
+        "end_reason": ("string", lambda row: row[0].end_why or None),
+        "acquire": ("int64", lambda row: row[0].row),
+        "end": ("Int64", lambda row: None if row[0].end_row < 0 else row[0].end_row),
+    }
+    return _table(((attempt, span) for attempt, span in spans if span is not None), columns)
 
 
 def faults(case: Case) -> Any:
     """Every fault that was due; see `Run.faults`."""
-    rows = [
-        {
-            "id": window.id,
-            "kind": window.do,
-            "target": window.target,
-            "nodes": list(window.nodes),
-            "from": _seconds(case, window.from_ns),
-            "to": _seconds(case, window.to_ns),
-            "effective": window.bit,
-            "reason": window.reason or None,
-            "evidence": {name: value for name, value in window.evidence.items() if name != "bit"},
-        }
-        for window in case.windows
-    ]
-    return _table(
-        rows,
-        {
-            "id": "string", "kind": "string", "target": "string", "nodes": "object",
-            "from": "float64", "to": "float64", "effective": "boolean", "reason": "string",
-            "evidence": "object",
-        },
-    )  # fmt: skip
+    columns: Columns[Window] = {
+        "id": ("string", lambda window: window.id),
+        "kind": ("string", lambda window: window.do),
+        "target": ("string", lambda window: window.target),
+        "nodes": ("object", lambda window: list(window.nodes)),
+        "from": ("float64", lambda window: _seconds(case, window.from_ns)),
+        "to": ("float64", lambda window: _seconds(case, window.to_ns)),
+        "effective": ("boolean", lambda window: window.bit),
+        "reason": ("string", lambda window: window.reason or None),
+        "evidence": ("object", lambda window: _without(window.evidence, "bit")),
+    }
+    return _table(case.windows, columns)
+
+
+def _without(table: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key != name}
 
 
 def resource_log(case: Case) -> Any:
@@ -130,47 +117,33 @@ def resource_log(case: Case) -> Any:
 
 def findings(case: Case, verdicts: Mapping[str, Any]) -> Any:
     """Every finding of every property; see `Run.findings`."""
-    rows = [
-        {
-            "property": row["property"],
-            "kind": finding["kind"],
-            "promised": row["promised"],
-            "severity": row["severity"],
-            "t": _seconds(case, finding["t_ns"]),
-            "lock": finding["lock"],
-            "sentence": finding["sentence"],
-            "witnesses": [witness["row"] for witness in finding["witnesses"]],
-        }
-        for row in verdicts["verdicts"]
-        for finding in row["findings"]
-    ]
-    return _table(
-        rows,
-        {
-            "property": "string", "kind": "string", "promised": "boolean", "severity": "string",
-            "t": "float64", "lock": "string", "sentence": "string", "witnesses": "object",
-        },
-    )  # fmt: skip
+    rows = ((row, finding) for row in verdicts["verdicts"] for finding in row["findings"])
+    columns: Columns[tuple[Mapping[str, Any], Mapping[str, Any]]] = {
+        "property": ("string", lambda row: row[0]["property"]),
+        "kind": ("string", lambda row: row[1]["kind"]),
+        "promised": ("boolean", lambda row: row[0]["promised"]),
+        "severity": ("string", lambda row: row[0]["severity"]),
+        "t": ("float64", lambda row: _seconds(case, row[1]["t_ns"])),
+        "lock": ("string", lambda row: row[1]["lock"]),
+        "sentence": ("string", lambda row: row[1]["sentence"]),
+        "witnesses": ("object", lambda row: [witness["row"] for witness in row[1]["witnesses"]]),
+    }
+    return _table(rows, columns)
 
 
 def properties(verdicts: Mapping[str, Any]) -> Any:
     """One row per judged property; see `Run.properties`."""
     pandas = _pandas()
     rows = verdicts["verdicts"]
-    found = _table(
-        [
-            {
-                **{name: row[name] for name in ("property", "verdict", "promised", "severity")},
-                "reason": row["reason"] or None,
-                "findings": len(row["findings"]),
-            }
-            for row in rows
-        ],
-        {
-            "property": "string", "verdict": "string", "promised": "boolean",
-            "severity": "string", "reason": "string", "findings": "int64",
-        },
-    )  # fmt: skip
+    columns: Columns[Mapping[str, Any]] = {
+        "property": ("string", lambda row: row["property"]),
+        "verdict": ("string", lambda row: row["verdict"]),
+        "promised": ("boolean", lambda row: row["promised"]),
+        "severity": ("string", lambda row: row["severity"]),
+        "reason": ("string", lambda row: row["reason"] or None),
+        "findings": ("int64", lambda row: len(row["findings"])),
+    }
+    found = _table(rows, columns)
     counts = pandas.DataFrame([dict(row["exercised"]) for row in rows], dtype="Int64")
     return pandas.concat([found, counts.add_prefix("exercised: ")], axis=1).set_index("property")
 

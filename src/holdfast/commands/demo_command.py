@@ -15,10 +15,11 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.plan import Plan
+from holdfast.harness.runs.directory import RUNS
 from holdfast.planning import prepare
 from holdfast.reports.text.formatting import plain
 
-OUT = Path(".holdfast/runs")
+OUT = Path(RUNS)
 
 
 def _fault(n: int, do: str, target: str, at_s: float, for_s: float) -> Fault:

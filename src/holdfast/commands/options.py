@@ -19,6 +19,7 @@ from click.shell_completion import CompletionItem
 
 from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.runs.directory import RUNS
 
 PREFIX = "HOLDFAST_"
 FILES: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -83,7 +84,7 @@ def setting(*declared: str, **attributes: Any) -> Callable[[Any], Any]:
 
 def out_option() -> Callable[[Any], Any]:
     """`--out`, the folder for run directories."""
-    return setting("--out", default=".holdfast/runs", help="Folder for run directories.")
+    return setting("--out", default=RUNS, help="Folder for run directories.")
 
 
 def source_of(ctx: click.Context, param: click.Parameter, file: str) -> str:

@@ -15,6 +15,7 @@ import click
 
 from holdfast.commands.options import Command, setting
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.runs.directory import RUNS
 
 if TYPE_CHECKING:
     from holdfast.serve.server import Server
@@ -34,7 +35,7 @@ SHORTEST = 16
     show_default=True,
     help="Port to listen on; 0: any free one.",
 )
-@setting("--runs", "out", default=".holdfast/runs", help="Folder of runs.", envvar="HOLDFAST_OUT")
+@setting("--runs", "out", default=RUNS, help="Folder of runs.", envvar="HOLDFAST_OUT")
 @click.option("--allow-remote", is_flag=True, help="Accept other machines, with a token.")
 @click.option(
     "--token-file",
