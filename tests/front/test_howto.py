@@ -33,7 +33,13 @@ def steps(page: Path) -> list[tuple[str, str]]:
 def served(words: list[str]) -> int:
     """Start a server as the page says, ask it for its list, end it with ^C; its exit code."""
     argv = [sys.executable, "-m", "holdfast", *words]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        argv,
+        stdout=subprocess.PIPE,
+        text=True,
+        # A shell that starts the tests in the background makes them ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as server:
         try:
             assert server.stdout is not None
             place = re.search(r"http://\S+", server.stdout.readline())
