@@ -98,3 +98,20 @@ def test_every_checker_says_what_it_claims_and_is_blind_to(prop: str) -> None:
     module = catalogue.CHECKERS[prop].partition(":")[0].removeprefix("holdfast.")
     text = headings(ROOT / (module.replace(".", "/") + ".py"))
     assert all(word in text for word in ("Claims", "Assumes", "Blind to", "Cost"))
+
+
+def test_every_place_that_the_tour_names_is_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    places = re.findall(r"`([a-z][a-z0-9_/.-]*\.py)(?::(\w+))?`", text)
+    assert len(places) > 20
+    for path, name in places:
+        source = ROOT / path
+        assert source.is_file(), path
+        defined = rf"^\s*(?:async )?(?:def|class) {name}\b|^{name}\b"
+        assert not name or re.search(defined, source.read_text(), re.M), f"{path}: {name}"
+
+
+def test_every_command_of_the_tour_exists() -> None:
+    lines = commands("CONTRIBUTING.md")
+    assert len(lines) >= 5
+    assert [line for line in lines if shlex.split(line)[1] not in COMMANDS] == []
