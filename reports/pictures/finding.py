@@ -143,6 +143,10 @@ def _draw_bar(root: ET.Element, bar: Bar, y: float, shown: Scene) -> None:
     kind = "hold open" if bar.open_end else "hold"
     tall: dict[str, str] = {"y": f"{y:g}", "height": f"{BAR_PX:g}"}
     add(root, "rect", x=percent(start), width=wide(end - start), class_=kind, rx=3, **tall)
+    if bar.belief_ns:
+        believed = shown.scale(bar.belief_ns)
+        box = {"x": percent(believed), "width": wide(end - believed)}
+        add(root, "rect", **box, fill="url(#hatch-belief)", class_="belief", rx=3, **tall)
     for low, high in shown.clashes:
         a, b = max(low, bar.from_ns), min(high, bar.to_ns)
         if a < b:
@@ -291,6 +295,7 @@ def _spoken(shown: Scene, run: Judged) -> str:
     holds = [
         f"{plain(bar.lane, 20)} {bar.text} from {seconds(run.at(bar.from_ns))}"
         f" to {seconds(run.at(bar.to_ns))}"
+        + (f", only believed from {seconds(run.at(bar.belief_ns))}" if bar.belief_ns else "")
         for bar in shown.bars
     ]
     overlap = f" Overlap: {overlap_text(shown)}." if shown.clashes else ""

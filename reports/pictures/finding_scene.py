@@ -13,6 +13,10 @@ RESOURCE = "resource"
 OVERLAPS = {"double-grant", "broken-lease", "double-holder", "dead-grant", "stale-belief"}
 """Kinds that are proved by two overlapping holds; the others are proved by an event."""
 
+OUTLASTED = {"stale-accepted-write", "expired-owner-write"}
+"""Kinds whose first span is a claim that may have outlasted its hold: from another client's grant
+on, it is only a belief of its client."""
+
 CLOSEST, NARROWEST = 0.012, 0.03
 MOST_FAULTS = 4
 ALONE_NS, FINE_NS = 200_000_000, 20_000_000
@@ -34,13 +38,17 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bar:
-    """A hold in its lane; `open_end`: it continues past the drawing."""
+    """A hold in its lane; `open_end`: it continues past the drawing.
+
+    belief_ns   time from which only the client took itself for the owner; 0: no such time
+    """
 
     lane: str
     from_ns: int
     to_ns: int
     text: str
     open_end: bool
+    belief_ns: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,8 +150,9 @@ def _bars(finding: Shown, run: Judged, times: list[int]) -> tuple[Bar, ...]:
     last = max(ends)
     first = min([*times, *(start for start, _, _, _ in finding.spans)])
     room = last + max((last - first) // 8, 1_000_000)
+    newer_ns = _newer_ns(finding)
     bars = []
-    for start, end, label, index in finding.spans:
+    for n, (start, end, label, index) in enumerate(finding.spans):
         if 0 <= index < len(finding.witnesses):
             event = finding.witnesses[index]
             lane = event.node or run.client(event.process)
@@ -157,9 +166,28 @@ def _bars(finding: Shown, run: Judged, times: list[int]) -> tuple[Bar, ...]:
                 to_ns=max(room if open_end else end, start),
                 text=plain(label, 48),
                 open_end=open_end,
+                belief_ns=newer_ns if n == 0 and start < newer_ns < end else 0,
             )
         )
     return tuple(bars)
+
+
+def _newer_ns(finding: Shown) -> int:
+    """When an attempt other than that of the first span was granted, by a witness; 0: never."""
+    spans, witnesses = finding.spans, finding.witnesses
+    if finding.kind not in OUTLASTED or not spans or not 0 <= spans[0][3] < len(witnesses):
+        return 0
+    owner = witnesses[spans[0][3]]
+    return max(
+        (
+            event.t_ret_ns
+            for event in witnesses
+            if event.op in {"acquire", "try", "probe"}
+            and event.status == "ok"
+            and event.attempt != owner.attempt
+        ),
+        default=0,
+    )
 
 
 def _clashes(bars: tuple[Bar, ...]) -> tuple[tuple[int, int], ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from xml.etree import ElementTree as ET
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,6 +53,19 @@ def test_a_stale_write_points_at_the_write_and_at_who_sent_it() -> None:
     picture = draw(shown(run, 1), 1, run, "limits")
     assert "c1: write accepted · 7.031 s" in texts(picture)
     assert "f1 pause of c1" in texts(picture)
+
+
+@pytest.mark.parametrize("kind", ["stale-accepted-write", "expired-owner-write", "token-inversion"])
+def test_what_an_owner_only_believed_is_hatched_from_the_next_grant_on(kind: str) -> None:
+    run = read(specimens.limit())
+    finding = replace(shown(run, 1), kind=kind)
+    outlasted = kind != "token-inversion"
+    assert [bar.belief_ns for bar in scene(finding, run).bars] == [at(6.004) * outlasted, 0]
+    picture = str(draw(finding, 1, run, "limits"))
+    assert picture.count("url(#hatch-belief)") == outlasted
+    assert ("only believed from 6.004 s" in picture) is outlasted
+    alone = replace(finding, witnesses=finding.witnesses[:1])
+    assert [bar.belief_ns for bar in scene(alone, run).bars] == [0, 0]
 
 
 def test_faults_outside_the_stretch_or_without_a_bite_are_not_drawn() -> None:
