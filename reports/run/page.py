@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +33,10 @@ Around = Callable[[Shown], Iterable[Beside]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Card:
-    """One finding on the page; `number` identifies it everywhere, `tone` is its group."""
+    """One finding on the page; `number` identifies it everywhere, `tone` is its group.
+
+    times   number of findings with the same cause: of the same kind, by the same owners
+    """
 
     number: int
     finding: Shown
@@ -42,6 +46,7 @@ class Card:
     drawing: Markup
     cycle: Markup | None = None
     around: tuple[Beside, ...] = ()
+    times: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,11 +123,13 @@ def _group(
 ) -> Group:
     shown: list[tuple[Judgement, Shown]] = []
     more: list[Shown] = []
-    seen: dict[tuple[str, str], int] = {}
+    seen: Counter[tuple[str, str]] = Counter()
+    times: Counter[tuple[str, ...]] = Counter()
     for one, finding in sorted(found, key=lambda pair: pair[1].t_ns):
-        key = (one.property, finding.kind)
-        seen[key] = seen.get(key, 0) + 1
-        if seen[key] <= CARDS_A_KIND and len(shown) < most:
+        kinds, owners = (one.property, finding.kind), _owners(one, finding)
+        times[owners] += 1
+        seen[kinds] += times[owners] == 1
+        if times[owners] == 1 and seen[kinds] <= CARDS_A_KIND and len(shown) < most:
             shown.append((one, finding))
         else:
             more.append(finding)
@@ -136,10 +143,26 @@ def _group(
             drawing=draw(finding, number, run, name),
             cycle=draw_cycle(whole, number) if (whole := cycle_of(finding, run)) else None,
             around=tuple(around(finding)) if around else (),
+            times=times[_owners(one, finding)],
         )
         for number, (one, finding) in enumerate(shown, taken + 1)
     )
     return Group(id=name, title=title, lead=lead, cards=cards, more=tuple(more))
+
+
+def _owners(one: Judgement, finding: Shown) -> tuple[str, ...]:
+    """What findings with the same cause share: property, kind, lock and the holds in question.
+
+    A finding without holds is a cause of its own.
+    """
+    rows = finding.witnesses
+    # An attempt is one acquire of one client, also where a lock has no tokens to tell them apart.
+    holds = [
+        f"attempt {rows[at].attempt}" if 0 <= at < len(rows) else label
+        for _, _, label, at in finding.spans
+    ]
+    alone = [] if holds else [finding.sentence, str(finding.t_ns)]
+    return (one.property, finding.kind, finding.lock, *holds, *alone)
 
 
 def marks(run: Judged, cards: Sequence[Card]) -> list[dict[str, Any]]:

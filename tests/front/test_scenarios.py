@@ -13,7 +13,6 @@ from holdfast import catalogue
 from holdfast.commands.scenario_command import plan_of
 from holdfast.engine import seed_search
 from holdfast.engine import sweep as sweeping
-from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import parse
 from holdfast.planning import plan_source, prepare
 from holdfast.scenarios import SCENARIOS, path_of
@@ -72,8 +71,7 @@ def test_every_plan_file_of_the_folder_is_in_the_table() -> None:
 def test_a_scenario_can_be_planned_on_every_backend(name: str, backend: str) -> None:
     plan = plan_of(name, {"backend": backend})
     faults = {name for name, _ in plan.nemeses} | {fault.do for fault in plan.faults}
-    rows = [catalogue.NEMESES[name] for name in faults]
-    if any(getattr(load(row.entry), "taps", False) for row in rows):
+    if any(catalogue.NEMESES[name].traits.on_connections for name in faults):
         needs.namespaces()
     assert prepare.complete(plan).system in catalogue.SYSTEMS
 

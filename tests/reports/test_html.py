@@ -213,9 +213,27 @@ def test_thousands_of_findings_get_a_few_cards_and_a_count() -> None:
     first = specimens.double_grant_finding()
     run["verdicts"][0]["findings"] = [first | {"t_ns": first["t_ns"] + n} for n in range(5000)]
     text = html.render(run, MANIFEST, PLAN)
-    assert len(re.findall(r'<article class="card broken"', text)) == 4
-    assert "4,997 more findings without a drawing" in text
+    # One for all that the same owners brought about, with their number, and the other finding.
+    assert len(re.findall(r'<article class="card broken"', text)) == 2
+    assert "5,000 times by the same owners" in text
+    assert "4,999 more findings without a drawing" in text
     assert len(text) < 400_000
+
+
+def test_findings_of_other_owners_get_cards_of_their_own_and_no_more_than_a_few() -> None:
+    run = specimens.broken()
+    first = specimens.double_grant_finding()
+    run["verdicts"][0]["findings"] = [
+        first
+        | {
+            "t_ns": first["t_ns"] + n,
+            "witnesses": [one | {"attempt": one["attempt"] + n} for one in first["witnesses"]],
+        }
+        for n in range(5)
+    ]
+    text = html.render(run, MANIFEST, PLAN)
+    assert len(re.findall(r'<article class="card broken"', text)) == 4
+    assert "by the same owners" not in text
 
 
 def test_a_run_without_evidence_or_promises_still_renders() -> None:
