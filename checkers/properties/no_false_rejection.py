@@ -10,8 +10,9 @@ Assumes
     closed for the promised delay.
 Blind to
     Rejections of locks that several hold at once; tries during faults and until the service has
-    recovered from them; rejections without a clear reason; a strict resource's rejection of an
-    equal token. After an acquire of unknown outcome no rejection is judged.
+    recovered from them; rejections without a clear reason, or of a client whose session may have
+    ended meanwhile; a strict resource's rejection of an equal token. After an acquire of unknown
+    outcome no rejection is judged.
 Cost
     O(n log n) in the attempts of each lock and the requests to the resource.
 """
@@ -113,7 +114,32 @@ def _refused_tries(case: Case) -> Indices:
     errors = column(case, "err")[found.row[tries]]
     texts = case.history.strings
     plain = [not texts[e] or texts[e].startswith(HELD) for e in errors.tolist()]
-    return np.compress(np.array(plain, bool), tries)
+    tries = np.compress(np.array(plain, bool), tries)
+    return np.compress(~_session_ended(case, tries), tries)
+
+
+def _session_ended(case: Case, tries: Indices) -> Bools:
+    """Whether a try may have been rejected because its client's session was over.
+
+    The service ends a session before the client is notified: a try in [1.0, 1.3] of a client that
+    is notified at 1.4 may have reached a service that no longer knew its session.
+    """
+    found, closed = table(case), case.history.of(Op.CLOSED)
+    closed = closed[column(case, "attempt")[closed] == 0]
+    limit_ns = case.error_ns + (case.promises.notice_ns or case.lease_ns)
+    # Calls and ends of sessions in one order, per process by time. Of c1's call at 1.0 and c1's
+    # ends at 0.5 and 1.4 the order is 0.5 end, 1.0 call, 1.4 end: what follows the call counts.
+    ends = np.repeat([True, False], [len(closed), len(tries)])
+    process = np.concatenate((column(case, "process")[closed], found.process[tries]))
+    t_ns = np.concatenate((column(case, "t_inv")[closed], found.inv[tries] - case.error_ns))
+    order = np.lexsort((ends, t_ns, process))
+    places = np.where(ends[order], np.arange(len(order)), len(order) - 1)
+    following = order[np.minimum.accumulate(places[::-1])[::-1]]
+    after = np.empty_like(order)
+    after[order] = following
+    mine = after[len(closed) :]
+    own = ends[mine] & (process[mine] == found.process[tries])
+    return np.asarray(own & (t_ns[mine] <= found.ret[tries] + limit_ns))
 
 
 def _tries(case: Case, tries: Indices) -> Iterator[Finding]:

@@ -148,7 +148,7 @@ LIVENESS["spurious-refusal"] = Rule(
     kinds=("spurious-refusal",),
     lock="refused",
     roles={"refused": ("try", "fail")},
-    where=("called_held(refused)",),
+    where=("called_held(refused)", "session_lasted(refused)"),
     values={"shut_until": "shut_until(refused)"},
     facts=("shut_until + error < refused.t_inv",),
 )

@@ -68,6 +68,7 @@ class Waits:
             "whole_wait": self._whole_wait,
             "waited_until": lambda row: min(row.t_ret or INF, self.run.end_ns),
             "called_held": self._called_held,
+            "session_lasted": self._session_lasted,
             "shut_until": self._shut_until,
         }
 
@@ -297,6 +298,13 @@ class Waits:
         names = (self.rows.strings[key] for key in self.run.asks())
         leaf = not tree or not any(name.startswith(below) for name in names)
         return leaf and (not error or error.startswith("held"))
+
+    def _session_lasted(self, row: Row) -> bool:
+        """Whether no notice near a call tells that the session of its client was over."""
+        run, stamps = self.run, self.rows.t_inv
+        limit = run.error_ns + int(run.promises["notice_ns"] or run.lease_ns)
+        ends = (stamps[at] for at in run.closed(row.process))
+        return not any(row.t_inv - run.error_ns <= end <= row.t_ret + limit for end in ends)
 
     def _shut_until(self, row: Row) -> int:
         """End of the last reason that may have kept a lock closed to a request, or its return."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from holdfast.checkers.properties.no_false_rejection import check
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Verdict
+from tests.checkers.certified import told, verified
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case
 
@@ -50,6 +54,37 @@ def test_a_strict_resource_may_refuse_an_equal_token() -> None:
 def test_a_try_on_a_free_lock_that_is_told_it_is_held_is_a_spurious_refusal() -> None:
     free = FREE.format(tried="1t?@6 1t-@7")
     assert judged(free) == (Verdict.VIOLATED, ["spurious-refusal"])
+
+
+@pytest.mark.parametrize(
+    ("tried", "judged_too"),
+    [
+        ("1t?@6 1C@6.5 1t-@7", False),
+        ("1t?@6 1t-@7 1C@7.5", False),
+        ("1t?@6 1C@6 1t-@7", False),
+        ("1t?@6 1t-@7 1C@50", True),
+        ("1C@5.5 1t?@6 1t-@7", True),
+        ("2C@6.5 1t?@6 1t-@7", True),
+        ("1C@5.5 2C@6.5 1t?@6 1t-@7 1C@50", True),
+    ],
+)
+def test_a_try_whose_session_may_have_ended_meanwhile_is_not_judged(
+    tried: str, judged_too: bool
+) -> None:
+    text = FREE.format(tried=tried)
+    free = FREE.format(tried="1t?@6 1t-@7")
+    assert judged(text)[1] == ["spurious-refusal"] * judged_too
+    # The verifier derives it from the rows by itself, whatever the checker says.
+    found, given = check(case(free)), case(text)
+    row = int(
+        next(n for n in given.history.of(Op.TRY) if given.history.rows["t_inv"][n] == 6 * SECOND)
+    )
+    (finding,) = found.findings
+    assert finding.proof is not None
+    proof = replace(finding.proof, roles={"refused": row})
+    forged = replace(found, findings=(replace(finding, witnesses=(row,), proof=proof),))
+    refused = verified(given, told(given, forged)).refused
+    assert len(refused) == (0 if judged_too else 1)
 
 
 @pytest.mark.parametrize(
