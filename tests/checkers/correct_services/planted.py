@@ -334,13 +334,15 @@ EXCUSED_BY_UNKNOWN = frozenset({"spurious-refusal", "false-answer", "orphan", "d
 
 
 def open_to(kind: str, world: World) -> bool:
-    """Whether nothing in a history could explain what is planted."""
-    rows = (row for client in world.clients for row in client.rows)
-    unknown = any(
-        row["f"] in (Op.ACQUIRE, Op.TRY, Op.PROBE)
-        and row["status"] in (Status.INFO, Status.INVOKED)
-        for row in rows
-    )
+    """Whether nothing in a history could explain what is planted.
+
+    An unanswered unlock of whatever hold there is may take effect at any later time.
+    """
+    rows = [row for client in world.clients for row in client.rows]
+    unanswered = [row for row in rows if row["status"] in (Status.INFO, Status.INVOKED)]
+    if any(row["f"] == Op.FORCE_UNLOCK and row["token"] == NO_TOKEN for row in unanswered):
+        return False
+    unknown = any(row["f"] in (Op.ACQUIRE, Op.TRY, Op.PROBE) for row in unanswered)
     return not (unknown and kind in EXCUSED_BY_UNKNOWN)
 
 
