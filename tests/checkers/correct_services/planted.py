@@ -16,6 +16,8 @@ from tests.checkers.correct_services.world import Client, Row, World
 
 REST_NS = 60 * SECOND
 TTL_NS = 3 * SECOND
+JOB_KEY = 12
+"""The key of the planted job."""
 EXCLUSIVE = Terms()
 
 
@@ -164,14 +166,14 @@ def applied_twice(hand: Hand) -> None:
 
 def job_done_twice(hand: Hand) -> None:
     first = hand.granted(hand.a)
-    hand.served(hand.a, first, hand.token, key=12)
-    hand.served(hand.a, first, hand.token, key=12)
+    hand.served(hand.a, first, hand.token, key=JOB_KEY)
+    hand.served(hand.a, first, hand.token, key=JOB_KEY)
 
 
 def job_never_done(hand: Hand) -> None:
     first = hand.granted(hand.a)
-    hand.world.served[:] = [row for row in hand.world.served if row["key"] != 12]
-    hand.call(hand.a, Op.READ, attempt=first, token=hand.token, key=12, res=1)
+    hand.world.served[:] = [row for row in hand.world.served if row["key"] != JOB_KEY]
+    hand.call(hand.a, Op.READ, attempt=first, token=hand.token, key=JOB_KEY, res=1)
 
 
 def foreign_release(hand: Hand) -> None:
@@ -336,11 +338,17 @@ EXCUSED_BY_UNKNOWN = frozenset({"spurious-refusal", "false-answer", "orphan", "d
 def open_to(kind: str, world: World) -> bool:
     """Whether nothing in a history could explain what is planted.
 
-    An unanswered unlock of whatever hold there is may take effect at any later time.
+    An unanswered unlock of whatever hold there is may take effect at any later time, and an
+    answered one may have been sent twice. A job of which the log has requests cannot be undone.
     """
     rows = [row for client in world.clients for row in client.rows]
     unanswered = [row for row in rows if row["status"] in (Status.INFO, Status.INVOKED)]
-    if any(row["f"] == Op.FORCE_UNLOCK and row["token"] == NO_TOKEN for row in unanswered):
+    untargeted = [r for r in rows if r["f"] == Op.FORCE_UNLOCK and r["token"] == NO_TOKEN]
+    if any(row in unanswered for row in untargeted):
+        return False
+    if kind == "wrong-reason" and any(row["status"] != Status.FAIL for row in untargeted):
+        return False
+    if kind == "job-never-done" and any(row["key"] == JOB_KEY for row in rows):
         return False
     unknown = any(row["f"] in (Op.ACQUIRE, Op.TRY, Op.PROBE) for row in unanswered)
     return not (unknown and kind in EXCUSED_BY_UNKNOWN)
