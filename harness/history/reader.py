@@ -387,9 +387,11 @@ def _merge_form(header: Header, rows: Rows, writer: int, numbers: Any) -> Rows:
     kept = np.flatnonzero(rows["status"] != Status.EMPTY)
     rows = rows[kept]
     told = np.isin(rows["f"], (Op.LOST, Op.CLOSED))
+    asks = np.isin(rows["f"], (Op.ACQUIRE, Op.TRY, Op.PROBE))
     damage = (
         (rows["status"] > max(Status))
         | ~np.isin(rows["f"], [int(op) for op in Op])
+        | (asks & (rows["attempt"] <= 0))  # every acquire begins an attempt: see `COLUMNS`
         | (rows["t_inv"] < 0)
         | (np.maximum(rows["t_inv"], rows["t_ret"]) >= LAST_NS)
         | ((rows["status"] > Status.INVOKED) & (rows["t_ret"] < rows["t_inv"]))

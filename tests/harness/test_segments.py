@@ -54,7 +54,7 @@ def test_both_edges_and_every_column_come_back(tmp_path: Path) -> None:
 
 def test_an_op_that_never_returned_stays_invoked(tmp_path: Path) -> None:
     with recorder(tmp_path) as record:
-        record.invoke(Op.TRY, 1, record.intern("db"))
+        record.invoke(Op.TRY, 1, record.intern("db"), attempt=1)
     assert [row["status"] for row in reader.load(tmp_path).history.rows] == [Status.INVOKED]
 
 
@@ -83,7 +83,7 @@ def test_a_full_segment_is_followed_by_another(
     monkeypatch.setattr(segments, "SEGMENT_ROWS", 8)
     with recorder(tmp_path) as record:
         for _ in range(20):
-            record.complete(record.invoke(Op.TRY, 1, 0), Status.FAIL)
+            record.complete(record.invoke(Op.TRY, 1, 0, attempt=1), Status.FAIL)
     loaded = reader.load(tmp_path)
     assert [int(row) for row in loaded.history.rows["row"]] == list(range(20))
     assert not loaded.history.problems
@@ -95,7 +95,7 @@ def test_a_missing_segment_is_told_as_a_gap(
     monkeypatch.setattr(segments, "SEGMENT_ROWS", 8)
     with recorder(tmp_path) as record:
         for _ in range(20):
-            record.complete(record.invoke(Op.TRY, 1, 0), Status.FAIL)
+            record.complete(record.invoke(Op.TRY, 1, 0, attempt=1), Status.FAIL)
     segments.segment_path(tmp_path, "w", 1).unlink()
     assert reader.load(tmp_path).history.problems == ("writer w: rows 8 to 16 are missing",)
 
@@ -106,7 +106,7 @@ def test_two_writers_merge_in_order_of_invocation_with_one_table_of_strings(
     with recorder(tmp_path, "a") as a, recorder(tmp_path, "b") as b:
         b.intern("only b")
         for writer in (a, b, a):
-            row = writer.invoke(Op.TRY, 1, writer.intern("db"))
+            row = writer.invoke(Op.TRY, 1, writer.intern("db"), attempt=1)
             writer.complete(row, Status.OK)
     loaded = reader.load(tmp_path).history
     assert [loaded.writers[n] for n in loaded.rows["writer"]] == ["a", "b", "a"]
@@ -115,7 +115,7 @@ def test_two_writers_merge_in_order_of_invocation_with_one_table_of_strings(
 
 def one_row(tmp_path: Path) -> Path:
     with recorder(tmp_path) as record:
-        record.complete(record.invoke(Op.TRY, 1, 0), Status.OK)
+        record.complete(record.invoke(Op.TRY, 1, 0, attempt=1), Status.OK)
     return segments.segment_path(tmp_path, "w", 0)
 
 
@@ -134,6 +134,7 @@ def damaged(path: Path, at: int, value: int) -> None:
         (segments.HEADER_BYTES + 91, 77, "row 0 (byte 4096) is damaged"),
         (segments.HEADER_BYTES + 88, 200, "row 0 (byte 4096) is damaged"),
         (segments.HEADER_BYTES + 15, 0x80, "row 0 (byte 4096) is damaged"),
+        (segments.HEADER_BYTES + 16, 0, "row 0 (byte 4096) is damaged"),
     ],
 )
 def test_damage_is_one_message_with_the_place(

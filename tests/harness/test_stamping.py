@@ -244,7 +244,7 @@ def test_an_arrival_before_the_sending_is_no_answer() -> None:
 def recorded(folder: Path, statuses: tuple[Status, ...], good_ns: int) -> history.Recording:
     with segments.Recorder(folder, "w", {"node": "c1", "processes": [1]}) as record:
         for status in statuses:
-            row = record.invoke(Op.TRY, 1, record.intern("db"))
+            row = record.invoke(Op.TRY, 1, record.intern("db"), attempt=1)
             until_ns = now_ns() + MILLISECOND // 10
             while now_ns() < until_ns:
                 pass
@@ -297,7 +297,7 @@ def test_stamps_that_no_measurement_confirmed_do_not_count(tmp_path: Path) -> No
 def test_dropped_stamps_do_not_count(tmp_path: Path) -> None:
     with segments.Recorder(tmp_path, "w", {"node": "c1", "processes": [1]}) as record:
         for _ in range(2):
-            row = record.invoke(Op.TRY, 1, 0)
+            row = record.invoke(Op.TRY, 1, 0, attempt=1)
             last = record.complete(row, Status.OK, stamped=lambda inv, ret: (inv, ret))
         record.drop_stamps(last)
         record.stamps_good(1 << 60)
@@ -306,7 +306,7 @@ def test_dropped_stamps_do_not_count(tmp_path: Path) -> None:
 
 def test_stamps_that_contradict_their_call_leave_its_edges(tmp_path: Path) -> None:
     with segments.Recorder(tmp_path, "w", {"node": "c1", "processes": [1]}) as record:
-        row = record.invoke(Op.TRY, 1, 0)
+        row = record.invoke(Op.TRY, 1, 0, attempt=1)
         ret = record.complete(row, Status.OK, stamped=lambda inv, ret: (ret, inv))
         record.stamps_good(1 << 60)
     (found,) = history.load(tmp_path).history.rows
