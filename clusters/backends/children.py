@@ -46,7 +46,7 @@ class Children:
         steps = [word.encode() for word in first if word]
         lives = await processes.became(process.pid, steps, where=where)
         if not lives and await process.wait() in NOT_RUN:
-            raise EnvironmentFailed(f"{where} cannot run: {processes.last_words(command.log)}")
+            raise EnvironmentFailed(f"{where} cannot run: {processes.last_output(command.log)}")
         return process.pid
 
     async def end(self, others: Callable[[], Iterable[int]]) -> None:

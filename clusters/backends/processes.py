@@ -94,7 +94,7 @@ def kill(pids: Iterable[int]) -> None:
             continue
 
 
-def last_words(log: Path, lines: int = 3) -> str:
+def last_output(log: Path, lines: int = 3) -> str:
     """The last lines of a log, for a message; empty if there is none."""
     try:
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])

@@ -226,7 +226,7 @@ class Exits(Protocol):
         """Waits until processes exited that no fault killed; their nodes."""
         ...
 
-    def last_words(self, node: str) -> str:
+    def last_output(self, node: str) -> str:
         """What ended the node's process, or else the last line that it wrote; "" for neither."""
         ...
 

@@ -123,7 +123,7 @@ class Cluster:
 
         async def ready(node: Node) -> bool:
             if not self.alive(node.name):
-                raise EnvironmentFailed(self.obituary(node.name))
+                raise EnvironmentFailed(self.exit_message(node.name))
             return await self.system.ready(node, options)
 
         for node in self.named("server"):
@@ -133,7 +133,7 @@ class Cluster:
             if not await answered:
                 raise EnvironmentFailed(
                     f"{self.plan.system}: {node.name} was not ready within"
-                    f" {READY_WITHIN_NS // SECOND} s{self._last_words(node.name)}"
+                    f" {READY_WITHIN_NS // SECOND} s{self._last_output(node.name)}"
                 )
 
     async def start(self, name: str) -> None:
@@ -155,7 +155,7 @@ class Cluster:
         except EnvironmentFailed as refused:
             if self.alive(name):
                 raise
-            raise EnvironmentFailed(self.obituary(name)) from refused
+            raise EnvironmentFailed(self.exit_message(name)) from refused
 
     async def adopt(self, name: str, agent: Agent) -> None:
         """Hand a node, and the process that runs on it, to a fault agent."""
@@ -202,21 +202,21 @@ class Cluster:
         names = [node.name for node in self.nodes]
         return [name for name in names if name not in resting and not self.alive(name)]
 
-    def obituary(self, name: str) -> str:
-        """One sentence about a process that ended by itself, with the last it said."""
-        return f"{name} exited unexpectedly{self._last_words(name)}"
+    def exit_message(self, name: str) -> str:
+        """One sentence about a process that exited unexpectedly, with its last log line."""
+        return f"{name} exited unexpectedly{self._last_output(name)}"
 
-    def _last_words(self, name: str) -> str:
-        """What a process said last, as the end of a sentence."""
+    def _last_output(self, name: str) -> str:
+        """The last log line of a process, as the end of a sentence."""
         if self._exits is not None:
-            last = self._exits.last_words(name)
+            last = self._exits.last_output(name)
             return f": {last}" if last else ""
         log = RunDir(self.place.run_dir).log(name, self.running[name].name)
         try:
             lines = log.read_text(errors="replace").strip().splitlines()
         except OSError:
             lines = []
-        # Our own servers begin a line with their clock, which tells nobody anything here.
+        # Our own servers begin each line with their clock, which is of no use here.
         last = f": {re.sub(STAMPED_LINE, '', lines[-1])[:300]}" if lines else ""
         return f"{last} (see {log})"
 

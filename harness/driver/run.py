@@ -262,7 +262,7 @@ class Run:
                 writer = cluster.running[name].writer
                 self.problems.append(f"{writer} was not {word} within {within_ns // SECOND} s")
             elif state == segments.READY and not self._reached(cluster, name, state):
-                raise EnvironmentFailed(cluster.obituary(name))
+                raise EnvironmentFailed(cluster.exit_message(name))
 
     async def _until(self, condition: Callable[[], bool], within_ns: int) -> bool:
         now = self._runtime.now
@@ -288,9 +288,9 @@ class Run:
                 active=schedule.active,
             )
             for name in await cluster.exited(schedule.resting):
-                await self._bury(cluster, name, schedule)
+                await self._handle_exit(cluster, name, schedule)
 
-    async def _bury(self, cluster: Cluster, name: str, schedule: Schedule) -> None:
+    async def _handle_exit(self, cluster: Cluster, name: str, schedule: Schedule) -> None:
         writer = cluster.running[name].writer
         if self._state(writer) == segments.DIED_ON_PURPOSE:
             if name in schedule.resting or cluster.alive(name):
@@ -304,7 +304,7 @@ class Run:
                 self.problems.append(str(error))
         elif self._state(writer) != segments.DONE and writer not in self._reported:
             self._reported.append(writer)
-            self.problems.append(cluster.obituary(name))
+            self.problems.append(cluster.exit_message(name))
             if getattr(cluster.system, "ends_with_client", False) and name[0] in "cp":
                 self._broken.set()
 

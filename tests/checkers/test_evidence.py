@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -62,6 +63,13 @@ def test_acquires_are_counted_by_their_outcome() -> None:
     assert len(found["grants"]["edges_ns"]) == len(found["grants"]["counts"]) + 1
     assert found["retry_rate"] == 2.0
     assert found["timeouts"] == 2
+
+
+def test_the_bins_of_grants_reach_the_end_of_the_longest_recorded_time() -> None:
+    end_ns = (1 << 61) - 1
+    edges = numbers(RUN, end_ns=end_ns)["grants"]["edges_ns"]
+    assert edges[0] == 0 and edges[-1] == end_ns
+    assert all(one < two for one, two in itertools.pairwise(edges))
 
 
 def test_latency_is_that_of_calls_answered_ok() -> None:

@@ -64,7 +64,7 @@ class Cluster:
 
     def log(self, node: str) -> str:
         """What the processes of a node said up to now."""
-        return processes.last_words(self.folder / "logs" / node / "process.log", lines=100)
+        return processes.last_output(self.folder / "logs" / node / "process.log", lines=100)
 
     def __enter__(self) -> Cluster:
         return self

@@ -18,6 +18,7 @@ from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, NoAnswer
 from holdfast.harness.core.ports import Fault, Node
 from holdfast.harness.driver.schedule import Schedule
 from holdfast.nemesis.kinds.pause import NEMESIS
+from tests.harness.schedule_parts import Nodes, NoHolders
 from tests.nemesis.agent_process import ARGV, SRC
 from tests.nemesis.test_agent_signals import running, shown, soon
 
@@ -79,33 +80,18 @@ def test_an_agent_that_is_gone_is_lost_and_not_late(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
+TWO = (
+    Node(name="n1", role="server", address="10.0.0.1"),
+    Node(name="n2", role="server", address="10.0.0.2"),
+)
+
+
 @dataclass
-class Stage:
+class WithAgent(Nodes):
     """Two nodes and a real agent."""
 
-    agent: AgentLink
-    nodes: Sequence[Node] = (
-        Node(name="n1", role="server", address="10.0.0.1"),
-        Node(name="n2", role="server", address="10.0.0.2"),
-    )
-    started: list[str] = field(default_factory=list)
-
-    async def leader(self) -> str | None:
-        return None
-
-    async def start(self, name: str) -> None:
-        self.started.append(name)
-
-    async def refresh(self) -> None:
-        return
-
-
-class NoHolders:
-    def holds(self) -> Sequence[Any]:
-        return []
-
-    async def news(self) -> None:
-        return
+    nodes: Sequence[Node] = TWO
+    agent: AgentLink = field(kw_only=True)
 
 
 def pause(ident: str, node: str, at_ns: int) -> Fault:
@@ -135,7 +121,7 @@ def test_a_fault_that_was_not_answered_is_healed_and_is_evidence_of_nothing(
                 faults=(pause("f1", "n1", 0), pause("f2", "n2", 400 * MILLISECOND)),
                 nemeses={"pause": NEMESIS},
                 seed=1,
-                cluster=Stage(link),
+                cluster=WithAgent(agent=link),
                 live=NoHolders(),
                 note=note,
             )
@@ -166,7 +152,7 @@ def test_an_agent_that_never_answers_again_ends_the_schedule(tmp_path: Path) -> 
                 faults=(pause("f1", "n1", 0), pause("f2", "n1", 10**15)),
                 nemeses={"pause": NEMESIS},
                 seed=1,
-                cluster=Stage(link),
+                cluster=WithAgent(agent=link),
                 live=NoHolders(),
                 note=lambda row: None,
             )

@@ -14,7 +14,7 @@ from holdfast.harness.core.clock import MILLISECOND, now_ns
 from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.ports import Fault, Node, Request, View
 from holdfast.harness.driver.schedule import Schedule
-from holdfast.harness.history.current_holders import Hold
+from tests.harness.schedule_parts import Nodes, NoHolders
 
 STOPS, KILLS, NEITHER = Traits(stops=True), Traits(kills=True), Traits(passes=True)
 
@@ -33,17 +33,15 @@ class Mine:
 
 
 @dataclass
-class Stage:
-    """One node, which is also the agent: it notes what the schedule knew when it was asked."""
+class Watched(Nodes):
+    """Nodes that are also the agent: it notes what the schedule knew when it was asked."""
 
-    restart: Sequence[str]
+    restart: Sequence[str] = ()
     schedule: Schedule | None = None
     seen: list[tuple[str, list[str], list[str]]] = field(default_factory=list)
-    started: list[str] = field(default_factory=list)
-    nodes: Sequence[Node] = (Node(name="c1", role="client", address="10.0.0.1"),)
 
     @property
-    def agent(self) -> Stage:
+    def agent(self) -> Watched:
         return self
 
     async def ask(self, do: str, **args: Any) -> dict[str, Any]:
@@ -51,23 +49,6 @@ class Stage:
         self.seen.append((do, sorted(self.schedule.resting), list(self.schedule.paused)))
         evidence = {"restart": list(self.restart), "bit": True} if do == "heal" else {}
         return {"t_ns": now_ns(), "evidence": evidence}
-
-    async def leader(self) -> str | None:
-        return None
-
-    async def start(self, name: str) -> None:
-        self.started.append(name)
-
-    async def refresh(self) -> None:
-        return
-
-
-class NoHolders:
-    def holds(self) -> Sequence[Hold]:
-        return []
-
-    async def news(self) -> None:
-        return
 
 
 @pytest.mark.parametrize(
@@ -78,7 +59,7 @@ class NoHolders:
 def test_a_node_is_no_target_for_holders_while_a_fault_stops_it(
     traits: Traits, resting: list[str], paused: list[str]
 ) -> None:
-    stage = Stage(restart=resting)
+    stage = Watched((Node(name="c1", role="client", address="10.0.0.1"),), restart=resting)
     rows: list[Mapping[str, Any]] = []
     schedule = Schedule(
         faults=(Fault(id="f1", do="mine", target="c1", at_ns=0, for_ns=MILLISECOND),),

@@ -128,7 +128,7 @@ class DockerBackend:
             if command.nobody:
                 command.log.chmod(0o644)
         if await self._call(self._exit_code, execution) == launch.NOT_RUN:
-            raise EnvironmentFailed(f"{where}: cannot run: {processes.last_words(command.log)}")
+            raise EnvironmentFailed(f"{where}: cannot run: {processes.last_output(command.log)}")
         return pid
 
     async def _start_guest(self, node: str, command: Command, image: Image) -> int:
@@ -140,7 +140,7 @@ class DockerBackend:
         pid, hearing = await self._call(begin, self._engine, host, command, self._labels)
         if not await processes.became(pid, user_images.ENTERING, where=where):
             await self._call(hearing.join, user_images.HEARD_S)
-            last = processes.last_words(command.log)
+            last = processes.last_output(command.log)
             raise EnvironmentFailed(f"{where} exited at its start: {last}")
         return pid
 

@@ -44,7 +44,7 @@ def start(
     pid = int(api.inspect_container(name)["State"]["Pid"])
     if not pid:
         hearing.join(HEARD_S)
-        last = processes.last_words(command.log)
+        last = processes.last_output(command.log)
         raise EnvironmentFailed(f"{where} exited at its start: {last}")
     return pid, hearing
 

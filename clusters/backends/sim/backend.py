@@ -52,7 +52,7 @@ class Host:
     loop: NodeLoop | None = None
     state: int = OPENED
     kept: Any = None
-    last_words: str = ""
+    last_output: str = ""
     recorder: SimRecorder | None = None
     guard: Guard | None = None
     """of the calls under way, where the node is a client"""
@@ -81,7 +81,7 @@ class Host:
 
     def say(self, text: str) -> None:
         """One line of the process's log; the last one is kept."""
-        self.last_words = text
+        self.last_output = text
 
     def sync(self, keep: Callable[[], None], tear: Callable[[float], None]) -> None:
         """Makes something durable, for which the node may stand still for a while.
@@ -117,7 +117,7 @@ class SimBackend:
     recorders: list[SimRecorder] = field(default_factory=list)
     live: LiveRows = field(default_factory=LiveRows)
     phase: int = PREPARE
-    _graves: list[asyncio.Task[Any]] = field(default_factory=list)
+    _ended_tasks: list[asyncio.Task[Any]] = field(default_factory=list)
     _files: dict[str, str] = field(default_factory=dict)
     _exited: list[str] = field(default_factory=list)
     _exit_news: asyncio.Future[None] | None = None
@@ -170,7 +170,7 @@ class SimBackend:
         return [host.node for host in self.hosts.values()]
 
     async def close(self) -> None:
-        """Time stops after this instant; `bury` ends what still waits then."""
+        """Time stops after this instant; `close_tasks` ends what still waits then."""
         self.engine.end()
 
     # What it has as other machines have it: no shared files, its own fault agent
@@ -235,9 +235,9 @@ class SimBackend:
         names, self._exited = self._exited, []
         return names
 
-    def last_words(self, node: str) -> str:
+    def last_output(self, node: str) -> str:
         """What ended the node's process, or else the last line that it wrote."""
-        return self.hosts[node].last_words
+        return self.hosts[node].last_output
 
     def _exit(self, name: str) -> None:
         self._exited.append(name)
@@ -256,7 +256,7 @@ class SimBackend:
             self.crash(host.node.name)
             if error is not None or host.state < IDLE:
                 if error is not None:
-                    host.last_words = f"{type(error).__name__}: {error}"
+                    host.last_output = f"{type(error).__name__}: {error}"
                 self._exit(host.node.name)
 
         task.add_done_callback(ended)
@@ -269,21 +269,21 @@ class SimBackend:
             return
         host.loop = None
         loop.dead = True
-        # What dies is kept until the run is over: to tear up its coroutines would run their code.
-        self._graves += asyncio.all_tasks(loop)  # type: ignore[arg-type]
+        # What dies is kept until the run is over: to close its coroutines would run their code.
+        self._ended_tasks += asyncio.all_tasks(loop)  # type: ignore[arg-type]
         if host.recorder is not None and host.node.role != "resource":
             host.recorder.dead = True
         self.network.crash(name)
 
-    def bury(self) -> None:
+    def close_tasks(self) -> None:
         """When all is over and on record: end every coroutine there is, dead or alive."""
         for name in self.hosts:
             self.crash(name)
         for recorder in self.recorders:
             recorder.dead = True
-        for task in self._graves:
+        for task in self._ended_tasks:
             quietly_end(task.get_coro())
-        self._graves.clear()
+        self._ended_tasks.clear()
 
     def reached(self) -> int:
         """The phase of the run."""

@@ -135,7 +135,7 @@ def simulate(manifest: Mapping[str, Any]) -> Simulated:
         virtual_ns=engine.now_ns - begun_ns,
     )
     loop.dead = True
-    backend.bury()
+    backend.close_tasks()
     work[0].result()
     return simulated
 
@@ -149,7 +149,7 @@ def _begin(loop: NodeLoop, run: Run) -> list[asyncio.Task[None]]:
 
 def _stop(engine: Engine, backend: SimBackend, work: Sequence[asyncio.Task[None]]) -> None:
     """End all that runs on nodes, and let the driver tear down."""
-    backend.bury()
+    backend.close_tasks()
     for task in work:
         task.cancel()
     with suppress(EnvironmentFailed):

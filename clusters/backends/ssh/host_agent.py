@@ -154,7 +154,7 @@ class Steward:
             child = self._spawn(words, request["env"], log.parent, sink.fileno())
         self._started[node] = child
         if not self._became(child, steps) and child.wait() in NOT_RUN:
-            raise Impossible(f"{node}: {argv[0]} cannot run: {processes.last_words(log)}")
+            raise Impossible(f"{node}: {argv[0]} cannot run: {processes.last_output(log)}")
         return {"pid": child.pid}
 
     def do_end(self, request: Request) -> dict[str, Any]:

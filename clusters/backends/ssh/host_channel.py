@@ -104,7 +104,7 @@ class Line:
             except OSError as error:
                 raise Gone(str(error) or "connection lost") from error
             if not data:
-                raise Gone(f"it exited{self._last_words()}")
+                raise Gone(f"it exited{self._last_output()}")
             parts.append(data)
         line, _, self._rest = b"".join(parts).partition(b"\n")
         return line
@@ -120,7 +120,7 @@ class Line:
                 channel.close()
                 raise self._refused(WRONG_PASSWORD)
             if channel.exit_status_ready() and not channel.recv_ready():
-                raise self._refused(self._last_words().lstrip(": ") or "no output")
+                raise self._refused(self._last_output().lstrip(": ") or "no output")
             if time.monotonic() > deadline:
                 channel.close()
                 raise self._refused(f"no response within {BEGIN_S:g} s")
@@ -149,7 +149,7 @@ class Line:
             " (it needs Python 3.11 or newer)"
         )
 
-    def _last_words(self) -> str:
+    def _last_output(self) -> str:
         """The last line of its standard error, after a colon."""
         while self._channel.recv_stderr_ready():
             self._errors += self._channel.recv_stderr(1 << 16)

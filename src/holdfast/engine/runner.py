@@ -172,7 +172,7 @@ def execute(run: RunDir, show: Show) -> None:
     if failed:
         raise EnvironmentFailed(f"{failed['error']}\nrun directory: {run.path}")
     if code != 0:
-        raise EnvironmentFailed(f"the driver exited with code {code}: {_last_words(run)}")
+        raise EnvironmentFailed(f"the driver exited with code {code}: {_last_output(run)}")
 
 
 def _environment(run: RunDir) -> dict[str, str]:
@@ -225,7 +225,7 @@ def _passing_on_interrupts(process: subprocess.Popen[str]) -> Iterator[threading
             signal.signal(number, handler)
 
 
-def _last_words(run: RunDir) -> str:
+def _last_output(run: RunDir) -> str:
     log = run.log("driver", "driver")
     lines = log.read_text(errors="replace").strip().splitlines()[-LAST_WORDS:]
     last = lines[-1] if lines else "no output"
