@@ -17,6 +17,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.verdict import CALM as CALM
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.judging.judge import not_exercised
+from holdfast.harness.plans.manifest import Manifest
 
 SCHEMA = "holdfast-result/1"
 EXCLUSION = "mutual-exclusion"
@@ -148,20 +149,20 @@ def staged(scenario: str) -> str:
 
 
 def of_verdicts(
-    verdicts: Mapping[str, Any], manifest: Mapping[str, Any], *, key: str = "", run: str = ""
+    verdicts: Mapping[str, Any], manifest: Manifest, *, key: str = "", run: str = ""
 ) -> Result:
     """The result of a judged run, from its verdicts.json and its manifest."""
     # What the run itself adds, such as the folder of a client program, is no option of the plan.
-    given = manifest["plan"]["options"]
-    options = {k: v for k, v in manifest["options"]["system"].items() if k in given}
-    system = manifest.get("identity", verdicts["system"])
+    given = manifest.plan.options
+    options = {k: v for k, v in manifest.options.system.items() if k in given}
+    system = manifest.identity or verdicts["system"]
     exclusion = [row for row in verdicts["verdicts"] if row["property"] == EXCLUSION]
     return Result(
         key=key or verdicts["run"],
         system=variant(system, options, verdicts["resource"]),
         backend=verdicts["backend"],
         workload=verdicts["workload"],
-        nemesis=planned(fault["do"] for fault in manifest["plan"]["faults"]),
+        nemesis=planned(fault.do for fault in manifest.plan.faults),
         seed=verdicts["seed"],
         verdict=verdicts["verdict"],
         exit_code=verdicts["exit_code"],
@@ -171,8 +172,8 @@ def of_verdicts(
         measures=_measures(verdicts),
         problems=tuple(verdicts["problems"]),
         run=run,
-        scenario=manifest["plan"].get("scenario", ""),
-        purpose=str(manifest.get("promises", {}).get("purpose", "")),
+        scenario=manifest.plan.scenario,
+        purpose=manifest.promises.purpose,
         duplicates=sum(len(row["findings"]) for row in exclusion),
         grants=sum(int(row.get("exercised", {}).get("grants", 0)) for row in exclusion),
     )

@@ -23,12 +23,11 @@ from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Fabric, Hosting, Place
-from holdfast.harness.core.verdict import Promises
 from holdfast.harness.core.waiting import sleep_until, to_the_end, until
 from holdfast.harness.driver.cluster import Cluster
 from holdfast.harness.driver.runtime import FAULTS, TIMES, Runtime
 from holdfast.harness.driver.schedule import Schedule
-from holdfast.harness.plans.manifest import plan_of
+from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.recording import segments, starvation
 from holdfast.harness.recording.phase import END, GO, PROBE, STOP
 from holdfast.harness.runs.directory import RunDir
@@ -47,15 +46,14 @@ class Run:
 
     def __init__(
         self,
-        manifest: Mapping[str, Any],
+        manifest: Manifest,
         place: Place,
         backend: Fabric,
         runtime: Runtime,
         progress: Progress = lambda row: None,
     ) -> None:
         self.manifest = manifest
-        self.plan = plan_of(manifest)
-        self.promises = Promises(**manifest["promises"])
+        self.plan, self.promises = manifest.plan, manifest.promises
         self.problems: list[str] = []
         self._place = place
         self._backend = backend
@@ -72,7 +70,7 @@ class Run:
         except BaseException:
             await to_the_end(self._tear_down())
             raise
-        nemeses = {do: load(entry) for do, entry in self.manifest["entries"]["nemeses"].items()}
+        nemeses = {do: load(entry) for do, entry in self.manifest.entries.nemeses.items()}
         cluster = self._cluster(agent, nemeses.values())
         schedule = Schedule(
             faults=self.plan.faults,
@@ -82,7 +80,7 @@ class Run:
             live=self._live,
             note=partial(self._runtime.append, FAULTS),
             now=self._runtime.now,
-            peers=self.manifest.get("peers", True),
+            peers=self.manifest.peers,
         )
         try:
             await self._while_all_last(agent, self._stages(cluster, schedule))
@@ -97,13 +95,13 @@ class Run:
             await to_the_end(self._tear_down(agent))
 
     def _cluster(self, agent: AgentLink, nemeses: Collection[Any]) -> Cluster:
-        entries, backend = self.manifest["entries"], self._backend
-        system = load(entries["system"])
+        entries, backend = self.manifest.entries, self._backend
+        system = load(entries.system)
         # A backend with fault agents of its own does all faults through them; elsewhere clients
         # on this host are led past our agent, or do faults to themselves.
         hosting = isinstance(backend, Hosting)
         if isinstance(backend, Hosting):
-            system = backend.system(entries["system"], system)
+            system = backend.system(entries.system, system)
         traits = [nemesis.traits for nemesis in nemeses]
         return Cluster(
             plan=self.plan,
@@ -115,7 +113,7 @@ class Run:
             tapped=any(one.on_connections for one in traits) and not hosting,
             ordered=any(one.in_client for one in traits) and not hosting,
             entries=entries,
-            options=self.manifest["options"],
+            options=self.manifest.options,
             over_ns=self.plan.time_ns + self._settle_ns() + 60 * SECOND,
         )
 
@@ -191,7 +189,7 @@ class Run:
         # The first look comes one interval after the last start: clients that connect faster on one
         # backend than on another do not make a simulated run begin at another moment.
         await asyncio.sleep(LOOK_NS / SECOND)
-        await self._until_states(cluster, "ready", segments.READY, self.manifest["ready_ns"])
+        await self._until_states(cluster, "ready", segments.READY, self.manifest.ready_ns)
         self._mark("deployed", took_ns=now() - deploy_from)
         start_ns = self._mark("start")
         set_phase(GO)
@@ -234,11 +232,11 @@ class Run:
     def _settle_ns(self) -> int:
         """Recovery, and a lease for every holder, waiter and unanswered acquire there may be."""
         parties = self.plan.clients + 1
-        hold_ns = int(self.manifest["longest_hold_ns"])
+        hold_ns = self.manifest.longest_hold_ns
         return int(self.promises.recovery_ns + parties * hold_ns + 5 * SECOND)
 
     async def _until_probed(self, cluster: Cluster) -> None:
-        bound = int(self.manifest["options"]["workload"]["probe_ns"])
+        bound = int(self.manifest.options.workload["probe_ns"])
         within_ns = self.plan.locks * (bound + SECOND) + 15 * SECOND
         for node in cluster.named("probe"):
             idle = partial(self._reached, cluster, node.name, segments.IDLE)
@@ -369,14 +367,14 @@ def main(argv: list[str]) -> int:
         from holdfast.harness.driver.host_runtime import HostRuntime
 
         place = Place(
-            run_id=manifest["run"],
+            run_id=manifest.run,
             run_dir=run.path,
-            shared=(run.code, *map(Path, manifest["libraries"])),
-            label=manifest["label"],
-            seed=manifest["plan"]["seed"],
-            hosts=manifest.get("hosts", {}),
+            shared=(run.code, *map(Path, manifest.libraries)),
+            label=manifest.label,
+            seed=manifest.plan.seed,
+            hosts=manifest.hosts,
         )
-        backend = load(manifest["entries"]["backend"])(place)
+        backend = load(manifest.entries.backend)(place)
         runtime = HostRuntime(place, backend)
         await Run(manifest, place, backend, runtime, progress).execute()
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
-from holdfast.harness.core import fault_traits
 from holdfast.harness.core.case import Case, Checker, History, Window
 from holdfast.harness.core.fault_traits import UNKNOWN, Traits
 from holdfast.harness.core.operations import Op, Status
@@ -15,9 +14,7 @@ from holdfast.harness.core.verdict import (
     ENFORCED_BY_RESOURCE,
     PROPERTIES,
     Finding,
-    Promises,
     PropertyVerdict,
-    Severity,
     Verdict,
     worst,
 )
@@ -25,6 +22,8 @@ from holdfast.harness.history.call_errors import every_acquire_failed
 from holdfast.harness.history.reader import Recording, load
 from holdfast.harness.history.tighten import share
 from holdfast.harness.judging.certificates import certificate, order_certificate
+from holdfast.harness.plans.manifest import Manifest, RecordedChecker
+from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import directory, files
 from holdfast.harness.runs.directory import RunDir
 
@@ -39,7 +38,7 @@ Evidence = Callable[[Case], dict[str, object]]
 
 def judge(
     run: RunDir,
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     checkers: Mapping[str, Checker],
     evidence: Evidence,
     orders: bytearray,
@@ -53,7 +52,6 @@ def judge(
     marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
     recording = load(run.history)
     with files.shaped(run.path):
-        _ = manifest["run"], manifest["command"], [manifest["plan"][name] for name in TOLD]
         case = case_of(manifest, recording, marks, faults)
     clocks = {"clocks": dict(recording.clocks)} if recording.clocks else {}
     told = {**evidence(case), "narrowed": share(case.history.rows)}
@@ -61,7 +59,7 @@ def judge(
 
 
 def judge_case(
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     case: Case,
     checkers: Mapping[str, Checker],
     orders: bytearray | None = None,
@@ -70,10 +68,10 @@ def judge_case(
     verdicts = [_one(prop, checkers[prop], case) for prop in case.asked]
     kinds = sorted({window.do for window in case.windows if window.bit})
     orders = bytearray() if orders is None else orders
-    own = manifest.get("checkers", {})
-    required = manifest["plan"].get("require", ())
+    plan, own = manifest.plan, manifest.checkers
     rows = [
-        _required(_verdict_row(verdict, case, kinds, orders, own), required) for verdict in verdicts
+        _required(_verdict_row(verdict, case, kinds, orders, own), plan.require)
+        for verdict in verdicts
     ]
     problems = list(case.history.problems)
     failing = every_acquire_failed(case.history, case.start_ns, case.nodes)
@@ -81,31 +79,30 @@ def judge_case(
         # The properties' own reasons say less: nothing was exercised, and this is the cause.
         problems.append(failing)
         rows = [row | {"reason": failing} if _open(row) else row for row in rows]
-    must = manifest["plan"].get("must", ())
     # A plan that names what it is for is also for what it requires, and for its own checkers.
-    besides = (*required, *(prop for prop in own if prop in case.promises.keeps))
-    must = (*must, *besides) if must else ()
+    besides = (*plan.require, *(prop for prop in own if prop in case.promises.keeps))
+    must = (*plan.must, *besides) if plan.must else ()
     rows, aside, untested = meant(rows, must)
     word, exit_code = overall(rows, problems, must)
     if untested and exit_code == 0:
         word, exit_code = str(Verdict.UNKNOWN), 3
     return {
         "schema": SCHEMA,
-        "run": manifest["run"],
-        **{name: manifest["plan"][name] for name in TOLD},
+        "run": manifest.run,
+        **{name: getattr(plan, name) for name in TOLD},
         "verdict": word,
         "exit_code": exit_code,
-        "command": manifest["command"],
+        "command": manifest.command,
         "problems": problems,
         "start_ns": case.start_ns,
         "stop_ns": case.stop_ns,
         "end_ns": case.end_ns,
         "nodes": {str(process): node for process, node in case.nodes.items()},
-        "servers": [f"n{n}" for n in range(1, manifest["plan"]["nodes"] + 1)],
+        "servers": [f"n{n}" for n in range(1, plan.nodes + 1)],
         "verdicts": rows,
         "aside": aside,
         "faults": [_fault_row(window) for window in case.windows],
-        "promises": manifest["promises"],
+        "promises": asdict(manifest.promises),
     }
 
 
@@ -114,13 +111,13 @@ def _open(row: Mapping[str, Any]) -> bool:
 
 
 def case_of(
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     recording: Recording,
     times: Iterable[Mapping[str, Any]],
     faults: Iterable[Mapping[str, Any]],
 ) -> Case:
     """The input of checkers. times, faults: the rows of times.jsonl and faults.jsonl."""
-    history = recording.history
+    plan, history = manifest.plan, recording.history
     marks = {row["mark"]: row for row in times}
     order = [marks[name]["t_ns"] for name in ("start", "stop", "end") if name in marks]
     if order != sorted(order):
@@ -140,30 +137,30 @@ def case_of(
             writers=history.writers,
             problems=tuple(problems),
         ),
-        promises=Promises(**manifest["promises"]),
-        windows=_windows(faults, end_ns, fault_traits.of_manifest(manifest)),
-        asked=tuple(manifest["asks"]),
+        promises=manifest.promises,
+        windows=_windows(faults, end_ns, manifest.traits),
+        asked=tuple(manifest.asks),
         start_ns=marks.get("start", {}).get("t_ns", first_ns),
         stop_ns=stop_ns,
         end_ns=end_ns,
-        lease_ns=manifest["plan"]["lease_ns"],
+        lease_ns=plan.lease_ns,
         error_ns=recording.error_ns,
         starved=recording.starved,
         nodes=recording.nodes,
-        kinds=_asked_for(manifest["plan"]),
+        kinds=_asked_for(plan),
         options={
-            "resource": manifest["plan"]["resource"],
-            "workload": manifest["plan"]["workload"],
-            "servers": str(manifest["plan"]["nodes"]),
-            **manifest["options"]["workload"],
+            "resource": plan.resource,
+            "workload": plan.workload,
+            "servers": str(plan.nodes),
+            **manifest.options.workload,
         },
     )
 
 
-def _asked_for(plan: Mapping[str, Any]) -> tuple[str, ...]:
+def _asked_for(plan: Plan) -> tuple[str, ...]:
     """The kinds of fault of a plan, including a nemesis that sampled no fault in the run."""
-    drawn = [fault["do"] for fault in plan["faults"]]
-    return tuple(dict.fromkeys((*drawn, *(name for name, _ in plan.get("nemeses", ())))))
+    drawn = [fault.do for fault in plan.faults]
+    return tuple(dict.fromkeys((*drawn, *(name for name, _ in plan.nemeses))))
 
 
 def _problems(marks: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -235,12 +232,12 @@ def _verdict_row(
     case: Case,
     kinds: Sequence[str],
     orders: bytearray,
-    own: Mapping[str, Mapping[str, str]],
+    own: Mapping[str, RecordedChecker],
 ) -> dict[str, Any]:
     """own: what the manifest records of checkers of the user, by property."""
     user = None if verdict.property in PROPERTIES else own[verdict.property]
-    severity = PROPERTIES[verdict.property][0] if user is None else Severity(user["severity"])
-    told = {} if user is None else {"checker": user["name"], "says": user["says"]}
+    severity = PROPERTIES[verdict.property][0] if user is None else user.severity
+    told = {} if user is None else {"checker": user.name, "says": user.says}
     return {
         **told,
         "property": verdict.property,

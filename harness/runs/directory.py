@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.plans import manifest
+from holdfast.harness.plans.manifest import Manifest, parsed
 from holdfast.harness.runs import files
 
 RUNS = ".holdfast/runs"
@@ -73,13 +73,13 @@ class RunDir:
         folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{name}.log"
 
-    def read_manifest(self) -> dict[str, Any]:
+    def read_manifest(self) -> Manifest:
         """The manifest. UsageError if it is missing, damaged or of a newer schema."""
-        found = read_json(self.manifest, SCHEMA)
-        problems = manifest.problems(found)
-        if problems:
-            raise UsageError(*(f"{self.manifest}: {problem}" for problem in problems))
-        return found
+        table = read_json(self.manifest, SCHEMA)
+        try:
+            return parsed(table)
+        except UsageError as error:
+            raise UsageError(*(f"{self.manifest}: {one}" for one in error.problems)) from error
 
 
 def create(root: Path, name: str) -> RunDir:

@@ -30,6 +30,7 @@ from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Command, Node, Place, Simulated, System
 from holdfast.harness.core.seeds import stream
+from holdfast.harness.plans.manifest import Entries
 from holdfast.harness.recording.phase import END, GO, PREPARE, PROBE
 from holdfast.harness.recording.segments import DIED_ON_PURPOSE, DONE, IDLE, OPENED, READY
 
@@ -112,7 +113,7 @@ class SimBackend:
     engine: Engine
     network: Network
     knobs: Knobs
-    entries: Mapping[str, str]
+    entries: Entries
     hosts: dict[str, Host] = field(default_factory=dict)
     recorders: list[SimRecorder] = field(default_factory=list)
     live: LiveRows = field(default_factory=LiveRows)
@@ -149,7 +150,7 @@ class SimBackend:
         config: dict[str, Any] = json.loads(self._files.pop(word, word))
         work: Coroutine[Any, Any, None]
         if host.node.role == "server":
-            work = load(self.entries["simulated"])(config, host)
+            work = load(self.entries.simulated)(config, host)
         elif host.node.role == "resource":
             work = self._resource(host, config)
         else:
@@ -305,11 +306,11 @@ class SimBackend:
         if host.recorder is None:
             host.recorder = self._recorder(host, config, [])
         if host.kept is None:
-            kind = load(self.entries["resource_store"])(config.get("mutant", ""))
+            kind = load(self.entries.resource_store)(config.get("mutant", ""))
             host.kept = kind(config["mode"])
         else:
             host.kept.restarted()
-        server = load(self.entries["resource_server"])(host.kept, host.recorder)
+        server = load(self.entries.resource_server)(host.kept, host.recorder)
         await serve_resource(server.decide, host.node.address)
         self._tell(host, config, READY)
         await host.end.wait()

@@ -23,6 +23,7 @@ from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Place
 from holdfast.harness.driver.run import Run
 from holdfast.harness.driver.runtime import FAULTS, TIMES
+from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.recording.segments import write_closed
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
@@ -103,17 +104,17 @@ class VirtualRuntime:
         """Nothing is open."""
 
 
-def simulate(manifest: Mapping[str, Any]) -> Simulated:
+def simulate(manifest: Manifest) -> Simulated:
     """Carry out the run of a manifest as fast as it goes.
 
     EnvironmentFailed where no cluster came up, or the run does not end.
     """
-    engine, seed = Engine(), manifest["plan"]["seed"]
-    knobs = Knobs.of(manifest["options"].get("backend", {}))
+    engine, seed = Engine(), manifest.plan.seed
+    knobs = Knobs.of(manifest.options.backend)
     network = Network(engine, seed, knobs.weather, knobs.network)
     network.place(DRIVER, DRIVER_ADDRESS, server=False)
     loop = NodeLoop(DRIVER, engine, NodeClock(0, 0), network)
-    entries = manifest["entries"]
+    entries = manifest.entries
     place = Place(run_id="sim", run_dir=Path(), shared=(Path(),), label="", seed=seed)
     backend = SimBackend(place=place, engine=engine, network=network, knobs=knobs, entries=entries)
     begun_ns = engine.now_ns

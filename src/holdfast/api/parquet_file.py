@@ -13,8 +13,10 @@ import numpy as np
 from holdfast.harness.core import extras
 from holdfast.harness.core.case import MERGED_DTYPE, History
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.starved import Starved
 from holdfast.harness.history.reader import Recording
+from holdfast.harness.plans.manifest import parsed, to_table
 from holdfast.harness.runs import files
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ class _About(msgspec.Struct, forbid_unknown_fields=True):
     """What stands in the metadata beside the rows."""
 
     schema: str
-    manifest: dict[str, Any]
+    manifest: dict[str, Json]
     times: list[dict[str, Any]]
     faults: list[dict[str, Any]]
     verdicts: dict[str, Any] | None
@@ -56,7 +58,7 @@ def write(recorded: Recorded, path: Path) -> Path:
     recording, history = recorded.recording, recorded.recording.history
     about = _About(
         schema=SCHEMA,
-        manifest=dict(recorded.manifest),
+        manifest=to_table(recorded.manifest),
         times=[dict(row) for row in recorded.times],
         faults=[dict(row) for row in recorded.faults],
         verdicts=None if recorded.verdicts is None else dict(recorded.verdicts),
@@ -104,6 +106,7 @@ def read(path: Path) -> Mapping[str, Any]:
             raise UsageError(f"{path}: damaged: column {name} names text {rows[name].max()}")
     with files.shaped(path):
         starved = tuple(Starved(**span) for span in about.starved)
+        manifest = parsed(about.manifest)
     history = History(
         rows=rows,
         strings=tuple(about.strings),
@@ -119,7 +122,7 @@ def read(path: Path) -> Mapping[str, Any]:
         starved=starved,
     )
     return {
-        "manifest": about.manifest,
+        "manifest": manifest,
         "recording": recording,
         "times": about.times,
         "faults": about.faults,

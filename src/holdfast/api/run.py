@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -19,6 +19,7 @@ from holdfast.harness.core.verdict import Promises, Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.history.reader import Recording
 from holdfast.harness.judging.judge import READABLE, case_of
+from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs import directory, files
 from holdfast.harness.runs.directory import RunDir
 
@@ -31,7 +32,7 @@ class Recorded:
     verdicts        content of verdicts.json; None: not judged yet
     """
 
-    manifest: Mapping[str, Any]
+    manifest: Manifest
     recording: Recording
     times: Sequence[Mapping[str, Any]]
     faults: Sequence[Mapping[str, Any]]
@@ -49,7 +50,7 @@ class Run:
 
     def __init__(self, path: str | PathLike[str] = ".holdfast/runs/latest") -> None:
         self._dir: RunDir | None = RunDir(Path(path).resolve())
-        self._manifest: Mapping[str, Any] = self._dir.read_manifest()
+        self._manifest = self._dir.read_manifest()
         self._given: Recorded | None = None
 
     @classmethod
@@ -68,27 +69,27 @@ class Run:
     @property
     def id(self) -> str:
         """Its name, unique by time."""
-        return str(self._manifest["run"])
+        return self._manifest.run
 
     @property
     def plan(self) -> Mapping[str, Any]:
         """Its plan, every default filled in: system, backend, nodes, time_ns, faults, ..."""
-        return dict(self._manifest["plan"])
+        return asdict(self._manifest.plan)
 
     @property
     def system(self) -> str:
         """The lock service under test."""
-        return str(self._manifest["plan"]["system"])
+        return self._manifest.plan.system
 
     @property
     def seed(self) -> int:
         """The seed of all its randomness."""
-        return int(self._manifest["plan"]["seed"])
+        return self._manifest.plan.seed
 
     @property
     def lease(self) -> float:
         """The lease that clients requested, in seconds."""
-        return float(self._manifest["plan"]["lease_ns"]) / SECOND
+        return self._manifest.plan.lease_ns / SECOND
 
     @property
     def promises(self) -> Promises:
@@ -233,7 +234,7 @@ class Run:
     def __repr__(self) -> str:
         judged = self._dir is None or self._dir.has(self._dir.verdicts)
         word = str(self.verdict) if judged else "not judged"
-        return f"<Run {self.id}: {self.system} on {self.plan['backend']}, {word}>"
+        return f"<Run {self.id}: {self.system} on {self._manifest.plan.backend}, {word}>"
 
     def _repr_html_(self) -> str:
         rows = "".join(

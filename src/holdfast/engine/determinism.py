@@ -24,13 +24,14 @@ from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.loading import load
 from holdfast.harness.history import reader
 from holdfast.harness.history.diff import first_difference
+from holdfast.harness.plans.manifest import Manifest, parsed, to_table
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
 
 WITHIN_S = 600
 
 
-def difference(manifest: Mapping[str, Any], world: Any, seen: History) -> str:
+def difference(manifest: Manifest, world: Any, seen: History) -> str:
     """Simulate a manifest in another process: "" if equal, else the first difference.
 
     world, seen   results of this process. EnvironmentFailed if the other process failed
@@ -40,8 +41,8 @@ def difference(manifest: Mapping[str, Any], world: Any, seen: History) -> str:
         run.history.mkdir()
         done = subprocess.run(
             [sys.executable, "-P", "-m", "holdfast.engine.determinism", folder],
-            input=json.dumps(manifest),
-            env={**os.environ, "PYTHONHASHSEED": _other_hash_seed(manifest["plan"]["seed"])},
+            input=json.dumps(to_table(manifest)),
+            env={**os.environ, "PYTHONHASHSEED": _other_hash_seed(manifest.plan.seed)},
             capture_output=True,
             text=True,
             timeout=WITHIN_S,
@@ -72,8 +73,8 @@ def _lines(what: str, ours: Sequence[Mapping[str, Any]], theirs: Sequence[Any]) 
 
 def main(argv: Sequence[str]) -> int:
     """Simulate the manifest on standard input and write the results to a folder."""
-    manifest = json.load(sys.stdin)
-    load(manifest["entries"]["backend"])(manifest).keep(RunDir(Path(argv[1])))
+    manifest = parsed(json.load(sys.stdin))
+    load(manifest.entries.backend)(manifest).keep(RunDir(Path(argv[1])))
     return 0
 
 

@@ -19,7 +19,9 @@ import click
 from holdfast import catalogue
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
+from holdfast.harness.plans.manifest import Manifest, to_table
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import directory, files
 from holdfast.harness.runs.directory import RunDir
@@ -83,20 +85,22 @@ def report_run(run: RunDir, verdicts: Mapping[str, Any]) -> str:
     from holdfast.reports.run.html import write
 
     clocks = {"clocks": verdicts["clocks"]} if "clocks" in verdicts else {}
-    manifest = {**clocks, **run.read_manifest()}
+    manifest = run.read_manifest()
     recorded, why = _recorded(run, manifest)
     try:
         plan = files.read(run.path, run.plan.name).decode(errors="backslashreplace")
     except FileNotFoundError:
         plan = "# this run has no plan.toml"
     try:
-        return str(write(run.path, dict(verdicts), manifest, plan, recorded, why))
+        return str(
+            write(run.path, dict(verdicts), {**clocks, **to_table(manifest)}, plan, recorded, why)
+        )
     except OSError as error:
         _not_stored(run.path / "report.html", error)
         return ""
 
 
-def _recorded(run: RunDir, manifest: Mapping[str, Any]) -> tuple[Recorded | None, str]:
+def _recorded(run: RunDir, manifest: Manifest) -> tuple[Recorded | None, str]:
     """The recorded history for the timeline, or None and the reason."""
     from holdfast.harness.history.reader import load as load_history
     from holdfast.harness.judging.judge import case_of
@@ -113,12 +117,12 @@ def _recorded(run: RunDir, manifest: Mapping[str, Any]) -> tuple[Recorded | None
     return Recorded(history=case.history, nodes=case.nodes, drawn=drawn), ""
 
 
-def precheck(manifest: Mapping[str, Any]) -> None:
+def precheck(manifest: Manifest) -> None:
     """EnvironmentFailed with the reason, if this machine cannot execute the run."""
-    backend = catalogue.BACKENDS[manifest["plan"]["backend"]]
+    backend = catalogue.BACKENDS[manifest.plan.backend]
     reason = load(backend.precheck)()
     if reason is None and backend.programs_here:
-        look = getattr(load(manifest["entries"]["system"]), "precheck", None)
+        look = getattr(load(manifest.entries.system), "precheck", None)
         reason = look() if look is not None else None
     if reason is not None:
         raise EnvironmentFailed(reason)
@@ -131,9 +135,9 @@ def execute(run: RunDir, show: Show) -> None:
     """
     manifest = run.read_manifest()
     precheck(manifest)
-    row = catalogue.BACKENDS[manifest["plan"]["backend"]]
+    row = catalogue.BACKENDS[manifest.plan.backend]
     if row.virtual_time:
-        load(manifest["entries"]["backend"])(manifest).keep(run)
+        load(manifest.entries.backend)(manifest).keep(run)
         return
     prefix = load(row.prefix)() if row.prefix else []
     argv = [*prefix, sys.executable, "-P", "-m", "holdfast.harness.driver.run", str(run.path)]
@@ -161,7 +165,7 @@ def execute(run: RunDir, show: Show) -> None:
                 show(row)
         code = process.wait()
         if code not in (0, 130):
-            _clean_up(manifest["label"])
+            _clean_up(manifest.label)
     if code == 130 or asked.is_set():
         click.echo(
             f"interrupted: the run is in {run.path}; judge its recorded rows with"
@@ -296,7 +300,7 @@ def carry_out(
     again: str,
     *,
     quiet: bool = False,
-    hosts: Mapping[str, Any] | None = None,
+    hosts: Mapping[str, Json] | None = None,
 ) -> dict[str, Any]:
     """Run a complete plan, judge and report it; returns the verdict, also if the driver died.
 

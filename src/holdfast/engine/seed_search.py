@@ -24,6 +24,7 @@ from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError
 from holdfast.harness.core.loading import load
 from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
+from holdfast.harness.plans.manifest import Manifest, to_table
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.verification import verify
 from holdfast.harness.verification.recorded import Rows, Writer
@@ -78,15 +79,15 @@ class Ran:
     judge_ns: int
 
 
-def in_memory(manifest: Mapping[str, Any]) -> Ran:
+def in_memory(manifest: Manifest) -> Ran:
     """Run and judge a manifest in this process; EnvironmentFailed if the cluster did not start."""
     begun_ns = time.process_time_ns()
-    world = load(manifest["entries"]["backend"])(manifest)
+    world = load(manifest.entries.backend)(manifest)
     ran_ns = time.process_time_ns()
     written = world.written()
     recording = reader.merge(written)
     case = judge.case_of(manifest, recording, world.marks, world.faults)
-    _, checkers = with_named(manifest, manifest["plan"].get("checkers", ()))
+    _, checkers = with_named(manifest, manifest.plan.checkers)
     orders = bytearray()
     verdicts = judge.judge_case(manifest, case, checkers, orders)
     _verify(manifest, written, world, verdicts, bytes(orders))
@@ -100,7 +101,7 @@ def in_memory(manifest: Mapping[str, Any]) -> Ran:
 
 
 def _verify(
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     written: Sequence[reader.Written],
     world: Any,
     verdicts: Mapping[str, Any],
@@ -119,11 +120,11 @@ def _verify(
         )
         for one in written
     ]
-    run = verify.run_of(Rows(writers), manifest, world.faults, world.marks)
+    run = verify.run_of(Rows(writers), to_table(manifest), world.faults, world.marks)
     outcome = verify.verify(run, verdicts, orders)
     if outcome.refused:
         raise HoldfastError(
-            f"seed {manifest['plan']['seed']}: internal error: the verifier rejects a certificate:"
+            f"seed {manifest.plan.seed}: internal error: the verifier rejects a certificate:"
             f" {outcome.refused[0]}; please report it"
         )
 

@@ -97,7 +97,7 @@ def simulated(plan: Plan, only: Collection[str] = ()) -> Trial:
     """Run one complete plan in the simulator. only: judge these properties, () for all."""
     manifest = prepare.manifest(plan, f"sim-{plan.seed}", "")
     if only:
-        manifest["asks"] = [prop for prop in manifest["asks"] if prop in only]
+        manifest = replace(manifest, asks=[prop for prop in manifest.asks if prop in only])
     ran = in_memory(manifest)
     trial = Trial(
         shown=of_verdicts(ran.verdicts),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -106,4 +107,6 @@ def test_a_drawn_run_directory_is_judged_as_it_was_drawn(tmp_path: Path, violati
     case = case_of(manifest, load(run_dir.history), marks, [])
     assert len(case.history.rows) > attempt_table.FEW
     assert same(case) == int(np.size(Table(case).row))
-    assert {field.name for field in fields(shape)} == set(manifest["drawn"])
+    assert {field.name for field in fields(shape)} == set(
+        json.loads(run_dir.manifest.read_text())["drawn"]
+    )

@@ -18,6 +18,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
+from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import directory
 from holdfast.planning import prepare
@@ -31,16 +32,16 @@ def plan(**given: Any) -> Plan:
     return prepare.complete(Plan(**{**usual, "lease_ns": SECOND, "time_ns": 12 * SECOND, **given}))
 
 
-def simulate(chosen: Plan) -> tuple[Any, dict[str, Any]]:
+def simulate(chosen: Plan) -> tuple[Any, Manifest]:
     manifest = prepare.manifest(chosen, "test", "again")
-    return load(manifest["entries"]["backend"])(manifest), manifest
+    return load(manifest.entries.backend)(manifest), manifest
 
 
 def judged(chosen: Plan) -> dict[str, Any]:
     simulated, manifest = simulate(chosen)
     recording = reader.merge(simulated.written())
     case = judge.case_of(manifest, recording, simulated.marks, simulated.faults)
-    checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest["asks"]}
+    checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest.asks}
     return judge.judge_case(manifest, case, checkers)
 
 
