@@ -16,7 +16,7 @@ from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.judging.judge import READABLE
+from holdfast.harness.judging.judge import stored
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs import directory, files, registry
 from holdfast.harness.runs.directory import RunDir
@@ -104,8 +104,8 @@ def _read(entry: Entry) -> Entry:
         manifest = entry.dir.read_manifest()
         if entry.state != "judged":
             return replace(entry, manifest=manifest)
-        verdicts = directory.read_json(entry.dir.verdicts, *READABLE)
-        return replace(entry, manifest=manifest, result=results.of_verdicts(verdicts, manifest))
+        result = results.of_verdicts(stored(entry.dir), manifest)
+        return replace(entry, manifest=manifest, result=result)
     except (UsageError, KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
         return replace(entry, state="unreadable", problem=f"{type(error).__name__}: {error}")
 

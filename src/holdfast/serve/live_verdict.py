@@ -24,6 +24,7 @@ from holdfast.harness.history.reader import load as load_history
 from holdfast.harness.judging.judge import case_of, judge_case
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.verdicts.judged import Judgement
 
 BEFORE_THE_END = (
     "mutual-exclusion",
@@ -53,13 +54,13 @@ def so_far(run: RunDir) -> dict[str, Any]:
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in case.asked}
     rows = case.history.rows
     granted = np.isin(rows["f"], [Op.ACQUIRE, Op.TRY]) & (rows["status"] == Status.OK)
-    judged = judge_case(manifest, case, checkers)["verdicts"] if len(rows) else []
+    judged = judge_case(manifest, case, checkers).verdicts if len(rows) else ()
     return {
         "ops": len(rows),
         "grants": int(granted.sum()),
         "t_ns": instant - case.start_ns,
         "judged": list(case.asked),
-        "violated": [_violated(row, case.start_ns) for row in judged if row["findings"]],
+        "violated": [_violated(row, case.start_ns) for row in judged if row.findings],
     }
 
 
@@ -78,15 +79,15 @@ def _until(recording: Recording, instant: int) -> Recording:
     return replace(recording, history=kept)
 
 
-def _violated(row: dict[str, Any], start_ns: int) -> dict[str, Any]:
-    first = min(row["findings"], key=lambda finding: finding["t_ns"])
+def _violated(row: Judgement, start_ns: int) -> dict[str, Any]:
+    first = min(row.findings, key=lambda finding: finding.t_ns)
     return {
-        "property": row["property"],
-        "promised": row["promised"],
-        "findings": len(row["findings"]),
-        "kind": first["kind"],
-        "sentence": first["sentence"],
-        "at_ns": first["t_ns"] - start_ns,
+        "property": row.property,
+        "promised": row.promised,
+        "findings": len(row.findings),
+        "kind": first.kind,
+        "sentence": first.sentence,
+        "at_ns": first.t_ns - start_ns,
     }
 
 

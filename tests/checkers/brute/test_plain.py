@@ -17,6 +17,7 @@ from holdfast.checkers.holds.derive import attempts
 from holdfast.checkers.properties import mutual_exclusion, ownership, token_order
 from holdfast.engine.runner import judge_run
 from holdfast.harness.core.case import Case
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.history.reader import load
@@ -96,7 +97,7 @@ def test_findings_are_the_same_both_ways(fault: str, monkeypatch: pytest.MonkeyP
 def test_a_drawn_run_directory_is_judged_as_it_was_drawn(tmp_path: Path, violation: bool) -> None:
     shape = Shape(ops=9000, writes=1, locks=2, clients=4, lapse=400, violation=violation)
     run_dir = write(shape, tmp_path)
-    verdicts = {row["property"]: row for row in judge_run(run_dir)["verdicts"]}
+    verdicts = {row["property"]: row for row in plain(judge_run(run_dir))["verdicts"]}
     assert set(verdicts) == set(catalogue.CHECKERS) - set(NOT_DRAWN)
     wrong = {"mutual-exclusion", "ownership"} if violation else set()
     for prop in set(verdicts) - {"no-expired-write"}:

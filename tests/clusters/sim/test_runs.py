@@ -14,6 +14,7 @@ from holdfast.clusters.systems.single import simulated as simulated_single
 from holdfast.engine import runner
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.history import reader
@@ -42,7 +43,8 @@ def judged(chosen: Plan) -> dict[str, Any]:
     recording = reader.merge(simulated.written())
     case = judge.case_of(manifest, recording, simulated.marks, simulated.faults)
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest.asks}
-    return judge.judge_case(manifest, case, checkers)
+    found: dict[str, Any] = plain(judge.judge_case(manifest, case, checkers))
+    return found
 
 
 def verdicts(found: dict[str, Any]) -> dict[str, str]:
@@ -64,7 +66,7 @@ def test_what_is_judged_in_memory_is_judged_the_same_from_files(tmp_path: Path) 
     chosen = plan(nemeses=FAULTS)
     run = prepare.create(chosen, tmp_path, "again")
     runner.execute(run, lambda row: None)
-    from_files = runner.judge_run(run)
+    from_files = plain(runner.judge_run(run))
     in_memory = judged(chosen)
     for name in ("verdicts", "faults", "start_ns", "stop_ns", "end_ns", "verdict"):
         assert from_files[name] == in_memory[name], name
