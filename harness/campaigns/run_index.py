@@ -18,7 +18,7 @@ from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.judging.judge import stored
 from holdfast.harness.plans.manifest import Manifest
-from holdfast.harness.runs import directory, files, registry
+from holdfast.harness.runs import files, journal, registry
 from holdfast.harness.runs.directory import RunDir
 
 DEPTH = ("*", "*/*", "*/*/*")
@@ -144,8 +144,8 @@ def progress(run: RunDir) -> dict[str, Any]:
     """Progress of a run: time done and planned, last event of each of its faults."""
     try:
         plan = run.read_manifest().plan
-        marks = {row["mark"]: row["t_ns"] for row in directory.read_lines(run.times)}
-        faults = {str(row["id"]): row for row in directory.read_lines(run.faults)}
+        marks = {row.mark: row.t_ns for row in journal.marks(run)}
+        faults = {row.id: row for row in journal.faults(run)}
     except (UsageError, KeyError, TypeError):
         return {}
     start = marks.get("start")
@@ -156,8 +156,7 @@ def progress(run: RunDir) -> dict[str, Any]:
         "done_ns": min(done, plan.time_ns),
         "of_ns": plan.time_ns,
         "faults": [
-            {"id": ident, "do": row.get("do", ""), "target": row.get("target", ""),
-             "event": row.get("event", "")}
+            {"id": ident, "do": row.do, "target": row.target, "event": row.event}
             for ident, row in faults.items()
         ],
-    }  # fmt: skip
+    }

@@ -11,7 +11,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -25,12 +25,13 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Fabric, Hosting, Place
 from holdfast.harness.core.waiting import sleep_until, to_the_end, until
 from holdfast.harness.driver.cluster import Cluster
-from holdfast.harness.driver.runtime import FAULTS, TIMES, Runtime
+from holdfast.harness.driver.runtime import Runtime
 from holdfast.harness.driver.schedule import Schedule
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.recording import segments, starvation
 from holdfast.harness.recording.phase import END, GO, PROBE, STOP
 from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.runs.journal import Mark
 
 Progress = Callable[[Mapping[str, Any]], None]
 END_WITHIN_NS = 10 * SECOND
@@ -78,7 +79,7 @@ class Run:
             seed=self.plan.seed,
             cluster=cluster,
             live=self._live,
-            note=partial(self._runtime.append, FAULTS),
+            note=self._runtime.append,
             now=self._runtime.now,
             peers=self.manifest.peers,
         )
@@ -306,9 +307,17 @@ class Run:
             if getattr(cluster.system, "ends_with_client", False) and name[0] in "cp":
                 self._broken.set()
 
-    def _mark(self, what: str, **rest: Any) -> int:
+    def _mark(
+        self,
+        what: str,
+        *,
+        took_ns: int | None = None,
+        problems: Sequence[str] | None = None,
+        reason: str | None = None,
+    ) -> int:
         t_ns = self._runtime.now()
-        self._runtime.append(TIMES, {"mark": what, "t_ns": t_ns, **rest})
+        row = Mark(mark=what, t_ns=t_ns, took_ns=took_ns, problems=problems, reason=reason)
+        self._runtime.append(row)
         return t_ns
 
     def _say(self, stage: str, **rest: Any) -> None:

@@ -187,7 +187,7 @@ class HostClocks:
 def read(path: Path) -> HostClocks | None:
     """The clocks of a run as its driver recorded them; None for a run on one clock."""
     with files.shaped(path):
-        return _read(directory.read_lines(path))
+        return _read(directory.read_lines(path, files.row))
 
 
 def _read(rows: Iterator[Mapping[str, Any]]) -> HostClocks | None:

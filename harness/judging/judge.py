@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from holdfast.harness.core.case import Case, Checker, History, Window
 from holdfast.harness.core.fault_traits import UNKNOWN, Traits
@@ -24,8 +23,9 @@ from holdfast.harness.history.tighten import share
 from holdfast.harness.judging.certificates import certificate, order_certificate
 from holdfast.harness.plans.manifest import Manifest, RecordedChecker
 from holdfast.harness.plans.plan import Plan
-from holdfast.harness.runs import directory, files
+from holdfast.harness.runs import directory, files, journal
 from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.runs.journal import FaultRow, Mark
 from holdfast.harness.verdicts.evidence import Evidence
 from holdfast.harness.verdicts.judged import (
     Event,
@@ -57,10 +57,9 @@ def judge(
     property. The content of the file of orders (`harness.verification.orders`) is added to
     `orders`.
     """
-    marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
     recording = load(run.history)
     with files.shaped(run.path):
-        case = case_of(manifest, recording, marks, faults)
+        case = case_of(manifest, recording, journal.marks(run), journal.faults(run))
     told = replace(evidence(case), narrowed=share(case.history.rows))
     judged = judge_case(manifest, case, checkers, orders)
     return replace(judged, clocks=recording.clocks, evidence=told)
@@ -127,13 +126,13 @@ def judge_case(
 def case_of(
     manifest: Manifest,
     recording: Recording,
-    times: Iterable[Mapping[str, Any]],
-    faults: Iterable[Mapping[str, Any]],
+    times: Iterable[Mark],
+    faults: Iterable[FaultRow],
 ) -> Case:
     """The input of checkers. times, faults: the rows of times.jsonl and faults.jsonl."""
     plan, history = manifest.plan, recording.history
-    marks = {row["mark"]: row for row in times}
-    order = [marks[name]["t_ns"] for name in ("start", "stop", "end") if name in marks]
+    marks = {row.mark: row for row in times}
+    order = [marks[name].t_ns for name in ("start", "stop", "end") if name in marks]
     if order != sorted(order):
         raise ValueError("the marks start, stop and end are out of order")
     if order and order[-1] - order[0] > LONGEST_NS:
@@ -142,8 +141,8 @@ def case_of(
     stamps = history.rows["t_inv"]
     last_ns = int(max(stamps.max(), history.rows["t_ret"].max())) if len(stamps) else 0
     first_ns = int(stamps.min()) if len(stamps) else 0
-    stop_ns = marks.get("stop", {}).get("t_ns", last_ns)
-    end_ns = max(last_ns, marks.get("end", {}).get("t_ns", last_ns))
+    stop_ns = marks["stop"].t_ns if "stop" in marks else last_ns
+    end_ns = max(last_ns, marks["end"].t_ns) if "end" in marks else last_ns
     return Case(
         history=History(
             rows=history.rows,
@@ -154,7 +153,7 @@ def case_of(
         promises=manifest.promises,
         windows=_windows(faults, end_ns, manifest.traits),
         asked=tuple(manifest.asks),
-        start_ns=marks.get("start", {}).get("t_ns", first_ns),
+        start_ns=marks["start"].t_ns if "start" in marks else first_ns,
         stop_ns=stop_ns,
         end_ns=end_ns,
         lease_ns=plan.lease_ns,
@@ -177,53 +176,50 @@ def _asked_for(plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*drawn, *(name for name, _ in plan.nemeses))))
 
 
-def _problems(marks: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    why = f": {marks['failed']['reason']}" if "failed" in marks else ""
+def _problems(marks: Mapping[str, Mark]) -> list[str]:
+    why = f": {marks['failed'].reason}" if "failed" in marks else ""
     if "start" not in marks:
         return [f"the run ended during deployment, before its workload began{why}"]
     if "end" not in marks:
         return [f"the driver exited before the end of the run: no settle phase, no probe{why}"]
-    return list(marks["end"]["problems"])
+    return list(marks["end"].problems or ())
 
 
-def _windows(
-    rows: Iterable[Mapping[str, Any]], end_ns: int, traits: Mapping[str, Traits]
-) -> list[Window]:
+def _windows(rows: Iterable[FaultRow], end_ns: int, traits: Mapping[str, Traits]) -> list[Window]:
     """The observed faults of a run, in order of their beginning."""
-    steps: dict[str, dict[str, Mapping[str, Any]]] = {}
+    steps: dict[str, dict[str, FaultRow]] = {}
     for row in rows:
-        steps.setdefault(row["id"], {})[row["event"]] = row
+        steps.setdefault(row.id, {})[row.event] = row
     windows = [_window(ident, events, end_ns, traits) for ident, events in steps.items()]
     return sorted((w for w in windows if w is not None), key=lambda w: (w.from_ns, w.id))
 
 
 def _window(
-    ident: str, events: Mapping[str, Mapping[str, Any]], end_ns: int, traits: Mapping[str, Traits]
+    ident: str, events: Mapping[str, FaultRow], end_ns: int, traits: Mapping[str, Traits]
 ) -> Window | None:
     missed = events.get("skipped") or events.get("failed")
     injected, healed = events.get("injected"), events.get("healed")
     row = injected or missed
     if row is None:
         return None
-    kind = traits.get(str(row["do"]), UNKNOWN)
-    from_ns = int(row["t_ns"])
+    kind = traits.get(row.do, UNKNOWN)
+    from_ns = row.time_ns()
     if injected is not None and kind.kills:
         # A killed process may be dead as soon as the kill is requested.
-        from_ns = int(row["before_ns"])
-    evidence = {**row.get("evidence", {}), **(healed or {}).get("evidence", {})}
-    reason = str(missed["reason"]) if missed else ""
+        from_ns = row.requested_ns()
+    reason = (missed.reason or "") if missed else ""
     if injected is not None and healed is None and not reason:
         reason = "the run ended before the fault healed"
     return Window(
         id=ident,
-        do=str(row["do"]),
-        target=str(row["target"]),
-        nodes=tuple(row.get("nodes", ())),
+        do=row.do,
+        target=row.target,
+        nodes=tuple(row.nodes or ()),
         from_ns=from_ns,
-        to_ns=int(healed["t_ns"]) if healed else (end_ns if injected else from_ns),
-        bit=bool(healed and healed["bit"]) and injected is not None,
-        evidence=evidence,
-        holder=str(row.get("holder", "")),
+        to_ns=healed.time_ns() if healed else (end_ns if injected else from_ns),
+        bit=bool(healed and healed.bit) and injected is not None,
+        evidence={**(row.evidence or {}), **((healed and healed.evidence) or {})},
+        holder=row.holder or "",
         reason=reason,
         traits=kind,
     )

@@ -22,7 +22,8 @@ from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.history import reader
 from holdfast.harness.plans.plan import Plan
-from holdfast.harness.runs import directory
+from holdfast.harness.runs import journal
+from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import prepare
 from tests import needs
 
@@ -182,7 +183,7 @@ def answers(seen: History) -> set[str]:
 
 def simulated(plan: Plan) -> tuple[dict[str, Any], History]:
     ran = seed_search.in_memory(prepare.manifest(prepare.complete(plan), "conformance", ""))
-    assert [row["mark"] for row in ran.world.marks] == STAGES
+    assert [row.mark for row in ran.world.marks] == STAGES
     return plain(ran.verdicts), ran.case.history
 
 
@@ -191,7 +192,7 @@ def on_processes(plan: Plan, folder: Path) -> tuple[dict[str, Any], History]:
         carry_out(prepare.complete(plan), folder, "a test", quiet=True)
     )
     run = Path(str(verdicts["report"])).parent
-    assert [row["mark"] for row in directory.read_lines(run / "times.jsonl")] == STAGES
+    assert [row.mark for row in journal.marks(RunDir(run))] == STAGES
     return verdicts, reader.load(run / "history").history
 
 

@@ -19,7 +19,7 @@ from holdfast.harness.core.fault_traits import BEFORE, UNKNOWN, Traits, of_manif
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.history.reader import load as load_history
 from holdfast.harness.judging.judge import case_of
-from holdfast.harness.runs import directory
+from holdfast.harness.runs import journal
 from holdfast.harness.runs.directory import RunDir
 
 RUN = ("run", "--backend", "sim", "--system", "majority", "--time", "20s", "--seed", "1")
@@ -85,8 +85,8 @@ def case_windows(run: Path) -> dict[str, Traits]:
     case = case_of(
         found.read_manifest(),
         load_history(found.history),
-        directory.read_lines(found.times),
-        directory.read_lines(found.faults),
+        journal.marks(found),
+        journal.faults(found),
     )
     return {window.do: window.traits for window in case.windows}
 

@@ -18,6 +18,7 @@ from holdfast.harness.core.starved import Starved
 from holdfast.harness.history.reader import Recording
 from holdfast.harness.plans.manifest import parsed, to_table
 from holdfast.harness.runs import files
+from holdfast.harness.runs.journal import FaultRow, Mark
 from holdfast.harness.verdicts.judged import ClockSummary
 from holdfast.harness.verdicts.judged import read as read_judged
 
@@ -33,8 +34,8 @@ class _About(msgspec.Struct, forbid_unknown_fields=True):
 
     schema: str
     manifest: dict[str, Json]
-    times: list[dict[str, Any]]
-    faults: list[dict[str, Any]]
+    times: list[Mark]
+    faults: list[FaultRow]
     verdicts: dict[str, Json] | None
     strings: list[str]
     writers: list[str]
@@ -61,8 +62,8 @@ def write(recorded: Recorded, path: Path) -> Path:
     about = _About(
         schema=SCHEMA,
         manifest=to_table(recorded.manifest),
-        times=[dict(row) for row in recorded.times],
-        faults=[dict(row) for row in recorded.faults],
+        times=list(recorded.times),
+        faults=list(recorded.faults),
         verdicts=None if recorded.verdicts is None else plain(recorded.verdicts),
         strings=list(history.strings),
         writers=list(history.writers),

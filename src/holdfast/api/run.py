@@ -21,8 +21,9 @@ from holdfast.harness.history import reader
 from holdfast.harness.history.reader import Recording
 from holdfast.harness.judging.judge import case_of, stored
 from holdfast.harness.plans.manifest import Manifest
-from holdfast.harness.runs import directory, files
+from holdfast.harness.runs import files, journal
 from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.runs.journal import FaultRow, Mark
 from holdfast.harness.verdicts.judged import Judged
 
 
@@ -36,8 +37,8 @@ class Recorded:
 
     manifest: Manifest
     recording: Recording
-    times: Sequence[Mapping[str, Any]]
-    faults: Sequence[Mapping[str, Any]]
+    times: Sequence[Mark]
+    faults: Sequence[FaultRow]
     verdicts: Judged | None
 
 
@@ -159,8 +160,8 @@ class Run:
         return Recorded(
             manifest=self._manifest,
             recording=reader.load(self._dir.history),
-            times=list(directory.read_lines(self._dir.times)),
-            faults=list(directory.read_lines(self._dir.faults)),
+            times=list(journal.marks(self._dir)),
+            faults=list(journal.faults(self._dir)),
             verdicts=self._judged if self._dir.has(self._dir.verdicts) else None,
         )
 

@@ -14,18 +14,19 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from holdfast.harness.core.case import History
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.loading import load
 from holdfast.harness.history import reader
 from holdfast.harness.history.diff import first_difference
 from holdfast.harness.plans.manifest import Manifest, parsed, to_table
-from holdfast.harness.runs import directory
+from holdfast.harness.runs import journal
 from holdfast.harness.runs.directory import RunDir
 
 WITHIN_S = 600
@@ -52,8 +53,8 @@ def difference(manifest: Manifest, world: Any, seen: History) -> str:
             raise EnvironmentFailed(f"the second run of a seed failed: {last}")
         return (
             first_difference(seen, reader.load(run.history).history)
-            or _lines("fault", world.faults, list(directory.read_lines(run.faults)))
-            or _lines("mark", world.marks, list(directory.read_lines(run.times)))
+            or _lines("fault", world.faults, list(journal.faults(run)))
+            or _lines("mark", world.marks, list(journal.marks(run)))
         )
 
 
@@ -63,11 +64,10 @@ def _other_hash_seed(seed: int) -> str:
     return next(text for text in (str(1 + seed % 1000), str(2 + seed % 1000)) if text != mine)
 
 
-def _lines(what: str, ours: Sequence[Mapping[str, Any]], theirs: Sequence[Any]) -> str:
-    for n, (one, other) in enumerate(zip_longest(ours, theirs)):
-        plain = json.loads(json.dumps(one))
-        if plain != other:
-            return f"first difference: {what} event {n}: {plain}, against {other}"
+def _lines(what: str, ours: Sequence[object], theirs: Sequence[object]) -> str:
+    for n, (one, other) in enumerate(zip_longest(plain(ours), plain(theirs))):
+        if one != other:
+            return f"first difference: {what} event {n}: {one}, against {other}"
     return ""
 
 

@@ -24,7 +24,7 @@ from holdfast.harness.core.json_value import Json, plain
 from holdfast.harness.core.loading import load
 from holdfast.harness.plans.manifest import Manifest, to_table
 from holdfast.harness.plans.plan import Plan
-from holdfast.harness.runs import directory, files
+from holdfast.harness.runs import directory, files, journal
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged, Verified
 from holdfast.harness.verification.orders import FILE as ORDERS
@@ -113,9 +113,8 @@ def _recorded(run: RunDir, manifest: Manifest) -> tuple[Recorded | None, str]:
 
     try:
         recording = load_history(run.history)
-        marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
         with files.shaped(run.path):
-            case = case_of(manifest, recording, marks, faults)
+            case = case_of(manifest, recording, journal.marks(run), journal.faults(run))
     except UsageError as error:
         return None, str(error)
     drawn = load(catalogue.DRAWN)(case)

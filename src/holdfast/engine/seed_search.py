@@ -123,7 +123,8 @@ def _verify(
         )
         for one in written
     ]
-    run = verify.run_of(Rows(writers), to_table(manifest), world.faults, world.marks)
+    journals = plain(world.faults), plain(world.marks)
+    run = verify.run_of(Rows(writers), to_table(manifest), *journals)
     outcome = verify.verify(run, plain(verdicts), orders)
     if outcome.refused:
         raise HoldfastError(

@@ -24,7 +24,7 @@ from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
 from holdfast.harness.plans.plan import Plan, parse, suggest
-from holdfast.harness.runs import directory
+from holdfast.harness.runs import directory, journal
 from holdfast.harness.verdicts.judged import Judged
 from holdfast.planning import prepare
 
@@ -154,8 +154,9 @@ def _one(plan: Plan, again: str, out: Path) -> tuple[Judged, Case]:
         return ran.verdicts, ran.case
     verdicts = runner.carry_out(full, out, again, quiet=True)
     run = directory.RunDir(Path(verdicts.report).parent)
-    marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
-    return verdicts, judge.case_of(run.read_manifest(), reader.load(run.history), marks, faults)
+    recording = reader.load(run.history)
+    marks, faults = journal.marks(run), journal.faults(run)
+    return verdicts, judge.case_of(run.read_manifest(), recording, marks, faults)
 
 
 def _untested(judged: Judged) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history.reader import Recording
 from holdfast.harness.history.reader import load as load_history
 from holdfast.harness.judging.judge import case_of, judge_case
-from holdfast.harness.runs import directory
+from holdfast.harness.runs import journal
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judgement
 
@@ -43,9 +43,9 @@ def so_far(run: RunDir) -> dict[str, Any]:
     """
     instant = now_ns()
     manifest = run.read_manifest()
-    faults = [row for row in directory.read_lines(run.faults) if int(row.get("t_ns", 0)) <= instant]
+    faults = [row for row in journal.faults(run) if (row.t_ns or 0) <= instant]
     recording = _until(load_history(run.history), instant)
-    case = case_of(manifest, recording, directory.read_lines(run.times), faults)
+    case = case_of(manifest, recording, journal.marks(run), faults)
     case = replace(
         case,
         asked=[prop for prop in case.asked if prop in BEFORE_THE_END],

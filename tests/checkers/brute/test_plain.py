@@ -22,7 +22,7 @@ from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.history.reader import load
 from holdfast.harness.judging.judge import case_of
-from holdfast.harness.runs.directory import read_lines
+from holdfast.harness.runs import journal
 from tests.checkers.brute.clients import run
 from tests.checkers.brute.guarded import World
 from tests.checkers.brute.test_services import KINDS
@@ -104,7 +104,7 @@ def test_a_drawn_run_directory_is_judged_as_it_was_drawn(tmp_path: Path, violati
         expected = "VIOLATED" if prop in wrong else "HOLDS"
         assert verdicts[prop]["verdict"] == expected, verdicts[prop]
     assert len(verdicts["mutual-exclusion"]["findings"]) == violation
-    manifest, marks = run_dir.read_manifest(), read_lines(run_dir.times)
+    manifest, marks = run_dir.read_manifest(), journal.marks(run_dir)
     case = case_of(manifest, load(run_dir.history), marks, [])
     assert len(case.history.rows) > attempt_table.FEW
     assert same(case) == int(np.size(Table(case).row))

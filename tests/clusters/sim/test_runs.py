@@ -21,7 +21,7 @@ from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.plans.plan import Plan
-from holdfast.harness.runs import directory
+from holdfast.harness.runs import journal
 from holdfast.planning import prepare
 
 MS = 1_000_000
@@ -72,7 +72,7 @@ def test_what_is_judged_in_memory_is_judged_the_same_from_files(tmp_path: Path) 
         assert from_files[name] == in_memory[name], name
     states = reader.load(run.history).states
     assert "c1" in states and "resource" in states
-    assert [row["mark"] for row in directory.read_lines(run.times)][-1] == "end"
+    assert [row.mark for row in journal.marks(run)][-1] == "end"
 
 
 def test_every_fault_that_can_bite_is_seen_to_bite() -> None:
@@ -156,7 +156,7 @@ def test_an_owner_that_died_on_purpose_is_started_again_under_another_name() -> 
     for name in again:
         number = int(name.partition(".")[0][1:])
         assert metas[name]["processes"] == [number + 1000]
-    assert simulated.marks[-1]["problems"] == []
+    assert list(simulated.marks[-1].problems) == []
 
 
 @pytest.mark.filterwarnings("error")
