@@ -19,6 +19,7 @@ from holdfast.harness.core.ports import (
     Distant,
     Exits,
     Fabric,
+    Forwarding,
     Hosting,
     Node,
     Place,
@@ -104,10 +105,9 @@ class Cluster:
 
     async def _forward(self) -> None:
         """Where the backend has no networks, let the agent carry every directed link."""
-        links = getattr(self.backend, "proxy_links", None)
-        if links is not None:
+        if isinstance(self.backend, Forwarding):
             ports = [*self.system.ports, self.entries.resource_port]
-            await self.agent.ask("proxy", links=links(ports))
+            await self.agent.ask("proxy", links=self.backend.proxy_links(ports))
 
     async def _tap(self) -> None:
         """Lead the clients' wires past the agent, where the plan has faults on them."""

@@ -22,7 +22,7 @@ from holdfast.harness.client.self_faults import Orders
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Fabric, Hosting, Place
+from holdfast.harness.core.ports import EndsWithClient, Fabric, Hosting, Place
 from holdfast.harness.core.waiting import sleep_until, to_the_end, until
 from holdfast.harness.driver.cluster import Cluster
 from holdfast.harness.driver.runtime import Runtime
@@ -62,6 +62,7 @@ class Run:
         self._live = runtime.live
         self._progress = progress
         self._reported: list[str] = []
+        self._ends_with_client = False
         self._broken = asyncio.Event()
 
     async def execute(self) -> None:
@@ -98,6 +99,7 @@ class Run:
     def _cluster(self, agent: AgentLink, nemeses: Collection[Any]) -> Cluster:
         entries, backend = self.manifest.entries, self._backend
         system = load(entries.system)
+        self._ends_with_client = isinstance(system, EndsWithClient) and system.ends_with_client
         # A backend with fault agents of its own does all faults through them; elsewhere clients
         # on this host are led past our agent, or do faults to themselves.
         hosting = isinstance(backend, Hosting)
@@ -304,7 +306,7 @@ class Run:
         elif self._state(writer) != segments.DONE and writer not in self._reported:
             self._reported.append(writer)
             self.problems.append(cluster.obituary(name))
-            if getattr(cluster.system, "ends_with_client", False) and name[0] in "cp":
+            if self._ends_with_client and name[0] in "cp":
                 self._broken.set()
 
     def _mark(

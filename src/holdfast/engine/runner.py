@@ -22,6 +22,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, UsageError
 from holdfast.harness.core.json_value import Json, plain
 from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import Prechecked
 from holdfast.harness.plans.manifest import Manifest, to_table
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import directory, files, journal
@@ -126,8 +127,8 @@ def precheck(manifest: Manifest) -> None:
     backend = catalogue.BACKENDS[manifest.plan.backend]
     reason = load(backend.precheck)()
     if reason is None and backend.programs_here:
-        look = getattr(load(manifest.entries.system), "precheck", None)
-        reason = look() if look is not None else None
+        system = load(manifest.entries.system)
+        reason = system.precheck() if isinstance(system, Prechecked) else None
     if reason is not None:
         raise EnvironmentFailed(reason)
 

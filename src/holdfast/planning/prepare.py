@@ -21,6 +21,7 @@ from holdfast import __version__, catalogue
 from holdfast.catalogue import design_sheet, user_system
 from holdfast.catalogue.mutants import MUTANTS
 from holdfast.catalogue.table import Names
+from holdfast.checkers.user_checker import UserChecker
 from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.libraries.system import entry as entry_of_library
@@ -31,7 +32,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import NOT_SIMULATED
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import ABILITIES, Fault, System
+from holdfast.harness.core.ports import ABILITIES, Able, Confined, Fault, Packaged, System
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.plans.manifest import (
     Entries,
@@ -86,7 +87,8 @@ def complete(plan: Plan) -> Plan:
         )
     if not fenced and "token-order" in plan.require:
         problems.append(f"--require token-order: {plan.system} issues no fencing tokens")
-    only = getattr(system_of(plan), "backends", ())
+    system = system_of(plan)
+    only = system.backends if isinstance(system, Confined) else ()
     if only and plan.backend not in only:
         problems.append(
             f"{plan.system} starts its servers from a container image: use"
@@ -251,10 +253,7 @@ def wrong_mutant(plan: Plan) -> list[str]:
 def abilities(plan: Plan) -> Sequence[str]:
     """Abilities of the system's client with the plan's options."""
     system = system_of(plan)
-    able: Sequence[str] = (
-        system.abilities(system_options(plan)) if hasattr(system, "abilities") else ()
-    )
-    return able
+    return system.abilities(system_options(plan)) if isinstance(system, Able) else ()
 
 
 def unable(plan: Plan) -> list[str]:
@@ -285,7 +284,7 @@ def own_checkers(plan: Plan) -> dict[str, RecordedChecker]:
     found: dict[str, RecordedChecker] = {}
     for name in plan.checkers:
         made = load(catalogue.CHECKERS[name])
-        if not hasattr(made, "says"):
+        if not isinstance(made, UserChecker):
             raise UsageError(f"--checker {name}: built in; a workload requests it, or `must`")
         if made.property in found:
             other = found[made.property].name
@@ -351,17 +350,17 @@ def create(
 
 def _libraries(plan: Plan) -> list[str]:
     system = system_of(plan)
-    pins, built = system.libraries, getattr(system, "built", ())
+    pins = system.libraries
+    packaged = system if isinstance(system, Packaged) else None
     if not pins:
         return []
     folder = environments.fetch(
         pins,
-        built,
+        packaged.built if packaged else (),
         lambda line: click.echo(f"  {line}", err=True),
         dependencies=user_system.file_of(plan.system) is not None,
     )
-    adapter = getattr(system, "adapter", "")
-    why = environments.unusable(folder, adapter) if adapter else ""
+    why = environments.unusable(folder, packaged.adapter) if packaged else ""
     if why:
         usual = LIBRARIES[pins[0].partition("==")[0]].version
         raise UsageError(
