@@ -154,7 +154,9 @@ class Run:
         finally:
             await agent.close()
 
-    async def _while_all_last(self, agent: AgentLink, stages: Coroutine[Any, Any, None]) -> None:
+    async def _while_all_last(
+        self, agent: AgentLink, stages: Coroutine[object, None, None]
+    ) -> None:
         """Carries the stages out; ends them at once if the fault agent or a host is lost."""
         work = asyncio.ensure_future(stages)
         source = self._backend if isinstance(self._backend, Hosting) else agent
@@ -350,7 +352,7 @@ async def _until_input_ends(stop: _Stop) -> None:
     stop()
 
 
-async def _main(execute: Callable[[], Coroutine[Any, Any, None]]) -> None:
+async def _main(execute: Callable[[], Coroutine[object, None, None]]) -> None:
     work = asyncio.ensure_future(execute())
     stop = _Stop(work)
     loop = asyncio.get_running_loop()

@@ -118,7 +118,7 @@ class SimBackend:
     recorders: list[SimRecorder] = field(default_factory=list)
     live: LiveRows = field(default_factory=LiveRows)
     phase: int = PREPARE
-    _graves: list[asyncio.Task[Any]] = field(default_factory=list)
+    _graves: list[asyncio.Task[object]] = field(default_factory=list)
     _files: dict[str, str] = field(default_factory=dict)
     _exited: list[str] = field(default_factory=list)
     _exit_news: asyncio.Future[None] | None = None
@@ -148,7 +148,7 @@ class SimBackend:
         loop = host.loop = NodeLoop(node, self.engine, host.clock, self.network)
         word = command.argv[-1]
         config: dict[str, Any] = json.loads(self._files.pop(word, word))
-        work: Coroutine[Any, Any, None]
+        work: Coroutine[object, None, None]
         if host.node.role == "server":
             work = load(self.entries.simulated)(config, host)
         elif host.node.role == "resource":
@@ -247,7 +247,7 @@ class SimBackend:
 
     # The end of processes
 
-    def _main(self, host: Host, loop: NodeLoop, work: Coroutine[Any, Any, None]) -> None:
+    def _main(self, host: Host, loop: NodeLoop, work: Coroutine[object, None, None]) -> None:
         task = loop.create_task(work)
 
         def ended(task: asyncio.Task[None]) -> None:
