@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from holdfast import catalogue
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.harness.history.reader import ROW_DTYPE
+from holdfast.harness.plans.manifest import to_table
 from holdfast.harness.plans.plan import Plan, to_toml
 from holdfast.harness.recording.segments import write_closed
 from holdfast.harness.runs import directory
@@ -241,9 +242,9 @@ def write(shape: Shape, out: Path) -> RunDir:
                 lease_ns=LEASE_NS, locks=shape.locks)  # fmt: skip
     run = directory.create(out, f"drawn-{shape.ops}-{shape.locks}-{shape.seed}")
     manifest = prepare.manifest(plan, run.path.name, "python benchmarks/run_directory.py")
-    manifest["asks"] = [prop for prop in catalogue.CHECKERS if prop not in NOT_DRAWN]
-    manifest["drawn"] = asdict(shape)
-    directory.write_json(run.manifest, manifest)
+    asks = [prop for prop in catalogue.CHECKERS if prop not in NOT_DRAWN]
+    table = to_table(replace(manifest, asks=asks))
+    directory.write_json(run.manifest, {**table, "drawn": asdict(shape)})
     run.plan.write_text(to_toml(plan, exact=True))
     locks = [f"lock{n}" for n in range(shape.locks)]
     strings = (*STRINGS, *locks)

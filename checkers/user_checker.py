@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.verdict import PROPERTIES, PropertyVerdict, Severity, Verdict
+from holdfast.harness.plans.manifest import RecordedChecker
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -51,9 +52,9 @@ class UserChecker:
             return self._unknown("the checker counted nothing that it judged")
         return verdict
 
-    def recorded(self, name: str) -> dict[str, str]:
+    def recorded(self, name: str) -> RecordedChecker:
         """What the manifest of a run records of it; `name` is that of the plan."""
-        return {"name": name, "severity": str(self.severity), "says": self.says}
+        return RecordedChecker(name=name, severity=self.severity, says=self.says)
 
     def _unknown(self, reason: str) -> PropertyVerdict:
         return PropertyVerdict(property=self.property, verdict=Verdict.UNKNOWN, reason=reason)

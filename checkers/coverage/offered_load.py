@@ -7,6 +7,7 @@ from holdfast.checkers.holds.history_index import column, rows_of, took
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.verdicts.evidence import Pace
 
 ENOUGH = 0.9
 
@@ -29,15 +30,15 @@ def too_slow(case: Case) -> str | None:
     )
 
 
-def pace(case: Case) -> dict[str, object]:
+def pace(case: Case) -> Pace:
     """Planned and issued acquires; latency of ok ones from their sending and from their due time.
     The difference is what a measurement from the sending omits (coordinated omission)."""
     rows = rows_of(case, Op.ACQUIRE, Op.TRY)
     done = rows[column(case, "status")[rows] == Status.OK]
     sent = took(case)[done]
-    return {
-        "planned": planned(case),
-        "issued": len(rows),
-        "from_send_ns": dist(sent),
-        "from_due_ns": dist(sent + 1000 * column(case, "late")[done]),
-    }
+    return Pace(
+        planned=planned(case),
+        issued=len(rows),
+        from_send_ns=dist(sent),
+        from_due_ns=dist(sent + 1000 * column(case, "late")[done]),
+    )

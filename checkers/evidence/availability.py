@@ -6,7 +6,7 @@ clients that reach only a minority of the servers are granted locks; else safety
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,36 +16,31 @@ from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.history_index import column, rows_of
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.verdicts.evidence import Availability, Cut, Partitions, Side, Waits
 
 ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
 
 
-def availability(case: Case) -> dict[str, object]:
-    """{servers, down_share, quorum_failure, majority_down_share, unanswered_share}.
-
-    down_share            share of the servers' time in which a fault had stopped them: p
-    quorum_failure        probability, by `formulas`, of no majority if they fail independently
-    majority_down_share   share of the run's time in which half of the servers or more were stopped
-    unanswered_share      share of the requests to the lock service with unknown outcome
-    Shares are None if the divisor is 0.
-    """
+def availability(case: Case) -> Availability:
+    """Shares of time and of requests in which servers were stopped, or did not respond."""
     servers = int(case.options.get("servers", "0"))
     span_ns = case.stop_ns - case.start_ns
     rows = rows_of(case, *ASKS)
     status = column(case, "status")[rows]
     unknown = int(((status == Status.INFO) | (status == Status.INVOKED)).sum())
-    found: dict[str, object] = {
-        "servers": servers,
-        **dict.fromkeys(("down_share", "quorum_failure", "majority_down_share")),
-        "unanswered_share": round(unknown / len(rows), 6) if len(rows) else None,
-    }
-    if servers and span_ns > 0:
-        down_ns, majority_ns = _down(case, servers)
-        down = down_ns / (servers * span_ns)
-        found["down_share"] = round(down, 6)
-        found["quorum_failure"] = quorum_failure(servers, down)
-        found["majority_down_share"] = round(majority_ns / span_ns, 6)
-    return found
+    found = Availability(
+        servers=servers, unanswered_share=round(unknown / len(rows), 6) if len(rows) else None
+    )
+    if not servers or span_ns <= 0:
+        return found
+    down_ns, majority_ns = _down(case, servers)
+    down = down_ns / (servers * span_ns)
+    return replace(
+        found,
+        down_share=round(down, 6),
+        quorum_failure=quorum_failure(servers, down),
+        majority_down_share=round(majority_ns / span_ns, 6),
+    )
 
 
 def _down(case: Case, servers: int) -> tuple[int, int]:
@@ -68,30 +63,8 @@ def _down(case: Case, servers: int) -> tuple[int, int]:
     return down_ns, majority_ns
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Side:
-    """The clients that reached n servers during a partition, and counts of their acquires.
-
-    asked    in flight at some time of the partition
-    granted  returned a grant within it
-    fresh    called and granted within it, so not granted before it: only these show what a side
-             chose
-    """
-
-    servers: int
-    clients: int
-    asked: int
-    granted: int
-    fresh: int
-
-
-def partitions(case: Case) -> dict[str, object]:
-    """{choice, reason, cuts}: what the system chose when its clients were partitioned from servers.
-
-    choice  "liveness": clients that reached a minority of the servers only were granted locks;
-            "safety": they requested and were not; None: none of them requested
-    cuts    per fault that separated clients from servers: {fault, sides}
-    """
+def partitions(case: Case) -> Partitions:
+    """What the system chose when its clients were partitioned from servers."""
     servers = int(case.options.get("servers", "0"))
     cuts = []
     for window in case.windows:
@@ -110,8 +83,8 @@ def partitions(case: Case) -> dict[str, object]:
         reason += f", {others} to those that reached a majority"
     else:
         choice, reason = None, "no client that reached only a minority asked for a lock"
-    shown = [{"fault": w.id, "sides": [asdict(side) for side in sides]} for w, sides in cuts]
-    return {"choice": choice, "reason": reason, "cuts": shown}
+    shown = tuple(Cut(fault=window.id, sides=tuple(sides)) for window, sides in cuts)
+    return Partitions(choice=choice, reason=reason, cuts=shown)
 
 
 def _sides(case: Case, window: Window, servers: int) -> list[Side]:
@@ -153,16 +126,8 @@ def _sides(case: Case, window: Window, servers: int) -> list[Side]:
     return sides
 
 
-def waits(case: Case) -> dict[str, object]:
-    """{clients, requests, requests_per_grant, told, per_grant, per_release}.
-
-    clients   N: those that requested locks
-    requests  calls to the lock service of all kinds; each is a request and a response
-    told      responses that a client still waits: in total, per grant and per release; of a client
-              that polls each is a rejected poll, a wasted message and wake-up; a queue sends one
-              per waiter
-    Messages between servers are not in a history.
-    """
+def waits(case: Case) -> Waits:
+    """Requests to the lock service, and waits that clients were notified of."""
     found = table(case)
     requests = len(
         rows_of(
@@ -173,11 +138,11 @@ def waits(case: Case) -> dict[str, object]:
     grants = int(found.ok.sum())
     releases = rows_of(case, Op.RELEASE)
     freed = int((column(case, "status")[releases] == Status.OK).sum())
-    return {
-        "clients": len(np.unique(found.process[found.op != Op.PROBE])),
-        "requests": requests,
-        "requests_per_grant": round(requests / grants, 3) if grants else None,
-        "told": told,
-        "per_grant": round(told / grants, 3) if grants else None,
-        "per_release": round(told / freed, 3) if freed else None,
-    }
+    return Waits(
+        clients=len(np.unique(found.process[found.op != Op.PROBE])),
+        requests=requests,
+        requests_per_grant=round(requests / grants, 3) if grants else None,
+        told=told,
+        per_grant=round(told / grants, 3) if grants else None,
+        per_release=round(told / freed, 3) if freed else None,
+    )

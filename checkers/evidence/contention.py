@@ -6,6 +6,7 @@ from holdfast.checkers.evidence.availability import waits
 from holdfast.checkers.facts.distribution import dist
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.harness.core.case import Case
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.operations import Op
 
 
@@ -14,4 +15,4 @@ def crowding(case: Case) -> dict[str, object]:
     found = table(case)
     granted = found.ok & (found.op != Op.PROBE)
     latency = dist(found.ret[granted] - found.inv[granted])
-    return {"grants": int(granted.sum()), "latency_ns": latency, **waits(case)}
+    return {"grants": int(granted.sum()), "latency_ns": plain(latency), **plain(waits(case))}

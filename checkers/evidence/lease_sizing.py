@@ -13,6 +13,7 @@ from holdfast.checkers.facts.stalls import DEATHS
 from holdfast.checkers.holds.derive import Attempt, attempts
 from holdfast.checkers.holds.history_index import column
 from holdfast.harness.core.case import Case
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.operations import Status
 
 SECTIONS = (5, 10)
@@ -35,8 +36,8 @@ def calibration(case: Case) -> dict[str, object]:
     return {
         "holds": len(held),
         "false_expiries": sum(_expired(case, a) for a in alive),
-        "section_ns": dist(let_go),
-        "recovery_ns": dist([gap for gap in gaps if gap is not None]),
+        "section_ns": plain(dist(let_go)),
+        "recovery_ns": plain(dist([gap for gap in gaps if gap is not None])),
         "never": gaps.count(None),
     }
 

@@ -20,6 +20,7 @@ from holdfast.checkers.facts.wording import name
 from holdfast.checkers.holds.history_index import Indices, column
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.verdicts.evidence import ForcedOrder, Serial
 
 MOST = 200
 """Limit on the sections of one component from which a shortest cycle is searched."""
@@ -34,13 +35,8 @@ class Edge:
     after: resource_log.Request
 
 
-def serialisability(case: Case) -> dict[str, object]:
-    """{sections, entangled, cycle, sentence}, JSON-ready.
-
-    sections    attempts of which the resource accepted a request; entangled: those on keys where
-                sections interleave
-    cycle       the edges of a shortest cycle, [] for none; rows of the resource's log
-    """
+def serialisability(case: Case) -> Serial:
+    """Whether an order of the sections explains the resource's log, and a cycle if none does."""
     rows = resource_log.log(case).rows
     rows = rows[column(case, "status")[rows] == Status.OK]
     sections = len(np.unique(column(case, "attempt")[rows]))
@@ -58,12 +54,12 @@ def serialisability(case: Case) -> dict[str, object]:
             f" {name(case, int(column(case, 'process')[edge.after.row]))}"
             for edge in cycle
         )
-    return {
-        "sections": sections,
-        "entangled": len({request.attempt for request in requests}),
-        "cycle": [_told(case, edge) for edge in cycle],
-        "sentence": sentence,
-    }
+    return Serial(
+        sections=sections,
+        entangled=len({request.attempt for request in requests}),
+        cycle=tuple(_told(case, edge) for edge in cycle),
+        sentence=sentence,
+    )
 
 
 _SAYS = {
@@ -146,12 +142,12 @@ def _entangled(case: Case) -> Indices:
     return np.sort(places[np.isin(key, np.union1d(bad, stale))])
 
 
-def _told(case: Case, edge: Edge) -> dict[str, object]:
-    return {
-        "kind": edge.kind,
-        "lock": case.history.strings[edge.after.key],
-        "before_row": edge.before.row,
-        "after_row": edge.after.row,
-        "before_version": edge.before.version,
-        "after_version": edge.after.version,
-    }
+def _told(case: Case, edge: Edge) -> ForcedOrder:
+    return ForcedOrder(
+        kind=edge.kind,
+        lock=case.history.strings[edge.after.key],
+        before_row=edge.before.row,
+        after_row=edge.after.row,
+        before_version=edge.before.version,
+        after_version=edge.after.version,
+    )

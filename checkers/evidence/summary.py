@@ -27,7 +27,21 @@ from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Mode, Op, Status
 from holdfast.harness.core.statistics import clopper_pearson
-from holdfast.harness.history.call_errors import call_errors, tables
+from holdfast.harness.history.call_errors import call_errors
+from holdfast.harness.verdicts.evidence import (
+    Asked,
+    Depth,
+    Dist,
+    Evidence,
+    ExpiredOwner,
+    Failover,
+    Histogram,
+    LeaseMargin,
+    Refusal,
+    Rejected,
+    StaleBeliefs,
+    Utilisation,
+)
 
 CALLS = (
     Op.ACQUIRE,
@@ -43,11 +57,8 @@ SHOWN_REFUSALS = 50
 GRANT_BINS = 120
 
 
-def evidence(case: Case) -> dict[str, object]:
-    """All numbers of a run, JSON-ready: durations and times in ns, None if a run has none.
-
-    O(n log n) in the rows.
-    """
+def evidence(case: Case) -> Evidence:
+    """All numbers of a run. O(n log n) in the rows."""
     found = table(case)
     waited = contended(case, found.op == Op.ACQUIRE)
     # Holds of the workload: a probe, or a grant after the end of the workload, is released at once
@@ -57,43 +68,43 @@ def evidence(case: Case) -> dict[str, object]:
     hold_ns = dist((found.end - found.ret)[closed])
     answered = waited & found.ok
     acquire = _acquire(case)
-    asked, granted = acquire["asked"], acquire["granted"]
-    return {
-        "acquire": acquire,
-        "acquire_split": acquire_split(case),
-        "pace": pace(case),
-        "grants": _grants(case),
-        "latency_ns": _latency(case),
-        "wait_ns": dist((found.ret - found.inv)[answered]),
-        "hold_ns": hold_ns,
-        "renewal_margin_ns": dist(renewal_margins(case)[1]),
-        "queue_depth": _queue_depth(case, waited),
-        "timeouts": _timeouts(case),
-        "retry_rate": round(asked / granted, 3) if granted else None,
-        "tokens": token_log(case),
-        "rejected": _rejected(case),
-        "expired_owner": _expired_owner(case),
-        "serialisability": serialisability(case),
-        "failovers": _failovers(case),
-        "lease_margin": _lease_margin(case, hold_ns["p99"]),
-        "utilisation": _utilisation(case, hold_ns["mean"]),
-        "stale_beliefs": _stale_beliefs(case),
-        "availability": availability(case),
-        "partitions": partitions(case),
-        "waits": waits(case),
-        "errors": tables(call_errors(case.history)),
-    }
+    return Evidence(
+        acquire=acquire,
+        acquire_split=acquire_split(case),
+        pace=pace(case),
+        grants=_grants(case),
+        latency_ns=_latency(case),
+        wait_ns=dist((found.ret - found.inv)[answered]),
+        hold_ns=hold_ns,
+        renewal_margin_ns=dist(renewal_margins(case)[1]),
+        queue_depth=_queue_depth(case, waited),
+        timeouts=_timeouts(case),
+        retry_rate=round(acquire.asked / acquire.granted, 3) if acquire.granted else None,
+        tokens=token_log(case),
+        rejected=_rejected(case),
+        expired_owner=_expired_owner(case),
+        serialisability=serialisability(case),
+        failovers=_failovers(case),
+        lease_margin=_lease_margin(case, hold_ns.p99),
+        utilisation=_utilisation(case, hold_ns.mean),
+        stale_beliefs=_stale_beliefs(case),
+        availability=availability(case),
+        partitions=partitions(case),
+        waits=waits(case),
+        errors=tuple(call_errors(case.history)),
+    )
 
 
-def _acquire(case: Case) -> dict[str, int]:
+def _acquire(case: Case) -> Asked:
     found = table(case)
     asked = found.op != Op.PROBE
     granted, unknown = int((asked & found.ok).sum()), int((asked & found.unknown).sum())
     n = int(asked.sum())
-    return {"asked": n, "granted": granted, "refused": n - granted - unknown, "unknown": unknown}
+    refused = n - granted - unknown
+    return Asked(asked=n, granted=granted, refused=refused, unknown=unknown)
 
 
-def _grants(case: Case) -> dict[str, list[int]]:
+def _grants(case: Case) -> Histogram:
     """Number of grants that returned, in GRANT_BINS equal bins from start to end."""
     found = table(case)
     answered = found.ret[found.ok & (found.op != Op.PROBE)]
@@ -103,13 +114,13 @@ def _grants(case: Case) -> dict[str, list[int]]:
     at = np.arange(GRANT_BINS + 1, dtype=np.int64)
     edges = case.start_ns + at * whole_ns + at * rest_ns // GRANT_BINS
     counts, _ = np.histogram(answered, edges)
-    return {"edges_ns": edges.tolist(), "counts": counts.tolist()}
+    return Histogram(edges_ns=tuple(edges.tolist()), counts=tuple(counts.tolist()))
 
 
-def _latency(case: Case) -> dict[str, object]:
+def _latency(case: Case) -> dict[str, Dist]:
     """Latency of the calls that returned ok, by op."""
     lasted, status = took(case), column(case, "status")
-    answered: dict[str, object] = {}
+    answered: dict[str, Dist] = {}
     for op in CALLS:
         of_op = rows_of(case, op)
         done = of_op[status[of_op] == Status.OK]
@@ -153,12 +164,12 @@ def _leases_begun(case: Case) -> Ints:
     return begun
 
 
-def _queue_depth(case: Case, waited: Bools) -> dict[str, float | None]:
+def _queue_depth(case: Case, waited: Bools) -> Depth:
     """Waiting acquires per lock: the mean over the run's time and locks, and the maximum."""
     span_ns = case.end_ns - case.start_ns
     found = table(case)
     if span_ns <= 0 or not found.by_family():
-        return {"mean": None, "max": None}
+        return Depth()
     most, total_ns = 0, 0
     for entries in found.by_family().values():
         mine = entries[waited[entries]]
@@ -167,7 +178,7 @@ def _queue_depth(case: Case, waited: Bools) -> dict[str, float | None]:
         depth = np.arange(1, len(mine) + 1) - np.searchsorted(over, begun, "right")
         most = max(most, int(depth.max(initial=0)))
         total_ns += int((over - begun).sum())
-    return {"mean": round(total_ns / span_ns / len(found.by_family()), 3), "max": most}
+    return Depth(mean=round(total_ns / span_ns / len(found.by_family()), 3), max=most)
 
 
 def _timeouts(case: Case) -> int:
@@ -180,7 +191,7 @@ def _timeouts(case: Case) -> int:
     return int((refused | found.unknown).sum()) + int(unknown.sum())
 
 
-def _rejected(case: Case) -> dict[str, object]:
+def _rejected(case: Case) -> Rejected:
     rows = case.history.rows
     log = resource_log.log(case).rows
     refused = log[column(case, "status")[log] == Status.FAIL]
@@ -188,23 +199,19 @@ def _rejected(case: Case) -> dict[str, object]:
     for row in rows[refused[:SHOWN_REFUSALS]]:
         highest = row["aux"] if row["f"] == Op.SERVED_WRITE else row["arg"]
         shown.append(
-            {
-                "t_ns": int(row["t_inv"]),
-                "lock": case.history.strings[int(row["key"])],
-                "process": int(row["process"]),
-                "token": int(row["token"]),
-                "highest": int(highest),
-            }
+            Refusal(
+                t_ns=int(row["t_inv"]),
+                lock=case.history.strings[int(row["key"])],
+                process=int(row["process"]),
+                token=int(row["token"]),
+                highest=int(highest),
+            )
         )
-    return {"total": len(refused), "stale": len(resource_log.stale_refused(case)), "log": shown}
+    stale = len(resource_log.stale_refused(case))
+    return Rejected(total=len(refused), stale=stale, log=tuple(shown))
 
 
-def _expired_owner(case: Case) -> dict[str, object]:
-    """Outcomes of writes that arrived after their owner's hold had certainly ended.
-
-    rate: the share that was accepted; rate_low, rate_high: its 95% confidence interval, if writes
-    are independent.
-    """
+def _expired_owner(case: Case) -> ExpiredOwner:
     late = late_writes(case)
     accepted = sum(request.accepted for request, _, _ in late)
     refused = len(late) - accepted
@@ -216,26 +223,19 @@ def _expired_owner(case: Case) -> dict[str, object]:
     else:
         sentence = f"the resource accepted {accepted} of {sent} writes by expired owners"
     low, high = clopper_pearson(accepted, sent)
-    return {
-        "sent": sent,
-        "refused": refused,
-        "accepted": accepted,
-        "rate": round(accepted / sent, 6) if sent else None,
-        "rate_low": round(low, 6),
-        "rate_high": round(high, 6),
-        "sentence": sentence,
-    }
+    return ExpiredOwner(
+        sent=sent,
+        refused=refused,
+        accepted=accepted,
+        rate=round(accepted / sent, 6) if sent else None,
+        rate_low=round(low, 6),
+        rate_high=round(high, 6),
+        sentence=sentence,
+    )
 
 
-def _failovers(case: Case) -> list[dict[str, object]]:
-    """Faults that took effect on the leader, or on servers of which the leader is unknown.
-
-    leader_before   leader when the fault began, if it was aimed at the leader; else None
-    leader_after    leader when a later fault was aimed at the leader, None if none was
-    term            always None: no system records it in the history
-    back_ns         until a request that was sent after the beginning of the fault returned ok
-    gap_ns          until the first grant; a held lock is not granted before it is free
-    """
+def _failovers(case: Case) -> tuple[Failover, ...]:
+    """Faults that took effect on the leader, or on servers of which the leader is unknown."""
     found, status = table(case), column(case, "status")
     grants = np.sort(found.ret[found.ok])
     calls = rows_of(case, Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
@@ -243,7 +243,7 @@ def _failovers(case: Case) -> list[dict[str, object]]:
     sent, back = column(case, "t_inv")[calls], column(case, "t_ret")[calls]
     soonest = np.minimum.accumulate(back[::-1])[::-1]
     led = [(w.from_ns, str(w.nodes[0])) for w in case.windows if w.target == "leader" and w.nodes]
-    told: list[dict[str, object]] = []
+    told: list[Failover] = []
     for window in case.windows:
         struck = servers_struck(case, window)
         aimed = window.target in AIMED_AT_CLIENTS or window.target == "follower"
@@ -252,33 +252,30 @@ def _failovers(case: Case) -> list[dict[str, object]]:
         at = int(np.searchsorted(grants, window.from_ns, "right"))
         after = int(np.searchsorted(sent, window.from_ns, "right"))
         told.append(
-            {
-                "fault": window.id,
-                "kind": window.do,
-                "nodes": struck,
-                "t_ns": window.from_ns,
-                "leader_before": str(window.nodes[0]) if window.target == "leader" else None,
-                "leader_after": next((who for t_ns, who in led if t_ns > window.from_ns), None),
-                "term": None,
-                "back_ns": int(soonest[after]) - window.from_ns if after < len(sent) else None,
-                "gap_ns": int(grants[at]) - window.from_ns if at < len(grants) else None,
-            }
+            Failover(
+                fault=window.id,
+                kind=window.do,
+                nodes=tuple(struck),
+                t_ns=window.from_ns,
+                leader_before=str(window.nodes[0]) if window.target == "leader" else None,
+                leader_after=next((who for t_ns, who in led if t_ns > window.from_ns), None),
+                back_ns=int(soonest[after]) - window.from_ns if after < len(sent) else None,
+                gap_ns=int(grants[at]) - window.from_ns if at < len(grants) else None,
+            )
         )
-    return told
+    return tuple(told)
 
 
-def _lease_margin(case: Case, hold_p99_ns: object) -> dict[str, object]:
+def _lease_margin(case: Case, hold_p99_ns: float | None) -> LeaseMargin:
     """The terms of `formulas.lease_margin` as this run measured them."""
-    terms = ("renewal_interval_ns", "clock_uncertainty_ns", "network_ns", "pause_ns", "margin_ns")
     if case.promises.bound not in ("lease", "session"):
-        note = "no lease bounds a hold"
-        return {"lease_ns": None, **dict.fromkeys(terms), "note": note}
+        return LeaseMargin(note="no lease bounds a hold")
     intervals, trips = _renewals(case)
     notes = []
     if len(intervals):
         renewal_ns = int(np.median(intervals))
     else:
-        renewal_ns = hold_p99_ns if isinstance(hold_p99_ns, int) else 0
+        renewal_ns = int(hold_p99_ns or 0)
         notes.append("no client renewed twice, so T_r is the 99th percentile of the holds")
     network_ns = int(np.percentile(trips, 99)) if len(trips) else 0
     drift_ns = case.lease_ns * case.promises.drift_ppm // 1_000_000
@@ -293,12 +290,15 @@ def _lease_margin(case: Case, hold_p99_ns: object) -> dict[str, object]:
     margin_ns = lease_margin(case.lease_ns, renewal_ns, error_ns, network_ns, pause_ns)
     if pause_ns > case.lease_ns:
         notes.append("the longest pause of a client was longer than the lease")
-    values = (renewal_ns, error_ns, network_ns, pause_ns, int(margin_ns))
-    return {
-        "lease_ns": case.lease_ns,
-        **dict(zip(terms, values, strict=True)),
-        "note": "; ".join(notes),
-    }
+    return LeaseMargin(
+        lease_ns=case.lease_ns,
+        renewal_interval_ns=renewal_ns,
+        clock_uncertainty_ns=error_ns,
+        network_ns=network_ns,
+        pause_ns=pause_ns,
+        margin_ns=int(margin_ns),
+        note="; ".join(notes),
+    )
 
 
 def _renewals(case: Case) -> tuple[Ints, Ints]:
@@ -311,25 +311,25 @@ def _renewals(case: Case) -> tuple[Ints, Ints]:
     return np.diff(column(case, "t_inv")[rows])[same], took(case)[rows]
 
 
-def _utilisation(case: Case, hold_mean_ns: object) -> dict[str, float | None]:
+def _utilisation(case: Case, hold_mean_ns: float | None) -> Utilisation:
     """Load per lock. A rejected try is no load: it ends at once."""
     found = table(case)
     asked = (found.op == Op.ACQUIRE) | ((found.op == Op.TRY) & found.ok)
     offered = int((asked & (found.inv < case.stop_ns)).sum())
     span_ns = case.stop_ns - case.start_ns
-    if span_ns <= 0 or not isinstance(hold_mean_ns, int) or not offered:
-        return {"arrivals_per_s": None, "hold_mean_ns": None, "rho": None}
+    if span_ns <= 0 or hold_mean_ns is None or not offered:
+        return Utilisation()
     rate = offered / (span_ns / SECOND) / len(found.by_family())
-    return {
-        "arrivals_per_s": round(rate, 3),
-        "hold_mean_ns": hold_mean_ns,
-        "rho": round(utilisation(rate, hold_mean_ns / SECOND), 4),
-    }
+    return Utilisation(
+        arrivals_per_s=round(rate, 3),
+        hold_mean_ns=hold_mean_ns,
+        rho=round(utilisation(rate, hold_mean_ns / SECOND), 4),
+    )
 
 
-def _stale_beliefs(case: Case) -> dict[str, int | None]:
+def _stale_beliefs(case: Case) -> StaleBeliefs:
     beliefs = stale_beliefs(case)
-    return {
-        "count": len({belief.older.id for belief in beliefs}),
-        "longest_ns": max((belief.ns for belief in beliefs), default=None),
-    }
+    return StaleBeliefs(
+        count=len({belief.older.id for belief in beliefs}),
+        longest_ns=max((belief.ns for belief in beliefs), default=None),
+    )

@@ -10,12 +10,13 @@ from holdfast.checkers.holds.attempt_table import Bools, Table, table
 from holdfast.checkers.holds.history_index import Indices, Ints
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN
+from holdfast.harness.verdicts.evidence import Tokens
 
 SHOWN = 200
 
 
-def token_log(case: Case) -> dict[str, object]:
-    """{grants, first, last, steps_down, log}; log rows are [t_ns, lock, token, process].
+def token_log(case: Case) -> Tokens:
+    """The tokens of all grants, and a log of them.
 
     A step down is a grant with a smaller token than its predecessor on the same lock. Grants whose
     calls overlapped are in the order of their tokens, because a return may be late. The log has at
@@ -31,16 +32,16 @@ def token_log(case: Case) -> dict[str, object]:
     falls = _falls(found.key[which], found.token[which])
     shown = _thinned(len(which), falls)
     tokens, strings = found.token[which], case.history.strings
-    return {
-        "grants": len(which),
-        "first": int(tokens[0]) if len(which) else None,
-        "last": int(tokens[-1]) if len(which) else None,
-        "steps_down": len(falls),
-        "log": [
-            [int(t_ns[n]), strings[found.key[at]], int(found.token[at]), int(found.process[at])]
+    return Tokens(
+        grants=len(which),
+        first=int(tokens[0]) if len(which) else None,
+        last=int(tokens[-1]) if len(which) else None,
+        steps_down=len(falls),
+        log=tuple(
+            (int(t_ns[n]), strings[found.key[at]], int(found.token[at]), int(found.process[at]))
             for n, at in zip(shown, which[shown].tolist(), strict=True)
-        ],
-    }
+        ),
+    )
 
 
 def _with_token(found: Table, entries: Indices) -> Bools:

@@ -7,33 +7,34 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.harness.verdicts.evidence import Dist, Histogram
+
 MAX_BINS = 40
 PER_DECADE = 10
 
 
-def dist(values: Sequence[int] | npt.NDArray[np.int64]) -> dict[str, object]:
-    """JSON-ready {n, min, p50, p90, p99, max, mean, histogram} of durations in ns.
+def dist(values: Sequence[int] | npt.NDArray[np.int64]) -> Dist:
+    """The distribution of durations in ns.
 
     Without values, only n and an empty histogram. Edges are logarithmic, ten per decade or as many
     as 40 bins allow; linear if a duration is <= 0.
     """
     spans = np.asarray(values, np.int64)
     if not len(spans):
-        nothing = dict.fromkeys(("min", "p50", "p90", "p99", "max", "mean"))
-        return {"n": 0, **nothing, "histogram": {"edges_ns": [], "counts": []}}
+        return Dist(histogram=Histogram())
     p50, p90, p99 = (int(q) for q in np.percentile(spans, (50, 90, 99), method="higher"))
     edges = _edges(int(spans.min()), int(spans.max()))
     counts, _ = np.histogram(spans, edges)
-    return {
-        "n": len(spans),
-        "min": int(spans.min()),
-        "p50": p50,
-        "p90": p90,
-        "p99": p99,
-        "max": int(spans.max()),
-        "mean": round(float(spans.mean())),
-        "histogram": {"edges_ns": edges.tolist(), "counts": counts.tolist()},
-    }
+    return Dist(
+        n=len(spans),
+        min=int(spans.min()),
+        p50=p50,
+        p90=p90,
+        p99=p99,
+        max=int(spans.max()),
+        mean=round(float(spans.mean())),
+        histogram=Histogram(edges_ns=tuple(edges.tolist()), counts=tuple(counts.tolist())),
+    )
 
 
 def _edges(low: int, high: int) -> npt.NDArray[np.int64]:

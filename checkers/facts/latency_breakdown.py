@@ -7,8 +7,6 @@ separate the two directions, client and service must share a clock: that of thei
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from holdfast.checkers.facts.distribution import dist
@@ -16,26 +14,14 @@ from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.history_index import Ints, column, rows_of
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op
+from holdfast.harness.verdicts.evidence import Split
 
 SAID = (1 << 16) - 1
 EXPONENT, FRACTION = 11, (1 << 11) - 1
 
 
-def acquire_split(case: Case) -> dict[str, object] | None:
-    """{said, queued, apart, whole_ns, way_ns, request_ns, reply_ns, coordination_ns, commit_ns,
-    wait_ns, sentence}.
-
-    said      granted acquires of which the service reported its times; if of none, the result is
-              None
-    queued    those of them that received the response to wait
-    whole     from call to grant; the median of the sum, not the sum of medians
-    way       T_req + T_reply with retries: up to the first response, minus coordination and commit
-    apart     those of which the time is known at which the service had read the request
-    request   T_req: from call until then, with retries; not available on several hosts
-    reply     T_reply: from the end of the commit to the first response at the client
-    coordination, commit   as the service measured them, for the first sending with a response
-    wait      of those queued, from the response that they wait to the grant
-    """
+def acquire_split(case: Case) -> Split | None:
+    """The breakdown of the granted acquires; None if the service reported its times for none."""
     found = table(case)
     spent = column(case, "spent")[found.row].astype(np.int64)
     entries = np.flatnonzero(found.ok & (spent > 0) & (found.op != Op.PROBE))
@@ -50,26 +36,23 @@ def acquire_split(case: Case) -> dict[str, object] | None:
     read = _read_ns(case)[entries]
     apart = read >= 0
     request = np.clip(read - found.inv[entries], 0, way)[apart]
-    parts: dict[str, Any] = {
-        "whole_ns": dist(found.ret[entries] - found.inv[entries]),
-        "way_ns": dist(way),
-        "request_ns": dist(request),
-        "reply_ns": dist(way[apart] - request),
-        "coordination_ns": dist(coordination),
-        "commit_ns": dist(commit),
-        "wait_ns": dist((found.ret[entries] - answered)[queued]),
-    }
-    return {
-        "said": len(entries),
-        "queued": int(queued.sum()),
-        "apart": int(apart.sum()),
-        **parts,
-        "sentence": (
+    return Split(
+        said=len(entries),
+        queued=int(queued.sum()),
+        apart=int(apart.sum()),
+        whole_ns=dist(found.ret[entries] - found.inv[entries]),
+        way_ns=dist(way),
+        request_ns=dist(request),
+        reply_ns=dist(way[apart] - request),
+        coordination_ns=dist(coordination),
+        commit_ns=dist(commit),
+        wait_ns=dist((found.ret[entries] - answered)[queued]),
+        sentence=(
             "T_req ends when the service read the request, by the clock of the host that both share"
             if apart.any()
             else "T_req and T_reply are one number: no clock here tells one way from the other"
         ),
-    }
+    )
 
 
 def _read_ns(case: Case) -> Ints:

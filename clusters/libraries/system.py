@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.systems.options import choose
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Node, Place, Prechecked, System
 from holdfast.harness.core.verdict import CLIENT_SIDE, Promises
 
 KEPT = ("partition", "pause", CLIENT_SIDE)
@@ -52,7 +51,7 @@ class LibrarySystem:
         self._system, pin, api = name.split("/")
         self._package = pin.partition("==")[0]
         self._row = LIBRARIES[self._package]
-        self._servers: Any = load(self._row.servers)
+        self._servers: System = load(self._row.servers)
         adapter = self._row.adapters[api or next(iter(self._row.adapters))]
         self.adapter = f"holdfast.clusters.libraries.adapters.{adapter}"
         self.client = f"holdfast.clusters.libraries.client:{adapter}"
@@ -66,7 +65,7 @@ class LibrarySystem:
         mine = {name: value for name, value in options.items() if name in OPTIONS}
         chosen = choose(self._package, mine, OPTIONS)
         told = {"loss-notice": REACHED} if self._row.tells else {}
-        base: Promises = self._servers.promises(self._rest(options))
+        base = self._servers.promises(self._rest(options))
         renew, release = self._row.proves
         by_call = chosen["way"] == "call"
         return replace(
@@ -101,24 +100,19 @@ class LibrarySystem:
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
         """As the servers' own system starts one."""
-        command: Command = self._servers.command(node, servers, place, self._rest(options))
-        return command
+        return self._servers.command(node, servers, place, self._rest(options))
 
     def precheck(self) -> str | None:
         """Why this machine cannot start the servers outside a container; None if it can."""
-        look = getattr(self._servers, "precheck", None)
-        reason: str | None = look() if look is not None else None
-        return reason
+        return self._servers.precheck() if isinstance(self._servers, Prechecked) else None
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the server responds."""
-        answers: bool = await self._servers.ready(node, self._rest(options))
-        return answers
+        return await self._servers.ready(node, self._rest(options))
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
         """As the servers' own system reports."""
-        leader: str | None = await self._servers.leader(servers, self._rest(options))
-        return leader
+        return await self._servers.leader(servers, self._rest(options))
 
     def _endless(self, chosen: Mapping[str, str]) -> bool:
         """Whether the library lets its user assume that only a release ends a hold."""

@@ -16,7 +16,9 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.verdict import CALM as CALM
 from holdfast.harness.core.verdict import Verdict
-from holdfast.harness.judging.judge import not_exercised
+from holdfast.harness.plans.manifest import Manifest
+from holdfast.harness.verdicts.evidence import Dist, Evidence
+from holdfast.harness.verdicts.judged import Judged, Judgement
 
 SCHEMA = "holdfast-result/1"
 EXCLUSION = "mutual-exclusion"
@@ -147,63 +149,62 @@ def staged(scenario: str) -> str:
     return f"scenario {scenario}"
 
 
-def of_verdicts(
-    verdicts: Mapping[str, Any], manifest: Mapping[str, Any], *, key: str = "", run: str = ""
-) -> Result:
+def of_verdicts(judged: Judged, manifest: Manifest, *, key: str = "", run: str = "") -> Result:
     """The result of a judged run, from its verdicts.json and its manifest."""
     # What the run itself adds, such as the folder of a client program, is no option of the plan.
-    given = manifest["plan"]["options"]
-    options = {k: v for k, v in manifest["options"]["system"].items() if k in given}
-    system = manifest.get("identity", verdicts["system"])
-    exclusion = [row for row in verdicts["verdicts"] if row["property"] == EXCLUSION]
+    given = manifest.plan.options
+    options = {k: v for k, v in manifest.options.system.items() if k in given}
+    system = manifest.identity or judged.system
+    exclusion = [row for row in judged.verdicts if row.property == EXCLUSION]
     return Result(
-        key=key or verdicts["run"],
-        system=variant(system, options, verdicts["resource"]),
-        backend=verdicts["backend"],
-        workload=verdicts["workload"],
-        nemesis=planned(fault["do"] for fault in manifest["plan"]["faults"]),
-        seed=verdicts["seed"],
-        verdict=verdicts["verdict"],
-        exit_code=verdicts["exit_code"],
-        command=verdicts["command"],
-        bit=tuple(sorted({fault["do"] for fault in verdicts["faults"] if fault["bit"]})),
-        properties={row["property"]: _outcome(row) for row in verdicts["verdicts"]},
-        measures=_measures(verdicts),
-        problems=tuple(verdicts["problems"]),
+        key=key or judged.run,
+        system=variant(system, options, judged.resource),
+        backend=judged.backend,
+        workload=judged.workload,
+        nemesis=planned(fault.do for fault in manifest.plan.faults),
+        seed=judged.seed,
+        verdict=str(judged.verdict),
+        exit_code=judged.exit_code,
+        command=judged.command,
+        bit=tuple(sorted({fault.do for fault in judged.faults if fault.bit})),
+        properties={row.property: _outcome(row) for row in judged.verdicts},
+        measures=_measures(judged),
+        problems=tuple(judged.problems),
         run=run,
-        scenario=manifest["plan"].get("scenario", ""),
-        purpose=str(manifest.get("promises", {}).get("purpose", "")),
-        duplicates=sum(len(row["findings"]) for row in exclusion),
-        grants=sum(int(row.get("exercised", {}).get("grants", 0)) for row in exclusion),
+        scenario=manifest.plan.scenario,
+        purpose=manifest.promises.purpose,
+        duplicates=sum(len(row.findings) for row in exclusion),
+        grants=sum(int(row.exercised.get("grants", 0)) for row in exclusion),
     )
 
 
-def _outcome(row: Mapping[str, Any]) -> Outcome:
-    first = row["findings"][0] if row["findings"] else {"kind": "", "sentence": ""}
+def _outcome(row: Judgement) -> Outcome:
+    first = row.findings[0] if row.findings else None
     return Outcome(
-        verdict=Verdict(row["verdict"]),
-        promised=row["promised"],
-        severity=row["severity"],
-        reason=row["reason"],
-        kind=first["kind"],
-        sentence=first["sentence"],
-        under={kinds: Verdict(one["verdict"]) for kinds, one in row.get("under", {}).items()},
-        lacks=not_exercised(row) if row["verdict"] != Verdict.VIOLATED else {},
+        verdict=row.verdict,
+        promised=row.promised,
+        severity=row.severity,
+        reason=row.reason,
+        kind=first.kind if first else "",
+        sentence=first.sentence if first else "",
+        under={kinds: one.verdict for kinds, one in row.under.items()},
+        lacks=row.not_exercised() if row.verdict is not Verdict.VIOLATED else {},
     )
 
 
-def _measures(verdicts: Mapping[str, Any]) -> dict[str, float]:
+def _measures(judged: Judged) -> dict[str, float]:
     """Measures from the run's evidence; {} without evidence."""
-    told = verdicts.get("evidence") or {}
-    waited = told.get("latency_ns", {}).get("acquire", {})
-    found = {name: waited[name] for name in ("p50", "p90", "p99") if waited.get(name) is not None}
-    gaps = [gap for row in told.get("failovers", ()) if (gap := row["gap_ns"]) is not None]
+    told = judged.evidence
+    waited = told.latency_ns.get("acquire", Dist())
+    quantiles = {"p50": waited.p50, "p90": waited.p90, "p99": waited.p99}
+    found = {name: value for name, value in quantiles.items() if value is not None}
+    gaps = [row.gap_ns for row in told.failovers if row.gap_ns is not None]
     if gaps:
         found["failover"] = max(gaps)
-    span_s = (verdicts["stop_ns"] - verdicts["start_ns"]) / SECOND
-    if told and span_s > 0:
-        found["grants"] = round(told["acquire"]["granted"] / span_s, 3)
-        answered = sum(spans["n"] for spans in told.get("latency_ns", {}).values())
+    span_s = (judged.stop_ns - judged.start_ns) / SECOND
+    if told != Evidence() and span_s > 0:
+        found["grants"] = round(told.acquire.granted / span_s, 3)
+        answered = sum(spans.n for spans in told.latency_ns.values())
         found["ops"] = round(answered / span_s, 3)
     return found
 

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,9 @@ from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.judging.judge import READABLE
-from holdfast.harness.runs import directory, files, registry
+from holdfast.harness.judging.judge import stored
+from holdfast.harness.plans.manifest import Manifest
+from holdfast.harness.runs import files, journal, registry
 from holdfast.harness.runs.directory import RunDir
 
 DEPTH = ("*", "*/*", "*/*/*")
@@ -36,7 +37,7 @@ class Entry:
     dir: RunDir
     state: str
     started: float
-    manifest: Mapping[str, Any] = field(default_factory=dict)
+    manifest: Manifest | None = None
     result: Result | None = None
     problem: str = ""
 
@@ -46,8 +47,8 @@ class Entry:
 
     @property
     def nemesis(self) -> str:
-        plan = self.manifest.get("plan", {})
-        return results.planned(str(fault["do"]) for fault in plan.get("faults", ()))
+        faults = self.manifest.plan.faults if self.manifest else ()
+        return results.planned(fault.do for fault in faults)
 
 
 class Shelf:
@@ -101,12 +102,10 @@ class Shelf:
 def _read(entry: Entry) -> Entry:
     try:
         manifest = entry.dir.read_manifest()
-        if not isinstance(manifest["plan"]["faults"], list):
-            raise UsageError(f"{entry.dir.manifest}: invalid faults: expected a list")
         if entry.state != "judged":
             return replace(entry, manifest=manifest)
-        verdicts = directory.read_json(entry.dir.verdicts, *READABLE)
-        return replace(entry, manifest=manifest, result=results.of_verdicts(verdicts, manifest))
+        result = results.of_verdicts(stored(entry.dir), manifest)
+        return replace(entry, manifest=manifest, result=result)
     except (UsageError, KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
         return replace(entry, state="unreadable", problem=f"{type(error).__name__}: {error}")
 
@@ -144,9 +143,9 @@ class _Live:
 def progress(run: RunDir) -> dict[str, Any]:
     """Progress of a run: time done and planned, last event of each of its faults."""
     try:
-        plan = run.read_manifest()["plan"]
-        marks = {row["mark"]: row["t_ns"] for row in directory.read_lines(run.times)}
-        faults = {str(row["id"]): row for row in directory.read_lines(run.faults)}
+        plan = run.read_manifest().plan
+        marks = {row.mark: row.t_ns for row in journal.marks(run)}
+        faults = {row.id: row for row in journal.faults(run)}
     except (UsageError, KeyError, TypeError):
         return {}
     start = marks.get("start")
@@ -154,11 +153,10 @@ def progress(run: RunDir) -> dict[str, Any]:
     done = 0 if start is None else now_ns() - start
     return {
         "stage": stage,
-        "done_ns": min(done, plan["time_ns"]),
-        "of_ns": plan["time_ns"],
+        "done_ns": min(done, plan.time_ns),
+        "of_ns": plan.time_ns,
         "faults": [
-            {"id": ident, "do": row.get("do", ""), "target": row.get("target", ""),
-             "event": row.get("event", "")}
+            {"id": ident, "do": row.do, "target": row.target, "event": row.event}
             for ident, row in faults.items()
         ],
-    }  # fmt: skip
+    }

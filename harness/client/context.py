@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
-from typing import Any
+from typing import Any, cast
 
 from holdfast.harness.client.grants import Claims
 from holdfast.harness.client.guard import CANCELLED, Guard, unforeseen
@@ -34,7 +34,14 @@ from holdfast.harness.core.operations import (
     carried,
     spent,
 )
-from holdfast.harness.core.ports import CALL, BlockingLockClient, LockClient, Queried
+from holdfast.harness.core.ports import (
+    CALL,
+    AbleLockClient,
+    BlockingLockClient,
+    LockClient,
+    Queried,
+    WiredLockClient,
+)
 from holdfast.harness.core.resource_replies import Resource
 from holdfast.harness.recording.phase import GO
 from holdfast.harness.recording.recorder import Rows, Stamps, Unrecorded
@@ -82,13 +89,15 @@ class Context:
         self.process = parts.process
         self.now_ns = parts.now
         self._parts = parts
-        self._able: Any = parts.lock_client
+        # A workload is run on systems with its abilities only, as the plan's resolution checks.
+        self._able = cast(AbleLockClient, parts.lock_client)
         self._recorder: Rows = parts.recorder
         self._attempts = 0
         self.claims = Claims()
         self.guard = Guard()
-        self._wire: str = getattr(parts.lock_client, "wire", "")
-        blocking = getattr(parts.lock_client, "blocking", False)
+        client = parts.lock_client
+        self._wire = client.wire if isinstance(client, WiredLockClient) else ""
+        blocking = isinstance(client, BlockingLockClient) and client.blocking
         self.thread = ThreadPoolExecutor(1, f"client-{parts.process}") if blocking else None
 
     @property
@@ -211,7 +220,7 @@ class Context:
     async def _query(self, op: Op, lock: str, attempt: int) -> Queried:
         key = self._recorder.intern(lock)
         row = self._recorder.invoke(op, self.process, key, attempt=attempt)
-        said: Queried = await self._able.query(lock, attempt=attempt)
+        said = await self._able.query(lock, attempt=attempt)
         outcome = said.outcome
         err, more = said.error, dict[str, Any](res=said.place)
         if op is Op.LENGTH:

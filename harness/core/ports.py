@@ -7,7 +7,7 @@ optional abilities are separate ports.
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -255,6 +255,63 @@ class System(Protocol):
 
 
 @runtime_checkable
+class Able(Protocol):
+    """A System with further abilities: `abilities(options)` returns those of ABILITIES."""
+
+    def abilities(self, options: Mapping[str, str]) -> Sequence[str]: ...
+
+
+@runtime_checkable
+class Prechecked(Protocol):
+    """A System whose servers need a program that may be missing."""
+
+    def precheck(self) -> str | None:
+        """Why this machine cannot start its servers outside a container; None if it can."""
+        ...
+
+
+@runtime_checkable
+class EndsWithClient(Protocol):
+    """A System whose run ends with the first client that exits: its program is then broken."""
+
+    ends_with_client: bool
+
+
+@runtime_checkable
+class Suited(Protocol):
+    """A System that belongs in front of one protected resource, unless the plan names another."""
+
+    resource: str
+
+
+@runtime_checkable
+class Confined(Protocol):
+    """A System that runs on these backends only; () for all of them."""
+
+    backends: Sequence[str]
+
+
+@runtime_checkable
+class Packaged(Protocol):
+    """A System whose client is an adapter of a library.
+
+    built    packages that are published as source only; adapter: the module of the adapter
+    """
+
+    built: Sequence[str]
+    adapter: str
+
+
+@runtime_checkable
+class Forwarding(Protocol):
+    """A backend whose nodes share a network: the fault agent forwards every link."""
+
+    def proxy_links(self, ports: Sequence[int]) -> Sequence[Mapping[str, str | list[int]]]:
+        """The links to forward, as the request `proxy` takes them, to these ports of the nodes."""
+        ...
+
+
+@runtime_checkable
 class Simulated(Protocol):
     """A System whose simulated servers take their config from here, not from the command line.
 
@@ -385,6 +442,7 @@ ABILITIES: dict[str, str] = {
 CALL, CLIENT = "call", "client"
 
 
+@runtime_checkable
 class WiredLockClient(Protocol):
     """Lets call intervals be narrowed to when requests were sent and responses arrived.
 
@@ -396,12 +454,18 @@ class WiredLockClient(Protocol):
     wire: str
 
 
-class Able(Protocol):
-    """A System with further abilities: `abilities(options)` returns those of ABILITIES."""
+class AbleLockClient(
+    LockClient,
+    TermsLockClient,
+    QueryLockClient,
+    SequencerLockClient,
+    OperatorLockClient,
+    Protocol,
+):
+    """A client with all abilities. A workload calls those that its system declares (`NEEDS`)."""
 
-    def abilities(self, options: Mapping[str, str]) -> Sequence[str]: ...
 
-
+@runtime_checkable
 class BlockingLockClient(Protocol):
     """LockClient over a synchronous library; `blocking = True` gives it its own thread."""
 
@@ -418,7 +482,3 @@ class BlockingLockClient(Protocol):
     def release(self, grant: Grant) -> Answer: ...
 
     def close(self) -> None: ...
-
-
-ClientFactory = Callable[[ClientSetup], LockClient | BlockingLockClient]
-Coroutine = Callable[..., Awaitable[None]]

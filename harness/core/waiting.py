@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 
@@ -41,7 +40,7 @@ async def until_answer(
     return True
 
 
-async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
+async def to_the_end(work: Coroutine[object, None, None]) -> None:
     """Complete the work even if this task is cancelled; the cancellation follows afterwards."""
     task = asyncio.ensure_future(work)
     stopped: asyncio.CancelledError | None = None

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from holdfast.harness.core.ports import (
     Distant,
     Exits,
     Fabric,
+    Forwarding,
     Hosting,
     Node,
     Place,
@@ -27,6 +28,7 @@ from holdfast.harness.core.ports import (
 from holdfast.harness.core.waiting import until_answer
 from holdfast.harness.driver.runtime import Runtime
 from holdfast.harness.driver.schedule import Agent
+from holdfast.harness.plans.manifest import Entries, Options
 from holdfast.harness.plans.plan import Plan, lock_names
 from holdfast.harness.runs.directory import RunDir, write_json
 
@@ -62,8 +64,8 @@ class Cluster:
     runtime: Runtime
     system: System
     agent: Agent
-    entries: Mapping[str, Any]
-    options: Mapping[str, Mapping[str, str]]
+    entries: Entries
+    options: Options
     over_ns: int
     tapped: bool = False
     ordered: bool = False
@@ -103,10 +105,9 @@ class Cluster:
 
     async def _forward(self) -> None:
         """Where the backend has no networks, let the agent carry every directed link."""
-        links = getattr(self.backend, "proxy_links", None)
-        if links is not None:
-            ports = [*self.system.ports, self.entries["resource_port"]]
-            await self.agent.ask("proxy", links=links(ports))
+        if isinstance(self.backend, Forwarding):
+            ports = [*self.system.ports, self.entries.resource_port]
+            await self.agent.ask("proxy", links=self.backend.proxy_links(ports))
 
     async def _tap(self) -> None:
         """Lead the clients' wires past the agent, where the plan has faults on them."""
@@ -119,7 +120,7 @@ class Cluster:
             await self.agent.ask("tap", node=node.name, links=links)
 
     async def _wait_for_servers(self) -> None:
-        options = self.options["system"]
+        options = self.options.system
 
         async def ready(node: Node) -> bool:
             if not self.alive(node.name):
@@ -171,7 +172,7 @@ class Cluster:
 
     async def leader(self) -> str | None:
         """Who the system says leads it now; None where nobody does, or it has no leaders."""
-        return await self.system.leader(self.named("server"), self.options["system"])
+        return await self.system.leader(self.named("server"), self.options.system)
 
     async def refresh(self) -> None:
         """Fetch what distant nodes have recorded by now; nothing to do on one host."""
@@ -222,7 +223,7 @@ class Cluster:
 
     def _workers(self) -> int:
         """How many processes the clients share, each on a node of its own."""
-        return int(self.options["workload"].get("workers", "0")) or self.plan.clients
+        return int(self.options.workload.get("workers", "0")) or self.plan.clients
 
     def _place_of(self, name: str) -> Place:
         """The run as a node's processes see it."""
@@ -254,7 +255,7 @@ class Cluster:
         else:
             write_json(self.place.run_dir / name, config)
         if node.role == "resource":
-            module = self.entries["resource_main"]
+            module = self.entries.resource_main
         else:
             module = "holdfast.harness.client.worker"
         return Command(
@@ -264,9 +265,9 @@ class Cluster:
         )
 
     async def _server_command(self, node: Node, servers: Sequence[Node], place: Place) -> Command:
-        options = self.options["system"]
+        options = self.options.system
         if self._hosting is not None:
-            return await self._hosting.command(self.entries["system"], node, servers, options)
+            return await self._hosting.command(self.entries.system, node, servers, options)
         return self.system.command(node, servers, place, options)
 
     def _config(
@@ -283,7 +284,7 @@ class Cluster:
         if node.role == "resource":
             earlier = [node.name if g == 0 else f"{node.name}.{g}" for g in range(generation)]
             mode = {"mode": self.plan.resource, "earlier": earlier, "address": node.address}
-            mode |= self.options["resource"]
+            mode |= self.options.resource
             return {**common, **mode}
         resource = next(other for other in seen if other.role == "resource")
         probe = node.role == "probe"
@@ -303,10 +304,10 @@ class Cluster:
             "orders": orders if self.ordered and not probe else "",
             "again": generation > 0,
             "client": self.system.client,
-            "workload": self.entries["probe" if probe else "workload"],
-            "resource": {"connect": self.entries["resource_client"], "address": resource.address},
-            "options": dict(self.options["system"]),
-            "workload_options": dict(self.options["workload"]),
+            "workload": self.entries.probe if probe else self.entries.workload,
+            "resource": {"connect": self.entries.resource_client, "address": resource.address},
+            "options": dict(self.options.system),
+            "workload_options": dict(self.options.workload),
             "lease_ns": self.plan.lease_ns,
             "seed": self.plan.seed,
             "locks": lock_names(self.plan),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from holdfast.harness.core.clock import now_ns
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.ports import Backend, Distant, Place
-from holdfast.harness.driver.runtime import FAULTS, TIMES
 from holdfast.harness.history.live import Live
 from holdfast.harness.recording.phase import Phase
 from holdfast.harness.runs import directory, registry
 from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.runs.journal import FaultRow, Mark
 
 
 class HostRuntime:
@@ -25,14 +25,14 @@ class HostRuntime:
         self.environ = registry.environ(place.label)
         self.live = Live(run.history, distant.shift_ns) if distant else Live(run.history)
         self._run_id = place.run_id
-        self._journals = {TIMES: run.times, FAULTS: run.faults}
+        self._journals = {Mark: run.times, FaultRow: run.faults}
         registry.note(place.run_id, run_dir=place.run_dir, label=place.label)
         self._phase = Phase.create(run.phase)
         self._distant = distant
 
-    def append(self, journal: str, row: Mapping[str, Any]) -> None:
+    def append(self, row: FaultRow | Mark) -> None:
         """One JSON line, in one write."""
-        directory.append(self._journals[journal], row)
+        directory.append(self._journals[type(row)], plain(row))
 
     def set_phase(self, phase: int) -> None:
         """One byte in a mapped file, and a message to every distant host."""

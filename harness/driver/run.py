@@ -11,7 +11,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -22,16 +22,16 @@ from holdfast.harness.client.self_faults import Orders
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Fabric, Hosting, Place
-from holdfast.harness.core.verdict import Promises
+from holdfast.harness.core.ports import EndsWithClient, Fabric, Hosting, Place
 from holdfast.harness.core.waiting import sleep_until, to_the_end, until
 from holdfast.harness.driver.cluster import Cluster
-from holdfast.harness.driver.runtime import FAULTS, TIMES, Runtime
+from holdfast.harness.driver.runtime import Runtime
 from holdfast.harness.driver.schedule import Schedule
-from holdfast.harness.plans.manifest import plan_of
+from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.recording import segments, starvation
 from holdfast.harness.recording.phase import END, GO, PROBE, STOP
 from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.runs.journal import Mark
 
 Progress = Callable[[Mapping[str, Any]], None]
 END_WITHIN_NS = 10 * SECOND
@@ -47,15 +47,14 @@ class Run:
 
     def __init__(
         self,
-        manifest: Mapping[str, Any],
+        manifest: Manifest,
         place: Place,
         backend: Fabric,
         runtime: Runtime,
         progress: Progress = lambda row: None,
     ) -> None:
         self.manifest = manifest
-        self.plan = plan_of(manifest)
-        self.promises = Promises(**manifest["promises"])
+        self.plan, self.promises = manifest.plan, manifest.promises
         self.problems: list[str] = []
         self._place = place
         self._backend = backend
@@ -63,6 +62,7 @@ class Run:
         self._live = runtime.live
         self._progress = progress
         self._reported: list[str] = []
+        self._ends_with_client = False
         self._broken = asyncio.Event()
 
     async def execute(self) -> None:
@@ -72,7 +72,7 @@ class Run:
         except BaseException:
             await to_the_end(self._tear_down())
             raise
-        nemeses = {do: load(entry) for do, entry in self.manifest["entries"]["nemeses"].items()}
+        nemeses = {do: load(entry) for do, entry in self.manifest.entries.nemeses.items()}
         cluster = self._cluster(agent, nemeses.values())
         schedule = Schedule(
             faults=self.plan.faults,
@@ -80,9 +80,9 @@ class Run:
             seed=self.plan.seed,
             cluster=cluster,
             live=self._live,
-            note=partial(self._runtime.append, FAULTS),
+            note=self._runtime.append,
             now=self._runtime.now,
-            peers=self.manifest.get("peers", True),
+            peers=self.manifest.peers,
         )
         try:
             await self._while_all_last(agent, self._stages(cluster, schedule))
@@ -97,13 +97,14 @@ class Run:
             await to_the_end(self._tear_down(agent))
 
     def _cluster(self, agent: AgentLink, nemeses: Collection[Any]) -> Cluster:
-        entries, backend = self.manifest["entries"], self._backend
-        system = load(entries["system"])
+        entries, backend = self.manifest.entries, self._backend
+        system = load(entries.system)
+        self._ends_with_client = isinstance(system, EndsWithClient) and system.ends_with_client
         # A backend with fault agents of its own does all faults through them; elsewhere clients
         # on this host are led past our agent, or do faults to themselves.
         hosting = isinstance(backend, Hosting)
         if isinstance(backend, Hosting):
-            system = backend.system(entries["system"], system)
+            system = backend.system(entries.system, system)
         traits = [nemesis.traits for nemesis in nemeses]
         return Cluster(
             plan=self.plan,
@@ -115,7 +116,7 @@ class Run:
             tapped=any(one.on_connections for one in traits) and not hosting,
             ordered=any(one.in_client for one in traits) and not hosting,
             entries=entries,
-            options=self.manifest["options"],
+            options=self.manifest.options,
             over_ns=self.plan.time_ns + self._settle_ns() + 60 * SECOND,
         )
 
@@ -153,7 +154,9 @@ class Run:
         finally:
             await agent.close()
 
-    async def _while_all_last(self, agent: AgentLink, stages: Coroutine[Any, Any, None]) -> None:
+    async def _while_all_last(
+        self, agent: AgentLink, stages: Coroutine[object, None, None]
+    ) -> None:
         """Carries the stages out; ends them at once if the fault agent or a host is lost."""
         work = asyncio.ensure_future(stages)
         source = self._backend if isinstance(self._backend, Hosting) else agent
@@ -191,7 +194,7 @@ class Run:
         # The first look comes one interval after the last start: clients that connect faster on one
         # backend than on another do not make a simulated run begin at another moment.
         await asyncio.sleep(LOOK_NS / SECOND)
-        await self._until_states(cluster, "ready", segments.READY, self.manifest["ready_ns"])
+        await self._until_states(cluster, "ready", segments.READY, self.manifest.ready_ns)
         self._mark("deployed", took_ns=now() - deploy_from)
         start_ns = self._mark("start")
         set_phase(GO)
@@ -234,11 +237,11 @@ class Run:
     def _settle_ns(self) -> int:
         """Recovery, and a lease for every holder, waiter and unanswered acquire there may be."""
         parties = self.plan.clients + 1
-        hold_ns = int(self.manifest["longest_hold_ns"])
+        hold_ns = self.manifest.longest_hold_ns
         return int(self.promises.recovery_ns + parties * hold_ns + 5 * SECOND)
 
     async def _until_probed(self, cluster: Cluster) -> None:
-        bound = int(self.manifest["options"]["workload"]["probe_ns"])
+        bound = int(self.manifest.options.workload["probe_ns"])
         within_ns = self.plan.locks * (bound + SECOND) + 15 * SECOND
         for node in cluster.named("probe"):
             idle = partial(self._reached, cluster, node.name, segments.IDLE)
@@ -305,12 +308,20 @@ class Run:
         elif self._state(writer) != segments.DONE and writer not in self._reported:
             self._reported.append(writer)
             self.problems.append(cluster.exit_message(name))
-            if getattr(cluster.system, "ends_with_client", False) and name[0] in "cp":
+            if self._ends_with_client and name[0] in "cp":
                 self._broken.set()
 
-    def _mark(self, what: str, **rest: Any) -> int:
+    def _mark(
+        self,
+        what: str,
+        *,
+        took_ns: int | None = None,
+        problems: Sequence[str] | None = None,
+        reason: str | None = None,
+    ) -> int:
         t_ns = self._runtime.now()
-        self._runtime.append(TIMES, {"mark": what, "t_ns": t_ns, **rest})
+        row = Mark(mark=what, t_ns=t_ns, took_ns=took_ns, problems=problems, reason=reason)
+        self._runtime.append(row)
         return t_ns
 
     def _say(self, stage: str, **rest: Any) -> None:
@@ -341,7 +352,7 @@ async def _until_input_ends(stop: _Stop) -> None:
     stop()
 
 
-async def _main(execute: Callable[[], Coroutine[Any, Any, None]]) -> None:
+async def _main(execute: Callable[[], Coroutine[object, None, None]]) -> None:
     work = asyncio.ensure_future(execute())
     stop = _Stop(work)
     loop = asyncio.get_running_loop()
@@ -369,14 +380,14 @@ def main(argv: list[str]) -> int:
         from holdfast.harness.driver.host_runtime import HostRuntime
 
         place = Place(
-            run_id=manifest["run"],
+            run_id=manifest.run,
             run_dir=run.path,
-            shared=(run.code, *map(Path, manifest["libraries"])),
-            label=manifest["label"],
-            seed=manifest["plan"]["seed"],
-            hosts=manifest.get("hosts", {}),
+            shared=(run.code, *map(Path, manifest.libraries)),
+            label=manifest.label,
+            seed=manifest.plan.seed,
+            hosts=manifest.hosts,
         )
-        backend = load(manifest["entries"]["backend"])(place)
+        backend = load(manifest.entries.backend)(place)
         runtime = HostRuntime(place, backend)
         await Run(manifest, place, backend, runtime, progress).execute()
 

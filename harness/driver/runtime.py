@@ -6,11 +6,11 @@ On hosts that is a run directory (`host_runtime.py`), in the simulator virtual t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from holdfast.harness.driver.schedule import Holders
+from holdfast.harness.runs.journal import FaultRow, Mark
 
-TIMES, FAULTS = "times", "faults"
 """Journals of a run, one JSON object per row: what the driver marked, what became of faults."""
 
 
@@ -48,8 +48,8 @@ class Runtime(Protocol):
     @property
     def environ(self) -> Mapping[str, str]: ...
 
-    def append(self, journal: str, row: Mapping[str, Any]) -> None:
-        """Adds a row to TIMES or FAULTS."""
+    def append(self, row: FaultRow | Mark) -> None:
+        """Adds a row to its journal."""
         ...
 
     def set_phase(self, phase: int) -> None:

@@ -18,6 +18,7 @@ from holdfast.harness.core.ports import Fault, Nemesis, Node, View
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.waiting import sleep_until
 from holdfast.harness.history.current_holders import Hold
+from holdfast.harness.runs.journal import FaultRow
 
 HOLDER_WITHIN_NS = 3 * SECOND
 LOOK_NS = 200 * MILLISECOND
@@ -71,7 +72,7 @@ class Schedule:
     seed: int
     cluster: Stage
     live: Holders
-    note: Callable[[Mapping[str, Any]], None]
+    note: Callable[[FaultRow], None]
     now: Callable[[], int] = now_ns
     peers: bool = True
     start_ns: int = 0
@@ -88,9 +89,8 @@ class Schedule:
         """All faults of the plan; returns when the last one is healed."""
         self.start_ns = start_ns
         for fault in self.faults:
-            self._note(
-                fault, "planned", at_ns=fault.at_ns, for_ns=fault.for_ns, params=dict(fault.params)
-            )
+            params = dict(fault.params)
+            self.note(_row(fault, "planned", at_ns=fault.at_ns, for_ns=fault.for_ns, params=params))
         works = [asyncio.ensure_future(self._one(fault)) for fault in self.faults]
         try:
             await asyncio.gather(*works)
@@ -110,10 +110,10 @@ class Schedule:
                 if fault.id not in self._unknown:
                     await sleep_until(self.start_ns + fault.at_ns + fault.for_ns, self.now)
         except AgentLost as lost:
-            self._note(fault, "failed", t_ns=self.now(), reason=str(lost))
+            self._note(fault, "failed", str(lost))
             raise
         except EnvironmentFailed as error:
-            self._note(fault, "failed", t_ns=self.now(), reason=str(error))
+            self._note(fault, "failed", str(error))
         finally:
             if nodes:
                 await self._heal(fault)
@@ -130,7 +130,7 @@ class Schedule:
         try:
             requests = nemesis.requests(fault, view, rng)
         except LookupError as error:
-            self._note(fault, "skipped", t_ns=self.now(), reason=str(error))
+            self._note(fault, "skipped", str(error))
             return []
         nodes: list[str] = []
         evidence: dict[str, Any] = {}
@@ -149,21 +149,23 @@ class Schedule:
                 # It may be in effect, or come into effect when the agent goes on: the window
                 # begins at the request, it ends with the heal, and it is no evidence of anything.
                 self._unknown.add(fault.id)
-                self._note(fault, "failed", t_ns=self.now(), reason=str(late))
+                self._note(fault, "failed", str(late))
                 t_ns = t_ns or before_ns
                 break
             evidence.update(answer["evidence"])
             t_ns = t_ns or int(answer["t_ns"])
         aimed_at_holder = "holder" in fault.target and view.holders
         holder = view.holders[0] if aimed_at_holder and view.holders[0] in nodes else ""
-        self._note(
-            fault,
-            "injected",
-            t_ns=t_ns,
-            before_ns=before_ns,
-            nodes=nodes,
-            holder=holder,
-            evidence=evidence,
+        self.note(
+            _row(
+                fault,
+                "injected",
+                t_ns=t_ns,
+                before_ns=before_ns,
+                nodes=nodes,
+                holder=holder,
+                evidence=evidence,
+            )
         )
         return nodes
 
@@ -205,15 +207,10 @@ class Schedule:
             for node in evidence.pop("restart", []):
                 await self.cluster.start(node)
                 self.resting.discard(node)
-            self._note(
-                fault,
-                "healed",
-                t_ns=self.now(),
-                evidence=evidence,
-                bit=bool(evidence.pop("bit", False)) and fault.id not in self._unknown,
-            )
+            bit = bool(evidence.pop("bit", False)) and fault.id not in self._unknown
+            self.note(_row(fault, "healed", t_ns=self.now(), evidence=evidence, bit=bit))
         except EnvironmentFailed as error:
-            self._note(fault, "failed", t_ns=self.now(), reason=str(error))
+            self._note(fault, "failed", str(error))
             if isinstance(error, AgentLost):
                 raise
 
@@ -231,8 +228,13 @@ class Schedule:
                 late = str(error)
         raise AgentLost(f"{late}; sent {TRIES} times")
 
-    def _note(self, fault: Fault, event: str, **rest: Any) -> None:
-        self.note({"id": fault.id, "event": event, "do": fault.do, "target": fault.target, **rest})
+    def _note(self, fault: Fault, event: str, reason: str) -> None:
+        """What became of a fault that is not in effect."""
+        self.note(_row(fault, event, t_ns=self.now(), reason=reason))
+
+
+def _row(fault: Fault, event: str, **values: Any) -> FaultRow:
+    return FaultRow(id=fault.id, event=event, do=fault.do, target=fault.target, **values)
 
 
 def _aimed_at(args: Mapping[str, Any]) -> list[str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast.harness.core.case import History
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.verdicts.evidence import CallError
 
 ASKS = (Op.ACQUIRE, Op.TRY, Op.PROBE)
 CALLS = (*ASKS, Op.RENEW, Op.RELEASE, Op.FORCE_UNLOCK, Op.HEARTBEAT, Op.READ, Op.WRITE,
@@ -19,22 +19,8 @@ CALLS = (*ASKS, Op.RENEW, Op.RELEASE, Op.FORCE_UNLOCK, Op.HEARTBEAT, Op.READ, Op
 MOST = 10
 """Limit on the errors listed; a service with a time or address in each has as many as calls."""
 TEXT = 300
+Indices = npt.NDArray[np.intp]
 _NUMBER = re.compile(r"\d+")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CallError:
-    """One error of one op: `n` calls of `clients` clients ended with it, the first at first_ns.
-
-    Errors that differ only in numbers (ports, ids, times) are one; `error` is the first.
-    """
-
-    op: str
-    error: str
-    n: int
-    clients: int
-    first_ns: int
-    first_process: int
 
 
 def call_errors(history: History) -> list[CallError]:
@@ -50,7 +36,7 @@ def call_errors(history: History) -> list[CallError]:
     # One number per (op, text): with 100 strings op 3 and text 7 make 307. So rows are grouped
     # before any text is read.
     pairs = rows["f"][wrong].astype(np.int64) * len(history.strings) + rows["err"][wrong]
-    groups: dict[tuple[int, str], list[Any]] = {}
+    groups: dict[tuple[int, str], list[tuple[np.int64, Indices]]] = {}
     values, first, place = np.unique(pairs, return_index=True, return_inverse=True)
     order = np.argsort(place, kind="stable")
     for value, at, members in zip(
@@ -63,7 +49,7 @@ def call_errors(history: History) -> list[CallError]:
     return sorted(found, key=lambda one: (-one.n, one.first_ns, one.op))[:MOST]
 
 
-def _one(history: History, op: int, members: Sequence[Any]) -> CallError:
+def _one(history: History, op: int, members: Sequence[tuple[np.int64, Indices]]) -> CallError:
     rows = history.rows
     first = min(int(at) for at, _ in members)
     every = np.concatenate([rows_ for _, rows_ in members])
@@ -75,11 +61,6 @@ def _one(history: History, op: int, members: Sequence[Any]) -> CallError:
         first_ns=int(rows["t_inv"][first]),
         first_process=int(rows["process"][first]),
     )
-
-
-def tables(found: Sequence[CallError]) -> list[dict[str, Any]]:
-    """The errors as JSON-ready values."""
-    return [asdict(one) for one in found]
 
 
 def every_acquire_failed(history: History, start_ns: int, nodes: Mapping[int, str]) -> str:

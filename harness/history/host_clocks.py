@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.runs import directory, files
+from holdfast.harness.verdicts.judged import ClockSummary
 
 FILE = "clocks.jsonl"
 MOST_PPM = 1000
@@ -79,16 +80,16 @@ class HostClock:
         seen = stamps if len(stamps) else self._at
         return int((self.latest(seen) - self.earliest(seen)).max() + 1) // 2
 
-    def summary(self, stamps: Stamps) -> dict[str, Any]:
+    def summary(self, stamps: Stamps) -> ClockSummary:
         """For reports and verdicts: offset at the end, drift over the run, bound, samples."""
         middle = (self._low + self._high) // 2
-        return {
-            "offset_ns": int(middle[-1]),
-            "drift_ppm": self._slope(middle),
-            "error_ns": self.error_ns(stamps),
-            "samples": len(self._at),
-            "contradicted": self.contradicted,
-        }
+        return ClockSummary(
+            offset_ns=int(middle[-1]),
+            drift_ppm=self._slope(middle),
+            error_ns=self.error_ns(stamps),
+            samples=len(self._at),
+            contradicted=self.contradicted,
+        )
 
     def _slope(self, middle: Stamps) -> float:
         """Rate of the host's clock relative to the driver's, ppm, by least squares over the
@@ -186,7 +187,7 @@ class HostClocks:
 def read(path: Path) -> HostClocks | None:
     """The clocks of a run as its driver recorded them; None for a run on one clock."""
     with files.shaped(path):
-        return _read(directory.read_lines(path))
+        return _read(directory.read_lines(path, files.row))
 
 
 def _read(rows: Iterator[Mapping[str, Any]]) -> HostClocks | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast.harness.core.case import MERGED_DTYPE, History, Rows
 from holdfast.harness.core.errors import UsageError
@@ -28,6 +29,7 @@ from holdfast.harness.recording.segments import (
     STATE_AT,
 )
 from holdfast.harness.runs import files
+from holdfast.harness.verdicts.judged import ClockSummary
 
 MOST_ROWS = 1 << 20
 MOST_BYTES = HEADER_BYTES + MOST_ROWS * ROW_BYTES
@@ -72,7 +74,7 @@ class Recording:
     history: History
     nodes: Mapping[int, str]
     states: Mapping[str, int]
-    clocks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    clocks: Mapping[str, ClockSummary] = field(default_factory=dict)
     error_ns: int = 0
     starved: Sequence[Starved] = ()
 
@@ -198,7 +200,7 @@ def load(directory: Path) -> Recording:
         _recording(parts, table, metas, states, problems),
         clocks=told,
         starved=starved,
-        error_ns=max((int(one["error_ns"]) for one in told.values()), default=0),
+        error_ns=max((one.error_ns for one in told.values()), default=0),
     )
 
 
@@ -232,13 +234,13 @@ def widened(
     metas: Mapping[str, Mapping[str, Any]],
     clocks: host_clocks.HostClocks,
     problems: Sequence[str],
-) -> tuple[list[Rows], dict[str, dict[str, Any]], list[str]]:
+) -> tuple[list[Rows], dict[str, ClockSummary], list[str]]:
     """The same rows as intervals of the driver's clock, cut where a host's record is missing.
 
     Also returns the summary of each host's clock, and all problems.
     """
     writers, kept = list(metas), []
-    stamps: dict[str, list[Any]] = {host: [] for host in clocks.clocks}
+    stamps: dict[str, list[npt.NDArray[np.int64]]] = {host: [] for host in clocks.clocks}
     for rows in parts:
         rows = rows.copy()
         kept.append(rows)
@@ -254,7 +256,7 @@ def widened(
     for host, clock in clocks.clocks.items():
         seen = np.concatenate([np.empty(0, np.int64), *stamps[host]])
         told[host] = clock.summary(seen)
-        errors[host] = int(told[host]["error_ns"])
+        errors[host] = told[host].error_ns
     cut_ns = clocks.cut_ns()
     if cut_ns is not None:
         kept = [_until(rows, cut_ns) for rows in kept]

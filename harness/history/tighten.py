@@ -6,6 +6,7 @@ import numpy as np
 
 from holdfast.harness.core.case import Rows
 from holdfast.harness.core.operations import CAME, LEFT, Op, Status
+from holdfast.harness.verdicts.evidence import Narrowed
 
 LOCK_CALLS = (Op.ACQUIRE, Op.TRY, Op.PROBE, Op.RENEW, Op.RELEASE)
 CALLS = (*LOCK_CALLS, Op.READ, Op.WRITE)
@@ -29,7 +30,7 @@ def narrowed(rows: Rows, until_ns: int) -> Rows:
     return rows
 
 
-def share(rows: Rows) -> dict[str, int | str]:
+def share(rows: Rows) -> Narrowed:
     """The number of calls that returned, of those with kernel timestamps at both edges, the same
     for calls to the lock only, and why not all of these have them."""
     calls = rows[(rows["status"] == Status.OK) | (rows["status"] == Status.NOT_OWNER)]
@@ -47,10 +48,10 @@ def share(rows: Rows) -> dict[str, int | str]:
         )
     elif both_of_lock < of_lock:
         why = f"{of_lock - both_of_lock} of {of_lock} lock responses have no kernel timestamp"
-    return {
-        "calls": len(calls),
-        "narrowed": int(stamped.sum()),
-        "lock_calls": of_lock,
-        "lock_narrowed": both_of_lock,
-        "why": why,
-    }
+    return Narrowed(
+        calls=len(calls),
+        narrowed=int(stamped.sum()),
+        lock_calls=of_lock,
+        lock_narrowed=both_of_lock,
+        why=why,
+    )

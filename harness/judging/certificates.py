@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.harness.core.case import Case, History
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
 from holdfast.harness.verification.rule import (
@@ -36,15 +37,15 @@ class _Row:
     def __getattr__(self, name: str) -> int:
         return int(self._row[name])
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, Json]:
         """Its name, and the fields that a certificate repeats; of a notice the reason as text."""
-        told: dict[str, Any] = {name: getattr(self, name) for name in ROW_FIELDS}
+        told: dict[str, Json] = {name: getattr(self, name) for name in ROW_FIELDS}
         if self.f in (Op.LOST, Op.CLOSED):
             told["res"] = self._strings[self.res]
         return {"writer": self.writer, "row": self.row, **told}
 
 
-def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
+def certificate(case: Case, finding: Finding) -> dict[str, Json] | None:
     """The certificate of a finding as a JSON-ready object, None if the checker gave no proof."""
     proof = finding.proof
     if proof is None:
@@ -80,7 +81,7 @@ def certificate(case: Case, finding: Finding) -> dict[str, Any] | None:
 
 def order_certificate(
     case: Case, verdict: PropertyVerdict, orders: bytearray
-) -> dict[str, Any] | None:
+) -> dict[str, Json] | None:
     """The certificate of a property that holds, None if its checker gave no order.
 
     The order itself is added to `orders`, which are stored beside the verdicts.

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import fields
-from typing import Any
+from dataclasses import replace
 
-from holdfast.harness.core import fault_traits
 from holdfast.harness.core.case import Case, Checker, History, Window
 from holdfast.harness.core.fault_traits import UNKNOWN, Traits
 from holdfast.harness.core.operations import Op, Status
@@ -15,9 +13,7 @@ from holdfast.harness.core.verdict import (
     ENFORCED_BY_RESOURCE,
     PROPERTIES,
     Finding,
-    Promises,
     PropertyVerdict,
-    Severity,
     Verdict,
     worst,
 )
@@ -25,104 +21,118 @@ from holdfast.harness.history.call_errors import every_acquire_failed
 from holdfast.harness.history.reader import Recording, load
 from holdfast.harness.history.tighten import share
 from holdfast.harness.judging.certificates import certificate, order_certificate
-from holdfast.harness.runs import directory, files
+from holdfast.harness.plans.manifest import Manifest, RecordedChecker
+from holdfast.harness.plans.plan import Plan
+from holdfast.harness.runs import directory, files, journal
 from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.runs.journal import FaultRow, Mark
+from holdfast.harness.verdicts.evidence import Evidence
+from holdfast.harness.verdicts.judged import (
+    Event,
+    Judged,
+    Judgement,
+    Shown,
+    Struck,
+    UnderKind,
+    read,
+)
 
 SCHEMA = "holdfast-verdict/2"
 READABLE = ("holdfast-verdict/1", SCHEMA)
 """Schemas of verdicts.json that are read; the first has no `under` in its rows."""
-TOLD = ("system", "backend", "workload", "resource", "seed")
-"""Fields of a plan that a verdict repeats."""
 LONGEST_NS = 366 * 24 * 3600 * 1_000_000_000
-Evidence = Callable[[Case], dict[str, object]]
+Measure = Callable[[Case], Evidence]
 
 
 def judge(
     run: RunDir,
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     checkers: Mapping[str, Checker],
-    evidence: Evidence,
+    evidence: Measure,
     orders: bytearray,
-) -> dict[str, Any]:
-    """The verdict of a run as one JSON-ready object; UsageError if its files are damaged.
+) -> Judged:
+    """The judged run; UsageError if its files are damaged.
 
     `manifest` is the run's, with the properties of further checkers if any; `checkers` has one per
     property. The content of the file of orders (`harness.verification.orders`) is added to
     `orders`.
     """
-    marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
     recording = load(run.history)
     with files.shaped(run.path):
-        _ = manifest["run"], manifest["command"], [manifest["plan"][name] for name in TOLD]
-        case = case_of(manifest, recording, marks, faults)
-    clocks = {"clocks": dict(recording.clocks)} if recording.clocks else {}
-    told = {**evidence(case), "narrowed": share(case.history.rows)}
-    return {**judge_case(manifest, case, checkers, orders), **clocks, "evidence": told}
+        case = case_of(manifest, recording, journal.marks(run), journal.faults(run))
+    told = replace(evidence(case), narrowed=share(case.history.rows))
+    judged = judge_case(manifest, case, checkers, orders)
+    return replace(judged, clocks=recording.clocks, evidence=told)
+
+
+def stored(run: RunDir) -> Judged:
+    """The judged run of its verdicts.json; UsageError if it is missing, damaged or of a newer
+    schema."""
+    return read(directory.read_json(run.verdicts, *READABLE))
 
 
 def judge_case(
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     case: Case,
     checkers: Mapping[str, Checker],
     orders: bytearray | None = None,
-) -> dict[str, Any]:
+) -> Judged:
     """The verdict of a run whose history is in memory, without its evidence."""
     verdicts = [_one(prop, checkers[prop], case) for prop in case.asked]
     kinds = sorted({window.do for window in case.windows if window.bit})
     orders = bytearray() if orders is None else orders
-    own = manifest.get("checkers", {})
-    required = manifest["plan"].get("require", ())
+    plan, own = manifest.plan, manifest.checkers
     rows = [
-        _required(_verdict_row(verdict, case, kinds, orders, own), required) for verdict in verdicts
+        _required(_judgement(verdict, case, kinds, orders, own), plan.require)
+        for verdict in verdicts
     ]
     problems = list(case.history.problems)
     failing = every_acquire_failed(case.history, case.start_ns, case.nodes)
     if failing:
         # The properties' own reasons say less: nothing was exercised, and this is the cause.
         problems.append(failing)
-        rows = [row | {"reason": failing} if _open(row) else row for row in rows]
-    must = manifest["plan"].get("must", ())
+        rows = [replace(r, reason=failing) if r.verdict is Verdict.UNKNOWN else r for r in rows]
     # A plan that names what it is for is also for what it requires, and for its own checkers.
-    besides = (*required, *(prop for prop in own if prop in case.promises.keeps))
-    must = (*must, *besides) if must else ()
+    besides = (*plan.require, *(prop for prop in own if prop in case.promises.keeps))
+    must = (*plan.must, *besides) if plan.must else ()
     rows, aside, untested = meant(rows, must)
     word, exit_code = overall(rows, problems, must)
     if untested and exit_code == 0:
-        word, exit_code = str(Verdict.UNKNOWN), 3
-    return {
-        "schema": SCHEMA,
-        "run": manifest["run"],
-        **{name: manifest["plan"][name] for name in TOLD},
-        "verdict": word,
-        "exit_code": exit_code,
-        "command": manifest["command"],
-        "problems": problems,
-        "start_ns": case.start_ns,
-        "stop_ns": case.stop_ns,
-        "end_ns": case.end_ns,
-        "nodes": {str(process): node for process, node in case.nodes.items()},
-        "servers": [f"n{n}" for n in range(1, manifest["plan"]["nodes"] + 1)],
-        "verdicts": rows,
-        "aside": aside,
-        "faults": [_fault_row(window) for window in case.windows],
-        "promises": manifest["promises"],
-    }
-
-
-def _open(row: Mapping[str, Any]) -> bool:
-    return bool(row["verdict"] == Verdict.UNKNOWN)
+        word, exit_code = Verdict.UNKNOWN, 3
+    return Judged(
+        schema=SCHEMA,
+        run=manifest.run,
+        system=plan.system,
+        backend=plan.backend,
+        workload=plan.workload,
+        resource=plan.resource,
+        seed=plan.seed,
+        verdict=word,
+        exit_code=exit_code,
+        command=manifest.command,
+        problems=tuple(problems),
+        start_ns=case.start_ns,
+        stop_ns=case.stop_ns,
+        end_ns=case.end_ns,
+        nodes={str(process): node for process, node in case.nodes.items()},
+        servers=tuple(f"n{n}" for n in range(1, plan.nodes + 1)),
+        verdicts=tuple(rows),
+        aside=aside,
+        faults=tuple(_fault(window) for window in case.windows),
+        promises=manifest.promises,
+    )
 
 
 def case_of(
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     recording: Recording,
-    times: Iterable[Mapping[str, Any]],
-    faults: Iterable[Mapping[str, Any]],
+    times: Iterable[Mark],
+    faults: Iterable[FaultRow],
 ) -> Case:
     """The input of checkers. times, faults: the rows of times.jsonl and faults.jsonl."""
-    history = recording.history
-    marks = {row["mark"]: row for row in times}
-    order = [marks[name]["t_ns"] for name in ("start", "stop", "end") if name in marks]
+    plan, history = manifest.plan, recording.history
+    marks = {row.mark: row for row in times}
+    order = [marks[name].t_ns for name in ("start", "stop", "end") if name in marks]
     if order != sorted(order):
         raise ValueError("the marks start, stop and end are out of order")
     if order and order[-1] - order[0] > LONGEST_NS:
@@ -131,8 +141,8 @@ def case_of(
     stamps = history.rows["t_inv"]
     last_ns = int(max(stamps.max(), history.rows["t_ret"].max())) if len(stamps) else 0
     first_ns = int(stamps.min()) if len(stamps) else 0
-    stop_ns = marks.get("stop", {}).get("t_ns", last_ns)
-    end_ns = max(last_ns, marks.get("end", {}).get("t_ns", last_ns))
+    stop_ns = marks["stop"].t_ns if "stop" in marks else last_ns
+    end_ns = max(last_ns, marks["end"].t_ns) if "end" in marks else last_ns
     return Case(
         history=History(
             rows=history.rows,
@@ -140,79 +150,76 @@ def case_of(
             writers=history.writers,
             problems=tuple(problems),
         ),
-        promises=Promises(**manifest["promises"]),
-        windows=_windows(faults, end_ns, fault_traits.of_manifest(manifest)),
-        asked=tuple(manifest["asks"]),
-        start_ns=marks.get("start", {}).get("t_ns", first_ns),
+        promises=manifest.promises,
+        windows=_windows(faults, end_ns, manifest.traits),
+        asked=tuple(manifest.asks),
+        start_ns=marks["start"].t_ns if "start" in marks else first_ns,
         stop_ns=stop_ns,
         end_ns=end_ns,
-        lease_ns=manifest["plan"]["lease_ns"],
+        lease_ns=plan.lease_ns,
         error_ns=recording.error_ns,
         starved=recording.starved,
         nodes=recording.nodes,
-        kinds=_asked_for(manifest["plan"]),
+        kinds=_asked_for(plan),
         options={
-            "resource": manifest["plan"]["resource"],
-            "workload": manifest["plan"]["workload"],
-            "servers": str(manifest["plan"]["nodes"]),
-            **manifest["options"]["workload"],
+            "resource": plan.resource,
+            "workload": plan.workload,
+            "servers": str(plan.nodes),
+            **manifest.options.workload,
         },
     )
 
 
-def _asked_for(plan: Mapping[str, Any]) -> tuple[str, ...]:
+def _asked_for(plan: Plan) -> tuple[str, ...]:
     """The kinds of fault of a plan, including a nemesis that sampled no fault in the run."""
-    drawn = [fault["do"] for fault in plan["faults"]]
-    return tuple(dict.fromkeys((*drawn, *(name for name, _ in plan.get("nemeses", ())))))
+    drawn = [fault.do for fault in plan.faults]
+    return tuple(dict.fromkeys((*drawn, *(name for name, _ in plan.nemeses))))
 
 
-def _problems(marks: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    why = f": {marks['failed']['reason']}" if "failed" in marks else ""
+def _problems(marks: Mapping[str, Mark]) -> list[str]:
+    why = f": {marks['failed'].reason}" if "failed" in marks else ""
     if "start" not in marks:
         return [f"the run ended during deployment, before its workload began{why}"]
     if "end" not in marks:
         return [f"the driver exited before the end of the run: no settle phase, no probe{why}"]
-    return list(marks["end"]["problems"])
+    return list(marks["end"].problems or ())
 
 
-def _windows(
-    rows: Iterable[Mapping[str, Any]], end_ns: int, traits: Mapping[str, Traits]
-) -> list[Window]:
+def _windows(rows: Iterable[FaultRow], end_ns: int, traits: Mapping[str, Traits]) -> list[Window]:
     """The observed faults of a run, in order of their beginning."""
-    steps: dict[str, dict[str, Mapping[str, Any]]] = {}
+    steps: dict[str, dict[str, FaultRow]] = {}
     for row in rows:
-        steps.setdefault(row["id"], {})[row["event"]] = row
+        steps.setdefault(row.id, {})[row.event] = row
     windows = [_window(ident, events, end_ns, traits) for ident, events in steps.items()]
     return sorted((w for w in windows if w is not None), key=lambda w: (w.from_ns, w.id))
 
 
 def _window(
-    ident: str, events: Mapping[str, Mapping[str, Any]], end_ns: int, traits: Mapping[str, Traits]
+    ident: str, events: Mapping[str, FaultRow], end_ns: int, traits: Mapping[str, Traits]
 ) -> Window | None:
     missed = events.get("skipped") or events.get("failed")
     injected, healed = events.get("injected"), events.get("healed")
     row = injected or missed
     if row is None:
         return None
-    kind = traits.get(str(row["do"]), UNKNOWN)
-    from_ns = int(row["t_ns"])
+    kind = traits.get(row.do, UNKNOWN)
+    from_ns = row.time_ns()
     if injected is not None and kind.kills:
         # A killed process may be dead as soon as the kill is requested.
-        from_ns = int(row["before_ns"])
-    evidence = {**row.get("evidence", {}), **(healed or {}).get("evidence", {})}
-    reason = str(missed["reason"]) if missed else ""
+        from_ns = row.requested_ns()
+    reason = (missed.reason or "") if missed else ""
     if injected is not None and healed is None and not reason:
         reason = "the run ended before the fault healed"
     return Window(
         id=ident,
-        do=str(row["do"]),
-        target=str(row["target"]),
-        nodes=tuple(row.get("nodes", ())),
+        do=row.do,
+        target=row.target,
+        nodes=tuple(row.nodes or ()),
         from_ns=from_ns,
-        to_ns=int(healed["t_ns"]) if healed else (end_ns if injected else from_ns),
-        bit=bool(healed and healed["bit"]) and injected is not None,
-        evidence=evidence,
-        holder=str(row.get("holder", "")),
+        to_ns=healed.time_ns() if healed else (end_ns if injected else from_ns),
+        bit=bool(healed and healed.bit) and injected is not None,
+        evidence={**(row.evidence or {}), **((healed and healed.evidence) or {})},
+        holder=row.holder or "",
         reason=reason,
         traits=kind,
     )
@@ -230,48 +237,47 @@ def _one(prop: str, checker: Checker, case: Case) -> PropertyVerdict:
         )
 
 
-def _verdict_row(
+def _judgement(
     verdict: PropertyVerdict,
     case: Case,
     kinds: Sequence[str],
     orders: bytearray,
-    own: Mapping[str, Mapping[str, str]],
-) -> dict[str, Any]:
+    own: Mapping[str, RecordedChecker],
+) -> Judgement:
     """own: what the manifest records of checkers of the user, by property."""
     user = None if verdict.property in PROPERTIES else own[verdict.property]
-    severity = PROPERTIES[verdict.property][0] if user is None else Severity(user["severity"])
-    told = {} if user is None else {"checker": user["name"], "says": user["says"]}
-    return {
-        **told,
-        "property": verdict.property,
-        "verdict": str(verdict.verdict),
-        "promised": _promised(verdict.property, case, kinds),
-        "severity": str(severity),
-        "reason": verdict.reason,
-        "exercised": dict(verdict.exercised),
-        "certificate": order_certificate(case, verdict, orders),
-        "findings": [_finding_row(finding, case) for finding in verdict.findings],
-        "notes": [_finding_row(finding, case) for finding in verdict.notes],
-        "under": {
-            kinds: {
-                "verdict": str(under.verdict),
-                "asked": kinds in case.kinds,
-                "promised": _promised(verdict.property, case, _kinds(kinds)),
-                "reason": under.reason,
-                "exercised": dict(under.exercised),
-                "findings": list(under.findings),
-            }
+    return Judgement(
+        checker=user.name if user else "",
+        says=user.says if user else "",
+        property=verdict.property,
+        verdict=verdict.verdict,
+        promised=_promised(verdict.property, case, kinds),
+        severity=user.severity if user else PROPERTIES[verdict.property][0],
+        reason=verdict.reason,
+        exercised=dict(verdict.exercised),
+        certificate=order_certificate(case, verdict, orders),
+        findings=tuple(_shown(finding, case) for finding in verdict.findings),
+        notes=tuple(_shown(finding, case) for finding in verdict.notes),
+        under={
+            kinds: UnderKind(
+                verdict=under.verdict,
+                asked=kinds in case.kinds,
+                promised=_promised(verdict.property, case, _kinds(kinds)),
+                reason=under.reason,
+                exercised=dict(under.exercised),
+                findings=tuple(under.findings),
+            )
             for kinds, under in verdict.under.items()
         },
-    }
+    )
 
 
-def _required(row: dict[str, Any], required: Collection[str]) -> dict[str, Any]:
+def _required(row: Judgement, required: Collection[str]) -> Judgement:
     """The row, which counts like a promise if the plan requires its property."""
-    if row["property"] not in required:
+    if row.property not in required:
         return row
-    under = {kinds: {**one, "promised": True} for kinds, one in row["under"].items()}
-    return {**row, "promised": True, "required": True, "under": under}
+    under = {kinds: replace(one, promised=True) for kinds, one in row.under.items()}
+    return replace(row, promised=True, required=True, under=under)
 
 
 def _kinds(key: str) -> list[str]:
@@ -288,51 +294,61 @@ def _promised(prop: str, case: Case, kinds: Sequence[str]) -> bool:
     return case.promises.promised(prop, kinds)
 
 
-def _fault_row(window: Window) -> dict[str, Any]:
+def _fault(window: Window) -> Struck:
     """A fault for people and for JSON; of its traits only those that a report draws."""
-    plain = {one.name: getattr(window, one.name) for one in fields(window) if one.name != "traits"}
-    return {**plain, "pattern": window.traits.pattern}
+    return Struck(
+        id=window.id,
+        do=window.do,
+        target=window.target,
+        nodes=tuple(window.nodes),
+        from_ns=window.from_ns,
+        to_ns=window.to_ns,
+        bit=window.bit,
+        evidence=window.evidence,
+        holder=window.holder,
+        reason=window.reason,
+        pattern=window.traits.pattern,
+    )
 
 
-def _finding_row(finding: Finding, case: Case) -> dict[str, Any]:
+def _shown(finding: Finding, case: Case) -> Shown:
     at = {witness: n for n, witness in enumerate(finding.witnesses)}
-    spans = [[s, e, label, at.get(row, -1)] for s, e, label, row in finding.spans]
-    return {
-        "kind": finding.kind,
-        "sentence": finding.sentence,
-        "lock": finding.lock,
-        "t_ns": finding.t_ns,
-        "witnesses": [event(case.history, witness, case.nodes) for witness in finding.witnesses],
-        "spans": spans,
-        "cause": finding.cause,
-        "certificate": certificate(case, finding),
-    }
+    return Shown(
+        kind=finding.kind,
+        sentence=finding.sentence,
+        lock=finding.lock,
+        t_ns=finding.t_ns,
+        witnesses=tuple(event(case.history, witness, case.nodes) for witness in finding.witnesses),
+        spans=tuple((s, e, label, at.get(row, -1)) for s, e, label, row in finding.spans),
+        cause=finding.cause,
+        certificate=certificate(case, finding),
+    )
 
 
-def event(history: History, index: int, nodes: Mapping[int, str]) -> dict[str, Any]:
+def event(history: History, index: int, nodes: Mapping[int, str]) -> Event:
     """One row of a history as texts and integers, for reports and JSON."""
     row = history.rows[index]
     process = int(row["process"])
-    return {
-        "row": int(index),
-        "op": Op(int(row["f"])).name.lower().replace("_", "-"),
-        "process": process,
-        "node": nodes.get(process, history.writers[int(row["writer"])]),
-        "attempt": int(row["attempt"]),
-        "t_inv_ns": int(row["t_inv"]),
-        "t_ret_ns": int(row["t_ret"]),
-        "status": Status(int(row["status"])).name.lower().replace("_", "-"),
-        "token": int(row["token"]),
-        "lock": history.strings[int(row["key"])],
-        "arg": int(row["arg"]),
-        "res": int(row["res"]),
-        "error": history.strings[int(row["err"])],
-    }
+    return Event(
+        row=int(index),
+        op=Op(int(row["f"])).name.lower().replace("_", "-"),
+        process=process,
+        node=nodes.get(process, history.writers[int(row["writer"])]),
+        attempt=int(row["attempt"]),
+        t_inv_ns=int(row["t_inv"]),
+        t_ret_ns=int(row["t_ret"]),
+        status=Status(int(row["status"])).name.lower().replace("_", "-"),
+        token=int(row["token"]),
+        lock=history.strings[int(row["key"])],
+        arg=int(row["arg"]),
+        res=int(row["res"]),
+        error=history.strings[int(row["err"])],
+    )
 
 
 def meant(
-    rows: Sequence[dict[str, Any]], must: Collection[str]
-) -> tuple[list[dict[str, Any]], dict[str, str], list[str]]:
+    rows: Sequence[Judgement], must: Collection[str]
+) -> tuple[list[Judgement], dict[str, str], list[str]]:
     """The rows that count for a run with the required properties `must`, () for all of them.
 
     Then those set aside, with the reason: not required and not exercised. And those of `must` that
@@ -340,37 +356,27 @@ def meant(
     """
     if not must:
         return list(rows), {}, []
-    unknown = {row["property"]: row["reason"] for row in rows if row["verdict"] == Verdict.UNKNOWN}
+    unknown = {row.property: row.reason for row in rows if row.verdict is Verdict.UNKNOWN}
     aside = {prop: reason for prop, reason in unknown.items() if prop not in must}
-    kept = [row for row in rows if row["property"] not in aside]
+    kept = [row for row in rows if row.property not in aside]
     return kept, aside, [prop for prop in unknown if prop in must]
 
 
 def overall(
-    rows: Sequence[Mapping[str, Any]], problems: Sequence[str], must: Collection[str] = ()
-) -> tuple[str, int]:
+    rows: Sequence[Judgement], problems: Sequence[str], must: Collection[str] = ()
+) -> tuple[Verdict, int]:
     """The verdict of the whole run and its exit code: only promised properties count.
 
     A run passes only if every kind of fault that it requested was exercised for every required
     property (`must`, else all that are promised): see docs/decisions/0012.
     """
-    judged = [row for row in rows if row["promised"]] or rows
-    word = worst(Verdict(row["verdict"]) for row in judged)
+    judged = [row for row in rows if row.promised] or rows
+    word = worst(row.verdict for row in judged)
     if word is Verdict.VIOLATED:
-        return str(word), 1 if any(row["promised"] for row in judged) else 0
-    if problems or (word is Verdict.UNKNOWN and any(row["promised"] for row in judged)):
-        return str(Verdict.UNKNOWN), 3
-    wanted = [row for row in rows if row["promised"] and (not must or row["property"] in must)]
-    if any(not_exercised(row) for row in wanted):
-        return str(Verdict.UNKNOWN), 3
-    return str(word), 0
-
-
-def not_exercised(row: Mapping[str, Any]) -> dict[str, str]:
-    """The requested kinds of fault under which the property was promised and not exercised, with
-    the reasons; rows of schema 1 have none."""
-    return {
-        kinds: under["reason"]
-        for kinds, under in row.get("under", {}).items()
-        if under["asked"] and under["promised"] and under["verdict"] == Verdict.UNKNOWN
-    }
+        return word, 1 if any(row.promised for row in judged) else 0
+    if problems or (word is Verdict.UNKNOWN and any(row.promised for row in judged)):
+        return Verdict.UNKNOWN, 3
+    wanted = [row for row in rows if row.promised and (not must or row.property in must)]
+    if any(row.not_exercised() for row in wanted):
+        return Verdict.UNKNOWN, 3
+    return word, 0

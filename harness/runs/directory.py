@@ -9,12 +9,13 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.plans import manifest
+from holdfast.harness.plans.manifest import Manifest, parsed
 from holdfast.harness.runs import files
 
+T = TypeVar("T")
 RUNS = ".holdfast/runs"
 """The default folder of run directories."""
 SCHEMA = "holdfast-run/1"
@@ -73,13 +74,13 @@ class RunDir:
         folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{name}.log"
 
-    def read_manifest(self) -> dict[str, Any]:
+    def read_manifest(self) -> Manifest:
         """The manifest. UsageError if it is missing, damaged or of a newer schema."""
-        found = read_json(self.manifest, SCHEMA)
-        problems = manifest.problems(found)
-        if problems:
-            raise UsageError(*(f"{self.manifest}: {problem}" for problem in problems))
-        return found
+        table = read_json(self.manifest, SCHEMA)
+        try:
+            return parsed(table)
+        except UsageError as error:
+            raise UsageError(*(f"{self.manifest}: {one}" for one in error.problems)) from error
 
 
 def create(root: Path, name: str) -> RunDir:
@@ -131,9 +132,9 @@ def append(path: Path, row: Mapping[str, Any]) -> None:
 
 def read_lines(
     path: Path,
-    row: Callable[[bytes], dict[str, Any]] = files.row,
+    row: Callable[[bytes], T],
     most: int = files.MOST_BYTES,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[T]:
     """The JSON lines of a file, each parsed by `row`; an incomplete last line is ignored."""
     try:
         data = files.read(path.parent, path.name, most)

@@ -181,19 +181,19 @@ def shaped(where: Path) -> Iterator[None]:
         raise UsageError(f"{where}: damaged: {what[:300]}; copy the run directory again") from error
 
 
-def texts(value: Any) -> bool:
+def texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
-def number(value: Any) -> bool:
+def number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST
 
 
-def text(value: Any) -> bool:
+def text(value: object) -> bool:
     return isinstance(value, str)
 
 
-LINE_FIELDS: Mapping[str, Callable[[Any], bool]] = {
+LINE_FIELDS: Mapping[str, Callable[[object], bool]] = {
     **dict.fromkeys(("id", "event", "do", "target", "reason", "holder", "mark", "host"), text),
     **dict.fromkeys(
         ("t_ns", "before_ns", "at_ns", "for_ns", "took_ns", "asked_ns", "to_ns"), number

@@ -101,7 +101,7 @@ class Taps:
     def settle(self, node: str) -> None:
         """Nothing: a tap belongs to the network namespace, not to a process."""
 
-    def _call(self, node: str, work: Coroutine[Any, Any, None]) -> None:
+    def _call(self, node: str, work: Coroutine[object, None, None]) -> None:
         try:
             asyncio.run_coroutine_threadsafe(work, self._loops[node]).result(BOUND_S)
         except OSError as error:

@@ -14,7 +14,6 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from typing import Any
 
 from holdfast.nemesis.agent.request_errors import Refused
 
@@ -70,7 +69,7 @@ class Proxies:
         """Restores these directions; forwards the data held back."""
         self._call(self._change([], list(ways)))
 
-    def _call(self, work: Coroutine[Any, Any, None]) -> None:
+    def _call(self, work: Coroutine[object, None, None]) -> None:
         assert self._loop is not None, "a link is added before it is stopped"
         asyncio.run_coroutine_threadsafe(work, self._loop).result(BOUND_S)
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from holdfast.nemesis.agent import nft, processes, vdso
 from holdfast.nemesis.agent.client_proxy import KINDS as DISTURBANCES
@@ -30,7 +30,7 @@ class Form:
     takes: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
 
 
-SHAPES: dict[str, Callable[[Any], bool]] = {
+SHAPES: dict[str, Callable[[object], bool]] = {
     "a name": lambda value: isinstance(value, str) and bool(value),
     "an IPv4 address": lambda value: _is_address(value),
     "true or false": lambda value: isinstance(value, bool),
@@ -300,30 +300,30 @@ def checked(request: Any) -> tuple[str, dict[str, Any]]:
     return do, args
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
 
 
-def _is_port(value: Any) -> bool:
+def _is_port(value: object) -> bool:
     return _is_whole(value) and 0 < value < 65536
 
 
-def _is_address(value: Any) -> bool:
+def _is_address(value: object) -> bool:
     parts = value.split(".") if isinstance(value, str) else []
     return len(parts) == 4 and all(
         part.isascii() and part.isdigit() and len(part) < 4 and int(part) < 256 for part in parts
     )
 
 
-def _are_addresses(value: Any) -> bool:
+def _are_addresses(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(map(_is_address, value))
 
 
-def _all_strings(value: Any) -> bool:
+def _all_strings(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(part, str) for part in value)
 
 
-def _are_records(value: Any, **fields: Callable[[Any], bool]) -> bool:
+def _are_records(value: Any, **fields: Callable[[object], bool]) -> bool:
     return (
         isinstance(value, list)
         and bool(value)

@@ -60,7 +60,7 @@ def runs(entries: Sequence[Entry], wanted: Mapping[str, str]) -> str:
 def run(entry: Entry, live: Mapping[str, Any], logs: Sequence[str]) -> str:
     """One run: its verdict, or its present state while it runs."""
     result = entry.result
-    plan = entry.manifest.get("plan", {})
+    plan = entry.manifest.plan if entry.manifest else None
     done = live.get("done_ns", 0) / max(live.get("of_ns", 1), 1)
     return render(
         "run.html",
@@ -71,9 +71,13 @@ def run(entry: Entry, live: Mapping[str, Any], logs: Sequence[str]) -> str:
                 (MEASURES[name], _measure(name, value))
                 for name, value in (result.measures if result else {}).items()
             ],
-            "command": result.command if result else entry.manifest.get("command", ""),
+            "command": result.command
+            if result
+            else entry.manifest.command
+            if entry.manifest
+            else "",
             "facts": [
-                (name, plain(plan[name], 80))
+                (name, plain(getattr(plan, name), 80))
                 for name in (
                     "system",
                     "backend",
@@ -83,7 +87,7 @@ def run(entry: Entry, live: Mapping[str, Any], logs: Sequence[str]) -> str:
                     "clients",
                     "locks",
                 )
-                if name in plan
+                if plan
             ],
             "live": live,
             "percent": min(round(100 * done), 100),
@@ -134,9 +138,8 @@ def problem(sentence: str) -> str:
 def _values(entry: Entry) -> dict[str, set[str]]:
     """Values by which the entry is filtered; properties: those violated in the run."""
     properties = entry.result.properties if entry.result else {}
-    plan = entry.manifest.get("plan", {})
     return {
-        "system": {plain(plan.get("system", "?"), 80)},
+        "system": {plain(entry.manifest.plan.system if entry.manifest else "?", 80)},
         "property": {
             plain(name, 80) for name, one in properties.items() if one.verdict is Verdict.VIOLATED
         },
@@ -157,7 +160,7 @@ def _word(entry: Entry) -> str:
 
 
 def _row(entry: Entry) -> dict[str, Any]:
-    plan, report = entry.manifest.get("plan", {}), files.is_file(entry.dir.path, REPORT)
+    plan, report = entry.manifest and entry.manifest.plan, files.is_file(entry.dir.path, REPORT)
     properties = entry.result.properties if entry.result else {}
     return {
         "id": entry.id,
@@ -170,7 +173,7 @@ def _row(entry: Entry) -> dict[str, Any]:
         "report": report,
         "older": report and not _ours(entry),
         "violated": [name for name, one in properties.items() if one.verdict is Verdict.VIOLATED],
-        **{name: plan.get(name, "?") for name in ("system", "backend", "workload", "seed")},
+        **{name: getattr(plan, name, "?") for name in ("system", "backend", "workload", "seed")},
     }
 
 

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree as ET
 
+from holdfast.harness.verdicts.judged import Judged, Outcome
 from holdfast.reports.run import story
 from holdfast.reports.text.formatting import NS, plain
-from holdfast.reports.verdict_file import Judged, Outcome, read
 
 TEXT_LIMIT = 4000
 
 
-def write(
-    path: Path, list_of_verdicts: Iterable[Mapping[str, Any]], *, suite: str = "holdfast"
-) -> Path:
+def write(path: Path, runs: Sequence[Judged], *, suite: str = "holdfast") -> Path:
     """Writes one suite with a case per run and returns the path.
 
     A broken promise is a failure; UNKNOWN and a failed environment are errors, never passes.
-    Raises UsageError for an object that is not a verdict.
     """
-    runs = [read(verdicts) for verdicts in list_of_verdicts]
     outcomes = [run.outcome() for run in runs]
     root = ET.Element("testsuites")
     group = ET.SubElement(
@@ -68,7 +63,7 @@ def _case(group: ET.Element, run: Judged, outcome: Outcome) -> None:
         ("backend", run.backend),
     ):
         ET.SubElement(properties, "property", name=name, value=plain(value, 1200))
-    told = story.tell(run)
+    told = story.story(run)
     text = "\n".join(plain(one, TEXT_LIMIT) for one in [*told, f"again: {run.command}"])
     if outcome is Outcome.BROKEN:
         part = ET.SubElement(case, "failure", type="violated", message=plain(told[0], 600))

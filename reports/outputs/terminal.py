@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -13,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome, UnderKind
 from holdfast.reports.run import story
 from holdfast.reports.text import formatting
-from holdfast.reports.verdict_file import Judged, Judgement, Outcome, UnderKind, read
 
 STYLES = {
     Outcome.HOLDS: "bold green",
@@ -36,12 +35,8 @@ def wants_colour(environment: Mapping[str, str], *, is_terminal: bool) -> bool:
     return is_terminal and not environment.get("CI") and not environment.get("NO_COLOR")
 
 
-def render(verdicts: Mapping[str, Any], *, width: int, colour: bool) -> str:
-    """The run as text of at most `width` columns; without colour it has no escape sequences.
-
-    Raises UsageError for an object it cannot read.
-    """
-    run = read(verdicts)
+def render(run: Judged, *, width: int, colour: bool) -> str:
+    """The run as text of at most `width` columns; without colour it has no escape sequences."""
     out = io.StringIO()
     console = Console(
         file=out,

@@ -8,6 +8,8 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
+from holdfast.harness.verdicts.evidence import Dist
+from holdfast.harness.verdicts.judged import Judged
 from holdfast.reports.pictures.svg import (
     Scale,
     add,
@@ -22,7 +24,6 @@ from holdfast.reports.pictures.svg import (
     wide,
 )
 from holdfast.reports.text.formatting import NS, seconds, span
-from holdfast.reports.verdict_file import Dist, Judged
 
 LABELS_PX, BARS_PX, TOKENS_PX = 36, 74, 150
 MOST_POINTS = 600

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from holdfast.harness.verdicts.judged import Event, Judged, Shown
 from holdfast.reports.pictures.cycle import Cycle, Edge, Node
 from holdfast.reports.text.formatting import plain, seconds
-from holdfast.reports.verdict_file import Event, Judged, Shown
 
 NO_ORDER = 'An arrow means "must come before". A cycle means no order is possible.'
 

@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 from markupsafe import Markup
 
 from holdfast.harness.core.fault_traits import BEFORE, PATTERNS, UNKNOWN
+from holdfast.harness.verdicts.judged import Judged, Shown, Struck
 from holdfast.reports.pictures.finding_scene import Bar, Mark, Scene, overlap_text, scene
 from holdfast.reports.pictures.svg import (
     CHAR_PX,
@@ -24,7 +25,6 @@ from holdfast.reports.pictures.svg import (
     wide,
 )
 from holdfast.reports.text.formatting import NS, plain, seconds
-from holdfast.reports.verdict_file import Judged, Shown, Struck
 
 LABEL_PX, BAR_PX, FAULT_PX, AXIS_PX = 16, 20, 24, 46
 

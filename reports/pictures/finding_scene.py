@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
+from holdfast.harness.verdicts.judged import Event, Judged, Shown, Struck
 from holdfast.reports.pictures.svg import Scale, by_order, linear
 from holdfast.reports.text.formatting import plain, span
-from holdfast.reports.verdict_file import Event, Judged, Shown, Struck
 
 RESOURCE = "resource"
 OVERLAPS = {"double-grant", "broken-lease", "double-holder", "dead-grant", "stale-belief"}

@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
+from holdfast.harness.verdicts.judged import Judged, Shown, Struck
 from holdfast.reports.pictures.finding import pattern, triangle
 from holdfast.reports.pictures.svg import (
     CHAR_PX,
@@ -24,7 +25,6 @@ from holdfast.reports.pictures.svg import (
     wide,
 )
 from holdfast.reports.text.formatting import NS, count, plain, seconds
-from holdfast.reports.verdict_file import Judged, Shown, Struck
 
 ROW_PX, AREA_PX, EMPTY_PX, TOP_PX = 28, 92, 40, 34
 MOST_KINDS, MOST_BINS = 8, 120

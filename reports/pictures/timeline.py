@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from holdfast.harness.core.case import History
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
+from holdfast.harness.verdicts.judged import Judged
 from holdfast.reports.pictures.packed_columns import (
     Bools,
     Ints,
@@ -26,7 +27,6 @@ from holdfast.reports.pictures.packed_columns import (
     steps,
 )
 from holdfast.reports.text.formatting import evidence, plain
-from holdfast.reports.verdict_file import Judged
 
 SCRIPT = "".join(
     path.read_text(encoding="utf-8")

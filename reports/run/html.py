@@ -12,13 +12,13 @@ from markupsafe import Markup, escape
 
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.runs import files
+from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome
 from holdfast.reports.pictures import charts
 from holdfast.reports.pictures.overview import overview
 from holdfast.reports.pictures.timeline import DIGEST, SCRIPT, Recorded, timeline
 from holdfast.reports.run import page, story
 from holdfast.reports.run.nearby_operations import around
 from holdfast.reports.text import formatting
-from holdfast.reports.verdict_file import Judged, Judgement, Outcome, read
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 PLAN_LIMIT = 60_000
@@ -26,7 +26,7 @@ PLAN_LIMIT = 60_000
 
 def write(
     run_dir: Path,
-    verdicts: Mapping[str, Any],
+    run: Judged,
     manifest: Mapping[str, Any],
     plan_toml: str,
     recorded: Recorded | None = None,
@@ -34,23 +34,21 @@ def write(
 ) -> Path:
     """Writes `report.html` into the run directory and returns its path.
 
-    Raises UsageError if `verdicts` is not a verdict object. The file is written
-    atomically.
+    The file is written atomically.
     """
-    text = render(verdicts, manifest, plan_toml, recorded, no_timeline)
+    text = render(run, manifest, plan_toml, recorded, no_timeline)
     files.write(run_dir, "report.html", text.encode())
     return run_dir / "report.html"
 
 
 def render(
-    verdicts: Mapping[str, Any],
+    run: Judged,
     manifest: Mapping[str, Any],
     plan_toml: str,
     recorded: Recorded | None = None,
     no_timeline: str = "",
 ) -> str:
     """The report as a string; without a timeline if there is no recording (`no_timeline`: why)."""
-    run = read(verdicts)
     groups = page.groups(run, around(recorded) if recorded else None)
     cards = [card for group in groups for card in group.cards]
     shown = timeline(recorded, run, page.marks(run, cards)) if recorded else None

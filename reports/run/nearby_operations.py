@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.verdicts.judged import Shown
 from holdfast.reports.pictures.timeline import Recorded
-from holdfast.reports.verdict_file import Shown
 
 BESIDE = 12
 """Number of ops on the same lock shown before a finding, and after it."""

@@ -11,6 +11,8 @@ from markupsafe import Markup
 
 from holdfast.harness.core.statistics import clopper_pearson
 from holdfast.harness.core.verdict import Severity, Verdict
+from holdfast.harness.verdicts.evidence import Dist
+from holdfast.harness.verdicts.judged import Judged, Judgement, Shown
 from holdfast.reports.pictures import charts
 from holdfast.reports.pictures.cycle import draw_cycle
 from holdfast.reports.pictures.cycle_edges import cycle_of
@@ -19,7 +21,6 @@ from holdfast.reports.pictures.finding_scene import scene
 from holdfast.reports.run.finding_kinds import Kind, kind
 from holdfast.reports.run.nearby_operations import Beside
 from holdfast.reports.text.formatting import plain
-from holdfast.reports.verdict_file import Dist, Judged, Judgement, Shown
 
 CARDS, CARDS_A_KIND, NOTES = 12, 3, 3
 LOG_ROWS = 240

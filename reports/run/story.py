@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from holdfast.harness.core.verdict import PROPERTIES, Verdict
+from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome, Shown
 from holdfast.reports.run.finding_kinds import CAUSES, kind
 from holdfast.reports.text.formatting import count, listed, plain, seconds, stopped
-from holdfast.reports.verdict_file import Judged, Judgement, Outcome, Shown, read
 
 KINDS_TOLD = 12
 
 
-def story(verdicts: Mapping[str, Any]) -> list[str]:
-    """Sentences; the first is the verdict. Raises UsageError for an object it cannot read."""
-    return tell(read(verdicts))
-
-
-def tell(run: Judged) -> list[str]:
+def story(run: Judged) -> list[str]:
     """Sentences about a run: verdict, kinds of findings, untested properties, scope."""
     broken = [one for one in violated(run) if one.promised]
     limits = [one for one in violated(run) if not one.promised]

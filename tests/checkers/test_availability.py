@@ -10,6 +10,7 @@ import pytest
 from holdfast.checkers.evidence.availability import availability, partitions, waits
 from holdfast.checkers.evidence.formulas import quorum_failure
 from holdfast.harness.core.case import Window
+from holdfast.harness.core.json_value import plain
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case
 
@@ -26,7 +27,9 @@ HALVES = cut("n1<-b", "n1<-c", "c1<-b", "c1<-c", "c2<-a")
 
 def chosen(told: str, *windows: Window) -> dict[str, Any]:
     options = {"resource": "fenced", "servers": "3"}
-    return partitions(case(told, windows=windows or (HALVES,), options=options))
+    found = partitions(case(told, windows=windows or (HALVES,), options=options))
+    shown: dict[str, Any] = plain(found)
+    return shown
 
 
 def test_a_minority_that_grants_chose_liveness() -> None:
@@ -73,7 +76,7 @@ def test_servers_that_were_stopped_are_the_p_of_the_formula() -> None:
         ),
         options={"resource": "fenced", "servers": "3"},
     )
-    found = availability(told)
+    found = plain(availability(told))
     assert found["down_share"] == pytest.approx(4 / 30, abs=1e-6)
     assert found["quorum_failure"] == pytest.approx(quorum_failure(3, 4 / 30))
     assert found["majority_down_share"] == pytest.approx(0.1)
@@ -86,12 +89,12 @@ def test_a_server_that_two_faults_stop_is_down_once() -> None:
         windows=(window("pause", "n1", 1, 5), window("kill", "n1", 2, 4)),
         options={"resource": "fenced", "servers": "1"},
     )
-    found = availability(told)
+    found = plain(availability(told))
     assert found["down_share"] == found["majority_down_share"] == pytest.approx(0.4)
 
 
 def test_waiting_answers_are_counted_per_grant_and_per_release() -> None:
-    found = waits(case("0a?@0 0a+1@1 1a?@2 1Q@3 1Q@4 0r?@5 0r+@6 1a+2@7"))
+    found = plain(waits(case("0a?@0 0a+1@1 1a?@2 1Q@3 1Q@4 0r?@5 0r+@6 1a+2@7")))
     assert found == {
         "clients": 2,
         "requests": 3,
@@ -100,4 +103,4 @@ def test_waiting_answers_are_counted_per_grant_and_per_release() -> None:
         "per_grant": 1.0,
         "per_release": 2.0,
     }
-    assert waits(case(""))["per_grant"] is None
+    assert waits(case("")).per_grant is None

@@ -6,9 +6,13 @@ import itertools
 import json
 from typing import Any
 
+import msgspec
+
 from holdfast.checkers.evidence.summary import evidence
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.json_value import plain
+from holdfast.harness.verdicts.evidence import Evidence
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case
 
@@ -36,6 +40,7 @@ KEYS = [
     "partitions",
     "waits",
     "errors",
+    "narrowed",
 ]
 
 RUN = (
@@ -46,8 +51,11 @@ RUN = (
 
 
 def numbers(told: str | Case, **changes: Any) -> dict[str, Any]:
-    found = evidence(case(told, **changes) if isinstance(told, str) else told)
-    assert json.loads(json.dumps(found)) == found, "as it will be after a trip through JSON"
+    made = evidence(case(told, **changes) if isinstance(told, str) else told)
+    found: dict[str, Any] = plain(made)
+    again = json.loads(json.dumps(found))
+    assert again == found, "as it will be after a trip through JSON"
+    assert msgspec.convert(again, Evidence) == made, "as reports read it"
     return found
 
 

@@ -10,6 +10,7 @@ import pytest
 from holdfast.checkers.evidence.summary import evidence
 from holdfast.checkers.properties.no_expired_write import check
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.operations import Op, Terms
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.faults import window
@@ -172,6 +173,6 @@ def test_clock_error_never_turns_a_write_before_the_notice_into_one_after_it(off
 
 def test_every_write_that_the_evidence_counts_as_accepted_is_a_finding() -> None:
     judged = case("0a? 0a+1 0r? 0r+ 0w? 0S+ 0w+ 1a? 1a+2 1w? 1S+ 1w+ 0w? 0S+ 0w+")
-    told = evidence(judged)["expired_owner"]
+    told = plain(evidence(judged))["expired_owner"]
     assert isinstance(told, dict) and told["accepted"] == 2
     assert len(check(judged).findings) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from holdfast.checkers.facts.fault_kinds import at_work
 from holdfast.checkers.properties.mutual_exclusion import check
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.verdict import Finding, PropertyVerdict, Verdict
-from holdfast.harness.judging.judge import not_exercised, overall
+from holdfast.harness.core.verdict import Finding, PropertyVerdict, Severity, Verdict
+from holdfast.harness.judging.judge import overall
+from holdfast.harness.verdicts.judged import Judgement, UnderKind
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case
 
@@ -115,13 +117,19 @@ def test_what_a_fault_may_have_left_behind_counts(kind: str, at_s: float, expect
     assert at_work(told(HELD, window(kind, "n1", 3, 7)), finding) == expected
 
 
-def row(verdict: str, *, promised: bool = True, **under: str) -> dict[str, Any]:
-    """A row of verdicts.json; of `under` a verdict per kind, in capitals as the plan asked for."""
+def row(verdict: str, *, promised: bool = True, **under: str) -> Judgement:
+    """A row of verdicts.json; of `under` a verdict per kind, as the plan asked for."""
     kinds = {
-        kind: {"verdict": at, "asked": True, "promised": True, "reason": "idle"}
+        kind: UnderKind(verdict=Verdict(at), asked=True, promised=True, reason="idle")
         for kind, at in under.items()
     }
-    return {"property": "ownership", "verdict": verdict, "promised": promised, "under": kinds}
+    return Judgement(
+        property="ownership",
+        verdict=Verdict(verdict),
+        promised=promised,
+        severity=Severity.HIGH,
+        under=kinds,
+    )
 
 
 @pytest.mark.parametrize(
@@ -132,11 +140,11 @@ def row(verdict: str, *, promised: bool = True, **under: str) -> dict[str, Any]:
         ([row("HOLDS"), row("UNKNOWN", promised=False, pause="UNKNOWN")], ("HOLDS", 0)),
         ([row("VIOLATED", pause="VIOLATED", kill="UNKNOWN")], ("VIOLATED", 1)),
         ([row("VIOLATED", promised=False), row("HOLDS", kill="UNKNOWN")], ("UNKNOWN", 3)),
-        ([{"property": "ownership", "verdict": "HOLDS", "promised": True}], ("HOLDS", 0)),
+        ([row("HOLDS")], ("HOLDS", 0)),
     ],
 )
 def test_a_run_passes_only_if_every_kind_that_was_asked_for_was_exercised(
-    rows: list[dict[str, Any]], expected: tuple[str, int]
+    rows: list[Judgement], expected: tuple[str, int]
 ) -> None:
     assert overall(rows, ()) == expected
 
@@ -149,6 +157,6 @@ def test_what_a_run_is_not_for_need_not_be_exercised_under_every_kind() -> None:
 
 def test_a_kind_under_which_nothing_is_promised_need_not_be_exercised() -> None:
     one = row("HOLDS", pause="HOLDS", clock="UNKNOWN")
-    one["under"]["clock"]["promised"] = False
-    assert not not_exercised(one)
+    one = replace(one, under={**one.under, "clock": replace(one.under["clock"], promised=False)})
+    assert not one.not_exercised()
     assert overall([one], ()) == ("HOLDS", 0)

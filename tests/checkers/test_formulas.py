@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.checkers.evidence.formulas import lease_margin, quorum_failure, utilisation
 from holdfast.checkers.facts.distribution import dist
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.seeds import stream
 
 
@@ -40,7 +41,7 @@ def test_a_chance_beyond_one_is_a_mistake() -> None:
 
 
 def shape(values: list[int]) -> tuple[dict[str, Any], list[int], list[int]]:
-    told: dict[str, Any] = dist(values)
+    told: dict[str, Any] = plain(dist(values))
     return told, told["histogram"]["edges_ns"], told["histogram"]["counts"]
 
 

@@ -7,6 +7,7 @@ from holdfast.checkers.properties.mutual_exclusion import check
 from holdfast.checkers.properties.no_hung_request import check as hung
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.shorthand import case
 
@@ -43,7 +44,7 @@ def test_a_slow_run_passes_nothing_and_its_violations_stand() -> None:
 def test_latency_from_the_due_time_shows_what_waited_to_be_sent() -> None:
     found = driven(CALM, 1)
     found.history.rows["late"][0] = 7000
-    told = pace(found)
+    told = plain(pace(found))
     sent, due = told["from_send_ns"], told["from_due_ns"]
     assert isinstance(sent, dict)
     assert isinstance(due, dict)

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.checkers.facts.latency_breakdown import SAID, acquire_split, span_ns
 from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.operations import Op, spent
 from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
@@ -37,7 +38,8 @@ def split(text: str, *said: tuple[int, int]) -> dict[str, Any] | None:
     asked = np.flatnonzero(found.history.rows["f"] == Op.ACQUIRE)
     for row, (waited, commit) in zip(asked, said, strict=False):
         found.history.rows["spent"][row] = spent(waited * MILLISECOND, commit * MILLISECOND)
-    return acquire_split(found)
+    parts: dict[str, Any] | None = plain(acquire_split(found))
+    return parts
 
 
 def test_the_ways_are_what_the_service_did_not_spend() -> None:
@@ -66,11 +68,11 @@ def test_the_way_there_ends_when_the_service_had_read_the_request() -> None:
     rows = told.history.rows
     rows["spent"][rows["f"] == Op.ACQUIRE] = spent(200 * MILLISECOND, 300 * MILLISECOND)
     rows["res"][rows["f"] == Op.ARRIVED] = 1 * SECOND + 100 * MILLISECOND
-    found: dict[str, Any] | None = acquire_split(told)
+    found: dict[str, Any] | None = plain(acquire_split(told))
     assert found is not None and found["apart"] == 1
     assert found["request_ns"]["max"] == 100 * MILLISECOND
     assert found["reply_ns"]["max"] == pytest.approx(400 * MILLISECOND, rel=1e-3)
-    apart: dict[str, Any] | None = acquire_split(replace(told, error_ns=1, memo={}))
+    apart: dict[str, Any] | None = plain(acquire_split(replace(told, error_ns=1, memo={})))
     assert apart is not None and apart["apart"] == 0 and apart["request_ns"]["n"] == 0
 
 
@@ -85,7 +87,7 @@ def test_the_reference_service_says_what_it_spent_and_others_do_not(system: str)
     simulated, manifest = simulate(plan(system=system, time_ns=4 * SECOND))
     recording = reader.merge(simulated.written())
     judged = judge.case_of(manifest, recording, simulated.marks, simulated.faults)
-    found: dict[str, Any] | None = acquire_split(judged)
+    found: dict[str, Any] | None = plain(acquire_split(judged))
     if system == "single":
         assert found is None
         return

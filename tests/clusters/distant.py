@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.harness.runs import files
 from holdfast.harness.runs.directory import read_lines
 
 WITHIN_S = 300
@@ -25,7 +26,7 @@ class Ran:
     runs: Path
 
     def faults(self) -> list[dict[str, Any]]:
-        return list(read_lines(self.runs / "latest" / "faults.jsonl"))
+        return list(read_lines(self.runs / "latest" / "faults.jsonl", files.row))
 
     def verdicts(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.runs / "latest" / "verdicts.json").read_text())

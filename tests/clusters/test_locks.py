@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 from holdfast.clusters.systems.reference.locks.state import (
     MAX_SESSIONS,
     Answer,
+    Command,
     Ended,
     Event,
     Freed,
@@ -26,7 +27,8 @@ class Log:
 
     def put(self, op: str, **fields: Any) -> Answer:
         """Any command, as the next entry."""
-        answer, self.events = self.locks.apply(self.locks.index + 1, {"op": op, **fields})
+        command = cast(Command, {"op": op, **fields})
+        answer, self.events = self.locks.apply(self.locks.index + 1, command)
         return answer
 
     def open(self, ttl_ns: int = 0) -> int:

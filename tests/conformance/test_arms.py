@@ -17,11 +17,13 @@ from holdfast.engine import seed_search
 from holdfast.engine.runner import carry_out
 from holdfast.harness.core.case import History
 from holdfast.harness.core.clock import MILLISECOND
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.history import reader
 from holdfast.harness.plans.plan import Plan
-from holdfast.harness.runs import directory
+from holdfast.harness.runs import journal
+from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import prepare
 from tests import needs
 
@@ -181,14 +183,16 @@ def answers(seen: History) -> set[str]:
 
 def simulated(plan: Plan) -> tuple[dict[str, Any], History]:
     ran = seed_search.in_memory(prepare.manifest(prepare.complete(plan), "conformance", ""))
-    assert [row["mark"] for row in ran.world.marks] == STAGES
-    return dict(ran.verdicts), ran.case.history
+    assert [row.mark for row in ran.world.marks] == STAGES
+    return plain(ran.verdicts), ran.case.history
 
 
 def on_processes(plan: Plan, folder: Path) -> tuple[dict[str, Any], History]:
-    verdicts = carry_out(prepare.complete(plan), folder, "a test", quiet=True)
+    verdicts: dict[str, Any] = plain(
+        carry_out(prepare.complete(plan), folder, "a test", quiet=True)
+    )
     run = Path(str(verdicts["report"])).parent
-    assert [row["mark"] for row in directory.read_lines(run / "times.jsonl")] == STAGES
+    assert [row.mark for row in journal.marks(RunDir(run))] == STAGES
     return verdicts, reader.load(run / "history").history
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import base64
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import holdfast
 from holdfast import catalogue
 from holdfast.engine import swarm
 from holdfast.harness.core.loading import load
+from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning import prepare
 from tests import needs
@@ -24,16 +26,16 @@ VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 CASES = (("reference", 3), ("reference", 46), ("single", 8), ("majority", 5))
 ENTRY = catalogue.BACKENDS["sim"].entry
 SCRIPT = f"""
-import json, sys
+import base64, pickle, sys
 from holdfast.harness.core.loading import load
-for manifest in json.load(sys.stdin):
+for manifest in pickle.loads(base64.b64decode(sys.stdin.read())):
     print(load({ENTRY!r})(manifest).digest)
 assert "numpy" not in sys.modules, "a simulated run needs the standard library only"
 """
 PROBE = "import sys; print(sys.implementation.name, '%d.%d' % sys.version_info[:2])"
 
 
-def manifests() -> list[dict[str, object]]:
+def manifests() -> list[Manifest]:
     plans: list[Plan] = [
         swarm.draw(seed, system, catalogue.SYSTEMS[system].nodes, {}) for system, seed in CASES
     ]
@@ -72,7 +74,7 @@ def test_a_seed_gives_the_same_history_on_this_python(version: str) -> None:
     where = str(Path(holdfast.__file__).parents[1])
     said = subprocess.run(
         [python, "-S", "-c", SCRIPT],
-        input=json.dumps(manifests()),
+        input=base64.b64encode(pickle.dumps(manifests())).decode(),
         env={"PYTHONPATH": where, "PYTHONHASHSEED": version[-1]},
         capture_output=True,
         text=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -56,8 +57,8 @@ def test_leaving_out_one_fault_leaves_all_others_as_they_were() -> None:
     whole = prepare.complete(swarm.draw(3, "reference", 3, {}))
     manifest = prepare.manifest(whole, "whole", "")
     simulate = load(catalogue.BACKENDS["sim"].entry)
-    planned = [row for row in simulate(manifest).faults if row["event"] == "planned"]
-    manifest["plan"]["faults"] = manifest["plan"]["faults"][1:]
-    rest = [row for row in simulate(manifest).faults if row["event"] == "planned"]
+    planned = [row for row in simulate(manifest).faults if row.event == "planned"]
+    fewer = replace(manifest.plan, faults=manifest.plan.faults[1:])
+    rest = [row for row in simulate(replace(manifest, plan=fewer)).faults if row.event == "planned"]
     assert len(planned) > 3
     assert rest == planned[1:]

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.plans.manifest import to_table
 from holdfast.harness.recording import segments
 from holdfast.harness.runs import directory
 from tests.front.said import Said, holdfast
+from tests.manifests import manifest
 
 Capture = pytest.CaptureFixture[str]
 
@@ -125,7 +127,7 @@ def test_a_setting_is_shown_with_its_source(
 def recorded_run(folder: Path) -> directory.RunDir:
     """A run directory with a history of one row."""
     run = directory.create(folder, "run")
-    directory.write_json(run.manifest, {"schema": directory.SCHEMA, "asks": []})
+    directory.write_json(run.manifest, to_table(manifest()))
     meta = {"node": "c1", "processes": [1]}
     with segments.Recorder(run.history, "c1", meta) as recorder:
         recorder.complete(recorder.invoke(Op.TRY, 1, 0), Status.OK)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,9 +12,11 @@ from holdfast.commands import demo_command
 from holdfast.commands.demo_command import PARTS, Part
 from holdfast.engine import runner
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.verdict import Verdict
+from holdfast.harness.core.verdict import Severity, Verdict
+from holdfast.harness.verdicts.judged import Judged, Judgement, Shown, read
 from holdfast.planning import prepare
 from tests.front.said import holdfast
+from tests.reports.specimens import clean
 
 Capture = pytest.CaptureFixture[str]
 
@@ -41,7 +42,7 @@ def test_the_simulated_parts_come_out_as_expected_under_other_seeds(
     for seed in (7, 8, 9):
         plan = prepare.complete(replace(part.plan, seed=seed))
         verdicts = runner.carry_out(plan, tmp_path, "again", quiet=True)
-        assert demo_command.row_of(part, verdicts)["verdict"] == part.expected
+        assert demo_command.row_of(part, verdicts).verdict == part.expected
         said = demo_command.outcome(part, verdicts)
         if part.expected is Verdict.HOLDS:
             assert "the resource rejected all " in said and "stale requests." in said
@@ -49,15 +50,18 @@ def test_the_simulated_parts_come_out_as_expected_under_other_seeds(
             assert "accepted a write" in said and "the newer owner" in said
 
 
-def verdicts_of(part: Part, verdict: str) -> dict[str, Any]:
-    row = {
-        "property": part.prop,
-        "verdict": verdict,
-        "reason": "no stale request",
-        "findings": [{"sentence": "two owners"}] if verdict == "VIOLATED" else [],
-        "exercised": {"stale requests refused": 8},
-    }
-    return {"verdicts": [row], "report": "report.html"}
+def verdicts_of(part: Part, verdict: str) -> Judged:
+    found = Shown(kind="double-grant", sentence="two owners", lock="db", t_ns=0)
+    row = Judgement(
+        property=part.prop,
+        verdict=Verdict(verdict),
+        promised=True,
+        severity=Severity.CRITICAL,
+        reason="no stale request",
+        findings=(found,) if verdict == "VIOLATED" else (),
+        exercised={"stale requests refused": 8},
+    )
+    return replace(read(clean()), verdicts=(row,), report="report.html")
 
 
 @pytest.mark.parametrize(("third", "code"), [("VIOLATED", 0), ("UNKNOWN", 3), ("HOLDS", 3)])

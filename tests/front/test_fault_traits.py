@@ -16,9 +16,10 @@ from holdfast.commands import cli
 from holdfast.engine import runner
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import BEFORE, UNKNOWN, Traits, of_manifest, to_table
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.history.reader import load as load_history
 from holdfast.harness.judging.judge import case_of
-from holdfast.harness.runs import directory
+from holdfast.harness.runs import journal
 from holdfast.harness.runs.directory import RunDir
 
 RUN = ("run", "--backend", "sim", "--system", "majority", "--time", "20s", "--seed", "1")
@@ -35,7 +36,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def judged(run: Path) -> dict[str, Any]:
     """The verdict of a run directory, judged and verified anew."""
-    return runner.judge_run(RunDir(run))
+    found: dict[str, Any] = plain(runner.judge_run(RunDir(run)))
+    return found
 
 
 def changed(run: Path, to: Path, change: Callable[[dict[str, Any]], None]) -> Path:
@@ -83,8 +85,8 @@ def case_windows(run: Path) -> dict[str, Traits]:
     case = case_of(
         found.read_manifest(),
         load_history(found.history),
-        directory.read_lines(found.times),
-        directory.read_lines(found.faults),
+        journal.marks(found),
+        journal.faults(found),
     )
     return {window.do: window.traits for window in case.windows}
 

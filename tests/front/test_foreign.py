@@ -18,9 +18,11 @@ from holdfast.harness.core.operations import Mode, Op, Status, attempt_id
 from holdfast.harness.foreign import table
 from holdfast.harness.foreign.operations import Malformed
 from holdfast.harness.foreign.read import read_history
+from holdfast.harness.plans.manifest import to_table
 from holdfast.harness.recording import segments
 from holdfast.harness.runs import directory
 from tests.front.said import holdfast
+from tests.manifests import manifest
 
 Capture = pytest.CaptureFixture[str]
 
@@ -93,7 +95,7 @@ def test_a_run_is_not_judged_by_a_model(capsys: Capture, tmp_path: Path) -> None
 def recorded(folder: Path) -> directory.RunDir:
     """A run in which a holder is followed by a reader, one answer is lost and one try refused."""
     run = directory.create(folder, "run")
-    directory.write_json(run.manifest, {"schema": directory.SCHEMA, "asks": []})
+    directory.write_json(run.manifest, to_table(manifest()))
     with segments.Recorder(run.history, "c1", {"node": "c1", "processes": [1, 2]}) as recorder:
         db = recorder.intern("db \u00e9\n")
         first, second = attempt_id(1, 1), attempt_id(2, 1)

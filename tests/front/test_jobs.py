@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.commands.scenario_command import plan_of
 from holdfast.engine import seed_search
+from holdfast.harness.core.json_value import plain
 from holdfast.planning import prepare
 
 NAME = "singleton-job"
@@ -18,7 +19,7 @@ def simulated(system: str, *options: str, **given: object) -> tuple[str, bool, s
         chosen["mutant"] = str(given.pop("mutant"))
     plan = plan_of(NAME, {"backend": "sim", "system": system, **given, "options": chosen})
     ran = seed_search.in_memory(prepare.manifest(prepare.complete(plan), NAME, ""))
-    rows = {row["property"]: row for row in ran.verdicts["verdicts"]}
+    rows = {row["property"]: row for row in plain(ran.verdicts)["verdicts"]}
     row = rows["exactly-once-job"]
     return row["verdict"], row["promised"], {finding["kind"] for finding in row["findings"]}
 

@@ -16,12 +16,15 @@ import pytest
 from holdfast.catalogue import plug_ins
 from holdfast.catalogue.plug_ins import PlugIn
 from holdfast.engine.checkers import with_named
+from holdfast.harness.core.verdict import Severity
+from holdfast.harness.plans.manifest import RecordedChecker
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning import own_code
 from tests import needs
 from tests.checkers.shorthand import case
 from tests.front.said import holdfast
 from tests.front.test_howto import steps
+from tests.manifests import manifest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "tests" / "third_party"
@@ -420,13 +423,11 @@ def test_an_installed_checker_of_another_property_does_not_judge_a_run(
     monkeypatch.syspath_prepend(mine)
     found = PlugIn(name="served", value="bad_checkers:accusing", origin="another 1.0")
     monkeypatch.setattr(plug_ins, "installed", lambda kind: {"served": found})
-    row = {"name": "served", "severity": "low", "says": "nothing"}
-    manifest = {"asks": ["everybody-served"], "checkers": {"everybody-served": row}}
-    _, found_checkers = with_named(manifest, ())
+    row = RecordedChecker(name="served", severity=Severity.LOW, says="nothing")
+    _, found_checkers = with_named(manifest(["everybody-served"], {"everybody-served": row}), ())
     verdict = found_checkers["everybody-served"](case("0a? 0a+"))
     assert (verdict.property, verdict.verdict) == ("everybody-served", "UNKNOWN")
-    renamed = {"never-good": row}
-    _, found_checkers = with_named({"asks": ["never-good"], "checkers": renamed}, ())
+    _, found_checkers = with_named(manifest(["never-good"], {"never-good": row}), ())
     assert found_checkers["never-good"](case("0a? 0a+")).verdict == "VIOLATED"
 
 

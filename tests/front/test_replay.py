@@ -33,8 +33,8 @@ def failing() -> Plan:
 
 def found_by(plan: Plan) -> list[tuple[str, str]]:
     """(property, kind) of every finding."""
-    rows = seed_search.in_memory(prepare.manifest(plan, "sought", "")).verdicts["verdicts"]
-    return [(row["property"], found["kind"]) for row in rows for found in row["findings"]]
+    rows = seed_search.in_memory(prepare.manifest(plan, "sought", "")).verdicts.verdicts
+    return [(row.property, found.kind) for row in rows for found in row.findings]
 
 
 def planted(folder: Path) -> Path:

@@ -13,6 +13,7 @@ from holdfast import catalogue
 from holdfast.commands.scenario_command import plan_of
 from holdfast.engine import seed_search
 from holdfast.engine import sweep as sweeping
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.plans.plan import parse
 from holdfast.planning import plan_source, prepare
 from holdfast.scenarios import SCENARIOS, path_of
@@ -34,12 +35,12 @@ def simulated(name: str) -> seed_search.Ran:
 @pytest.mark.parametrize("name", RUNS)
 def test_a_scenario_puts_everything_that_it_is_for_to_the_test(name: str) -> None:
     ran = simulated(name)
-    found = {row["property"]: row["verdict"] for row in ran.verdicts["verdicts"]}
+    found = {row.property: row.verdict for row in ran.verdicts.verdicts}
     must = plan_source.read_table(path_of(name))["must"]
     assert set(must) <= set(found)
     assert [prop for prop, verdict in found.items() if verdict == "UNKNOWN"] == []
     assert [window.reason for window in ran.case.windows if not window.bit] == []
-    assert ran.verdicts["exit_code"] == (1 if name in BROKEN else 0)
+    assert ran.verdicts.exit_code == (1 if name in BROKEN else 0)
 
 
 @pytest.mark.parametrize("name", [name for name in RUNS if name.startswith("redlock-")])
@@ -48,7 +49,9 @@ def test_a_scenario_about_redlock_runs_redlock_in_the_simulator(name: str) -> No
 
 
 def test_redlock_with_clocks_that_jump_has_two_owners_which_it_never_promised_to_avoid() -> None:
-    rows = {row["property"]: row for row in simulated("redlock-clock-step").verdicts["verdicts"]}
+    rows = {
+        row["property"]: row for row in plain(simulated("redlock-clock-step").verdicts)["verdicts"]
+    }
     assert rows["mutual-exclusion"]["verdict"] == "VIOLATED"
     assert not rows["mutual-exclusion"]["promised"]
 
@@ -114,9 +117,9 @@ def test_a_storm_of_tries_on_a_lock_that_never_comes_free_is_a_livelock() -> Non
     over = {"backend": "sim", "time": "22s", "options": {"mutant": "endless-lease"}}
     plan = plan_of("retry-storm", over)
     ran = seed_search.in_memory(prepare.manifest(prepare.complete(plan), "storm", ""))
-    rows = {row["property"]: row for row in ran.verdicts["verdicts"]}
+    rows = {row["property"]: row for row in plain(ran.verdicts)["verdicts"]}
     assert "livelock" in [f["kind"] for f in rows["starvation-freedom"]["findings"]]
-    assert ran.verdicts["exit_code"] == 1
+    assert ran.verdicts.exit_code == 1
 
 
 def test_the_plan_file_is_shown_and_the_exact_plan_can_be_run(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.reports.run import html
 from tests.front.test_serve import ids, runs, served
+from tests.reports import rendered as html
 from tests.reports import specimens
 from tests.reports.browser import chromium
 from tests.reports.pieces import MANIFEST, PLAN

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from holdfast.clusters.backends.docker import engine
-from holdfast.harness.runs import directory
+from holdfast.harness.runs import journal
+from holdfast.harness.runs.directory import RunDir
 from tests import needs
 from tests.front import aborted
 
@@ -124,9 +125,9 @@ def test_a_dead_fault_agent_ends_the_run_at_once_and_nothing_stays_stopped(
     assert paused
     assert "fault agent: it exited with code -9" in said(tmp_path)
     all_gone(run)
-    marks = {row["mark"]: row for row in directory.read_lines(run.run_dir / "times.jsonl")}
+    marks = {row.mark: row for row in journal.marks(RunDir(run.run_dir))}
     assert "stop" not in marks
-    assert "fault agent" in marks["failed"]["reason"]
+    assert "fault agent" in str(marks["failed"].reason)
     judged = json.loads((run.run_dir / "verdicts.json").read_text())
     assert any("fault agent" in problem for problem in judged["problems"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,10 @@ import pytest
 from holdfast.harness.client.agent_link import AgentLink
 from holdfast.harness.core.clock import MILLISECOND, now_ns
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, NoAnswer
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.ports import Fault, Node
 from holdfast.harness.driver.schedule import Schedule
+from holdfast.harness.runs.journal import FaultRow
 from holdfast.nemesis.kinds.pause import NEMESIS
 from tests.harness.schedule_parts import Nodes, NoHolders
 from tests.nemesis.agent_process import ARGV, SRC
@@ -108,9 +110,9 @@ def test_a_fault_that_was_not_answered_is_healed_and_is_evidence_of_nothing(
     async def work() -> None:
         link = await started(tmp_path / "agent.log")
 
-        def note(row: Mapping[str, Any]) -> None:
-            rows.append(dict(row))
-            if row["event"] == "failed":
+        def note(row: FaultRow) -> None:
+            rows.append(plain(row))
+            if row.event == "failed":
                 link.within_s = LONG_S
                 os.kill(link.pid, signal.SIGCONT)
 

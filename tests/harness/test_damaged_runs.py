@@ -6,7 +6,6 @@ import random
 import shutil
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from benchmarks.run_directory import Shape, write
@@ -15,6 +14,7 @@ from holdfast.engine.runner import judge_run
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.verdicts.judged import Judged
 
 SUITE, POWER = 150, 5000
 SHAPE = Shape(ops=300, clients=3, writes=1, lapse=20)
@@ -40,7 +40,7 @@ def damaged(rng: random.Random, data: bytes) -> bytes:
     return bytes(found)
 
 
-def outcome(run: RunDir) -> dict[str, Any] | UsageError:
+def outcome(run: RunDir) -> Judged | UsageError:
     """The verdicts on a run, or the refusal that the user sees."""
     try:
         return judge_run(run)
@@ -51,7 +51,7 @@ def outcome(run: RunDir) -> dict[str, Any] | UsageError:
 def survive(tmp_path: Path, count: int) -> Counter[str]:
     """Judge so many damaged copies of one run; what became of them."""
     sound = write(SHAPE, tmp_path).path
-    assert judge_run(RunDir(sound))["verdict"] == "HOLDS"
+    assert judge_run(RunDir(sound)).verdict == "HOLDS"
     said: Counter[str] = Counter()
     for n in range(count):
         rng = stream(3, "damaged", n)
@@ -65,9 +65,9 @@ def survive(tmp_path: Path, count: int) -> Counter[str]:
             assert file.stem.partition("+")[0] in str(came), (n, str(came))
             said["refused"] += 1
         else:
-            crashed = [row for row in came["verdicts"] if "crashed" in row["reason"]]
-            assert not crashed, (n, crashed[0]["reason"])
-            said[came["verdict"]] += 1
+            crashed = [row for row in came.verdicts if "crashed" in row.reason]
+            assert not crashed, (n, crashed[0].reason)
+            said[came.verdict] += 1
         shutil.rmtree(copy)
     return said
 

@@ -14,6 +14,7 @@ from holdfast.harness.core.clock import MILLISECOND, now_ns
 from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.ports import Fault, Node, Request, View
 from holdfast.harness.driver.schedule import Schedule
+from holdfast.harness.runs.journal import FaultRow
 from tests.harness.schedule_parts import Nodes, NoHolders
 
 STOPS, KILLS, NEITHER = Traits(stops=True), Traits(kills=True), Traits(passes=True)
@@ -60,7 +61,7 @@ def test_a_node_is_no_target_for_holders_while_a_fault_stops_it(
     traits: Traits, resting: list[str], paused: list[str]
 ) -> None:
     stage = Watched((Node(name="c1", role="client", address="10.0.0.1"),), restart=resting)
-    rows: list[Mapping[str, Any]] = []
+    rows: list[FaultRow] = []
     schedule = Schedule(
         faults=(Fault(id="f1", do="mine", target="c1", at_ns=0, for_ns=MILLISECOND),),
         nemeses={"mine": Mine(traits)},
@@ -74,4 +75,4 @@ def test_a_node_is_no_target_for_holders_while_a_fault_stops_it(
     assert stage.seen == [(do, resting, paused) for do in ("strike", "observe", "heal")]
     assert (sorted(schedule.resting), schedule.paused, schedule.active) == ([], [], 0)
     assert stage.started == resting
-    assert [row["event"] for row in rows] == ["planned", "injected", "healed"]
+    assert [row.event for row in rows] == ["planned", "injected", "healed"]

@@ -10,8 +10,8 @@ import pytest
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.judging.judge import READABLE, SCHEMA
 from holdfast.harness.runs.directory import read_json
-from holdfast.reports.outputs.terminal import render
 from tests.reports import specimens
+from tests.reports.rendered import terminal as render
 
 
 @pytest.mark.parametrize("schema", READABLE)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from holdfast.harness.core.clock import MILLISECOND, now_ns
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.operations import CAME, LEFT, Op, Status
 from holdfast.harness.core.ports import CALL, CLIENT
 from holdfast.harness.history import reader as history
@@ -264,7 +265,7 @@ def test_a_history_is_narrowed_and_says_where(tmp_path: Path) -> None:
         (3000, 0),
     ]
     assert all(row["t_ret"] + row["rx"] - row["t_inv"] + row["tx"] >= 100_000 for row in rows)
-    told = share(rows)
+    told = plain(share(rows))
     assert (told["calls"], told["narrowed"], told["lock_calls"]) == (2, 2, 2)
     assert told["why"] == ""
 
@@ -284,7 +285,7 @@ def test_why_calls_keep_their_edges_is_told(
     rows = np.zeros(3, dtype=history.ROW_DTYPE)
     rows["f"], rows["status"] = (Op.TRY, Op.RELEASE, Op.WRITE), Status.OK
     rows["flags"] = (*of_lock, of_resource)
-    said = str(share(rows)["why"])
+    said = share(rows).why
     assert why in said
     assert bool(why) is bool(said)
 

@@ -9,7 +9,7 @@ from tests.house.imports import cycles, folder, loaded, modules
 FLOORS = {
     "harness": (
         ("harness.core",),
-        ("harness.plans", "harness.recording", "harness.foreign"),
+        ("harness.plans", "harness.recording", "harness.foreign", "harness.verdicts"),
         ("harness.runs",),
         ("harness.client", "harness.history", "harness.verification"),
         ("harness.driver", "harness.judging"),

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from holdfast.harness.core.operations import Op
-from holdfast.reports.run import html
+from tests.reports import rendered as html
 from tests.reports import specimens
 from tests.reports.browser import chromium
 from tests.reports.pieces import MANIFEST, MS, PLAN

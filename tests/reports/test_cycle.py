@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
+from holdfast.harness.verdicts.judged import Event, Shown, read
 from holdfast.reports.pictures.cycle import Cycle, Edge, Node, draw_cycle
 from holdfast.reports.pictures.cycle_edges import cycle_of
-from holdfast.reports.run.html import render
-from holdfast.reports.verdict_file import Event, Shown, read
 from tests.reports import specimens
 from tests.reports.pieces import MANIFEST, PLAN
+from tests.reports.rendered import render
 
 
 def shown(kind: str, *witnesses: Event) -> Cycle | None:

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.harness.verdicts.evidence import Dist, Histogram
+from holdfast.harness.verdicts.judged import Event, Judged, Shown, Struck, read
 from holdfast.reports.pictures.charts import distribution, falls, tokens
 from holdfast.reports.pictures.finding import draw, pattern
 from holdfast.reports.pictures.finding_scene import RESOURCE, scene, told
 from holdfast.reports.pictures.overview import grants_per_second, overview
 from holdfast.reports.pictures.svg import by_order, linear, place_labels, round_ticks
-from holdfast.reports.verdict_file import Dist, Event, Histogram, Judged, Shown, Struck, read
 from tests.reports import specimens
 from tests.reports.pieces import SECOND, at, event, hold
 

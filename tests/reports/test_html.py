@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.harness.core.errors import UsageError
-from holdfast.reports.run import html
+from tests.reports import rendered as html
 from tests.reports import specimens
 from tests.reports.pieces import MANIFEST, PLAN
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from holdfast.reports.outputs.junit import write
 from tests.reports import specimens
+from tests.reports.rendered import junit as write
 
 
 def suite(tmp_path: Path, *runs: dict[str, object]) -> ET.Element:

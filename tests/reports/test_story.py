@@ -8,11 +8,12 @@ import pytest
 
 from holdfast.checkers.facts import foreign_release
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.verdicts.judged import Outcome, read
 from holdfast.reports.run.finding_kinds import CAUSES, KINDS, kind
-from holdfast.reports.run.story import mechanisms, story, violated
-from holdfast.reports.verdict_file import Outcome, read
+from holdfast.reports.run.story import mechanisms, violated
 from tests.reports import specimens
 from tests.reports.pieces import judged
+from tests.reports.rendered import story
 
 
 def test_the_first_sentence_is_the_verdict() -> None:

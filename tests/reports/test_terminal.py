@@ -6,8 +6,9 @@ import unicodedata
 
 import pytest
 
-from holdfast.reports.outputs.terminal import render, wants_colour
+from holdfast.reports.outputs.terminal import wants_colour
 from tests.reports import specimens
+from tests.reports.rendered import terminal as render
 
 
 def test_the_verdict_comes_first_and_the_way_back_last() -> None:

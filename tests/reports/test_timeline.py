@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from holdfast.harness.core.operations import Op, Status
+from holdfast.harness.verdicts.judged import read
 from holdfast.reports.pictures import timeline
 from holdfast.reports.pictures.packed_columns import packed, ranked, signed, sparse_steps, steps
-from holdfast.reports.run import html
-from holdfast.reports.verdict_file import read
+from tests.reports import rendered as html
 from tests.reports import specimens
 from tests.reports.pieces import MANIFEST, PLAN
 from tests.reports.recorded import recorded

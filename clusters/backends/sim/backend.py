@@ -30,6 +30,7 @@ from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Command, Node, Place, Simulated, System
 from holdfast.harness.core.seeds import stream
+from holdfast.harness.plans.manifest import Entries
 from holdfast.harness.recording.phase import END, GO, PREPARE, PROBE
 from holdfast.harness.recording.segments import DIED_ON_PURPOSE, DONE, IDLE, OPENED, READY
 
@@ -112,12 +113,12 @@ class SimBackend:
     engine: Engine
     network: Network
     knobs: Knobs
-    entries: Mapping[str, str]
+    entries: Entries
     hosts: dict[str, Host] = field(default_factory=dict)
     recorders: list[SimRecorder] = field(default_factory=list)
     live: LiveRows = field(default_factory=LiveRows)
     phase: int = PREPARE
-    _ended_tasks: list[asyncio.Task[Any]] = field(default_factory=list)
+    _ended_tasks: list[asyncio.Task[object]] = field(default_factory=list)
     _files: dict[str, str] = field(default_factory=dict)
     _exited: list[str] = field(default_factory=list)
     _exit_news: asyncio.Future[None] | None = None
@@ -147,9 +148,9 @@ class SimBackend:
         loop = host.loop = NodeLoop(node, self.engine, host.clock, self.network)
         word = command.argv[-1]
         config: dict[str, Any] = json.loads(self._files.pop(word, word))
-        work: Coroutine[Any, Any, None]
+        work: Coroutine[object, None, None]
         if host.node.role == "server":
-            work = load(self.entries["simulated"])(config, host)
+            work = load(self.entries.simulated)(config, host)
         elif host.node.role == "resource":
             work = self._resource(host, config)
         else:
@@ -246,7 +247,7 @@ class SimBackend:
 
     # The end of processes
 
-    def _main(self, host: Host, loop: NodeLoop, work: Coroutine[Any, Any, None]) -> None:
+    def _main(self, host: Host, loop: NodeLoop, work: Coroutine[object, None, None]) -> None:
         task = loop.create_task(work)
 
         def ended(task: asyncio.Task[None]) -> None:
@@ -305,11 +306,11 @@ class SimBackend:
         if host.recorder is None:
             host.recorder = self._recorder(host, config, [])
         if host.kept is None:
-            kind = load(self.entries["resource_store"])(config.get("mutant", ""))
+            kind = load(self.entries.resource_store)(config.get("mutant", ""))
             host.kept = kind(config["mode"])
         else:
             host.kept.restarted()
-        server = load(self.entries["resource_server"])(host.kept, host.recorder)
+        server = load(self.entries.resource_server)(host.kept, host.recorder)
         await serve_resource(server.decide, host.node.address)
         self._tell(host, config, READY)
         await host.end.wait()

@@ -127,7 +127,11 @@ class NodeLoop:
         return asyncio.Future(loop=self)  # type: ignore[arg-type]
 
     def create_task(
-        self, work: Coroutine[Any, Any, T], *, name: str = "task", context: Context | None = None
+        self,
+        work: Coroutine[object, None, T],
+        *,
+        name: str = "task",
+        context: Context | None = None,
     ) -> asyncio.Task[T]:
         """As asyncio; names of tasks are not counted, for a count would outlive the run."""
         return asyncio.Task(work, loop=self, name=name, context=context)  # type: ignore[arg-type]

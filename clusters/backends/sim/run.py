@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from holdfast.clusters.backends.sim.backend import SimBackend
 from holdfast.clusters.backends.sim.event_loop import NodeLoop
@@ -20,12 +20,14 @@ from holdfast.clusters.backends.sim.recorder import SimRecorder
 from holdfast.clusters.backends.sim.scheduler import Engine
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.ports import Place
 from holdfast.harness.driver.run import Run
-from holdfast.harness.driver.runtime import FAULTS, TIMES
+from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.recording.segments import write_closed
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.runs.journal import FaultRow, Mark
 
 if TYPE_CHECKING:
     from holdfast.harness.history.reader import Written
@@ -45,8 +47,8 @@ class Simulated:
     """
 
     recorders: Sequence[SimRecorder]
-    marks: Sequence[Mapping[str, Any]]
-    faults: Sequence[Mapping[str, Any]]
+    marks: Sequence[Mark]
+    faults: Sequence[FaultRow]
     events: int
     virtual_ns: int
 
@@ -66,7 +68,7 @@ class Simulated:
             write_closed(run.history, recorder.meta, recorder.strings, recorder.packed())
         for path, rows in ((run.times, self.marks), (run.faults, self.faults)):
             for row in rows:
-                directory.append(path, row)
+                directory.append(path, plain(row))
 
     def written(self) -> list[Written]:
         """The rows of all writers for a judge in this process."""
@@ -86,14 +88,18 @@ class VirtualRuntime:
         self.now = backend.engine.now
         self.live = backend.live
         self.environ: Mapping[str, str] = {}
-        self.journals: dict[str, list[Mapping[str, Any]]] = {TIMES: [], FAULTS: []}
+        self.marks: list[Mark] = []
+        self.faults: list[FaultRow] = []
         self.set_phase = backend.tell_phase
         self._backend = backend
         self._breaches = breaches
 
-    def append(self, journal: str, row: Mapping[str, Any]) -> None:
+    def append(self, row: FaultRow | Mark) -> None:
         """Keep the row."""
-        self.journals[journal].append(row)
+        if isinstance(row, Mark):
+            self.marks.append(row)
+        else:
+            self.faults.append(row)
 
     def problems(self) -> Sequence[str]:
         """What background tasks raised, and calls to the world outside (`sim_guard`)."""
@@ -103,17 +109,17 @@ class VirtualRuntime:
         """Nothing is open."""
 
 
-def simulate(manifest: Mapping[str, Any]) -> Simulated:
+def simulate(manifest: Manifest) -> Simulated:
     """Carry out the run of a manifest as fast as it goes.
 
     EnvironmentFailed where no cluster came up, or the run does not end.
     """
-    engine, seed = Engine(), manifest["plan"]["seed"]
-    knobs = Knobs.of(manifest["options"].get("backend", {}))
+    engine, seed = Engine(), manifest.plan.seed
+    knobs = Knobs.of(manifest.options.backend)
     network = Network(engine, seed, knobs.weather, knobs.network)
     network.place(DRIVER, DRIVER_ADDRESS, server=False)
     loop = NodeLoop(DRIVER, engine, NodeClock(0, 0), network)
-    entries = manifest["entries"]
+    entries = manifest.entries
     place = Place(run_id="sim", run_dir=Path(), shared=(Path(),), label="", seed=seed)
     backend = SimBackend(place=place, engine=engine, network=network, knobs=knobs, entries=entries)
     begun_ns = engine.now_ns
@@ -129,8 +135,8 @@ def simulate(manifest: Mapping[str, Any]) -> Simulated:
             raise
     simulated = Simulated(
         recorders=tuple(backend.recorders),
-        marks=runtime.journals[TIMES],
-        faults=runtime.journals[FAULTS],
+        marks=runtime.marks,
+        faults=runtime.faults,
         events=engine.events,
         virtual_ns=engine.now_ns - begun_ns,
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import aetcd
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.etcd import PORT
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -27,16 +27,18 @@ class Subject:
     async def open(self) -> None:
         await self._client.connect()
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(
+        self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
+    ) -> LibraryLock:
         return aetcd.locks.Lock(self._client, name.encode(), math.ceil(lease_s or 10))
 
-    async def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    async def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
         return bool(await lock.acquire(timeout=wait_s))
 
-    async def renew(self, lock: Any, lease_s: float) -> bool:
+    async def renew(self, lock: LibraryLock, lease_s: float) -> bool:
         return int((await lock.refresh()).ttl) > 0
 
-    async def release(self, lock: Any) -> bool:
+    async def release(self, lock: LibraryLock) -> bool:
         return bool(await lock.release())
 
     async def close(self) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
 
 from aioredlock import Aioredlock, LockAcquiringError, LockError
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.redis import PORT
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -25,10 +25,12 @@ class Subject:
         servers = [{"host": address, "port": PORT} for _, address in setup.servers]
         self._manager = Aioredlock(servers, retry_count=1)
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(
+        self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
+    ) -> LibraryLock:
         return {"name": name, "lease_s": lease_s, "lock": None}
 
-    async def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    async def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
         until_s = time.monotonic() + (wait_s if wait_s is not None else 1e9)
         while True:
             try:
@@ -39,14 +41,14 @@ class Subject:
                     raise
             await asyncio.sleep(POLL_S)
 
-    async def renew(self, lock: Any, lease_s: float) -> bool:
+    async def renew(self, lock: LibraryLock, lease_s: float) -> bool:
         try:
             await self._manager.extend(lock["lock"], lease_s)
         except RuntimeError:
             return False
         return True
 
-    async def release(self, lock: Any) -> None:
+    async def release(self, lock: LibraryLock) -> None:
         await self._manager.unlock(lock["lock"])
 
     async def close(self) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import coredis
 from coredis.exceptions import LockExtensionError, LockReleaseError
 from coredis.patterns.lock import Lock
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.redis import PORT
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -35,17 +35,19 @@ class Subject:
             self._opened.set()
             await self._over.wait()
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(
+        self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
+    ) -> LibraryLock:
         waits = {"blocking": wait_s != 0, "blocking_timeout": wait_s or None}
         return Lock(self._client, name, timeout=lease_s, sleep=0.01, **waits)
 
-    async def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    async def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
         return bool(await lock.acquire())
 
-    async def renew(self, lock: Any, lease_s: float) -> bool:
+    async def renew(self, lock: LibraryLock, lease_s: float) -> bool:
         return bool(await lock.extend(lease_s))
 
-    async def release(self, lock: Any) -> None:
+    async def release(self, lock: LibraryLock) -> None:
         await lock.release()
 
     async def close(self) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import etcd3
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.etcd import PORT
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -22,14 +22,16 @@ class Subject:
         address = setup.servers[setup.process % len(setup.servers)][1]
         self._client = etcd3.client(host=address, port=PORT, timeout=ANSWER_WITHIN_S)
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(
+        self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
+    ) -> LibraryLock:
         return self._client.lock(name, ttl=math.ceil(lease_s or 60))
 
-    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
         return bool(lock.acquire(timeout=wait_s))
 
-    def renew(self, lock: Any, lease_s: float) -> bool:
+    def renew(self, lock: LibraryLock, lease_s: float) -> bool:
         return bool(lock.refresh()[0].TTL > 0)
 
-    def release(self, lock: Any) -> bool:
+    def release(self, lock: LibraryLock) -> bool:
         return bool(lock.release())

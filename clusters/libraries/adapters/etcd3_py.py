@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import etcd3
 from etcd3.stateful.lock import EtcdLockAcquireTimeout
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.etcd import PORT
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -23,12 +23,14 @@ class Subject:
         address = setup.servers[setup.process % len(setup.servers)][1]
         self._client = etcd3.Client(address, PORT, timeout=ANSWER_WITHIN_S)
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(
+        self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
+    ) -> LibraryLock:
         return self._client.Lock(lock_name=name, lock_ttl=math.ceil(lease_s or 60))
 
-    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
         timeout = None if wait_s is None else math.ceil(wait_s)
         return lock.acquire(block=wait_s != 0, timeout=timeout) is not None
 
-    def release(self, lock: Any) -> None:
+    def release(self, lock: LibraryLock) -> None:
         lock.release()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
 
 from etcd3gw import client
 from etcd3gw.exceptions import ConnectionFailedError
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.etcd import PORT
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -25,10 +25,12 @@ class Subject:
         address = setup.servers[setup.process % len(setup.servers)][1]
         self._client = client(host=address, port=PORT, api_path="/v3/", timeout=ANSWER_WITHIN_S)
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(
+        self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
+    ) -> LibraryLock:
         return self._client.lock(name, ttl=math.ceil(lease_s or 10))
 
-    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
         until_s = time.monotonic() + (wait_s if wait_s is not None else 1e9)
         while not lock.acquire():
             if time.monotonic() >= until_s:
@@ -36,8 +38,8 @@ class Subject:
             time.sleep(POLL_S)
         return True
 
-    def renew(self, lock: Any, lease_s: float) -> bool:
+    def renew(self, lock: LibraryLock, lease_s: float) -> bool:
         return int(lock.refresh()) > 0
 
-    def release(self, lock: Any) -> bool:
+    def release(self, lock: LibraryLock) -> bool:
         return bool(lock.release())

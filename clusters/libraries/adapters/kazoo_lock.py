@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kazoo.client import KazooClient
 from kazoo.exceptions import CancelledError, LockTimeout
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.zookeeper import PORT
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -22,16 +21,18 @@ class Subject:
         self._client = KazooClient(hosts=hosts, timeout=setup.lease_ns / 1e9)
         self._client.start()
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(
+        self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
+    ) -> LibraryLock:
         return self._client.Lock(f"/locks/{name}", attempt)
 
-    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
         return bool(lock.acquire(blocking=wait_s != 0, timeout=wait_s or None))
 
-    def renew(self, lock: Any, lease_s: float) -> bool:
+    def renew(self, lock: LibraryLock, lease_s: float) -> bool:
         return bool(lock.is_acquired)
 
-    def release(self, lock: Any) -> bool:
+    def release(self, lock: LibraryLock) -> bool:
         return bool(lock.release())
 
     def close(self) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import redis.asyncio as redis
 from pottery import AIORedlock, QuorumNotAchieved, ReleaseUnlockedLock
 from pottery.exceptions import ExtendUnlockedLock, TooManyExtensions
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.redis import PORT
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -30,19 +29,21 @@ class Subject:
             redis.Redis.from_url(f"redis://{address}:{PORT}") for _, address in setup.servers
         }
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(
+        self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
+    ) -> LibraryLock:
         return AIORedlock(
             key=name, masters=self._masters, auto_release_time=lease_s or 10,
             context_manager_timeout=-1 if wait_s is None else wait_s,
         )  # fmt: skip
 
-    async def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    async def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
         if wait_s == 0:
             return bool(await lock.acquire(blocking=False))
         return bool(await lock.acquire(timeout=-1 if wait_s is None else wait_s))
 
-    async def renew(self, lock: Any, lease_s: float) -> None:
+    async def renew(self, lock: LibraryLock, lease_s: float) -> None:
         await lock.extend()
 
-    async def release(self, lock: Any) -> None:
+    async def release(self, lock: LibraryLock) -> None:
         await lock.release()

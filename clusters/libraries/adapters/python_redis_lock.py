@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import redis
 import redis_lock
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.redis import PORT
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -26,22 +25,24 @@ class Subject:
         self._redis.ping()
         self._lease_s: float | None = None
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(
+        self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
+    ) -> LibraryLock:
         self._lease_s = lease_s
         renew = self._auto and lease_s is not None
         expire = None if lease_s is None else max(1, int(lease_s))
         return redis_lock.Lock(self._redis, name, expire=expire, auto_renewal=renew)
 
-    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
         if wait_s == 0:
             return bool(lock.acquire(blocking=False))
         # The library rejects a wait that is longer than the lease.
         longest = wait_s if self._lease_s is None or wait_s is None else min(wait_s, self._lease_s)
         return bool(lock.acquire(timeout=None if longest is None else max(1, int(longest))))
 
-    def renew(self, lock: Any, lease_s: float) -> bool:
+    def renew(self, lock: LibraryLock, lease_s: float) -> bool:
         lock.extend(expire=max(1, int(lease_s)))
         return True
 
-    def release(self, lock: Any) -> None:
+    def release(self, lock: LibraryLock) -> None:
         lock.release()

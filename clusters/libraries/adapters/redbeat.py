@@ -8,6 +8,7 @@ import redbeat
 from celery import Celery, signals
 from redis.exceptions import LockNotOwnedError
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.redis import PORT
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -30,18 +31,20 @@ class Subject:
         self._app = Celery("holdfast", broker=url)
         self._app.conf.update(redbeat_redis_url=url, beat_max_loop_interval=0.02)
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(
+        self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
+    ) -> LibraryLock:
         return redbeat.RedBeatScheduler(
             app=self._app, lazy=True, lock_key=name, lock_timeout=lease_s or 60
         )
 
-    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
         signals.beat_init.send(sender=Beat(lock))
         lock.tick()
         return True
 
-    def renew(self, lock: Any, lease_s: float) -> None:
+    def renew(self, lock: LibraryLock, lease_s: float) -> None:
         lock.tick()
 
-    def release(self, lock: Any) -> None:
+    def release(self, lock: LibraryLock) -> None:
         lock.close()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.redis import PORT
 from holdfast.harness.core.ports import ClientSetup
 
@@ -25,7 +26,9 @@ class _RedisLike:
         address = setup.servers[0][1]
         self._client = self.connect(host=address, port=PORT, socket_timeout=ANSWER_WITHIN_S)
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(
+        self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
+    ) -> LibraryLock:
         return self._client.lock(
             name, timeout=lease_s, sleep=0.01, blocking_timeout=wait_s, thread_local=False
         )
@@ -38,16 +41,16 @@ class BlockingLocks(_RedisLike):
         super().__init__(setup)
         self._client.ping()
 
-    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
         return bool(lock.acquire(blocking=wait_s != 0, blocking_timeout=wait_s))
 
-    def renew(self, lock: Any, lease_s: float) -> bool:
+    def renew(self, lock: LibraryLock, lease_s: float) -> bool:
         try:
             return bool(lock.reacquire())
         except self.lost:
             return False
 
-    def release(self, lock: Any) -> bool:
+    def release(self, lock: LibraryLock) -> bool:
         try:
             lock.release()
         except self.refused:
@@ -66,16 +69,16 @@ class AsyncioLocks(_RedisLike):
     async def open(self) -> None:
         await self._client.ping()
 
-    async def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    async def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
         return bool(await lock.acquire(blocking=wait_s != 0, blocking_timeout=wait_s))
 
-    async def renew(self, lock: Any, lease_s: float) -> bool:
+    async def renew(self, lock: LibraryLock, lease_s: float) -> bool:
         try:
             return bool(await lock.reacquire())
         except self.lost:
             return False
 
-    async def release(self, lock: Any) -> bool:
+    async def release(self, lock: LibraryLock) -> bool:
         try:
             await lock.release()
         except self.refused:

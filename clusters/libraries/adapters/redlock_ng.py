@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from types import SimpleNamespace
-from typing import Any
 
 from redlock import Redlock
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.redis import PORT
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -21,10 +21,12 @@ class Subject:
     def __init__(self, setup: ClientSetup) -> None:
         self._manager = Redlock([f"redis://{address}:{PORT}" for _, address in setup.servers])
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(
+        self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
+    ) -> LibraryLock:
         return SimpleNamespace(name=name, ttl_ms=int((lease_s or 10) * 1000), held=None)
 
-    def acquire(self, lock: Any, wait_s: float | None) -> float | bool:
+    def acquire(self, lock: LibraryLock, wait_s: float | None) -> float | bool:
         until_s = time.monotonic() + (wait_s if wait_s is not None else 1e9)
         while True:
             lock.held = self._manager.acquire(lock.name, lock.ttl_ms)
@@ -33,10 +35,10 @@ class Subject:
             if time.monotonic() >= until_s:
                 return False
 
-    def renew(self, lock: Any, lease_s: float) -> bool:
+    def renew(self, lock: LibraryLock, lease_s: float) -> bool:
         return bool(self._manager.extend(lock.held, int(lease_s * 1000)))
 
-    def release(self, lock: Any) -> bool:
+    def release(self, lock: LibraryLock) -> bool:
         if not lock.held:
             return False
         self._manager.release(lock.held)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from types import SimpleNamespace
-from typing import Any
 
 from redlock import MultipleRedlockException, Redlock
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.redis import PORT
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -27,16 +27,18 @@ class Subject:
         ]
         self._manager = Redlock(servers)
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(
+        self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
+    ) -> LibraryLock:
         return SimpleNamespace(name=name, ttl_ms=int((lease_s or 10) * 1000), held=None)
 
-    def acquire(self, lock: Any, wait_s: float | None) -> float | bool:
+    def acquire(self, lock: LibraryLock, wait_s: float | None) -> float | bool:
         until_s = time.monotonic() + (wait_s if wait_s is not None else 1e9)
         while not lock.held and (lock.held is None or time.monotonic() < until_s):
             lock.held = self._manager.lock(lock.name, lock.ttl_ms)
         return lock.held.validity / 1000 if lock.held else False
 
-    def release(self, lock: Any) -> bool:
+    def release(self, lock: LibraryLock) -> bool:
         if not lock.held:
             return False
         self._manager.unlock(lock.held)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import redis
 import sherlock
 from sherlock.lock import LockException, LockTimeoutException
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.redis import PORT
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -24,17 +23,19 @@ class Subject:
         self._redis = redis.StrictRedis(host=address, port=PORT, socket_timeout=ANSWER_WITHIN_S)
         self._redis.ping()
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(
+        self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
+    ) -> LibraryLock:
         expire = None if lease_s is None else max(1, int(lease_s))
         return sherlock.RedisLock(
             name, client=self._redis, expire=expire, timeout=wait_s or 0, retry_interval=0.02
         )
 
-    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
         return bool(lock.acquire(blocking=wait_s != 0))
 
-    def renew(self, lock: Any, lease_s: float) -> bool:
+    def renew(self, lock: LibraryLock, lease_s: float) -> bool:
         return bool(lock.renew())
 
-    def release(self, lock: Any) -> None:
+    def release(self, lock: LibraryLock) -> None:
         lock.release()

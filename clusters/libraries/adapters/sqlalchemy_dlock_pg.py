@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import create_engine
 from sqlalchemy.exc import OperationalError
 from sqlalchemy_dlock import create_sadlock
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -22,10 +21,12 @@ class Subject:
         address = setup.servers[0][1]
         self._engine = create_engine(f"postgresql+psycopg://{USER}@{address}:{PORT}/{DATABASE}")
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(
+        self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
+    ) -> LibraryLock:
         return create_sadlock(self._engine.connect(), name, contextual_timeout=wait_s)
 
-    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
         try:
             granted = lock.acquire(block=wait_s != 0, timeout=wait_s, interval=0.2)
         except BaseException:
@@ -35,10 +36,10 @@ class Subject:
             lock.connection_or_session.close()
         return bool(granted)
 
-    def renew(self, lock: Any, lease_s: float) -> bool:
+    def renew(self, lock: LibraryLock, lease_s: float) -> bool:
         return bool(lock.locked)
 
-    def release(self, lock: Any) -> None:
+    def release(self, lock: LibraryLock) -> None:
         try:
             lock.release()
         finally:

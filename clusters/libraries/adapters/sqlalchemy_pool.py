@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from types import SimpleNamespace
-from typing import Any
 
 from sqlalchemy import create_engine, text
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -24,10 +24,12 @@ class Subject:
         address = setup.servers[0][1]
         self._engine = create_engine(f"postgresql+psycopg://{USER}@{address}:{PORT}/{DATABASE}")
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(
+        self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
+    ) -> LibraryLock:
         return SimpleNamespace(name=name, connection=self._engine.connect())
 
-    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
         until_s = time.monotonic() + (wait_s if wait_s is not None else 1e9)
         while not lock.connection.execute(TRY, {"name": lock.name}).scalar_one():
             if time.monotonic() >= until_s:
@@ -36,5 +38,5 @@ class Subject:
             time.sleep(POLL_S)
         return True
 
-    def release(self, lock: Any) -> None:
+    def release(self, lock: LibraryLock) -> None:
         lock.connection.close()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from tooz import coordination
 
+from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -23,10 +23,12 @@ class Subject:
         self._coordinator = coordination.get_coordinator(url, setup.name.encode())
         self._coordinator.start()
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(
+        self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
+    ) -> LibraryLock:
         return self._coordinator.get_lock(name.encode())
 
-    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
         until_s = time.monotonic() + (wait_s if wait_s is not None else 1e9)
         while not lock.acquire(blocking=False):
             if time.monotonic() >= until_s:
@@ -34,10 +36,10 @@ class Subject:
             time.sleep(POLL_S)
         return True
 
-    def renew(self, lock: Any, lease_s: float) -> bool:
+    def renew(self, lock: LibraryLock, lease_s: float) -> bool:
         return bool(lock.acquired)
 
-    def release(self, lock: Any) -> bool:
+    def release(self, lock: LibraryLock) -> bool:
         return bool(lock.release())
 
     def close(self) -> None:

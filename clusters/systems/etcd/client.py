@@ -15,7 +15,6 @@ import asyncio
 import contextlib
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any
 
 from holdfast.clusters.systems.etcd import PORT
 from holdfast.clusters.systems.etcd.gateway import (
@@ -87,7 +86,7 @@ class EtcdClient:
         self._call_s = max(1.0, setup.lease_ns / 3e9)
         self._held: dict[int, tuple[Lease, str]] = {}
         self._dead: set[int] = set()
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._tasks: dict[asyncio.Task[object], None] = {}
 
     async def open(self) -> None:
         """Connects, so that the first acquire need not; an unavailable server is found later."""
@@ -298,7 +297,7 @@ class EtcdClient:
     def _until(self, seconds: float) -> float:
         return asyncio.get_running_loop().time() + seconds
 
-    def _background(self, work: Coroutine[Any, Any, Any]) -> None:
+    def _background(self, work: Coroutine[object, None, object]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.clusters.systems.majority.options import quorum_of
 from holdfast.clusters.systems.reference.wire.frames import Frame
@@ -28,6 +28,7 @@ ROUNDS = 1024
 DRIFT = 0.01
 """share of the lease reserved for clock drift, plus DRIFT_NS"""
 DRIFT_NS = 2_000_000
+T = TypeVar("T")
 
 
 class MajorityClient:
@@ -42,7 +43,7 @@ class MajorityClient:
         self._rng = stream(setup.seed, "majority client", setup.process)
         self._holds: dict[int, tuple[str, int, int]] = {}
         self._owners: dict[int, int] = {}
-        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._tasks: dict[asyncio.Task[object], None] = {}
         self._calls = 0
 
     async def open(self) -> None:
@@ -192,7 +193,7 @@ class MajorityClient:
             lock, _, token = held
             self._setup.tell(Op.LOST, attempt=attempt, lock=lock, text=reason, token=token)
 
-    def _background(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def _background(self, work: Coroutine[object, None, T]) -> asyncio.Task[T]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))

@@ -22,8 +22,8 @@ SERVER_BLANKS = frozenset(("node", "address", "data", "peers", "others", "server
 QUESTION = frozenset(("port", "send", "expect"))
 
 
-def _words(allowed: frozenset[str]) -> Callable[[Any], str]:
-    def check(value: Any) -> str:
+def _words(allowed: frozenset[str]) -> Callable[[object], str]:
+    def check(value: object) -> str:
         if not isinstance(value, str) or not value.strip():
             return "expected a command line in one string"
         try:
@@ -36,44 +36,44 @@ def _words(allowed: frozenset[str]) -> Callable[[Any], str]:
     return check
 
 
-def _environment(value: Any) -> str:
+def _environment(value: object) -> str:
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
         return "expected a table of strings"
     unknown = sorted(blanks(list(value.values())) - SERVER_BLANKS)
     return f"unknown {{{unknown[0]}}}" if unknown else ""
 
 
-def _ports(value: Any) -> str:
-    good = isinstance(value, list) and bool(value)
-    good = good and all(type(port) is int and 0 < port < 65536 for port in value)
-    return "" if good else "expected a list of port numbers"
+def _ports(value: object) -> str:
+    ports = value if isinstance(value, list) else []
+    good = all(type(port) is int and 0 < port < 65536 for port in ports)
+    return "" if ports and good else "expected a list of port numbers"
 
 
-def _nodes(value: Any) -> str:
+def _nodes(value: object) -> str:
     return "" if type(value) is int and 1 <= value <= MOST else f"expected a number, 1 to {MOST}"
 
 
-def _image(value: Any) -> str:
+def _image(value: object) -> str:
     good = isinstance(value, str) and IMAGE.fullmatch(value)
     return "" if good else "expected the name of a docker image, as in my-lock:1"
 
 
-def _data(value: Any) -> str:
+def _data(value: object) -> str:
     good = isinstance(value, str) and re.fullmatch(r"(/[\w.-]+)+", value) and ".." not in value
     return "" if good else "expected a path inside the image, as in /var/lib/my-lock"
 
 
-def _files(value: Any) -> str:
+def _files(value: object) -> str:
     good = isinstance(value, list) and all(isinstance(name, str) for name in value)
     return "" if good else "expected a list of paths relative to the table's file"
 
 
-def _name(value: Any) -> str:
+def _name(value: object) -> str:
     good = isinstance(value, str) and NAME.fullmatch(value)
     return "" if good else "expected letters, digits, dots and dashes, as in my-lock"
 
 
-def _question(value: Any) -> str:
+def _question(value: object) -> str:
     if not isinstance(value, dict):
         return "expected a table: port, send, expect"
     unknown = sorted(set(value) - QUESTION)
@@ -84,12 +84,13 @@ def _question(value: Any) -> str:
     return "" if good else "expected a number as port, and strings as send and expect"
 
 
-def _leader(value: Any) -> str:
+def _leader(value: object) -> str:
     wrong = _question(value)
-    return wrong or ("" if value.get("expect") else "missing expect: the response of the leader")
+    told = isinstance(value, dict) and value.get("expect")
+    return wrong or ("" if told else "missing expect: the response of the leader")
 
 
-def _promises(value: Any) -> str:
+def _promises(value: object) -> str:
     if not isinstance(value, dict):
         return "expected a table: property -> kinds of faults, or 'any'"
     for name, kinds in value.items():
@@ -101,17 +102,17 @@ def _promises(value: Any) -> str:
     return ""
 
 
-def _one_of(name: str) -> Callable[[Any], str]:
+def _one_of(name: str) -> Callable[[object], str]:
     return lambda value: (
         "" if value in CHOICES[name] else f"expected one of {', '.join(CHOICES[name])}"
     )
 
 
-def _flag(value: Any) -> str:
+def _flag(value: object) -> str:
     return "" if isinstance(value, bool) else "expected true or false"
 
 
-KEYS: Mapping[str, Callable[[Any], str]] = {
+KEYS: Mapping[str, Callable[[object], str]] = {
     "name": _name,
     "client": _words(CLIENT_BLANKS),
     "server": _words(SERVER_BLANKS),

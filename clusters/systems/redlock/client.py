@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import TypeVar
 
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.resp import Link, NoAnswer, NotSent, Refused
@@ -45,6 +45,7 @@ RELEASE = """
 if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('del', KEYS[1])
 """
+T = TypeVar("T")
 
 
 class Redlock:
@@ -58,7 +59,7 @@ class Redlock:
         self._quorum = len(self._links) // 2 + 1
         self._rng = stream(setup.seed, "redlock rounds", setup.process)
         self._values: dict[int, int] = {}
-        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._tasks: dict[asyncio.Task[object], None] = {}
 
     async def open(self) -> None:
         """Nothing to wait for: unavailable servers are found later."""
@@ -172,7 +173,7 @@ class Redlock:
         """The value of the round that won, also for a hold that has ended since."""
         return self._values.get(grant.attempt, grant.attempt * ROUNDS)
 
-    def _background(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def _background(self, work: Coroutine[object, None, T]) -> asyncio.Task[T]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))

@@ -181,7 +181,7 @@ class SingleClient:
             lock, token = held
             self._setup.tell(Op.LOST, attempt=attempt, lock=lock, text=reason, token=token)
 
-    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+    def _background(self, work: Coroutine[object, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))

@@ -24,7 +24,7 @@ MAX_ENDED = 16384
 _BIG = 1 << 63
 
 
-def _is_hold(value: Any) -> bool:
+def _is_hold(value: object) -> bool:
     return isinstance(value, list) and [type(part) for part in value] == [str, int]
 
 

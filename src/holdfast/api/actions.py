@@ -59,7 +59,7 @@ def run(
     found = prepare.hosts_of(full, os.fspath(hosts) if hosts is not None else "")
     again = prepare.command(made) if plan is None else f"holdfast run {shlex.quote(str(plan))}"
     verdicts = runner.carry_out(full, Path(out), again, quiet=True, hosts=found)
-    return Run(Path(out) / str(verdicts["run"]))
+    return Run(Path(out) / verdicts.run)
 
 
 def simulate(

@@ -13,9 +13,14 @@ import numpy as np
 from holdfast.harness.core import extras
 from holdfast.harness.core.case import MERGED_DTYPE, History
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json, plain
 from holdfast.harness.core.starved import Starved
 from holdfast.harness.history.reader import Recording
+from holdfast.harness.plans.manifest import parsed, to_table
 from holdfast.harness.runs import files
+from holdfast.harness.runs.journal import FaultRow, Mark
+from holdfast.harness.verdicts.judged import ClockSummary
+from holdfast.harness.verdicts.judged import read as read_judged
 
 if TYPE_CHECKING:
     from holdfast.api.run import Recorded
@@ -28,10 +33,10 @@ class _About(msgspec.Struct, forbid_unknown_fields=True):
     """What stands in the metadata beside the rows."""
 
     schema: str
-    manifest: dict[str, Any]
-    times: list[dict[str, Any]]
-    faults: list[dict[str, Any]]
-    verdicts: dict[str, Any] | None
+    manifest: dict[str, Json]
+    times: list[Mark]
+    faults: list[FaultRow]
+    verdicts: dict[str, Json] | None
     strings: list[str]
     writers: list[str]
     problems: list[str]
@@ -56,16 +61,16 @@ def write(recorded: Recorded, path: Path) -> Path:
     recording, history = recorded.recording, recorded.recording.history
     about = _About(
         schema=SCHEMA,
-        manifest=dict(recorded.manifest),
-        times=[dict(row) for row in recorded.times],
-        faults=[dict(row) for row in recorded.faults],
-        verdicts=None if recorded.verdicts is None else dict(recorded.verdicts),
+        manifest=to_table(recorded.manifest),
+        times=list(recorded.times),
+        faults=list(recorded.faults),
+        verdicts=None if recorded.verdicts is None else plain(recorded.verdicts),
         strings=list(history.strings),
         writers=list(history.writers),
         problems=list(history.problems),
         nodes=dict(recording.nodes),
         states=dict(recording.states),
-        clocks={host: dict(clock) for host, clock in recording.clocks.items()},
+        clocks=plain(recording.clocks),
         error_ns=recording.error_ns,
         starved=[asdict(span) for span in recording.starved],
     )
@@ -104,6 +109,8 @@ def read(path: Path) -> Mapping[str, Any]:
             raise UsageError(f"{path}: damaged: column {name} names text {rows[name].max()}")
     with files.shaped(path):
         starved = tuple(Starved(**span) for span in about.starved)
+        manifest = parsed(about.manifest)
+        clocks = {host: msgspec.convert(row, ClockSummary) for host, row in about.clocks.items()}
     history = History(
         rows=rows,
         strings=tuple(about.strings),
@@ -114,14 +121,14 @@ def read(path: Path) -> Mapping[str, Any]:
         history=history,
         nodes=about.nodes,
         states=about.states,
-        clocks=about.clocks,
+        clocks=clocks,
         error_ns=about.error_ns,
         starved=starved,
     )
     return {
-        "manifest": about.manifest,
+        "manifest": manifest,
         "recording": recording,
         "times": about.times,
         "faults": about.faults,
-        "verdicts": about.verdicts,
+        "verdicts": None if about.verdicts is None else read_judged(about.verdicts),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -15,12 +15,16 @@ from holdfast.engine import runner
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.verdict import Promises, Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.history.reader import Recording
-from holdfast.harness.judging.judge import READABLE, case_of
-from holdfast.harness.runs import directory, files
+from holdfast.harness.judging.judge import case_of, stored
+from holdfast.harness.plans.manifest import Manifest
+from holdfast.harness.runs import files, journal
 from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.runs.journal import FaultRow, Mark
+from holdfast.harness.verdicts.judged import Judged
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,14 +32,14 @@ class Recorded:
     """What a run left behind, wherever it is read from.
 
     times, faults   rows of times.jsonl and faults.jsonl
-    verdicts        content of verdicts.json; None: not judged yet
+    verdicts        the judged run; None: not judged yet
     """
 
-    manifest: Mapping[str, Any]
+    manifest: Manifest
     recording: Recording
-    times: Sequence[Mapping[str, Any]]
-    faults: Sequence[Mapping[str, Any]]
-    verdicts: Mapping[str, Any] | None
+    times: Sequence[Mark]
+    faults: Sequence[FaultRow]
+    verdicts: Judged | None
 
 
 class Run:
@@ -49,7 +53,7 @@ class Run:
 
     def __init__(self, path: str | PathLike[str] = ".holdfast/runs/latest") -> None:
         self._dir: RunDir | None = RunDir(Path(path).resolve())
-        self._manifest: Mapping[str, Any] = self._dir.read_manifest()
+        self._manifest = self._dir.read_manifest()
         self._given: Recorded | None = None
 
     @classmethod
@@ -68,27 +72,27 @@ class Run:
     @property
     def id(self) -> str:
         """Its name, unique by time."""
-        return str(self._manifest["run"])
+        return self._manifest.run
 
     @property
     def plan(self) -> Mapping[str, Any]:
         """Its plan, every default filled in: system, backend, nodes, time_ns, faults, ..."""
-        return dict(self._manifest["plan"])
+        return asdict(self._manifest.plan)
 
     @property
     def system(self) -> str:
         """The lock service under test."""
-        return str(self._manifest["plan"]["system"])
+        return self._manifest.plan.system
 
     @property
     def seed(self) -> int:
         """The seed of all its randomness."""
-        return int(self._manifest["plan"]["seed"])
+        return self._manifest.plan.seed
 
     @property
     def lease(self) -> float:
         """The lease that clients requested, in seconds."""
-        return float(self._manifest["plan"]["lease_ns"]) / SECOND
+        return self._manifest.plan.lease_ns / SECOND
 
     @property
     def promises(self) -> Promises:
@@ -102,37 +106,42 @@ class Run:
 
     # How it was judged.
 
-    @cached_property
+    @property
     def judgement(self) -> Mapping[str, Any]:
         """The content of verdicts.json (docs/reference), for what no frame has."""
+        content: dict[str, Any] = plain(self._judged)
+        return content
+
+    @cached_property
+    def _judged(self) -> Judged:
         if self._given is not None:
             if self._given.verdicts is None:
                 raise UsageError(f"{self.id}: was not judged before it was written to this file")
             return self._given.verdicts
         assert self._dir is not None
         if self._dir.has(self._dir.verdicts):
-            return directory.read_json(self._dir.verdicts, *READABLE)
+            return stored(self._dir)
         return runner.judge_run(self._dir)
 
     @property
     def verdict(self) -> Verdict:
         """Of the whole run: VIOLATED, UNKNOWN or HOLDS of what the system promises."""
-        return Verdict(self.judgement["verdict"])
+        return self._judged.verdict
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
         """Property -> its verdict, promised or not."""
-        return {row["property"]: Verdict(row["verdict"]) for row in self.judgement["verdicts"]}
+        return {row.property: row.verdict for row in self._judged.verdicts}
 
     def properties(self) -> Any:
         """One row per property: verdict, promised, severity, reason, number of findings, and a
         column per count that the verdicts rest on; NA where a count does not apply."""
-        return tables.properties(self.judgement)
+        return tables.properties(self._judged)
 
     def findings(self) -> Any:
         """One row per finding: property, kind, promised, severity, t, lock, sentence, and
         `witnesses`, the rows of `frame()` that prove it."""
-        return tables.findings(self.case, self.judgement)
+        return tables.findings(self.case, self._judged)
 
     # What was recorded.
 
@@ -151,9 +160,9 @@ class Run:
         return Recorded(
             manifest=self._manifest,
             recording=reader.load(self._dir.history),
-            times=list(directory.read_lines(self._dir.times)),
-            faults=list(directory.read_lines(self._dir.faults)),
-            verdicts=self.judgement if self._dir.has(self._dir.verdicts) else None,
+            times=list(journal.marks(self._dir)),
+            faults=list(journal.faults(self._dir)),
+            verdicts=self._judged if self._dir.has(self._dir.verdicts) else None,
         )
 
     def frame(
@@ -217,7 +226,7 @@ class Run:
         """Write report.html into the run's directory; its path."""
         if self._dir is None:
             raise UsageError(f"{self.id}: a report needs the run's directory")
-        return Path(runner.report_run(self._dir, self.judgement))
+        return Path(runner.report_run(self._dir, self._judged))
 
     def plot(
         self,
@@ -233,7 +242,7 @@ class Run:
     def __repr__(self) -> str:
         judged = self._dir is None or self._dir.has(self._dir.verdicts)
         word = str(self.verdict) if judged else "not judged"
-        return f"<Run {self.id}: {self.system} on {self.plan['backend']}, {word}>"
+        return f"<Run {self.id}: {self.system} on {self._manifest.plan.backend}, {word}>"
 
     def _repr_html_(self) -> str:
         rows = "".join(

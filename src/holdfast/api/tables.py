@@ -14,6 +14,7 @@ from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
+from holdfast.harness.verdicts.judged import Judged, Judgement, Shown
 
 Hold = Literal["possible", "certain", "proved", "contract"]
 HOLDS = ("possible", "certain", "proved", "contract")
@@ -115,36 +116,36 @@ def resource_log(case: Case) -> Any:
     )
 
 
-def findings(case: Case, verdicts: Mapping[str, Any]) -> Any:
+def findings(case: Case, judged: Judged) -> Any:
     """Every finding of every property; see `Run.findings`."""
-    rows = ((row, finding) for row in verdicts["verdicts"] for finding in row["findings"])
-    columns: Columns[tuple[Mapping[str, Any], Mapping[str, Any]]] = {
-        "property": ("string", lambda row: row[0]["property"]),
-        "kind": ("string", lambda row: row[1]["kind"]),
-        "promised": ("boolean", lambda row: row[0]["promised"]),
-        "severity": ("string", lambda row: row[0]["severity"]),
-        "t": ("float64", lambda row: _seconds(case, row[1]["t_ns"])),
-        "lock": ("string", lambda row: row[1]["lock"]),
-        "sentence": ("string", lambda row: row[1]["sentence"]),
-        "witnesses": ("object", lambda row: [witness["row"] for witness in row[1]["witnesses"]]),
+    rows = ((row, finding) for row in judged.verdicts for finding in row.findings)
+    columns: Columns[tuple[Judgement, Shown]] = {
+        "property": ("string", lambda row: row[0].property),
+        "kind": ("string", lambda row: row[1].kind),
+        "promised": ("boolean", lambda row: row[0].promised),
+        "severity": ("string", lambda row: str(row[0].severity)),
+        "t": ("float64", lambda row: _seconds(case, row[1].t_ns)),
+        "lock": ("string", lambda row: row[1].lock),
+        "sentence": ("string", lambda row: row[1].sentence),
+        "witnesses": ("object", lambda row: [witness.row for witness in row[1].witnesses]),
     }
     return _table(rows, columns)
 
 
-def properties(verdicts: Mapping[str, Any]) -> Any:
+def properties(judged: Judged) -> Any:
     """One row per judged property; see `Run.properties`."""
     pandas = _pandas()
-    rows = verdicts["verdicts"]
-    columns: Columns[Mapping[str, Any]] = {
-        "property": ("string", lambda row: row["property"]),
-        "verdict": ("string", lambda row: row["verdict"]),
-        "promised": ("boolean", lambda row: row["promised"]),
-        "severity": ("string", lambda row: row["severity"]),
-        "reason": ("string", lambda row: row["reason"] or None),
-        "findings": ("int64", lambda row: len(row["findings"])),
+    rows = judged.verdicts
+    columns: Columns[Judgement] = {
+        "property": ("string", lambda row: row.property),
+        "verdict": ("string", lambda row: str(row.verdict)),
+        "promised": ("boolean", lambda row: row.promised),
+        "severity": ("string", lambda row: str(row.severity)),
+        "reason": ("string", lambda row: row.reason or None),
+        "findings": ("int64", lambda row: len(row.findings)),
     }
     found = _table(rows, columns)
-    counts = pandas.DataFrame([dict(row["exercised"]) for row in rows], dtype="Int64")
+    counts = pandas.DataFrame([dict(row.exercised) for row in rows], dtype="Int64")
     return pandas.concat([found, counts.add_prefix("exercised: ")], axis=1).set_index("property")
 
 

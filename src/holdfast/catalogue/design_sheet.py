@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast import catalogue
+from holdfast.harness.core.ports import Suited
 from holdfast.harness.core.verdict import CLIENT_SIDE, Promises
 
 RESOURCE = "protected resource"
@@ -12,8 +13,9 @@ RESOURCE = "protected resource"
 
 def suited_to(system: object, promises: Promises) -> str:
     """The resource that a system is put before where nothing is said: fenced, if it has tokens."""
-    usual = "fenced" if promises.tokens != "none" else "unfenced"
-    return str(getattr(system, "resource", usual))
+    if isinstance(system, Suited):
+        return system.resource
+    return "fenced" if promises.tokens != "none" else "unfenced"
 
 
 def with_kinds(promises: Promises) -> Promises:

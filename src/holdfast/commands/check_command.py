@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,7 +12,9 @@ from holdfast import catalogue
 from holdfast.commands.options import Command, name_of
 from holdfast.engine import judge_foreign, runner
 from holdfast.harness.core.errors import UsageError, worst_exit_code
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.verdicts.judged import Judged
 
 FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parquet")
 
@@ -65,7 +69,7 @@ def command(
     Foreign histories come from Jepsen, Knossos, porcupine or JSON lines. The exit code is the
     verdict. The history is never changed; of a run, verdicts.json is rewritten.
     """
-    judged, worst = [], 0
+    judged, shown, worst = list[Judged](), list[dict[str, Any]](), 0
     for path in paths:
         run = RunDir(path.resolve())
         foreign = form not in ("auto", "holdfast") or (form == "auto" and path.is_file())
@@ -78,42 +82,37 @@ def command(
             )
         if foreign and checkers:
             raise UsageError(f"{path}: --checker is for runs; a foreign history takes --model")
-        verdicts = (
-            judge_foreign.judge_file(path, form, model)
-            if foreign
-            else runner.judge_run(run, checkers)
-        )
-        code = int(verdicts["exit_code"])
-        if only:
-            verdicts, code = _restrict(verdicts, only)
-        judged.append(verdicts)
-        worst = worst_exit_code((worst, code))
+        if foreign:
+            told = judge_foreign.judge_file(path, form, model)
+            shown.append(judge_foreign.restricted(told, only) if only else told)
+        else:
+            verdicts = runner.judge_run(run, checkers)
+            judged.append(_restrict(verdicts, only) if only else verdicts)
+            shown.append(plain(judged[-1]))
+        worst = worst_exit_code((worst, shown[-1]["exit_code"]))
         if not as_json and foreign:
-            judge_foreign.show(verdicts)
+            judge_foreign.show(shown[-1])
         elif not as_json:
-            runner.show_verdict(verdicts, runner.report_run(run, verdicts))
+            runner.show_verdict(judged[-1], runner.report_run(run, judged[-1]))
     if junit is not None:
         from holdfast.reports.outputs.junit import write
 
-        write(junit, [verdicts for verdicts in judged if "faults" in verdicts])
+        write(junit, judged)
     if as_json:
-        click.echo(judge_foreign.as_json(judged))
+        click.echo(judge_foreign.as_json(shown))
     return worst
 
 
-def _restrict(verdicts: dict[str, object], only: tuple[str, ...]) -> tuple[dict[str, object], int]:
+def _restrict(judged: Judged, only: tuple[str, ...]) -> Judged:
+    """The judged run with these properties only. UsageError if one was not judged."""
     from holdfast.harness.judging.judge import overall
 
-    rows = verdicts["verdicts"]
-    assert isinstance(rows, list)
-    asked = [row["property"] for row in rows]
+    asked = [row.property for row in judged.verdicts]
     missing = [prop for prop in only if prop not in asked]
     if missing:
         raise UsageError(
             f"--property {', '.join(missing)}: not judged; judged are {', '.join(asked)}"
         )
-    kept = [row for row in rows if row["property"] in only]
-    problems = verdicts["problems"]
-    assert isinstance(problems, list)
-    word, code = overall(kept, problems)
-    return {**verdicts, "verdicts": kept, "verdict": word, "exit_code": code}, code
+    kept = tuple(row for row in judged.verdicts if row.property in only)
+    word, code = overall(kept, judged.problems)
+    return replace(judged, verdicts=kept, verdict=word, exit_code=code)

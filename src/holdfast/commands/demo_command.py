@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -16,6 +14,7 @@ from holdfast.harness.core.ports import Fault
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RUNS
+from holdfast.harness.verdicts.judged import Judged, Judgement
 from holdfast.planning import prepare
 from holdfast.reports.text.formatting import plain
 
@@ -111,8 +110,8 @@ def command(seed: int) -> int:
         click.echo(f"   {part.where}: {outcome(part, told[-1])}")
     click.echo("")
     for n, verdicts in enumerate(told, 1):
-        click.echo(f"report {n}: {verdicts['report']}")
-    if all(row_of(part, verdicts)["verdict"] == part.expected for part, verdicts in paired(told)):
+        click.echo(f"report {n}: {verdicts.report}")
+    if all(row_of(part, verdicts).verdict == part.expected for part, verdicts in paired(told)):
         click.echo(
             "As expected: the lock kept its promise in 1 and 2; only fencing stopped the write."
         )
@@ -121,24 +120,23 @@ def command(seed: int) -> int:
     return 3
 
 
-def paired(told: list[dict[str, Any]]) -> list[tuple[Part, dict[str, Any]]]:
+def paired(told: list[Judged]) -> list[tuple[Part, Judged]]:
     """Each part with its verdicts."""
     return list(zip(PARTS, told, strict=True))
 
 
-def row_of(part: Part, verdicts: Mapping[str, Any]) -> Mapping[str, Any]:
+def row_of(part: Part, verdicts: Judged) -> Judgement:
     """The verdict's row of the property that a part is about."""
-    rows: list[Mapping[str, Any]] = verdicts["verdicts"]
-    return next(row for row in rows if row["property"] == part.prop)
+    return next(row for row in verdicts.verdicts if row.property == part.prop)
 
 
-def outcome(part: Part, verdicts: Mapping[str, Any]) -> str:
+def outcome(part: Part, verdicts: Judged) -> str:
     """The verdict on that property and its evidence, in a sentence or two."""
     row = row_of(part, verdicts)
-    said = f"{row['property']} {row['verdict']}"
-    if row["findings"]:
-        return f"{said}: {plain(row['findings'][0]['sentence'], 600)}."
-    refused = row["exercised"].get("stale requests refused", 0)
-    if row["verdict"] == Verdict.HOLDS and refused:
+    said = f"{row.property} {row.verdict}"
+    if row.findings:
+        return f"{said}: {plain(row.findings[0].sentence, 600)}."
+    refused = row.exercised.get("stale requests refused", 0)
+    if row.verdict is Verdict.HOLDS and refused:
         return f"{said}: the resource rejected all {refused} stale requests."
-    return f"{said}: {plain(row['reason'], 600)}."
+    return f"{said}: {plain(row.reason, 600)}."

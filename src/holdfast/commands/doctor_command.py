@@ -21,6 +21,7 @@ from holdfast.commands.options import Command
 from holdfast.engine import client_conformance, system_trial
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import Prechecked
 
 Row = tuple[str, str, str | None]
 """(what was checked, its purpose, why it is missing; None: present)."""
@@ -141,8 +142,8 @@ def _systems() -> Iterator[Row]:
 
 
 def _of_system(entry: str) -> str | None:
-    look: Look | None = getattr(load(entry), "precheck", None)
-    return look() if look is not None else None
+    system = load(entry)
+    return system.precheck() if isinstance(system, Prechecked) else None
 
 
 def _libraries() -> Iterator[Row]:

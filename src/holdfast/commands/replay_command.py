@@ -82,8 +82,8 @@ def _must_be_the_same(plan: Plan, done: Sequence[Trial], run: RunDir | None) -> 
     if run is None:
         return
     manifest = run.read_manifest()
-    simulated = manifest["plan"]["backend"] in VIRTUAL_TIME
-    if not simulated or manifest["version"] != __version__:
+    simulated = manifest.plan.backend in VIRTUAL_TIME
+    if not simulated or manifest.version != __version__:
         return
     again = done[0].history
     assert again is not None

@@ -10,8 +10,7 @@ import click
 from holdfast.commands.options import Command
 from holdfast.engine import runner
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.judging.judge import READABLE
-from holdfast.harness.runs import directory
+from holdfast.harness.judging.judge import stored
 from holdfast.harness.runs.directory import RunDir
 
 
@@ -33,7 +32,7 @@ def command(path: Path, html: Path | None) -> int:
     """
     run = RunDir(path.resolve())
     if run.has(run.verdicts):
-        verdicts = directory.read_json(run.verdicts, *READABLE)
+        verdicts = stored(run)
     else:
         verdicts = runner.judge_run(run)
     made = runner.report_run(run, verdicts)

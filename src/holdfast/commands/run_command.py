@@ -22,6 +22,7 @@ from holdfast.commands.options import (
 )
 from holdfast.engine import runner
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.plans.plan import Plan, to_toml
 from holdfast.planning import own_code, plan_options, prepare
 
@@ -145,8 +146,8 @@ def command(
         again = f"{again} {shlex.join(['--hosts', given['hosts']])}"
     verdicts = runner.carry_out(full, Path(given["out"]), again, quiet=as_json, hosts=hosts)
     if as_json:
-        click.echo(json.dumps(verdicts))
-    return int(verdicts["exit_code"])
+        click.echo(json.dumps(plain(verdicts)))
+    return verdicts.exit_code
 
 
 def _nothing_to_execute(plan: Plan, file: Path, named: set[str]) -> None:

@@ -19,8 +19,10 @@ from holdfast.engine import sweep as sweeping
 from holdfast.engine import sweep_progress
 from holdfast.engine.runner import carry_out
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.judging.judge import not_exercised
+from holdfast.harness.core.json_value import plain
+from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.plan import Plan, parse, suggest, to_toml
+from holdfast.harness.verdicts.judged import Judged
 from holdfast.planning import prepare
 from holdfast.planning.plan_options import pairs
 from holdfast.scenarios import SCENARIOS, path_of, staging
@@ -120,10 +122,10 @@ def command(
         return 0
     verdicts = carry_out(full, Path(out), again(name, given, options), quiet=as_json)
     if as_json:
-        click.echo(json.dumps(verdicts))
+        click.echo(json.dumps(plain(verdicts)))
     else:
         _told(name, verdicts)
-    return int(verdicts["exit_code"])
+    return verdicts.exit_code
 
 
 def _found(ctx: click.Context, name: str, options: tuple[str, ...]) -> int:
@@ -183,19 +185,20 @@ def again(name: str, given: Mapping[str, Any], options: tuple[str, ...]) -> str:
     return shlex.join(words)
 
 
-def _told(name: str, verdicts: Mapping[str, Any]) -> None:
+def _told(name: str, verdicts: Judged) -> None:
     """Print which properties the scenario tested and which it did not."""
-    tested = [row["property"] for row in verdicts["verdicts"] if row["verdict"] != "UNKNOWN"]
-    open_ = [row["property"] for row in verdicts["verdicts"] if row["verdict"] == "UNKNOWN"]
-    click.echo(f"scenario {name}: {verdicts['verdict']}, tested: {', '.join(tested)}")
+    tested = [row.property for row in verdicts.verdicts if row.verdict is not Verdict.UNKNOWN]
+    open_ = [row.property for row in verdicts.verdicts if row.verdict is Verdict.UNKNOWN]
+    click.echo(f"scenario {name}: {verdicts.verdict}, tested: {', '.join(tested)}")
     if open_:
         click.echo(f"  required, but not tested: {', '.join(open_)}")
     for kind, why in _kinds_left(verdicts).items():
         click.echo(f"  required, but not tested under {kind}: {why}")
-    if verdicts["aside"]:
-        click.echo(f"  not required and not tested: {', '.join(verdicts['aside'])}")
+    if verdicts.aside:
+        click.echo(f"  not required and not tested: {', '.join(verdicts.aside)}")
 
 
-def _kinds_left(verdicts: Mapping[str, Any]) -> dict[str, str]:
-    lacks = (not_exercised(row) for row in verdicts["verdicts"] if row["verdict"] == "HOLDS")
+def _kinds_left(verdicts: Judged) -> dict[str, str]:
+    held = (row for row in verdicts.verdicts if row.verdict is Verdict.HOLDS)
+    lacks = (row.not_exercised() for row in held)
     return {kind: why for one in lacks for kind, why in one.items()}

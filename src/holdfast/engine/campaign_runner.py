@@ -93,9 +93,9 @@ def _simulated(job: Job, plan: Plan, again: str, folder: Path) -> tuple[Result, 
     """In memory; a directory is written only for a violated or incomplete run."""
     manifest = prepare.manifest(plan, job.key, again)
     done = seed_search.in_memory(manifest)
-    verdicts = dict(done.verdicts)
+    verdicts = done.verdicts
     if not job.swarm:
-        verdicts["evidence"] = load(catalogue.EVIDENCE)(done.case)
+        verdicts = replace(verdicts, evidence=load(catalogue.EVIDENCE)(done.case))
     result = replace(results.of_verdicts(verdicts, manifest, key=job.key), digest=done.world.digest)
     if job.swarm:
         name = results.variant(plan.system, job.plan.options, "")

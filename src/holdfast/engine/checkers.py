@@ -6,9 +6,9 @@ has to be named on the command line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from holdfast import catalogue
 from holdfast.catalogue import plug_ins
@@ -18,6 +18,7 @@ from holdfast.harness.core.case import Case, Checker
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
+from holdfast.harness.plans.manifest import Manifest, RecordedChecker
 from holdfast.harness.plans.plan import FILE, suggest
 
 
@@ -36,19 +37,19 @@ def named(names: Sequence[str]) -> dict[str, tuple[str, UserChecker]]:
 
 
 def with_named(
-    manifest: Mapping[str, Any], names: Sequence[str], own: Path | None = None
-) -> tuple[dict[str, Any], dict[str, Checker]]:
+    manifest: Manifest, names: Sequence[str], own: Path | None = None
+) -> tuple[Manifest, dict[str, Checker]]:
     """The manifest with the properties of further checkers, and a checker for each that it asks.
 
     A checker that is neither built in nor named nor installed is replaced by one that says so;
     own: the run's folder of copies, which that reason names.
     """
     given = named(names)
-    recorded: dict[str, Any] = {
+    recorded = {
         **{prop: made.recorded(name) for prop, (name, made) in given.items()},
-        **manifest.get("checkers", {}),
+        **manifest.checkers,
     }
-    asks = list(dict.fromkeys((*manifest["asks"], *given)))
+    asks = list(dict.fromkeys((*manifest.asks, *given)))
     checkers: dict[str, Checker] = {}
     for prop in asks:
         if prop in catalogue.CHECKERS:
@@ -59,19 +60,19 @@ def with_named(
             checkers[prop] = _installed(prop, recorded[prop]) or _absent(prop, recorded[prop], own)
         else:
             raise UsageError(f"manifest.json: no checker for {prop} in this version")
-    return {**manifest, "asks": asks, "checkers": recorded}, checkers
+    return replace(manifest, asks=asks, checkers=recorded), checkers
 
 
-def _installed(prop: str, recorded: Mapping[str, Any]) -> Checker | None:
-    name = str(recorded["name"])
+def _installed(prop: str, recorded: RecordedChecker) -> Checker | None:
+    name = recorded.name
     if name not in plug_ins.installed("checkers"):
         return None
     made: UserChecker = load(catalogue.CHECKERS[name])
     return made if made.property == prop else None
 
 
-def _absent(prop: str, recorded: Mapping[str, Any], own: Path | None) -> Checker:
-    name = again = str(recorded["name"])
+def _absent(prop: str, recorded: RecordedChecker, own: Path | None) -> Checker:
+    name = again = recorded.name
     if own is not None and FILE.fullmatch(name):
         path, _, attr = name.rpartition(":")
         copy = own / f"{module_of(Path(path))}.py"

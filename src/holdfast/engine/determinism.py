@@ -14,23 +14,25 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from holdfast.harness.core.case import History
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.loading import load
 from holdfast.harness.history import reader
 from holdfast.harness.history.diff import first_difference
-from holdfast.harness.runs import directory
+from holdfast.harness.plans.manifest import Manifest, parsed, to_table
+from holdfast.harness.runs import journal
 from holdfast.harness.runs.directory import RunDir
 
 WITHIN_S = 600
 
 
-def difference(manifest: Mapping[str, Any], world: Any, seen: History) -> str:
+def difference(manifest: Manifest, world: Any, seen: History) -> str:
     """Simulate a manifest in another process: "" if equal, else the first difference.
 
     world, seen   results of this process. EnvironmentFailed if the other process failed
@@ -40,8 +42,8 @@ def difference(manifest: Mapping[str, Any], world: Any, seen: History) -> str:
         run.history.mkdir()
         done = subprocess.run(
             [sys.executable, "-P", "-m", "holdfast.engine.determinism", folder],
-            input=json.dumps(manifest),
-            env={**os.environ, "PYTHONHASHSEED": _other_hash_seed(manifest["plan"]["seed"])},
+            input=json.dumps(to_table(manifest)),
+            env={**os.environ, "PYTHONHASHSEED": _other_hash_seed(manifest.plan.seed)},
             capture_output=True,
             text=True,
             timeout=WITHIN_S,
@@ -51,8 +53,8 @@ def difference(manifest: Mapping[str, Any], world: Any, seen: History) -> str:
             raise EnvironmentFailed(f"the second run of a seed failed: {last}")
         return (
             first_difference(seen, reader.load(run.history).history)
-            or _lines("fault", world.faults, list(directory.read_lines(run.faults)))
-            or _lines("mark", world.marks, list(directory.read_lines(run.times)))
+            or _lines("fault", world.faults, list(journal.faults(run)))
+            or _lines("mark", world.marks, list(journal.marks(run)))
         )
 
 
@@ -62,18 +64,17 @@ def _other_hash_seed(seed: int) -> str:
     return next(text for text in (str(1 + seed % 1000), str(2 + seed % 1000)) if text != mine)
 
 
-def _lines(what: str, ours: Sequence[Mapping[str, Any]], theirs: Sequence[Any]) -> str:
-    for n, (one, other) in enumerate(zip_longest(ours, theirs)):
-        plain = json.loads(json.dumps(one))
-        if plain != other:
-            return f"first difference: {what} event {n}: {plain}, against {other}"
+def _lines(what: str, ours: Sequence[object], theirs: Sequence[object]) -> str:
+    for n, (one, other) in enumerate(zip_longest(plain(ours), plain(theirs))):
+        if one != other:
+            return f"first difference: {what} event {n}: {one}, against {other}"
     return ""
 
 
 def main(argv: Sequence[str]) -> int:
     """Simulate the manifest on standard input and write the results to a folder."""
-    manifest = json.load(sys.stdin)
-    load(manifest["entries"]["backend"])(manifest).keep(RunDir(Path(argv[1])))
+    manifest = parsed(json.load(sys.stdin))
+    load(manifest.entries.backend)(manifest).keep(RunDir(Path(argv[1])))
     return 0
 
 

@@ -11,8 +11,7 @@ from holdfast.engine.campaign_runner import JOURNAL
 from holdfast.harness.campaigns import journal, results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.judging.judge import READABLE
-from holdfast.harness.runs import directory
+from holdfast.harness.judging.judge import stored
 from holdfast.harness.runs.directory import RunDir
 
 
@@ -58,7 +57,7 @@ def _at(folder: Path, result: Result) -> Result:
 def _of_run(run: RunDir) -> Result:
     """The result of a run; judges it first if necessary."""
     if run.has(run.verdicts):
-        verdicts = directory.read_json(run.verdicts, *READABLE)
+        verdicts = stored(run)
     else:
         verdicts = runner.judge_run(run)
     result = results.of_verdicts(verdicts, run.read_manifest(), run=str(run.path))

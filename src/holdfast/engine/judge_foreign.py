@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,17 @@ def _finding_row(finding: Finding) -> dict[str, Any]:
         "lock": finding.lock,
         "witnesses": [{"line": line} for line in finding.witnesses],
     }
+
+
+def restricted(verdicts: dict[str, Any], only: Sequence[str]) -> dict[str, Any]:
+    """The verdict, if these properties are those that were judged. UsageError otherwise."""
+    asked = [row["property"] for row in verdicts["verdicts"]]
+    missing = [prop for prop in only if prop not in asked]
+    if missing:
+        raise UsageError(
+            f"--property {', '.join(missing)}: not judged; judged are {', '.join(asked)}"
+        )
+    return verdicts
 
 
 def show(verdicts: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +20,14 @@ import click
 from holdfast import catalogue
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError, UsageError
+from holdfast.harness.core.json_value import Json, plain
 from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import Prechecked
+from holdfast.harness.plans.manifest import Manifest, to_table
 from holdfast.harness.plans.plan import Plan
-from holdfast.harness.runs import directory, files
+from holdfast.harness.runs import directory, files, journal
 from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.verdicts.judged import Judged, Verified
 from holdfast.harness.verification.orders import FILE as ORDERS
 from holdfast.planning import prepare
 
@@ -33,7 +38,7 @@ LAST_WORDS = 12
 Show = Callable[[Mapping[str, Any]], None]
 
 
-def judge_run(run: RunDir, checkers: Sequence[str] = ()) -> dict[str, Any]:
+def judge_run(run: RunDir, checkers: Sequence[str] = ()) -> Judged:
     """Judge a run directory and write its verdicts.json; needs no cluster and no engine.
 
     checkers: names of further checkers; those of the user's files are executed.
@@ -45,32 +50,37 @@ def judge_run(run: RunDir, checkers: Sequence[str] = ()) -> dict[str, Any]:
         manifest, found = with_named(run.read_manifest(), checkers, run.own)
     orders = bytearray()
     verdicts = judge(run, manifest, found, load(catalogue.EVIDENCE), orders)
-    verdicts["verified"] = _verified(run, verdicts, bytes(orders))
+    verdicts = replace(verdicts, verified=_verified(run, verdicts, bytes(orders)))
     try:
         files.write(run.path, ORDERS, bytes(orders))
-        directory.write_json(run.verdicts, verdicts)
+        directory.write_json(run.verdicts, plain(verdicts))
     except OSError as error:
         _not_stored(run.verdicts, error)
     return verdicts
 
 
-def _verified(run: RunDir, verdicts: Mapping[str, Any], orders: bytes) -> dict[str, Any]:
+def _verified(run: RunDir, verdicts: Judged, orders: bytes) -> Verified:
     """The number of accepted certificates; HoldfastError if the verifier rejects one.
 
     A verdict that its own rows do not prove is a bug of Holdfast, not a verdict.
     """
     from holdfast.harness.verification.verify import verify_run
 
-    outcome = verify_run(run.path, verdicts, orders)
+    outcome = verify_run(run.path, plain(verdicts), orders)
     if outcome.refused:
         raise HoldfastError(
             f"{run.path}: internal error: the verifier rejects {len(outcome.refused)} of"
             f" {len(outcome.refused) + outcome.accepted} certificates: {outcome.refused[0]};"
             " please report it together with this run directory"
         )
-    told = {"accepted": outcome.accepted, "bare": outcome.bare, "why": outcome.why}
-    told |= {"unverifiable": list(outcome.unverifiable)}
-    return {**told, "properties": list(outcome.whole), "unordered": list(outcome.unordered)}
+    return Verified(
+        accepted=outcome.accepted,
+        bare=outcome.bare,
+        why=outcome.why,
+        unverifiable=tuple(outcome.unverifiable),
+        properties=tuple(outcome.whole),
+        unordered=tuple(outcome.unordered),
+    )
 
 
 def _not_stored(path: Path, error: OSError) -> None:
@@ -78,25 +88,25 @@ def _not_stored(path: Path, error: OSError) -> None:
     click.echo(f"holdfast: {path}: cannot be written: {error.strerror}", err=True)
 
 
-def report_run(run: RunDir, verdicts: Mapping[str, Any]) -> str:
+def report_run(run: RunDir, verdicts: Judged) -> str:
     """Write report.html next to the verdict; returns its path, "" if it cannot be written."""
     from holdfast.reports.run.html import write
 
-    clocks = {"clocks": verdicts["clocks"]} if "clocks" in verdicts else {}
-    manifest = {**clocks, **run.read_manifest()}
+    clocks = {"clocks": plain(verdicts.clocks)} if verdicts.clocks else {}
+    manifest = run.read_manifest()
     recorded, why = _recorded(run, manifest)
     try:
         plan = files.read(run.path, run.plan.name).decode(errors="backslashreplace")
     except FileNotFoundError:
         plan = "# this run has no plan.toml"
     try:
-        return str(write(run.path, dict(verdicts), manifest, plan, recorded, why))
+        return str(write(run.path, verdicts, {**clocks, **to_table(manifest)}, plan, recorded, why))
     except OSError as error:
         _not_stored(run.path / "report.html", error)
         return ""
 
 
-def _recorded(run: RunDir, manifest: Mapping[str, Any]) -> tuple[Recorded | None, str]:
+def _recorded(run: RunDir, manifest: Manifest) -> tuple[Recorded | None, str]:
     """The recorded history for the timeline, or None and the reason."""
     from holdfast.harness.history.reader import load as load_history
     from holdfast.harness.judging.judge import case_of
@@ -104,22 +114,21 @@ def _recorded(run: RunDir, manifest: Mapping[str, Any]) -> tuple[Recorded | None
 
     try:
         recording = load_history(run.history)
-        marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
         with files.shaped(run.path):
-            case = case_of(manifest, recording, marks, faults)
+            case = case_of(manifest, recording, journal.marks(run), journal.faults(run))
     except UsageError as error:
         return None, str(error)
     drawn = load(catalogue.DRAWN)(case)
     return Recorded(history=case.history, nodes=case.nodes, drawn=drawn), ""
 
 
-def precheck(manifest: Mapping[str, Any]) -> None:
+def precheck(manifest: Manifest) -> None:
     """EnvironmentFailed with the reason, if this machine cannot execute the run."""
-    backend = catalogue.BACKENDS[manifest["plan"]["backend"]]
+    backend = catalogue.BACKENDS[manifest.plan.backend]
     reason = load(backend.precheck)()
     if reason is None and backend.programs_here:
-        look = getattr(load(manifest["entries"]["system"]), "precheck", None)
-        reason = look() if look is not None else None
+        system = load(manifest.entries.system)
+        reason = system.precheck() if isinstance(system, Prechecked) else None
     if reason is not None:
         raise EnvironmentFailed(reason)
 
@@ -131,9 +140,9 @@ def execute(run: RunDir, show: Show) -> None:
     """
     manifest = run.read_manifest()
     precheck(manifest)
-    row = catalogue.BACKENDS[manifest["plan"]["backend"]]
+    row = catalogue.BACKENDS[manifest.plan.backend]
     if row.virtual_time:
-        load(manifest["entries"]["backend"])(manifest).keep(run)
+        load(manifest.entries.backend)(manifest).keep(run)
         return
     prefix = load(row.prefix)() if row.prefix else []
     argv = [*prefix, sys.executable, "-P", "-m", "holdfast.harness.driver.run", str(run.path)]
@@ -161,7 +170,7 @@ def execute(run: RunDir, show: Show) -> None:
                 show(row)
         code = process.wait()
         if code not in (0, 130):
-            _clean_up(manifest["label"])
+            _clean_up(manifest.label)
     if code == 130 or asked.is_set():
         click.echo(
             f"interrupted: the run is in {run.path}; judge its recorded rows with"
@@ -276,17 +285,17 @@ class Shown:
             self._bar.stop()
 
 
-def show_verdict(verdicts: Mapping[str, Any], report: str) -> None:
+def show_verdict(verdicts: Judged, report: str) -> None:
     """Print the verdict on standard output."""
     from holdfast.reports.outputs.terminal import render
 
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size((100, 24)).columns
-    click.echo(render({**verdicts, "report": report}, width=width, colour=colour))
-    for host, clock in verdicts.get("clocks", {}).items():
+    click.echo(render(replace(verdicts, report=report), width=width, colour=colour))
+    for host, clock in verdicts.clocks.items():
         click.echo(
-            f"clock   {host}: offset {-clock['offset_ns'] / SECOND:+.6f} s, drift"
-            f" {clock['drift_ppm']:+g} ppm, error at most {clock['error_ns'] / 1e6:.3g} ms"
+            f"clock   {host}: offset {-clock.offset_ns / SECOND:+.6f} s, drift"
+            f" {clock.drift_ppm:+g} ppm, error at most {clock.error_ns / 1e6:.3g} ms"
         )
 
 
@@ -296,9 +305,9 @@ def carry_out(
     again: str,
     *,
     quiet: bool = False,
-    hosts: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Run a complete plan, judge and report it; returns the verdict, also if the driver died.
+    hosts: Mapping[str, Json] | None = None,
+) -> Judged:
+    """Run a complete plan, judge and report it; returns the judged run, also if the driver died.
 
     A run that the environment aborted ends with that error's code, unless the rows recorded until
     then show a violation.
@@ -318,9 +327,9 @@ def carry_out(
     finally:
         shown.close()
     verdicts = judge_run(run, plan.checkers)
-    if failed and verdicts["exit_code"] != 1:
-        verdicts = {**verdicts, "exit_code": failed}
+    if failed and verdicts.exit_code != 1:
+        verdicts = replace(verdicts, exit_code=failed)
     report = report_run(run, verdicts)
     if not quiet:
         show_verdict(verdicts, report)
-    return {**verdicts, "report": report}
+    return replace(verdicts, report=report)

@@ -21,10 +21,14 @@ from holdfast.engine.checkers import with_named
 from holdfast.engine.determinism import difference
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.errors import EnvironmentFailed, HoldfastError
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.loading import load
+from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
+from holdfast.harness.plans.manifest import Manifest, to_table
 from holdfast.harness.plans.plan import Plan
+from holdfast.harness.verdicts.judged import Judged, Judgement
 from holdfast.harness.verification import verify
 from holdfast.harness.verification.recorded import Rows, Writer
 from holdfast.planning import prepare
@@ -73,20 +77,20 @@ class Ran:
 
     world: Any
     case: Case
-    verdicts: Mapping[str, Any]
+    verdicts: Judged
     cpu_ns: int
     judge_ns: int
 
 
-def in_memory(manifest: Mapping[str, Any]) -> Ran:
+def in_memory(manifest: Manifest) -> Ran:
     """Run and judge a manifest in this process; EnvironmentFailed if the cluster did not start."""
     begun_ns = time.process_time_ns()
-    world = load(manifest["entries"]["backend"])(manifest)
+    world = load(manifest.entries.backend)(manifest)
     ran_ns = time.process_time_ns()
     written = world.written()
     recording = reader.merge(written)
     case = judge.case_of(manifest, recording, world.marks, world.faults)
-    _, checkers = with_named(manifest, manifest["plan"].get("checkers", ()))
+    _, checkers = with_named(manifest, manifest.plan.checkers)
     orders = bytearray()
     verdicts = judge.judge_case(manifest, case, checkers, orders)
     _verify(manifest, written, world, verdicts, bytes(orders))
@@ -100,14 +104,14 @@ def in_memory(manifest: Mapping[str, Any]) -> Ran:
 
 
 def _verify(
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     written: Sequence[reader.Written],
     world: Any,
-    verdicts: Mapping[str, Any],
+    verdicts: Judged,
     orders: bytes,
 ) -> None:
     """HoldfastError if the verifier rejects a certificate of a seed with a finding."""
-    if not any(row["findings"] for row in verdicts["verdicts"]):
+    if not any(row.findings for row in verdicts.verdicts):
         return
     writers = [
         Writer(
@@ -119,11 +123,12 @@ def _verify(
         )
         for one in written
     ]
-    run = verify.run_of(Rows(writers), manifest, world.faults, world.marks)
-    outcome = verify.verify(run, verdicts, orders)
+    journals = plain(world.faults), plain(world.marks)
+    run = verify.run_of(Rows(writers), to_table(manifest), *journals)
+    outcome = verify.verify(run, plain(verdicts), orders)
     if outcome.refused:
         raise HoldfastError(
-            f"seed {manifest['plan']['seed']}: internal error: the verifier rejects a certificate:"
+            f"seed {manifest.plan.seed}: internal error: the verifier rejects a certificate:"
             f" {outcome.refused[0]}; please report it"
         )
 
@@ -172,14 +177,14 @@ def _assertion(seed: Seed) -> str:
     return next((text for text in seed.problems if ENDED_BY_ASSERTION in text), "")
 
 
-def _shown(violated: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
+def _shown(violated: Iterable[Judgement]) -> Iterator[tuple[str, str, str]]:
     """(property, kind, its first sentence) of violated promises."""
     for row in violated:
         firsts: dict[str, str] = {}
-        for finding in row["findings"] if row["promised"] else ():
-            firsts.setdefault(finding["kind"], finding["sentence"])
+        for finding in row.findings if row.promised else ():
+            firsts.setdefault(finding.kind, finding.sentence)
         for kind, sentence in firsts.items():
-            yield row["property"], kind, sentence
+            yield row.property, kind, sentence
 
 
 def one_plan(plan: Plan, command: str, *, twice: bool = False) -> Seed:
@@ -190,16 +195,14 @@ def one_plan(plan: Plan, command: str, *, twice: bool = False) -> Seed:
     except EnvironmentFailed as error:
         return Seed(seed=plan.seed, command=command, problems=(str(error),))
     simulated, case, judged = ran.world, ran.case, ran.verdicts
-    violated = [row for row in judged["verdicts"] if row["verdict"] == "VIOLATED"]
+    violated = [row for row in judged.verdicts if row.verdict is Verdict.VIOLATED]
     found = Seed(
         seed=plan.seed,
         command=command,
-        verdicts={row["property"]: row["verdict"] for row in judged["verdicts"]},
-        alarms=tuple(
-            (row["property"], row["findings"][0]["sentence"]) for row in violated if row["promised"]
-        ),
+        verdicts={row.property: str(row.verdict) for row in judged.verdicts},
+        alarms=tuple((row.property, row.findings[0].sentence) for row in violated if row.promised),
         shown=tuple(_shown(violated)),
-        limits=tuple(row["property"] for row in violated if not row["promised"]),
+        limits=tuple(row.property for row in violated if not row.promised),
         problems=tuple(case.history.problems),
         digest=simulated.digest,
         twice=twice,

@@ -17,10 +17,10 @@ from holdfast.engine.trials import OutOfTime, Shown, Tries
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.judging.judge import READABLE
+from holdfast.harness.judging.judge import stored
 from holdfast.harness.plans.plan import Plan, suggest, to_toml
 from holdfast.harness.plans.shrink import Failing, shrink
-from holdfast.harness.runs.directory import RunDir, read_json
+from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import plan_source
 
 INTERRUPTED = "interrupted"
@@ -42,7 +42,7 @@ def known_findings(run: RunDir) -> Sequence[Shown]:
     """Findings of a judged run; () if it was not judged."""
     if not run.has(run.verdicts):
         return ()
-    return trials.of_verdicts(read_json(run.verdicts, *READABLE))
+    return trials.of_verdicts(stored(run))
 
 
 def first_findings(plan: Plan, out: Path, again: str) -> Sequence[Shown]:

@@ -20,10 +20,12 @@ from holdfast.engine import runner, seed_search
 from holdfast.engine.trials import Shown, of_verdicts
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
 from holdfast.harness.plans.plan import Plan, parse, suggest
-from holdfast.harness.runs import directory
+from holdfast.harness.runs import directory, journal
+from holdfast.harness.verdicts.judged import Judged
 from holdfast.planning import prepare
 
 MEASURES: dict[str, Callable[[Case], Mapping[str, Any]] | None] = {
@@ -129,7 +131,7 @@ def steps(
         yield Step(
             value=value,
             shown=tuple(of_verdicts(verdicts) for verdicts, _ in done),
-            codes=tuple(int(verdicts["exit_code"]) for verdicts, _ in done),
+            codes=tuple(verdicts.exit_code for verdicts, _ in done),
             untested=tuple(_untested(verdicts) for verdicts, _ in done),
             measured=tuple(measure(case) for _, case in done) if measure else (),
         )
@@ -145,26 +147,27 @@ def plan_at(table: Mapping[str, Any], sweep: Sweep, value: str) -> Plan:
     return plan
 
 
-def _one(plan: Plan, again: str, out: Path) -> tuple[Mapping[str, Any], Case]:
+def _one(plan: Plan, again: str, out: Path) -> tuple[Judged, Case]:
     full = prepare.complete(plan)
     if full.backend in VIRTUAL_TIME:
         ran = seed_search.in_memory(prepare.manifest(full, f"sim-{full.seed}", again))
         return ran.verdicts, ran.case
     verdicts = runner.carry_out(full, out, again, quiet=True)
-    run = directory.RunDir(Path(verdicts["report"]).parent)
-    marks, faults = directory.read_lines(run.times), directory.read_lines(run.faults)
-    return verdicts, judge.case_of(run.read_manifest(), reader.load(run.history), marks, faults)
+    run = directory.RunDir(Path(verdicts.report).parent)
+    recording = reader.load(run.history)
+    marks, faults = journal.marks(run), journal.faults(run)
+    return verdicts, judge.case_of(run.read_manifest(), recording, marks, faults)
 
 
-def _untested(verdicts: Mapping[str, Any]) -> tuple[str, ...]:
-    rows = [row for row in verdicts["verdicts"] if row["verdict"] == "UNKNOWN"]
+def _untested(judged: Judged) -> tuple[str, ...]:
+    rows = [row for row in judged.verdicts if row.verdict is Verdict.UNKNOWN]
     kinds = (
-        f"{row['property']} under {kind}: {why}"
-        for row in verdicts["verdicts"]
-        if row["verdict"] == "HOLDS"
-        for kind, why in judge.not_exercised(row).items()
+        f"{row.property} under {kind}: {why}"
+        for row in judged.verdicts
+        if row.verdict is Verdict.HOLDS
+        for kind, why in row.not_exercised().items()
     )
-    return (*verdicts["problems"], *(f"{row['property']}: {row['reason']}" for row in rows), *kinds)
+    return (*judged.problems, *(f"{row.property}: {row.reason}" for row in rows), *kinds)
 
 
 def smallest(done: Sequence[Step]) -> tuple[Step | None, Step | None]:

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from holdfast.catalogue import VIRTUAL_TIME
 from holdfast.engine import runner
 from holdfast.engine.seed_search import in_memory
 from holdfast.harness.core.case import History
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans import shrink
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.plans.shrink import Failing
+from holdfast.harness.verdicts.judged import Judged
 from holdfast.planning import prepare
 
 ENDED = "exited unexpectedly"
@@ -68,25 +69,25 @@ class Trial:
     cpu_ns: int = 0
 
 
-def of_verdicts(verdicts: Mapping[str, Any]) -> tuple[Shown, ...]:
+def of_verdicts(judged: Judged) -> tuple[Shown, ...]:
     """The kinds of finding in a verdict object, worst first: promised before never promised."""
     found: dict[tuple[str, str], Shown] = {}
-    for row in verdicts["verdicts"]:
-        for each in row["findings"] if row["verdict"] == "VIOLATED" else ():
+    for row in judged.verdicts:
+        for each in row.findings if row.verdict is Verdict.VIOLATED else ():
             shown = Shown(
-                prop=row["property"],
-                kind=each["kind"],
-                sentence=each["sentence"],
-                promised=row["promised"],
-                after_ns=max(0, each["t_ns"] - verdicts["start_ns"]),
+                prop=row.property,
+                kind=each.kind,
+                sentence=each.sentence,
+                promised=row.promised,
+                after_ns=max(0, each.t_ns - judged.start_ns),
             )
             first = found.setdefault((shown.prop, shown.kind), shown)
             if shown.after_ns < first.after_ns:
                 found[shown.prop, shown.kind] = shown
-    ended = [text for text in verdicts["problems"] if ENDED in text]
+    ended = [text for text in judged.problems if ENDED in text]
     if ended:
         # A node's end has no row in the history: only that it came about in the run is known.
-        over_ns = verdicts["stop_ns"] - verdicts["start_ns"]
+        over_ns = judged.stop_ns - judged.start_ns
         found["", ENDED] = Shown(
             prop="", kind=ENDED, sentence=ended[0], promised=True, after_ns=over_ns
         )
@@ -97,12 +98,12 @@ def simulated(plan: Plan, only: Collection[str] = ()) -> Trial:
     """Run one complete plan in the simulator. only: judge these properties, () for all."""
     manifest = prepare.manifest(plan, f"sim-{plan.seed}", "")
     if only:
-        manifest["asks"] = [prop for prop in manifest["asks"] if prop in only]
+        manifest = replace(manifest, asks=[prop for prop in manifest.asks if prop in only])
     ran = in_memory(manifest)
     trial = Trial(
         shown=of_verdicts(ran.verdicts),
-        problems=tuple(ran.verdicts["problems"]),
-        exit_code=ran.verdicts["exit_code"],
+        problems=tuple(ran.verdicts.problems),
+        exit_code=ran.verdicts.exit_code,
         history=ran.case.history,
         digest=ran.world.digest,
         cpu_ns=ran.cpu_ns,
@@ -118,9 +119,9 @@ def carried_out(plan: Plan, out: Path, again: str) -> Trial:
     verdicts = runner.carry_out(plan, out, again, quiet=True)
     return Trial(
         shown=of_verdicts(verdicts),
-        problems=tuple(verdicts["problems"]),
-        exit_code=int(verdicts["exit_code"]),
-        run=str(Path(verdicts["report"]).parent),
+        problems=tuple(verdicts.problems),
+        exit_code=verdicts.exit_code,
+        run=str(Path(verdicts.report).parent),
     )
 
 

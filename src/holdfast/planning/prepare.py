@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -22,6 +21,7 @@ from holdfast import __version__, catalogue
 from holdfast.catalogue import design_sheet, user_system
 from holdfast.catalogue.mutants import MUTANTS
 from holdfast.catalogue.table import Names
+from holdfast.checkers.user_checker import UserChecker
 from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.rows import LIBRARIES
 from holdfast.clusters.libraries.system import entry as entry_of_library
@@ -29,11 +29,18 @@ from holdfast.clusters.systems.program.command_line import FOLDER
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.fault_traits import NOT_SIMULATED, to_table
+from holdfast.harness.core.fault_traits import NOT_SIMULATED
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import ABILITIES, System
+from holdfast.harness.core.ports import ABILITIES, Able, Confined, Fault, Packaged, System
 from holdfast.harness.core.verdict import Promises
-from holdfast.harness.plans.manifest import plan_table
+from holdfast.harness.plans.manifest import (
+    Entries,
+    Manifest,
+    Options,
+    RecordedChecker,
+    to_table,
+)
 from holdfast.harness.plans.plan import Known, Plan, suggest, to_toml
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
@@ -80,7 +87,8 @@ def complete(plan: Plan) -> Plan:
         )
     if not fenced and "token-order" in plan.require:
         problems.append(f"--require token-order: {plan.system} issues no fencing tokens")
-    only = getattr(system_of(plan), "backends", ())
+    system = system_of(plan)
+    only = system.backends if isinstance(system, Confined) else ()
     if only and plan.backend not in only:
         problems.append(
             f"{plan.system} starts its servers from a container image: use"
@@ -104,7 +112,7 @@ def complete(plan: Plan) -> Plan:
     problems += out_of_reach(plan)
     problems += own_code.problems(plan)
     problems += unknown_asks(plan)
-    drawn: Sequence[Any] = ()
+    drawn: Sequence[Fault] = ()
     try:
         drawn = draw(plan)
     except UsageError as error:
@@ -126,7 +134,7 @@ def kinds_of(plan: Plan) -> list[str]:
     return list(dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]))
 
 
-def unknown_targets(faults: Sequence[Any]) -> list[str]:
+def unknown_targets(faults: Sequence[Fault]) -> list[str]:
     """Targets that no node can have, one line each: such a fault would be skipped."""
     aimed = dict.fromkeys((fault.do, fault.target) for fault in faults)
     return [f"nemesis {do}: {why}" for do, target in aimed for why in unknown_parts(target)]
@@ -170,7 +178,7 @@ def _say_once(line: str) -> None:
     click.echo(f"holdfast: {line}", err=True)
 
 
-def draw(plan: Plan) -> Sequence[Any]:
+def draw(plan: Plan) -> Sequence[Fault]:
     """The exact faults of the plan's nemeses, from its seed."""
     entries = {name: load(catalogue.NEMESES[name].entry) for name, _ in plan.nemeses}
     lease = duration_text(plan.lease_ns)
@@ -217,7 +225,7 @@ def backend_options(plan: Plan) -> dict[str, str]:
     return {k: v for k, v in plan.options.items() if k in known}
 
 
-def options_of(backend: str) -> Mapping[str, Any]:
+def options_of(backend: str) -> Mapping[str, str]:
     """A backend's own options, with their defaults."""
     entry = catalogue.BACKENDS[backend].options
     return load(entry) if entry else {}
@@ -245,10 +253,7 @@ def wrong_mutant(plan: Plan) -> list[str]:
 def abilities(plan: Plan) -> Sequence[str]:
     """Abilities of the system's client with the plan's options."""
     system = system_of(plan)
-    able: Sequence[str] = (
-        system.abilities(system_options(plan)) if hasattr(system, "abilities") else ()
-    )
-    return able
+    return system.abilities(system_options(plan)) if isinstance(system, Able) else ()
 
 
 def unable(plan: Plan) -> list[str]:
@@ -271,18 +276,18 @@ def asks(plan: Plan, promises: Promises) -> list[str]:
     return [prop for prop in every if prop not in without]
 
 
-def own_checkers(plan: Plan) -> dict[str, dict[str, str]]:
+def own_checkers(plan: Plan) -> dict[str, RecordedChecker]:
     """The checkers that the plan adds, by property: name, severity and sentence of each.
 
     UsageError for one that cannot be loaded, and for two of one property.
     """
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, RecordedChecker] = {}
     for name in plan.checkers:
         made = load(catalogue.CHECKERS[name])
-        if not hasattr(made, "says"):
+        if not isinstance(made, UserChecker):
             raise UsageError(f"--checker {name}: built in; a workload requests it, or `must`")
         if made.property in found:
-            other = found[made.property]["name"]
+            other = found[made.property].name
             raise UsageError(f"--checker {name}: {other} judges {made.property} too")
         found[made.property] = made.recorded(name)
     return found
@@ -298,7 +303,7 @@ def unknown_asks(plan: Plan) -> list[str]:
     ]
 
 
-def hosts_of(plan: Plan, path: str) -> Mapping[str, Any]:
+def hosts_of(plan: Plan, path: str) -> Mapping[str, Json]:
     """Content of the hosts file, {} if none is needed; UsageError if it is missing."""
     if not catalogue.BACKENDS[plan.backend].hosts_file:
         if path:
@@ -306,7 +311,7 @@ def hosts_of(plan: Plan, path: str) -> Mapping[str, Any]:
         return {}
     if not path:
         raise UsageError("--backend ssh requires --hosts FILE (docs/howto/ssh-hosts.md)")
-    found: Mapping[str, Any] = load(catalogue.HOSTS)(Path(path))
+    found: Mapping[str, Json] = load(catalogue.HOSTS)(Path(path))
     return found
 
 
@@ -316,7 +321,7 @@ def create(
     again: str,
     *,
     name: str = "",
-    hosts: Mapping[str, Any] | None = None,
+    hosts: Mapping[str, Json] | None = None,
 ) -> RunDir:
     """A run directory for a complete plan: plan.toml, manifest.json and the code for the nodes.
 
@@ -335,28 +340,27 @@ def create(
     if plan.backend not in catalogue.VIRTUAL_TIME:
         # Nothing travels into the simulator.
         directory.pack_code(Path(holdfast.__file__).parent, run.code, own)
-    table = manifest(plan, name, again, fetched)
-    table["options"]["system"] |= user_system.program_options(
-        plan.system, system_options(plan), run.path / FOLDER
-    )
-    extra = {"hosts": hosts} if hosts else {}
-    directory.write_json(run.manifest, {**table, **extra})
+    made = manifest(plan, name, again, fetched)
+    added = user_system.program_options(plan.system, system_options(plan), run.path / FOLDER)
+    options = replace(made.options, system={**made.options.system, **added})
+    made = replace(made, options=options, hosts=hosts or {})
+    directory.write_json(run.manifest, to_table(made))
     return run
 
 
 def _libraries(plan: Plan) -> list[str]:
     system = system_of(plan)
-    pins, built = system.libraries, getattr(system, "built", ())
+    pins = system.libraries
+    packaged = system if isinstance(system, Packaged) else None
     if not pins:
         return []
     folder = environments.fetch(
         pins,
-        built,
+        packaged.built if packaged else (),
         lambda line: click.echo(f"  {line}", err=True),
         dependencies=user_system.file_of(plan.system) is not None,
     )
-    adapter = getattr(system, "adapter", "")
-    why = environments.unusable(folder, adapter) if adapter else ""
+    why = environments.unusable(folder, packaged.adapter) if packaged else ""
     if why:
         usual = LIBRARIES[pins[0].partition("==")[0]].version
         raise UsageError(
@@ -366,7 +370,7 @@ def _libraries(plan: Plan) -> list[str]:
     return [str(folder)]
 
 
-def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> dict[str, Any]:
+def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> Manifest:
     """The manifest of a complete plan: everything that is decided before the run."""
     promises = design_sheet.with_resource(promises_of(plan), plan.resource)
     shape = Shape.of(workload_options(plan))
@@ -376,59 +380,51 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
     workload = {**workload_options(plan), "probe_ns": str(probe_ns)}
     workload |= {"over_ns": str(plan.time_ns + 600 * SECOND), "clients": str(plan.clients)}
     row = catalogue.WORKLOADS[plan.workload]
-    own, plain = own_checkers(plan), _plain(promises)
+    own = own_checkers(plan)
     # What the plan itself asks to be judged counts like a promise.
-    asked_for = {prop: ["any"] for prop in own}
-    return {
-        "schema": directory.SCHEMA,
-        "run": name,
-        "label": name,
-        "version": __version__,
-        "python": sys.version.split()[0],
-        "command": again,
-        "plan": plan_table(plan),
-        "identity": user_system.identity(plan.system),
-        "promises": {**plain, "keeps": {**plain["keeps"], **asked_for}},
-        "asks": asks(plan, promises),
-        "checkers": own,
-        "plug_ins": own_code.origins(plan),
-        "options": {
-            "system": system_options(plan),
-            "workload": workload,
-            "backend": backend_options(plan),
-            "resource": resource_options(plan),
-        },
-        "traits": {kind: to_table(catalogue.NEMESES[kind].traits) for kind in kinds_of(plan)},
-        "ready_ns": READY_NS,
-        "longest_hold_ns": longest_ns,
-        "peers": user_system.row(plan.system).peers,
-        "pins": list(system_of(plan).libraries),
-        "libraries": list(fetched),
-        "entries": {
-            "system": system_entry(plan),
-            "backend": catalogue.BACKENDS[plan.backend].entry,
-            "workload": row.client,
-            "probe": catalogue.PROBE,
-            "resource_main": catalogue.RESOURCE_MAIN,
-            "simulated": user_system.row(plan.system).simulated,
-            "resource_store": catalogue.RESOURCE_STORE,
-            "resource_server": catalogue.RESOURCE_SERVER,
-            "resource_client": catalogue.RESOURCE_CLIENT,
-            "resource_port": load(f"{catalogue.RESOURCE_MAIN}:PORT"),
-            "nemeses": {
+    asked_for = dict.fromkeys(own, ("any",))
+    return Manifest(
+        schema=directory.SCHEMA,
+        run=name,
+        label=name,
+        version=__version__,
+        python=sys.version.split()[0],
+        command=again,
+        plan=plan,
+        identity=user_system.identity(plan.system),
+        promises=replace(promises, keeps={**promises.keeps, **asked_for}),
+        asks=asks(plan, promises),
+        checkers=own,
+        plug_ins=own_code.origins(plan),
+        options=Options(
+            system=system_options(plan),
+            workload=workload,
+            backend=backend_options(plan),
+            resource=resource_options(plan),
+        ),
+        traits={kind: catalogue.NEMESES[kind].traits for kind in kinds_of(plan)},
+        ready_ns=READY_NS,
+        longest_hold_ns=longest_ns,
+        peers=user_system.row(plan.system).peers,
+        pins=list(system_of(plan).libraries),
+        libraries=list(fetched),
+        entries=Entries(
+            system=system_entry(plan),
+            backend=catalogue.BACKENDS[plan.backend].entry,
+            workload=row.client,
+            probe=catalogue.PROBE,
+            resource_main=catalogue.RESOURCE_MAIN,
+            simulated=user_system.row(plan.system).simulated,
+            resource_store=catalogue.RESOURCE_STORE,
+            resource_server=catalogue.RESOURCE_SERVER,
+            resource_client=catalogue.RESOURCE_CLIENT,
+            resource_port=load(f"{catalogue.RESOURCE_MAIN}:PORT"),
+            nemeses={
                 name: catalogue.NEMESES[name].entry
                 for name in dict.fromkeys(fault.do for fault in plan.faults)
             },
-        },
-    }
-
-
-def _plain(promises: Promises) -> dict[str, Any]:
-    names = Promises.__dataclass_fields__
-    table = {name: getattr(promises, name) for name in names}
-    table["keeps"] = {prop: list(kinds) for prop, kinds in promises.keeps.items()}
-    table["sheet"] = dict(promises.sheet)
-    return table
+        ),
+    )
 
 
 def command(plan: Plan) -> str:

@@ -25,9 +25,9 @@ from holdfast.harness.campaigns.gate import Trouble
 from holdfast.harness.campaigns.results import Result, without_hash
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.judging.judge import READABLE
+from holdfast.harness.judging.judge import stored
 from holdfast.harness.plans.plan import OWN
-from holdfast.harness.runs import directory
+from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import prepare
 from holdfast.pytest.plugin import NOTE
 from holdfast.reports.outputs.gate import headline, words
@@ -174,7 +174,7 @@ def _text(troubles: Sequence[Trouble], results: Sequence[Result], folder: Path) 
         if result is None:
             continue
         if result.run and trouble.code == gate.FAILED:
-            verdicts = directory.read_json(Path(result.run) / "verdicts.json", *READABLE)
+            verdicts = stored(RunDir(Path(result.run)))
             lines += [f"  {sentence}" for sentence in story(verdicts)]
             lines.append(f"  report: {result.run}/report.html")
         lines.append(f"  again: {result.command}")

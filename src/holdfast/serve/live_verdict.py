@@ -22,8 +22,9 @@ from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history.reader import Recording
 from holdfast.harness.history.reader import load as load_history
 from holdfast.harness.judging.judge import case_of, judge_case
-from holdfast.harness.runs import directory
+from holdfast.harness.runs import journal
 from holdfast.harness.runs.directory import RunDir
+from holdfast.harness.verdicts.judged import Judgement
 
 BEFORE_THE_END = (
     "mutual-exclusion",
@@ -42,9 +43,9 @@ def so_far(run: RunDir) -> dict[str, Any]:
     """
     instant = now_ns()
     manifest = run.read_manifest()
-    faults = [row for row in directory.read_lines(run.faults) if int(row.get("t_ns", 0)) <= instant]
+    faults = [row for row in journal.faults(run) if (row.t_ns or 0) <= instant]
     recording = _until(load_history(run.history), instant)
-    case = case_of(manifest, recording, directory.read_lines(run.times), faults)
+    case = case_of(manifest, recording, journal.marks(run), faults)
     case = replace(
         case,
         asked=[prop for prop in case.asked if prop in BEFORE_THE_END],
@@ -53,13 +54,13 @@ def so_far(run: RunDir) -> dict[str, Any]:
     checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in case.asked}
     rows = case.history.rows
     granted = np.isin(rows["f"], [Op.ACQUIRE, Op.TRY]) & (rows["status"] == Status.OK)
-    judged = judge_case(manifest, case, checkers)["verdicts"] if len(rows) else []
+    judged = judge_case(manifest, case, checkers).verdicts if len(rows) else ()
     return {
         "ops": len(rows),
         "grants": int(granted.sum()),
         "t_ns": instant - case.start_ns,
         "judged": list(case.asked),
-        "violated": [_violated(row, case.start_ns) for row in judged if row["findings"]],
+        "violated": [_violated(row, case.start_ns) for row in judged if row.findings],
     }
 
 
@@ -78,15 +79,15 @@ def _until(recording: Recording, instant: int) -> Recording:
     return replace(recording, history=kept)
 
 
-def _violated(row: dict[str, Any], start_ns: int) -> dict[str, Any]:
-    first = min(row["findings"], key=lambda finding: finding["t_ns"])
+def _violated(row: Judgement, start_ns: int) -> dict[str, Any]:
+    first = min(row.findings, key=lambda finding: finding.t_ns)
     return {
-        "property": row["property"],
-        "promised": row["promised"],
-        "findings": len(row["findings"]),
-        "kind": first["kind"],
-        "sentence": first["sentence"],
-        "at_ns": first["t_ns"] - start_ns,
+        "property": row.property,
+        "promised": row.promised,
+        "findings": len(row.findings),
+        "kind": first.kind,
+        "sentence": first.sentence,
+        "at_ns": first.t_ns - start_ns,
     }
 
 

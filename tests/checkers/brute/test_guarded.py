@@ -18,6 +18,7 @@ from holdfast.checkers.properties import (
 )
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import MILLISECOND
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.verdict import Verdict
@@ -61,7 +62,7 @@ def judge(first: int, n: int) -> Counter[str]:
         assert accused <= expired_for_real(world, judged), seed
         verdicts["expired writes"] += len(accused)
         if seed % 10 == 0:
-            json.dumps(evidence(judged))
+            json.dumps(plain(evidence(judged)))
     return verdicts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -16,11 +17,12 @@ from holdfast.checkers.holds.derive import attempts
 from holdfast.checkers.properties import mutual_exclusion, ownership, token_order
 from holdfast.engine.runner import judge_run
 from holdfast.harness.core.case import Case
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.history.reader import load
 from holdfast.harness.judging.judge import case_of
-from holdfast.harness.runs.directory import read_lines
+from holdfast.harness.runs import journal
 from tests.checkers.brute.clients import run
 from tests.checkers.brute.guarded import World
 from tests.checkers.brute.test_services import KINDS
@@ -95,15 +97,17 @@ def test_findings_are_the_same_both_ways(fault: str, monkeypatch: pytest.MonkeyP
 def test_a_drawn_run_directory_is_judged_as_it_was_drawn(tmp_path: Path, violation: bool) -> None:
     shape = Shape(ops=9000, writes=1, locks=2, clients=4, lapse=400, violation=violation)
     run_dir = write(shape, tmp_path)
-    verdicts = {row["property"]: row for row in judge_run(run_dir)["verdicts"]}
+    verdicts = {row["property"]: row for row in plain(judge_run(run_dir))["verdicts"]}
     assert set(verdicts) == set(catalogue.CHECKERS) - set(NOT_DRAWN)
     wrong = {"mutual-exclusion", "ownership"} if violation else set()
     for prop in set(verdicts) - {"no-expired-write"}:
         expected = "VIOLATED" if prop in wrong else "HOLDS"
         assert verdicts[prop]["verdict"] == expected, verdicts[prop]
     assert len(verdicts["mutual-exclusion"]["findings"]) == violation
-    manifest, marks = run_dir.read_manifest(), read_lines(run_dir.times)
+    manifest, marks = run_dir.read_manifest(), journal.marks(run_dir)
     case = case_of(manifest, load(run_dir.history), marks, [])
     assert len(case.history.rows) > attempt_table.FEW
     assert same(case) == int(np.size(Table(case).row))
-    assert {field.name for field in fields(shape)} == set(manifest["drawn"])
+    assert {field.name for field in fields(shape)} == set(
+        json.loads(run_dir.manifest.read_text())["drawn"]
+    )

@@ -11,6 +11,7 @@ import pytest
 from holdfast.checkers.evidence.serializability import edges, shortest_cycle
 from holdfast.checkers.evidence.summary import evidence
 from holdfast.checkers.facts.resource_log import Request
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.seeds import stream
 from tests.checkers.shorthand import case
 from tests.checkers.test_lost_update import HANDED_OVER, OVERWRITTEN
@@ -95,7 +96,7 @@ def test_a_cycle_is_found_exactly_where_it_is_in_many_more() -> None:
 
 
 def test_the_evidence_of_a_run_has_the_cycle_of_a_lost_update() -> None:
-    found = evidence(case(OVERWRITTEN))["serialisability"]
+    found = plain(evidence(case(OVERWRITTEN)))["serialisability"]
     assert isinstance(found, dict)
     assert (found["sections"], found["entangled"]) == (2, 2)
     assert [edge["kind"] for edge in found["cycle"]] == ["rw", "ww"]
@@ -103,6 +104,6 @@ def test_the_evidence_of_a_run_has_the_cycle_of_a_lost_update() -> None:
 
 
 def test_sections_that_follow_each_other_need_no_graph() -> None:
-    found = evidence(case(HANDED_OVER))["serialisability"]
+    found = plain(evidence(case(HANDED_OVER)))["serialisability"]
     assert isinstance(found, dict)
     assert (found["sections"], found["entangled"], found["cycle"]) == (2, 0, [])

@@ -14,12 +14,14 @@ from holdfast.clusters.systems.single import simulated as simulated_single
 from holdfast.engine import runner
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
+from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
+from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.plans.plan import Plan
-from holdfast.harness.runs import directory
+from holdfast.harness.runs import journal
 from holdfast.planning import prepare
 
 MS = 1_000_000
@@ -31,17 +33,18 @@ def plan(**given: Any) -> Plan:
     return prepare.complete(Plan(**{**usual, "lease_ns": SECOND, "time_ns": 12 * SECOND, **given}))
 
 
-def simulate(chosen: Plan) -> tuple[Any, dict[str, Any]]:
+def simulate(chosen: Plan) -> tuple[Any, Manifest]:
     manifest = prepare.manifest(chosen, "test", "again")
-    return load(manifest["entries"]["backend"])(manifest), manifest
+    return load(manifest.entries.backend)(manifest), manifest
 
 
 def judged(chosen: Plan) -> dict[str, Any]:
     simulated, manifest = simulate(chosen)
     recording = reader.merge(simulated.written())
     case = judge.case_of(manifest, recording, simulated.marks, simulated.faults)
-    checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest["asks"]}
-    return judge.judge_case(manifest, case, checkers)
+    checkers = {prop: load(catalogue.CHECKERS[prop]) for prop in manifest.asks}
+    found: dict[str, Any] = plain(judge.judge_case(manifest, case, checkers))
+    return found
 
 
 def verdicts(found: dict[str, Any]) -> dict[str, str]:
@@ -63,13 +66,13 @@ def test_what_is_judged_in_memory_is_judged_the_same_from_files(tmp_path: Path) 
     chosen = plan(nemeses=FAULTS)
     run = prepare.create(chosen, tmp_path, "again")
     runner.execute(run, lambda row: None)
-    from_files = runner.judge_run(run)
+    from_files = plain(runner.judge_run(run))
     in_memory = judged(chosen)
     for name in ("verdicts", "faults", "start_ns", "stop_ns", "end_ns", "verdict"):
         assert from_files[name] == in_memory[name], name
     states = reader.load(run.history).states
     assert "c1" in states and "resource" in states
-    assert [row["mark"] for row in directory.read_lines(run.times)][-1] == "end"
+    assert [row.mark for row in journal.marks(run)][-1] == "end"
 
 
 def test_every_fault_that_can_bite_is_seen_to_bite() -> None:
@@ -153,7 +156,7 @@ def test_an_owner_that_died_on_purpose_is_started_again_under_another_name() -> 
     for name in again:
         number = int(name.partition(".")[0][1:])
         assert metas[name]["processes"] == [number + 1000]
-    assert simulated.marks[-1]["problems"] == []
+    assert list(simulated.marks[-1].problems) == []
 
 
 @pytest.mark.filterwarnings("error")

@@ -380,7 +380,7 @@ class ReferenceClient:
     def _until(self, seconds: float) -> float:
         return self._talk.time() + seconds
 
-    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+    def _background(self, work: Coroutine[object, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))

@@ -6,9 +6,9 @@ A command that is outdated by an earlier one in the log changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from holdfast.clusters.systems.reference.locks.state import Answer
+from holdfast.clusters.systems.reference.locks.state import Answer, Command
 
 if TYPE_CHECKING:
     from holdfast.clusters.systems.reference.locks.state_machine import Locks
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 OVERTAKEN: Answer = {"is": "overtaken"}
 
 
-def expire(locks: Locks, index: int, command: Mapping[str, Any]) -> Answer:
+def expire(locks: Locks, index: int, command: Command) -> Answer:
     """Ends a lease, unless it was renewed since the leader saw it expire."""
     hold = locks.held(command)
     if hold is None or hold.renewal != command["renewal"]:
@@ -25,7 +25,7 @@ def expire(locks: Locks, index: int, command: Mapping[str, Any]) -> Answer:
     return {"is": "expired"}
 
 
-def drop(locks: Locks, index: int, command: Mapping[str, Any]) -> Answer:
+def drop(locks: Locks, index: int, command: Command) -> Answer:
     """Ends a wait that timed out, or whose client is gone."""
     session = locks.sessions.get(command["session"])
     known = session.answers.get(command["seq"]) if session else None
@@ -35,7 +35,7 @@ def drop(locks: Locks, index: int, command: Mapping[str, Any]) -> Answer:
     return {"is": "dropped"}
 
 
-def reopen(locks: Locks, index: int, command: Mapping[str, Any]) -> Answer:
+def reopen(locks: Locks, index: int, command: Command) -> Answer:
     """Ends the lock-delay after the death of a holder."""
     lock = locks.locks.get(command["lock"])
     if lock is None or lock.closed != command["since"]:
@@ -45,7 +45,7 @@ def reopen(locks: Locks, index: int, command: Mapping[str, Any]) -> Answer:
     return {"is": "reopened"}
 
 
-def expire_session(locks: Locks, index: int, command: Mapping[str, Any]) -> Answer:
+def expire_session(locks: Locks, index: int, command: Command) -> Answer:
     """Ends a session, unless a heartbeat came since the leader saw it time out."""
     session = locks.sessions.get(command["session"])
     if session is None or session.beat != command["beat"]:
@@ -54,7 +54,7 @@ def expire_session(locks: Locks, index: int, command: Mapping[str, Any]) -> Answ
     return {"is": "expired"}
 
 
-def force(locks: Locks, index: int, command: Mapping[str, Any]) -> Answer:
+def force(locks: Locks, index: int, command: Command) -> Answer:
     """An operator ends a hold, or all holds of the lock (token -1)."""
     lock = locks.locks.get(command["lock"])
     holds = [h for h in (lock.holds if lock else []) if command["token"] in (-1, h.token)]
@@ -65,7 +65,7 @@ def force(locks: Locks, index: int, command: Mapping[str, Any]) -> Answer:
     return {"is": "forced", "token": holds[0].token, "owner": holds[0].owner}
 
 
-COMMANDS: Mapping[str, Callable[[Locks, int, Mapping[str, Any]], Answer]] = {
+COMMANDS: Mapping[str, Callable[[Locks, int, Command], Answer]] = {
     "expire": expire,
     "drop": drop,
     "reopen": reopen,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypedDict
 
 MAX_SESSIONS = 4096
 """limit on idle sessions; beyond it the least recently used is dropped"""
@@ -19,6 +19,48 @@ EXCLUSIVE, SHARED, PERMITS = range(3)
 
 Answer = Mapping[str, Any]
 """Response to a request: "is" is its kind, the rest are details. Replaced, never changed."""
+
+
+class GivenTerms(TypedDict, total=False):
+    """Terms of an acquire that differ from the defaults (`operations.Terms`)."""
+
+    mode: int
+    permits: int
+    limit: int
+    metadata: str
+    reenter: bool
+    newest: int
+    priority: int
+
+
+class Command(TypedDict, total=False):
+    """One committed command: `op`, and the fields that `service.requests` requires of that op, or
+    those of a leader's decision (`decisions`). Validated before it is logged.
+
+    session, seq, done   session; number of the request in it; all before `done` were answered
+    target               number of the request that a cancel is about
+    renewal, since, beat   log index after which nothing may have happened: the hold's last renewal,
+                         the closing of the lock, the session's last heartbeat
+    """
+
+    op: str
+    session: int
+    seq: int
+    done: int
+    lock: str
+    attempt: int
+    token: int
+    ttl_ns: int
+    wait_ns: int
+    owner: str
+    terms: GivenTerms | None
+    target: int
+    drop: bool
+    why: str
+    sequencer: str
+    renewal: int
+    since: int
+    beat: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

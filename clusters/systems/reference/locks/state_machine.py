@@ -8,7 +8,7 @@ log alone determines.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from holdfast.clusters.systems.reference.locks import (
     admission,
@@ -25,6 +25,7 @@ from holdfast.clusters.systems.reference.locks.state import (
     Answer,
     Beat,
     Closed,
+    Command,
     Ended,
     Event,
     Freed,
@@ -39,7 +40,7 @@ from holdfast.clusters.systems.reference.locks.state import (
 )
 from holdfast.clusters.systems.reference.locks.tokens import Tokens
 
-Handler = Callable[[int, Mapping[str, Any]], Answer]
+Handler = Callable[[int, Command], Answer]
 
 
 class Locks:
@@ -58,7 +59,7 @@ class Locks:
         self.endings = Endings()
         self._events: list[Event] = []
 
-    def apply(self, index: int, command: Mapping[str, Any] | None) -> tuple[Answer, list[Event]]:
+    def apply(self, index: int, command: Command | None) -> tuple[Answer, list[Event]]:
         """Applies one committed command: the response to its sender, and the events."""
         assert index > self.index, "commands come once, in order"
         self.index = index
@@ -75,7 +76,7 @@ class Locks:
 
     # Requests that a client may retry with the same number
 
-    def _once(self, index: int, command: Mapping[str, Any], handler: Handler) -> Answer:
+    def _once(self, index: int, command: Command, handler: Handler) -> Answer:
         session = self.sessions.get(command["session"])
         if session is None:
             return {"is": "no-session"}
@@ -93,7 +94,7 @@ class Locks:
         answer = session.answers[seq] = handler(index, command)
         return answer
 
-    def _again(self, index: int, command: Mapping[str, Any], known: Answer) -> Answer:
+    def _again(self, index: int, command: Command, known: Answer) -> Answer:
         if known["is"] != "queued":
             return known
         lock = self.locks[str(known["lock"])]
@@ -123,7 +124,7 @@ class Locks:
         place = self.place(waiter)
         return {"is": "queued", "lock": waiter.lock, "attempt": waiter.attempt, "place": place}
 
-    def _acquire(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _acquire(self, index: int, command: Command) -> Answer:
         name = command["lock"]
         lock = self.line(name)
         waiter = Waiter(
@@ -164,7 +165,7 @@ class Locks:
         """The waiter to grant now, None for none."""
         return admission.following(lock, self.order)
 
-    def _renew(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _renew(self, index: int, command: Command) -> Answer:
         hold = self.held(command)
         if hold is None:
             return self._not_holder(command)
@@ -175,7 +176,7 @@ class Locks:
         self._events.append(Started(hold=hold))
         return {"is": "renewed", "token": hold.token, "ttl_ns": hold.ttl_ns}
 
-    def _release(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _release(self, index: int, command: Command) -> Answer:
         hold = self.held(command)
         if hold is None:
             return self._not_holder(command)
@@ -187,7 +188,7 @@ class Locks:
         """Number of entries of a hold's owner in its lock."""
         return sum(other.session == hold.session for other in self.locks[hold.lock].holds)
 
-    def _cancel(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _cancel(self, index: int, command: Command) -> Answer:
         """Ends the request `target` of this session, even one that has not arrived yet.
 
         `drop` also releases its grant; else a grant stands and is returned.
@@ -203,14 +204,14 @@ class Locks:
             session.answers[target] = {"is": "cancelled"}
             return session.answers[target]
         if known["is"] == "granted" and command["drop"]:
-            hold = self.held(known)
+            hold = self.held(cast(Command, known))
             if hold is not None:
                 self.end(index, hold, "abandoned")
         return known
 
     # Ownership
 
-    def held(self, command: Mapping[str, Any]) -> Hold | None:
+    def held(self, command: Command) -> Hold | None:
         lock = self.locks.get(command["lock"])
         attempt, token = command["attempt"], command["token"]
         for hold in lock.holds if lock else ():
@@ -218,7 +219,7 @@ class Locks:
                 return hold
         return None
 
-    def _not_holder(self, command: Mapping[str, Any]) -> Answer:
+    def _not_holder(self, command: Command) -> Answer:
         reason = self.fate(command["lock"], command["token"], command["attempt"])
         return {"is": "not-holder", "reason": reason}
 
@@ -304,7 +305,7 @@ class Locks:
 
     # Sessions
 
-    def _open(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _open(self, index: int, command: Command) -> Answer:
         if len(self.sessions) >= MAX_SESSIONS:
             idle = next((s for s in self.sessions.values() if not s.busy), None)
             if idle is None:
@@ -315,7 +316,7 @@ class Locks:
         self._beat_event(session)
         return {"is": "opened", "session": index, "ttl_ns": session.ttl_ns}
 
-    def _beat(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _beat(self, index: int, command: Command) -> Answer:
         session = self.sessions.get(command["session"])
         if session is None:
             return {"is": "no-session"}
@@ -324,7 +325,7 @@ class Locks:
         self._beat_event(session)
         return {"is": "alive", "session": session.number, "ttl_ns": session.ttl_ns}
 
-    def _close(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _close(self, index: int, command: Command) -> Answer:
         session = self.sessions.get(command["session"])
         if session is None:
             return {"is": "no-session"}
@@ -359,10 +360,10 @@ class Locks:
 
     # Queries
 
-    def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _holder(self, index: int, command: Command) -> Answer:
         return admission.described(self.line(command["lock"]), command["attempt"], self.order)
 
-    def _check(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _check(self, index: int, command: Command) -> Answer:
         """Whether the hold that a sequencer names is in force."""
         lock, generation = sequencers.read(command["sequencer"]) or ("", -1)
         holds = self.locks[lock].holds if lock in self.locks else []

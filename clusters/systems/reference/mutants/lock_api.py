@@ -5,15 +5,14 @@ The catalogue of mutants lists what each breaks. None of them is loaded unless a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from holdfast.clusters.systems.reference.locks import sequencers
 from holdfast.clusters.systems.reference.locks.state import (
     EXCLUSIVE,
     SHARED,
     Answer,
+    Command,
     Hold,
     Lock,
     Waiter,
@@ -71,7 +70,7 @@ class OuterRelease(Locks):
 class FullyReleased(Locks):
     """Reports every release as the last one, and ends one entry."""
 
-    def _release(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _release(self, index: int, command: Command) -> Answer:
         answer = super()._release(index, command)
         return {**answer, "left": 0} if answer["is"] == "released" else answer
 
@@ -90,7 +89,7 @@ class ReentryByName(Locks):
 class ShortExtension(Locks):
     """Responds to a renewal with the requested lease, and keeps half of the old one."""
 
-    def _renew(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _renew(self, index: int, command: Command) -> Answer:
         answer = super()._renew(index, {**command, "ttl_ns": command["ttl_ns"] // 2})
         renewed = answer["is"] == "renewed"
         return {**answer, "ttl_ns": command["ttl_ns"]} if renewed else answer
@@ -106,7 +105,7 @@ class UncheckedCondition(Locks):
 class PlaceFromTheEnd(Locks):
     """Counts the waiters behind."""
 
-    def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _holder(self, index: int, command: Command) -> Answer:
         answer = super()._holder(index, command)
         place = answer["place"]
         return {**answer, "place": answer["length"] - 1 - place if place >= 0 else -1}
@@ -115,7 +114,7 @@ class PlaceFromTheEnd(Locks):
 class LengthWithHolder(Locks):
     """Counts the holder as a waiter."""
 
-    def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _holder(self, index: int, command: Command) -> Answer:
         answer = super()._holder(index, command)
         return {**answer, "length": answer["length"] + (answer["is"] == "held-by")}
 
@@ -123,7 +122,7 @@ class LengthWithHolder(Locks):
 class LengthWithoutFirst(Locks):
     """Does not count the first of the queue."""
 
-    def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _holder(self, index: int, command: Command) -> Answer:
         answer = super()._holder(index, command)
         return {**answer, "length": max(0, answer["length"] - 1)}
 
@@ -135,7 +134,7 @@ class FormerHolder(Locks):
         super().__init__(order=order, delays=delays)
         self._seen: dict[str, Answer] = {}
 
-    def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _holder(self, index: int, command: Command) -> Answer:
         answer = super()._holder(index, command)
         before = self._seen.get(command["lock"], answer)
         self._seen[command["lock"]] = answer
@@ -149,7 +148,7 @@ class StaleMetadata(Locks):
         super().__init__(order=order, delays=delays)
         self._texts: dict[str, str] = {}
 
-    def _holder(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _holder(self, index: int, command: Command) -> Answer:
         answer = super()._holder(index, command)
         if "metadata" not in answer:
             return answer
@@ -159,7 +158,7 @@ class StaleMetadata(Locks):
 class EverySequencer(Locks):
     """Reports a sequencer as in force if its generation ever existed."""
 
-    def _check(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _check(self, index: int, command: Command) -> Answer:
         lock, generation = sequencers.read(command["sequencer"]) or ("", -1)
         given = 0 < generation <= self.tokens.newest.get(lock, 0)
         return {"is": "in-force" if given else "not-in-force"}

@@ -12,7 +12,13 @@ from typing import Any
 from holdfast.clusters.systems.reference.consensus.messages import AskVote, Ballot, Save, Tail
 from holdfast.clusters.systems.reference.consensus.raft import Consensus, Effects
 from holdfast.clusters.systems.reference.locks.hold_age import Ages
-from holdfast.clusters.systems.reference.locks.state import Event, Hold, Lock, Started
+from holdfast.clusters.systems.reference.locks.state import (
+    Command,
+    Event,
+    Hold,
+    Lock,
+    Started,
+)
 from holdfast.clusters.systems.reference.locks.state_machine import Locks
 from holdfast.clusters.systems.reference.locks.tokens import Tokens
 from holdfast.clusters.systems.reference.mutants.lock_api import LOCKS
@@ -27,7 +33,7 @@ from holdfast.clusters.systems.reference.service.timers import Timers
 class ReleaseByLock(Locks):
     """Checks only the name of the lock."""
 
-    def held(self, command: Mapping[str, Any]) -> Hold | None:
+    def held(self, command: Command) -> Hold | None:
         lock = self.locks.get(command["lock"])
         return lock.holds[0] if lock and lock.holds else None
 

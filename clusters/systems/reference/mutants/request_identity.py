@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.clusters.systems.reference.locks.state import Answer, Hold
+from holdfast.clusters.systems.reference.locks.state import Answer, Command, Hold
 from holdfast.clusters.systems.reference.locks.state_machine import Locks
 
 LATELY = 100
@@ -22,11 +22,11 @@ class ReleaseByName(Locks):
         super().__init__(order=order, delays=delays)
         self._names: dict[int, str] = {}
 
-    def _acquire(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _acquire(self, index: int, command: Command) -> Answer:
         self._names[command["session"]] = command["owner"]
         return super()._acquire(index, command)
 
-    def held(self, command: Mapping[str, Any]) -> Hold | None:
+    def held(self, command: Command) -> Hold | None:
         lock, name = self.locks.get(command["lock"]), self._names.get(command.get("session", -1))
         named = (hold for hold in (lock.holds if lock else ()) if hold.owner == name)
         return super().held(command) or next(named, None)
@@ -39,7 +39,7 @@ class CourteousTries(Locks):
         super().__init__(order=order, delays=delays)
         self._tried: dict[str, dict[int, int]] = {}
 
-    def _acquire(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _acquire(self, index: int, command: Command) -> Answer:
         if command["wait_ns"] == 0:
             tried = self._tried.setdefault(command["lock"], {})
             tried[command["session"]] = index
@@ -63,7 +63,7 @@ class CourteousTries(Locks):
 class FormerState(Locks):
     """Responds to one try in four from its state before the lock was released."""
 
-    def _acquire(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _acquire(self, index: int, command: Command) -> Answer:
         lock = self.locks.get(command["lock"])
         free = lock is None or not (lock.holds or lock.queue)
         if command["wait_ns"] == 0 and free and index % 4 == 0:

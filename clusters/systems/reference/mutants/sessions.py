@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.clusters.systems.reference.locks.state import (
     Answer,
     Beat,
+    Command,
     Event,
     Hold,
     Lock,
@@ -36,7 +37,7 @@ class Revive(Locks):
             self._expired[hold.lock, hold.token, hold.attempt] = hold
         super().end(index, hold, reason)
 
-    def _renew(self, index: int, command: Mapping[str, Any]) -> Answer:
+    def _renew(self, index: int, command: Command) -> Answer:
         named = (command["lock"], command["token"], command["attempt"])
         hold = self._expired.pop(named, None)
         if hold is not None and hold.session in self.sessions:
@@ -48,7 +49,7 @@ class Revive(Locks):
 class RenewedExpiry(Locks):
     """Ends an expired lease although it was renewed since the leader's check."""
 
-    def apply(self, index: int, command: Mapping[str, Any] | None) -> tuple[Answer, list[Event]]:
+    def apply(self, index: int, command: Command | None) -> tuple[Answer, list[Event]]:
         if command is not None and command["op"] == "expire":
             hold = self.held(command)
             command = {**command, "renewal": hold.renewal if hold else -1}
@@ -58,12 +59,12 @@ class RenewedExpiry(Locks):
 class AnyonesExpiry(Locks):
     """Ends the present hold when the end of an older lease reaches the log."""
 
-    def apply(self, index: int, command: Mapping[str, Any] | None) -> tuple[Answer, list[Event]]:
+    def apply(self, index: int, command: Command | None) -> tuple[Answer, list[Event]]:
         if command is not None and command["op"] == "expire":
             lock = self.locks.get(command["lock"])
             for hold in lock.holds[:1] if lock else ():
-                named = {"attempt": hold.attempt, "token": hold.token, "renewal": hold.renewal}
-                command = {**command, **named}
+                command = {**command, "attempt": hold.attempt, "token": hold.token}
+                command["renewal"] = hold.renewal
         return super().apply(index, command)
 
 
@@ -81,7 +82,7 @@ class EndlessLease(LockNode):
 class TakenTwice(Locks):
     """Treats a retried request as a new one."""
 
-    def _once(self, index: int, command: Mapping[str, Any], handler: Handler) -> Answer:
+    def _once(self, index: int, command: Command, handler: Handler) -> Answer:
         session = self.sessions.get(command["session"])
         known = session.answers.get(command["seq"]) if session else None
         if session is not None and known is not None and known["is"] == "granted":

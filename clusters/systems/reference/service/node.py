@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from holdfast.clusters.systems.reference.consensus.messages import (
     Appended,
@@ -26,6 +26,7 @@ from holdfast.clusters.systems.reference.locks.hold_age import Ages
 from holdfast.clusters.systems.reference.locks.state import (
     Beat,
     Closed,
+    Command,
     Ended,
     Event,
     Freed,
@@ -279,7 +280,7 @@ class LockNode:
             if len(self._behind) >= BEHIND:
                 self._catch_up()
             return
-        answer, events = self.locks.apply(index, entry.command)
+        answer, events = self.locks.apply(index, _command(entry))
         if entry.command is None and entry.term == self.consensus.term:
             self._reign(now_ns)
         if self.serving:
@@ -303,7 +304,7 @@ class LockNode:
         """Applies all that is committed, in order; no client waits for the results."""
         behind, self._behind = self._behind, []
         for index, entry in behind:
-            self._locks.apply(index, entry.command)
+            self._locks.apply(index, _command(entry))
 
     def _reign(self, now_ns: int) -> None:
         """Restarts every timer in full: this leader knows only that it applied all before."""
@@ -379,10 +380,20 @@ class LockNode:
             self.consensus.propose(drop)
 
 
-def expiry(hold: Hold) -> dict[str, Any]:
+def _command(entry: Entry) -> Command | None:
+    """The command of an entry: it was validated before it was proposed (`requests`)."""
+    return cast("Command | None", entry.command)
+
+
+def expiry(hold: Hold) -> dict[str, str | int]:
     """The command that ends a hold, unless it is renewed before."""
-    named = {"lock": hold.lock, "attempt": hold.attempt, "token": hold.token}
-    return {"op": "expire", **named, "renewal": hold.renewal}
+    return {
+        "op": "expire",
+        "lock": hold.lock,
+        "attempt": hold.attempt,
+        "token": hold.token,
+        "renewal": hold.renewal,
+    }
 
 
 def hold_name(hold: Hold) -> tuple[str, str, int, int]:

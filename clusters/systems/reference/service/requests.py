@@ -17,28 +17,28 @@ MAX_PERMITS = 1 << 16
 _BIG = 1 << 63
 
 
-def whole(low: int, high: int) -> Callable[[Any], bool]:
+def whole(low: int, high: int) -> Callable[[object], bool]:
     """Checks for an integer, low <= n < high."""
     return lambda value: type(value) is int and low <= value < high
 
 
-def text(value: Any) -> bool:
+def text(value: object) -> bool:
     """Whether it is a name: a text that is neither empty nor too long."""
     return isinstance(value, str) and 0 < len(value) <= MAX_TEXT
 
 
-def _hold(value: Any) -> bool:
+def _hold(value: object) -> bool:
     if not isinstance(value, list) or len(value) != 3:
         return False
     return text(value[0]) and all(whole(-_BIG, _BIG)(number) for number in value[1:])
 
 
-def list_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def list_of(check: Callable[[object], bool]) -> Callable[[object], bool]:
     """Checks for a list, not too long, of valid items."""
     return lambda value: isinstance(value, list) and len(value) <= 4096 and all(map(check, value))
 
 
-def _terms(value: Any) -> bool:
+def _terms(value: object) -> bool:
     """Whether these are terms of an acquire, or None for the defaults."""
     if value is None:
         return True
@@ -53,7 +53,7 @@ _COUNT = whole(0, _BIG)
 _LEASE = whole(1, MAX_NS)
 _NUMBERED = {"session": _COUNT, "seq": _COUNT, "done": _COUNT}
 _HELD = {"lock": text, "attempt": whole(-_BIG, _BIG), "token": whole(-1, _BIG)}
-_TERMS: dict[str, Callable[[Any], bool]] = {
+_TERMS: dict[str, Callable[[object], bool]] = {
     "mode": whole(EXCLUSIVE, PERMITS + 1),
     "permits": whole(1, MAX_PERMITS),
     "limit": whole(1, MAX_PERMITS),
@@ -63,7 +63,7 @@ _TERMS: dict[str, Callable[[Any], bool]] = {
     "priority": whole(0, PRIORITIES),
 }
 
-REQUESTS: dict[str, dict[str, Callable[[Any], bool]]] = {
+REQUESTS: dict[str, dict[str, Callable[[object], bool]]] = {
     "open": {"ttl_ns": whole(0, MAX_NS)},
     "beat": {"session": _COUNT},
     "close": {"session": _COUNT},
@@ -93,7 +93,8 @@ UNLOGGED = ("ask", "status")
 
 
 def command(
-    frame: Mapping[str, Any], requests: Mapping[str, Mapping[str, Callable[[Any], bool]]] = REQUESTS
+    frame: Mapping[str, Any],
+    requests: Mapping[str, Mapping[str, Callable[[object], bool]]] = REQUESTS,
 ) -> tuple[dict[str, Any], str]:
     """(the command of a request, "") or ({}, what is wrong with it)."""
     op = frame.get("op")

@@ -1,0 +1,54 @@
+"""The type of a JSON value, and the JSON form of a dataclass.
+
+`Json` is for what is read, written or sent as JSON without a type of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
+else:
+    # msgspec reads the annotations of dataclasses, and no recursive alias.
+    Json = Any
+
+OMITTED = {"omitted": True}
+"""Metadata of a field that is not written if it has its default value."""
+
+
+def plain(value: object) -> Any:
+    """The JSON form of a value: dataclasses as objects in the order of their fields, recursively.
+
+    What is no dataclass, mapping, sequence or enum stays as it is.
+    """
+    if isinstance(value, str | int | float) or value is None:
+        return value.value if isinstance(value, Enum) else value
+    if is_dataclass(value) and not isinstance(value, type):
+        found = ((name, getattr(value, name), default) for name, default in _names(type(value)))
+        return {name: plain(one) for name, one, default in found if not _absent(one, default)}
+    if isinstance(value, Mapping):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, Sequence):
+        return [plain(one) for one in value]
+    return value
+
+
+@cache
+def _names(kind: type[object]) -> Sequence[tuple[str, object]]:
+    """The fields of a dataclass, each with the value of it that is not written, or MISSING."""
+    assert is_dataclass(kind)
+    found = []
+    for one in fields(kind):
+        made = one.default_factory() if one.default_factory is not MISSING else one.default
+        found.append((one.name, made if one.metadata else MISSING))
+    return found
+
+
+def _absent(value: object, default: object) -> bool:
+    # Of a dataclass only the default itself: a measurement may be equal to it by chance.
+    return value is default or (not is_dataclass(default) and value == default)

@@ -1,0 +1,1 @@
+"""What a run is judged to be: verdicts, findings, evidence, as values."""

@@ -1,0 +1,252 @@
+"""The judged run: what the judge returns, `verdicts.json` holds and every report shows.
+
+`read` is the only reader of that file, `plain` (json_value) its only writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import OMITTED, Json
+from holdfast.harness.core.verdict import Promises, Severity, Verdict
+from holdfast.harness.verdicts.evidence import Evidence, Number
+
+Span = tuple[int, int, str, int]
+"""from_ns, to_ns, label, index of its witness (-1: none)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    """One op of the history that is a witness; t_ret_ns 0: it never returned."""
+
+    row: int = -1
+    op: str
+    process: int = -1
+    node: str = ""
+    attempt: int = 0
+    t_inv_ns: int
+    t_ret_ns: int = 0
+    status: str = ""
+    token: int = -1
+    lock: str = ""
+    arg: int | str = 0
+    res: int | str = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shown:
+    """A finding, or a note, with its witnesses.
+
+    cause        kind of the finding that caused it, "" if the rows do not show it
+    certificate  its proof for the verifier (`harness.verification`); None: no rule for its kind
+    """
+
+    kind: str
+    sentence: str
+    lock: str
+    t_ns: int
+    witnesses: tuple[Event, ...] = ()
+    spans: tuple[Span, ...] = ()
+    cause: str = ""
+    certificate: Mapping[str, Json] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnderKind:
+    """Verdict of one property under one kind of fault, or several joined by "+".
+
+    asked   whether the plan has the kind; promised: whether the system promises it under it
+    """
+
+    verdict: Verdict
+    asked: bool = False
+    promised: bool = False
+    reason: str = ""
+    exercised: Mapping[str, Number] = field(default_factory=dict)
+    findings: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judgement:
+    """Verdict of one property, and whether the system promises it.
+
+    checker, says   of a checker of the user: its name, its property in one sentence
+    certificate     of an exact property that holds: its legal order in the file of orders
+    under           empty in a verdicts.json of schema 1
+    required        whether the plan requires it, so that it counts like a promise
+    """
+
+    checker: str = field(default="", metadata=OMITTED)
+    says: str = field(default="", metadata=OMITTED)
+    property: str
+    verdict: Verdict
+    promised: bool
+    severity: Severity
+    reason: str = ""
+    exercised: Mapping[str, Number] = field(default_factory=dict)
+    certificate: Mapping[str, Json] | None = None
+    findings: tuple[Shown, ...] = ()
+    notes: tuple[Shown, ...] = ()
+    under: Mapping[str, UnderKind] = field(default_factory=dict)
+    required: bool = field(default=False, metadata=OMITTED)
+
+    def lacks(self) -> dict[str, str]:
+        """Planned kinds of fault that were not exercised, with the reasons."""
+        return {
+            kind: one.reason
+            for kind, one in self.under.items()
+            if one.asked and one.verdict is Verdict.UNKNOWN
+        }
+
+    def not_exercised(self) -> dict[str, str]:
+        """The same of those under which the property is promised."""
+        return {kind: why for kind, why in self.lacks().items() if self.under[kind].promised}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Struck:
+    """One observed fault. bit: whether it took effect; pattern: its hatching, None if not said."""
+
+    id: str
+    do: str
+    target: str = ""
+    nodes: tuple[str, ...] = ()
+    from_ns: int
+    to_ns: int
+    bit: bool
+    evidence: Mapping[str, Json] = field(default_factory=dict)
+    holder: str = ""
+    reason: str = ""
+    pattern: str | None = None
+
+
+class Outcome(StrEnum):
+    """State of a run in one word."""
+
+    HOLDS = "HOLDS"
+    LIMIT = "LIMIT"
+    UNKNOWN = "UNKNOWN"
+    BROKEN = "VIOLATED"
+    FAILED = "ENVIRONMENT"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verified:
+    """Result of verifying the certificates of a run (`harness.verification`).
+
+    bare         findings without a certificate
+    properties   those of which every finding, or the legal order, was accepted
+    unordered    those that hold and have no order that can be walked
+    unverifiable those judged by a checker of the user, for which the verifier has no rules
+    why          reason why nothing was verified
+    """
+
+    accepted: int = 0
+    bare: int = 0
+    why: str = ""
+    unverifiable: tuple[str, ...] = ()
+    properties: tuple[str, ...] = ()
+    unordered: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClockSummary:
+    """The clock of a host against the driver's, over one run.
+
+    offset_ns     at the end; drift_ppm: its rate over the run
+    error_ns      largest half width of the bounds on its timestamps
+    samples       measurements; contradicted: whether no steady clock explains them
+    """
+
+    offset_ns: int
+    drift_ppm: Number
+    error_ns: int
+    samples: int = 0
+    contradicted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judged:
+    """A judged run. Times are ns of the run's clock; `at` makes them relative to its start.
+
+    problems  why its history may be incomplete, one sentence each
+    nodes     logical client -> its node
+    aside     properties that the run was not for and did not exercise, with the reasons
+    clocks    host -> its clock against the driver's; {} on one host
+    report    path of the report, "" if none was written
+    """
+
+    schema: str = ""
+    run: str
+    system: str
+    backend: str
+    workload: str
+    resource: str = ""
+    seed: int
+    verdict: Verdict
+    exit_code: int
+    command: str
+    problems: tuple[str, ...] = ()
+    start_ns: int
+    stop_ns: int
+    end_ns: int
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    servers: tuple[str, ...] = ()
+    verdicts: tuple[Judgement, ...] = ()
+    aside: Mapping[str, str] = field(default_factory=dict)
+    faults: tuple[Struck, ...] = ()
+    promises: Promises | None = None
+    clocks: Mapping[str, ClockSummary] = field(default_factory=dict, metadata=OMITTED)
+    evidence: Evidence = field(default=Evidence(), metadata=OMITTED)
+    verified: Verified = field(default=Verified(), metadata=OMITTED)
+    report: str = field(default="", metadata=OMITTED)
+
+    def at(self, t_ns: float) -> float:
+        """Nanoseconds since the start of the run."""
+        return t_ns - self.start_ns
+
+    def client(self, process: int) -> str:
+        """The node of a logical client: "c3"."""
+        return self.nodes.get(str(process), f"process {process}")
+
+    def clients(self) -> int:
+        """Number of clients, without the probe."""
+        return sum(node != "probe" for node in self.nodes.values())
+
+    def report_path(self) -> str:
+        """Path of the run's HTML report, or its default."""
+        return self.report or f".holdfast/runs/{self.run}/report.html"
+
+    def outcome(self) -> Outcome:
+        """Never better than the exit code, and never better than a broken or unknown promise."""
+        if self.exit_code == 4:
+            return Outcome.FAILED
+        promised = [one.verdict for one in self.verdicts if one.promised]
+        if Verdict.VIOLATED in promised or self.exit_code == 1:
+            return Outcome.BROKEN
+        if Verdict.UNKNOWN in promised or self.exit_code != 0 or not self.verdicts:
+            return Outcome.UNKNOWN
+        everything = [one.verdict for one in self.verdicts]
+        if Verdict.VIOLATED in everything:
+            return Outcome.LIMIT
+        held = Verdict.HOLDS in promised or Verdict.UNKNOWN not in everything
+        return Outcome.HOLDS if held else Outcome.UNKNOWN
+
+
+def read(verdicts: Mapping[str, Json]) -> Judged:
+    """The judged run of a `verdicts.json` object; unknown keys are ignored.
+
+    Raises UsageError that names the invalid key.
+    """
+    import msgspec
+
+    try:
+        return msgspec.convert(verdicts, type=Judged, strict=False)
+    except msgspec.ValidationError as wrong:
+        raise UsageError(
+            f"verdicts.json: {wrong}; judge the run again (holdfast check RUN)"
+        ) from wrong
