@@ -23,6 +23,7 @@ from holdfast.clusters.backends.docker.image import build
 from holdfast.clusters.backends.local import backend
 from holdfast.clusters.libraries import environments as fetched
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.nemesis.agent import system_calls
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 PYTHONS = (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3")
@@ -67,6 +68,11 @@ def root() -> None:
 def namespaces() -> None:
     """Network namespaces and dropped packets, as root or as this user."""
     unless(_namespaces())
+
+
+def tracing() -> None:
+    """Processes whose system calls may be traced by another process of this user."""
+    unless(system_calls.unsupported())
 
 
 def engine(image: bool = True) -> None:

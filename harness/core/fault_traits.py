@@ -38,6 +38,7 @@ class Traits:
     """What one kind of fault does. The defaults are the cautious ones: they report least.
 
     kills             SIGKILLs the processes of its nodes at the moment it is injected
+    kills_later       its nodes may exit at any time during it, and are started again at the heal
     stops             stops all threads of its nodes until the heal, as SIGSTOP does
     stops_amid_send   stops its nodes in the middle of a send, which leaves at the heal
     leaves_running    every node still runs and responds during it
@@ -55,6 +56,7 @@ class Traits:
     """
 
     kills: bool = False
+    kills_later: bool = False
     stops: bool = False
     stops_amid_send: bool = False
     leaves_running: bool = False

@@ -80,6 +80,8 @@ class Schedule:
     done: int = 0
     resting: set[str] = field(default_factory=set)
     """nodes whose process a fault has killed and nobody has started again yet"""
+    mortal: list[str] = field(default_factory=list)
+    """nodes that a fault may kill at any time until its heal, once for each"""
     paused: list[str] = field(default_factory=list)
     """nodes that a fault holds still, once for each"""
     _unknown: set[str] = field(default_factory=set)
@@ -119,6 +121,9 @@ class Schedule:
                 await self._heal(fault)
                 if self.nemeses[fault.do].traits.stops:
                     self.paused = [node for node in self.paused if node not in nodes]
+                if self.nemeses[fault.do].traits.kills_later:
+                    for node in nodes:
+                        self.mortal.remove(node)
                 self.active -= 1
             self.done += 1
 
@@ -142,7 +147,10 @@ class Schedule:
                 self.resting.update(aimed)
             elif nemesis.traits.stops:
                 self.paused += aimed
-            nodes += [node for node in aimed if node not in nodes]
+            fresh = [node for node in aimed if node not in nodes]
+            if nemesis.traits.kills_later:
+                self.mortal += fresh
+            nodes += fresh
             try:
                 answer = await self.cluster.agent.ask(request.do, **request.args)
             except NoAnswer as late:

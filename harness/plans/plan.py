@@ -99,8 +99,8 @@ def parse_nemesis(text: str) -> list[tuple[str, dict[str, str]]]:
         name, _, first = part.strip().partition(":")
         if file and "=" not in name:
             name, first = file.group(), part.strip()[file.end() + 1 :]
-        if "=" in name and not first and found:
-            key, _, value = name.partition("=")
+        if "=" in name and not file and found:  # "at=send:resource": the colon is the value's
+            key, _, value = part.partition("=")
             found[-1][1][key.strip()] = value.strip()
             continue
         options: dict[str, str] = {}

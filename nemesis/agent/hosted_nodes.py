@@ -45,6 +45,8 @@ class World:
     def __init__(self) -> None:
         self.nodes: dict[str, Adopted] = {}
         self.proxies: Proxies | None = None
+        self.fronts: dict[tuple[str, str], set[str]] = {}
+        """(node, address) -> the addresses of proxies by which the node reaches it"""
 
     def node(self, name: str) -> Adopted:
         """An adopted node. Errors: Refused."""
@@ -99,6 +101,7 @@ class World:
 
         self.proxies = self.proxies or Proxies()
         self.proxies.add(src, dst, listen, to, ports)
+        self.fronts.setdefault((src, to), set()).add(listen)
 
     def door(self, name: str) -> Door | None:
         """The packet filter of a node, or None."""

@@ -5,14 +5,16 @@ Models
     pause or a page fault stops it; the send arrives long after the lease has expired. The holder
     first, then the leader, then any node, for 1.5 leases.
 Needs
-    freeze: only the simulator stops a node inside a call; a signal arrives between two calls.
+    freeze: processes whose system calls the fault agent may trace (x86-64 Linux), or the simulator;
+    a signal would arrive between two calls.
 Heals
-    The node resumes: the send leaves first, then it reads what has arrived meanwhile.
+    The node resumes: the send leaves first, then it reads what has arrived meanwhile. If no send
+    came, the fault has no effect.
 """
 
 from __future__ import annotations
 
-from holdfast.harness.core.fault_traits import SIMULATOR_ONLY, Swarm, Traits
+from holdfast.harness.core.fault_traits import Swarm, Traits
 from holdfast.nemesis.node_fault import Aimed, in_turn
 
 FIRST = ("holder", "leader|one", "holder")
@@ -20,7 +22,6 @@ LATER = ("holder", "leader|one", "follower", "minority", "client")
 
 TRAITS = Traits(
     stops_amid_send=True,
-    simulator=SIMULATOR_ONLY,
     stand_in="pause",
     swarm=Swarm(places=(5,), targets=("", "holder", "waiter")),
 )

@@ -5,21 +5,21 @@ Models
     yet, and no response that depends on it has been sent. The leader first, then any server, for
     1.5 leases.
 Needs
-    freeze-write: only the simulator stops a node inside a write.
+    freeze-write: processes whose system calls the fault agent may trace (x86-64 Linux), or the
+    simulator. On hosts it is the next write to a regular file that is not the log, or its sync.
 Heals
     The write completes, then the node resumes; if no write came, the fault has no effect.
 """
 
 from __future__ import annotations
 
-from holdfast.harness.core.fault_traits import SIMULATOR_ONLY, Swarm, Traits
+from holdfast.harness.core.fault_traits import Swarm, Traits
 from holdfast.nemesis.node_fault import Aimed, in_turn
 
 FIRST = ("leader|one",)
 LATER = ("leader|one", "follower", "minority|one")
 
 TRAITS = Traits(
-    simulator=SIMULATOR_ONLY,
     stand_in="pause",
     swarm=Swarm(places=(10,), disks=True),
 )

@@ -5,7 +5,9 @@ Models
     durable, the rest is not, and no response that depends on it has been sent. The leader first,
     then any server; it restarts when the fault is over, and recovers from its disk.
 Needs
-    torn-write: only the simulator kills a node inside a write.
+    torn-write: processes whose system calls the fault agent may trace (x86-64 Linux), or the
+    simulator. On hosts a write is cut between two sectors of 512 bytes, because a disk writes each
+    sector wholly or not at all; a shorter write is not cut.
 Heals
     The reply to the heal names the nodes to restart, as for `kill`; if no write came, the fault has
     no effect.
@@ -13,14 +15,14 @@ Heals
 
 from __future__ import annotations
 
-from holdfast.harness.core.fault_traits import SIMULATOR_ONLY, Swarm, Traits
+from holdfast.harness.core.fault_traits import Swarm, Traits
 from holdfast.nemesis.node_fault import Aimed, in_turn
 
 FIRST = ("leader|one",)
 LATER = ("leader|one", "follower", "minority|one", "all")
 
 TRAITS = Traits(
-    simulator=SIMULATOR_ONLY,
+    kills_later=True,
     stand_in="kill",
     swarm=Swarm(places=(11,), targets=("all",), disks=True),
 )

@@ -80,6 +80,13 @@ def test_a_plan_written_out_reads_back_the_same() -> None:
             [("pause", {"target": "holder", "for": "3s"}), ("clock", {})],
         ),
         ("clock:step=-5s", [("clock", {"step": "-5s"})]),
+        (
+            "syscall:target=holder,call=send:resource,act=freeze,kill",
+            [
+                ("syscall", {"target": "holder", "call": "send:resource", "act": "freeze"}),
+                ("kill", {}),
+            ],
+        ),
     ],
 )
 def test_a_nemesis_option_belongs_to_the_name_before_it(

@@ -11,7 +11,7 @@ import pytest
 from holdfast.harness.core.durations import duration_ns, duration_text
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Fault, Nemesis
-from holdfast.nemesis.agent.requests import checked
+from holdfast.nemesis.agent.request_forms import checked
 from holdfast.nemesis.compose import draw_all
 from holdfast.nemesis.kinds import (
     black_hole,

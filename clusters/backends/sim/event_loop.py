@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,6 +43,7 @@ class NodeLoop:
         self.held: list[tuple[End, Any]] | None = None
         self.failed: list[str] = []
         self._armed = False
+        self._peers: Collection[str] = ()
         self._engine = engine
         self._ready = engine.ready.append
         self._network = network
@@ -192,9 +193,12 @@ class NodeLoop:
             then()
             self.go()
 
-    def freeze(self) -> None:
-        """Stop in the middle of the next send, which leaves when the node goes on."""
-        self._armed = True
+    def freeze(self, peers: Collection[str] = ()) -> None:
+        """Stop in the middle of the next send, which leaves when the node goes on.
+
+        peers   only a send to one of these nodes; empty: to any
+        """
+        self._armed, self._peers = True, peers
         if self.held is None:
             self.held = []
 
@@ -210,6 +214,14 @@ class NodeLoop:
     def hold(self, end: End, frame: Any) -> None:
         """A send in which the node stands still, or one after it in the same callback."""
         assert self.held is not None, "only a node that stands still holds back"
+        if (
+            self._armed
+            and not self.stopped
+            and self._peers
+            and end.peer.loop.node not in self._peers
+        ):
+            end.transmit(frame)
+            return
         self.held.append((end, frame))
         if self._armed:
             self._armed, self.frozen = False, True

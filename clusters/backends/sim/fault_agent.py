@@ -121,8 +121,10 @@ class Stops:
         if not self._loops:
             do = "freeze" if in_send else "pause"
             raise EnvironmentFailed(f"{do} {'+'.join(args['nodes'])}: no live process")
+        wanted = args.get("peers", ())
+        peers = [name for name, host in cluster.hosts.items() if host.node.address in wanted]
         for loop in self._loops.values():
-            loop.freeze() if in_send else loop.stop()
+            loop.freeze(peers) if in_send else loop.stop()
 
     def observe(self) -> Evidence:
         """A pause bites while every living one of them is stopped; a freeze, where a send came."""
@@ -202,6 +204,19 @@ class Clock:
         return evidence
 
 
+def _at_a_call(cluster: SimBackend, args: Args) -> Stops | FreezeWrite | TornWrite:
+    """A fault at a system call, where the simulator has the same."""
+    act, call = args["act"], args["call"]
+    if args["first"] == 1 and not args.get("file"):
+        if (act, call) == ("freeze", "send"):
+            return Stops(cluster, args, in_send=True)
+        if act == "freeze" and call in ("disk", "write"):
+            return FreezeWrite(cluster, args)
+        if (act, call) == ("tear", "write"):
+            return TornWrite(cluster, args)
+    raise EnvironmentFailed(f"simulator: no act={act} at call={call}, or not with these options")
+
+
 Active = Cut | Slow | Stops | FreezeWrite | Kill | TornWrite | Clock | Disturb | Order
 KINDS: dict[str, Callable[[SimBackend, Args], Active]] = {
     "cut": Cut,
@@ -209,6 +224,7 @@ KINDS: dict[str, Callable[[SimBackend, Args], Active]] = {
     "pause": Stops,
     "freeze": partial(Stops, in_send=True),
     "freeze-write": FreezeWrite,
+    "syscall": _at_a_call,
     "kill": Kill,
     "torn-write": TornWrite,
     "set_clock": Clock,

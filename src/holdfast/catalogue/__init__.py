@@ -345,15 +345,19 @@ _NEMESES: dict[str, NemesisRow] = {
     ),
     "freeze": NemesisRow(
         entry=f"{_N}.kinds.freeze:NEMESIS",
-        says="stop processes in the middle of a send, so that it leaves late (simulator only)",
+        says="stop processes in the middle of a send, so that it leaves late",
     ),
     "freeze-write": NemesisRow(
         entry=f"{_N}.kinds.freeze_write:NEMESIS",
-        says="stop servers in the middle of a disk write (simulator only)",
+        says="stop servers in the middle of a disk write",
+    ),
+    "syscall": NemesisRow(
+        entry=f"{_N}.kinds.syscall:NEMESIS",
+        says="freeze, delay, fail, skip, tear or kill at a chosen system call",
     ),
     "torn-write": NemesisRow(
         entry=f"{_N}.kinds.torn_write:NEMESIS",
-        says="kill servers in the middle of a disk write, which stays incomplete (simulator only)",
+        says="kill servers in the middle of a disk write, which stays incomplete",
     ),
 }
 NEMESES: Table[NemesisRow] = Table("nemeses", _NEMESES)

@@ -74,6 +74,9 @@ SCENARIOS: dict[str, Scenario] = {
     "resource-restart": Scenario(says="the resource is killed; its highest token must survive"),
     "resource-pause": Scenario(says="the resource is paused while owners wait for it"),
     "resource-slow": Scenario(says="the resource is paused for half of the time"),
+    "frozen-in-send": Scenario(
+        says="the holder stops inside its write to the resource, which arrives after its lease"
+    ),
     "stutter": Scenario(says="the holder is paused repeatedly for short times"),
     "whole-node-freeze": Scenario(says="a server and the holder are paused together"),
     "sweep-pause": Scenario(says="shortest pause of a holder that causes a violation", sweep=True),

@@ -1,0 +1,135 @@
+"""The ptrace requests that the tracer uses, on x86-64 Linux, through the C library.
+
+All of them are for the thread that seized the tracee, and for no other: see `tracer`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import signal
+import struct
+import sys
+from dataclasses import dataclass
+from functools import cache
+from typing import NoReturn
+
+SYSCALL_STOP = signal.SIGTRAP | 0x80
+"""The stop signal of a thread that enters or leaves a system call."""
+EVENT_STOP = 128
+"""The event of a thread that was interrupted, is new, or is stopped by SIGSTOP."""
+RESULT, CALL_NUMBER, THIRD_ARGUMENT = 8 * 10, 8 * 15, 8 * 12
+"""Offsets of rax, orig_rax and rdx in `struct user` of x86-64."""
+
+_SEIZE, _INTERRUPT, _LISTEN, _SYSCALL, _DETACH = 0x4206, 0x4207, 0x4208, 24, 17
+_POKEUSER, _GET_SYSCALL_INFO = 6, 0x420E
+_OPTIONS = 0x01 | 0x02 | 0x04 | 0x08 | 0x10
+"""System call stops have a signal of their own; fork, vfork, clone and exec are followed."""
+_WNOTHREAD, _WALL = 0x20000000, 0x40000000
+_INFO = struct.Struct("=B3xIQQQ6Q")
+"""op, architecture, instruction and stack pointer, then number and arguments of an entry."""
+_X86_64 = 0xC000003E
+_ENTRY = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A system call that a thread is about to make."""
+
+    number: int
+    arguments: tuple[int, ...]
+
+
+def seize(thread: int) -> None:
+    """Traces a thread without stopping it. Errors: OSError (EPERM: it has a tracer, ESRCH)."""
+    _ptrace(_SEIZE, thread, 0, _OPTIONS)
+
+
+def interrupt(thread: int) -> None:
+    """Makes a running thread stop with EVENT_STOP. Errors: OSError."""
+    _ptrace(_INTERRUPT, thread)
+
+
+def resume(thread: int, number: int = 0) -> None:
+    """Lets a stopped thread run to its next system call stop; `number`: a signal to deliver."""
+    _ptrace(_SYSCALL, thread, 0, number)
+
+
+def listen(thread: int) -> None:
+    """Leaves a thread stopped by SIGSTOP, until SIGCONT."""
+    _ptrace(_LISTEN, thread)
+
+
+def detach(thread: int, number: int = 0) -> None:
+    """Ends the trace of a stopped thread, which goes on."""
+    _ptrace(_DETACH, thread, 0, number)
+
+
+def set_word(thread: int, offset: int, value: int) -> None:
+    """Writes a register of a stopped thread."""
+    _ptrace(_POKEUSER, thread, offset, value)
+
+
+def entry(thread: int) -> Entry | None:
+    """The call that a thread in a system call stop is entering; None as it leaves one, and for
+    programs of 32 bits, whose numbers are others."""
+    data = ctypes.create_string_buffer(_INFO.size + 8)
+    _ptrace(_GET_SYSCALL_INFO, thread, len(data), ctypes.addressof(data))
+    op, machine, _, _, number, *arguments = _INFO.unpack_from(data)
+    return Entry(number, tuple(arguments)) if op == _ENTRY and machine == _X86_64 else None
+
+
+def wait(*, block: bool = True) -> tuple[int, int] | None:
+    """The next stop or exit of a tracee of this thread: (thread, status).
+
+    None if a signal came, or there is none yet and it may not block. Errors: ChildProcessError if
+    this thread traces nothing.
+    """
+    status = ctypes.c_int()
+    flags = _WALL | _WNOTHREAD | (0 if block else os.WNOHANG)
+    thread = _libc().waitpid(-1, ctypes.byref(status), flags)
+    if thread > 0:
+        return thread, status.value
+    if thread < 0 and ctypes.get_errno() != errno.EINTR:
+        _raise(ctypes.get_errno())
+    return None
+
+
+def interruptible(number: signal.Signals) -> None:
+    """From now on a signal does nothing but end a `wait` of the thread that it is sent to.
+
+    Its handler is C's `abs`, because a Python handler would also wake the agent's main loop, which
+    takes every signal for the order to leave.
+    """
+    libc = _libc()
+    libc.signal(number, ctypes.cast(libc.abs, ctypes.c_void_p))
+    libc.siginterrupt(number, 1)
+
+
+def unsupported() -> str | None:
+    """Why this machine cannot trace at all, or None."""
+    machine = os.uname().machine
+    if sys.platform != "linux" or machine != "x86_64":
+        return f"system calls are traced on x86-64 Linux only, not on {sys.platform} {machine}"
+    return None
+
+
+def _ptrace(request: int, thread: int, address: int = 0, data: int = 0) -> None:
+    if _libc().ptrace(request, thread, address, data) < 0:
+        _raise(ctypes.get_errno())
+
+
+def _raise(number: int) -> NoReturn:
+    raise OSError(number, os.strerror(number))
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.restype = ctypes.c_long
+    libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_ulong, ctypes.c_ulong)
+    libc.waitpid.argtypes = (ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.c_int)
+    libc.signal.restype = ctypes.c_void_p
+    libc.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
+    return libc

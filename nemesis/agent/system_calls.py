@@ -1,0 +1,158 @@
+"""Faults at a system call of a running program: see `tracer` for how, `watched_calls` for where."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from holdfast.nemesis.agent import processes, ptrace
+from holdfast.nemesis.agent.hosted_nodes import World
+from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.tracer import ACTS, Act, Tracer, trace_all
+from holdfast.nemesis.agent.watched_calls import CALLS, Watched
+
+ERRORS = ("EIO", "ENOSPC", "EDQUOT", "EROFS", "EPIPE", "ECONNRESET", "ETIMEDOUT", "EAGAIN")
+CAP_SYS_PTRACE = 19
+MOST_TOLD = 10
+"""Calls that the evidence lists of each node; the others are counted."""
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "syscall": {},
+    "freeze": {"call": "send", "act": "freeze"},
+    "freeze-write": {"call": "disk", "act": "freeze"},
+    "torn-write": {"call": "write", "act": "tear"},
+}
+"""Request -> the arguments that it has by definition."""
+
+
+class SystemCalls:
+    """Faults of one request of PRESETS. A node that is started again meanwhile is not traced."""
+
+    def __init__(self, world: World, request: str) -> None:
+        self._world = world
+        self._preset = PRESETS[request]
+        self._tracers: dict[str, dict[str, Tracer]] = {}
+        self._acts: dict[str, Act] = {}
+
+    def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence:
+        """Traces the nodes until one makes such a call. Errors: Refused."""
+        args = {**args, **self._preset}
+        if args["call"] not in CALLS:
+            raise Refused(f"syscall: unknown call {args['call']!r} (known: {', '.join(CALLS)})")
+        if args["act"] not in ACTS:
+            raise Refused(f"syscall: unknown act {args['act']!r} (known: {', '.join(ACTS)})")
+        if args.get("error", "EIO") not in ERRORS:
+            raise Refused(f"syscall: unknown error (known: {', '.join(ERRORS)})")
+        missing = unsupported()
+        if missing:
+            raise Refused(f"syscall: {missing}")
+        self._acts[fault] = act = Act(
+            do=args["act"],
+            first=args.get("first", 1),
+            count=1 if args["act"] in ("freeze", "tear", "kill") else args.get("count", 1),
+            by_ns=args.get("by_ns", 0),
+            error=getattr(errno, args.get("error", "EIO")),
+        )
+        self._tracers[fault] = {
+            name: Tracer(
+                roots=self._world.node(name).roots, watched=self._watched(name, args), act=act
+            )
+            for name in args["nodes"]
+        }
+        trace_all(self._tracers[fault].values())
+        return self.observe(fault)
+
+    def _watched(self, node: str, args: Mapping[str, Any]) -> Watched:
+        addresses = set(args.get("peers", ()))
+        for address in args.get("peers", ()):
+            addresses |= self._world.fronts.get((node, address), set())
+        return Watched(
+            calls=args["call"], addresses=frozenset(addresses), file=args.get("file", "")
+        )
+
+    def observe(self, fault: str) -> Evidence:
+        """The calls that were acted on. A freeze is effective while a node stands inside one."""
+        traced = self._tracers.get(fault, {})
+        states = {node: self._state(node) for node in traced}
+        caught = {node: tracer.caught for node, tracer in traced.items() if tracer.caught}
+        do = self._acts[fault].do
+        if do == "freeze":
+            effective = any(traced[node].frozen and states[node] == "T" for node in traced)
+        elif do in ("tear", "kill"):
+            effective = any(states[node] == "gone" for node in caught)
+        else:
+            effective = bool(caught)
+        evidence: Evidence = {
+            "bit": effective,
+            "states": states,
+            "calls": {node: len(calls) for node, calls in caught.items()},
+            "caught": {
+                node: [asdict(call) for call in calls[:MOST_TOLD]] for node, calls in caught.items()
+            },
+            "stops": sum(tracer.stops for tracer in traced.values()),
+        }
+        problems = {node: tracer.problem for node, tracer in traced.items() if tracer.problem}
+        return {**evidence, "problems": problems} if problems else evidence
+
+    def heal(self, fault: str) -> Evidence:
+        """Everything goes on, a frozen call first; `restart` names the nodes that have died."""
+        evidence = self.observe(fault)
+        traced = self._tracers.pop(fault)
+        for tracer in traced.values():
+            tracer.end()
+        dead = [node for node in traced if not self._world.living(node)]
+        return {**evidence, "restart": dead}
+
+    def settle(self, node: str) -> None:
+        """Nothing: the processes of a node that was started again are others."""
+
+    def _state(self, node: str) -> str:
+        """`T` if every thread is stopped, `gone` if none is left, else a running one's letter."""
+        letters = [processes.state(process) for process in self._world.living(node)]
+        running = [letter for letter in letters if letter not in ("T", "gone")]
+        return running[0] if running else "T" if "T" in letters else "gone"
+
+
+@cache
+def unsupported() -> str | None:
+    """Why system calls cannot be traced here, or None: tried on a child that waits to be killed."""
+    reason = ptrace.unsupported() or _forbidden()
+    if reason is not None:
+        return reason
+    child = os.fork()
+    if not child:
+        try:
+            signal.pause()
+        finally:
+            os._exit(0)
+    try:
+        ptrace.seize(child)
+        ptrace.interrupt(child)
+        ptrace.wait()
+        ptrace.detach(child)
+    except OSError as error:
+        return f"processes may not be traced here: {error.strerror}"
+    finally:
+        os.kill(child, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(child, 0)
+    return None
+
+
+def _forbidden() -> str | None:
+    """Why the kernel lets this user trace no process but its own children, or None."""
+    with suppress(OSError, ValueError, StopIteration):
+        scope = int(Path("/proc/sys/kernel/yama/ptrace_scope").read_text())
+        status = Path("/proc/self/status").read_text().splitlines()
+        able = int(next(line for line in status if line.startswith("CapEff:")).split()[1], 16)
+        if scope and not able >> CAP_SYS_PTRACE & 1:
+            return (
+                f"kernel.yama.ptrace_scope is {scope}: only root may trace the processes of a node"
+            )
+    return None

@@ -1,0 +1,314 @@
+"""Faults at a system call, on real processes that make one when they are asked to."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.nemesis.agent.processes import wait_until
+from tests import needs
+from tests.nemesis.agent_process import AgentProcess
+from tests.nemesis.test_agent_signals import adopt, running, shown, soon
+
+
+@pytest.fixture(autouse=True)
+def _tracing() -> None:
+    needs.tracing()
+
+
+CALLER = """
+import os, socket, sys, threading, time
+threading.Thread(target=lambda: time.sleep(600), daemon=True).start()
+links = [socket.create_connection(("127.0.0.1", int(port))) for port in sys.argv[2:]]
+file = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+ACTS = {
+    "send": lambda text: links[0].send(text.encode()),
+    "other": lambda text: links[1].send(text.encode()),
+    "write": lambda text: os.write(file, b"x" * int(text)),
+    "sync": lambda text: os.fdatasync(file),
+}
+print("ready", flush=True)
+for line in sys.stdin:
+    word, _, rest = line.strip().partition(" ")
+    try:
+        print(ACTS[word](rest), flush=True)
+    except OSError as error:
+        print(type(error).__name__, error.errno, flush=True)
+"""
+NODE = """
+const net = require("net"), fs = require("fs"), rl = require("readline")
+const link = net.connect(Number(process.argv[2]), "127.0.0.1", () => console.log("ready"))
+rl.createInterface({input: process.stdin}).on("line", line =>
+  link.write(line.slice(5), () => console.log("sent")))
+"""
+
+
+class Caller:
+    """A process with connections to `peers`, which makes one call for each line that it reads."""
+
+    def __init__(self, folder: Path, argv: list[str], links: int) -> None:
+        self.file = folder / "data"
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.others = [socket.create_server(("127.0.0.1", 0)) for _ in range(links - 1)]
+        ports = [str(one.getsockname()[1]) for one in (self.listener, *self.others)]
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen([*argv, *ports], text=True, **pipes)
+        self.peer, _ = self.listener.accept()
+        self.peer.settimeout(5)
+        assert self.said() == "ready"
+
+    def ask(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def said(self) -> str:
+        assert self.process.stdout is not None
+        line: str = self.process.stdout.readline()
+        return line.strip()
+
+    def does(self, line: str) -> str:
+        self.ask(line)
+        return self.said()
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for one in (self.peer, self.listener, *self.others):
+            one.close()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+@contextmanager
+def caller(folder: Path, *, links: int = 1) -> Iterator[Caller]:
+    made = Caller(folder, [sys.executable, "-c", CALLER, str(folder / "data")], links)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def inject(agent: AgentProcess, call: str, act: str, **rest: Any) -> None:
+    agent.do("syscall", fault="f1", nodes=["n1"], call=call, act=act, **rest)
+
+
+def effective(agent: AgentProcess) -> bool:
+    """Whether it becomes effective within a bound."""
+    return wait_until(
+        lambda: bool(agent.do("observe", fault="f1")["bit"]), time.monotonic_ns() + 5_000_000_000
+    )
+
+
+def test_a_frozen_send_leaves_when_the_fault_heals(tmp_path: Path) -> None:
+    with caller(tmp_path) as one, AgentProcess() as agent:
+        adopt(agent, "n1", one.process.pid)
+        agent.do("freeze", fault="f1", nodes=["n1"])
+        assert not agent.do("observe", fault="f1")["bit"]
+        one.ask("send late")
+        assert effective(agent)
+        seen = agent.do("observe", fault="f1")
+        (call,) = seen["caught"]["n1"]
+        port = one.listener.getsockname()[1]
+        assert (call["call"], call["target"]) == ("sendto", f"127.0.0.1:{port}")
+        assert (seen["states"], seen["calls"]) == ({"n1": "T"}, {"n1": 1})
+        one.peer.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            one.peer.recv(10)
+        assert agent.do("heal", fault="f1")["bit"]
+        one.peer.settimeout(5)
+        assert one.peer.recv(10) == b"late" and one.said() == "4"
+        assert soon(one.process.pid, "S")
+        assert one.does("send on") == "2"
+
+
+def test_a_fault_whose_call_never_came_claims_nothing(tmp_path: Path) -> None:
+    with caller(tmp_path) as one, AgentProcess() as agent:
+        adopt(agent, "n1", one.process.pid)
+        inject(agent, "send", "freeze")
+        assert (one.does("write 10"), one.does("sync")) == ("10", "None")
+        healed = agent.do("heal", fault="f1")
+        assert not healed["bit"] and healed["calls"] == {} and healed["stops"] > 0
+        assert one.does("send on") == "2"
+
+
+def test_only_sends_to_the_chosen_peer_are_met(tmp_path: Path) -> None:
+    with caller(tmp_path, links=2) as one, AgentProcess() as agent:
+        adopt(agent, "n1", one.process.pid)
+        inject(agent, "send", "fail", peers=["127.0.0.2"], error="ECONNRESET")
+        assert (one.does("send on"), one.does("other on")) == ("2", "2")
+        assert agent.do("heal", fault="f1")["calls"] == {}
+        agent.do(
+            "syscall", fault="f2", nodes=["n1"], call="send", act="fail", peers=["127.0.0.1"],
+            error="ECONNRESET",
+        )  # fmt: skip
+        assert one.does("other on") == "ConnectionResetError 104"
+        assert one.does("other on") == "2"
+
+
+@pytest.mark.parametrize(
+    ("act", "answers", "size"),
+    [
+        ({"act": "fail", "error": "ENOSPC", "count": 2}, ["OSError 28", "OSError 28", "900"], 900),
+        ({"act": "fail", "first": 2}, ["900", "OSError 5", "900"], 1800),
+        ({"act": "fail", "count": 0}, ["OSError 5"] * 3, 0),
+        ({"act": "skip"}, ["900", "900", "900"], 1800),
+        ({"act": "delay", "by_ns": 100_000_000, "count": 0}, ["900", "900", "900"], 2700),
+    ],
+)
+def test_writes_fail_are_skipped_or_delayed_as_often_as_asked(
+    tmp_path: Path, act: dict[str, Any], answers: list[str], size: int
+) -> None:
+    with caller(tmp_path) as one, AgentProcess() as agent:
+        adopt(agent, "n1", one.process.pid)
+        inject(agent, "write", file="dat?", **act)
+        begun = time.monotonic_ns()
+        assert [one.does("write 900") for _ in range(3)] == answers
+        assert one.file.stat().st_size == size
+        if act["act"] == "delay":
+            assert time.monotonic_ns() - begun >= 3 * act["by_ns"]
+        calls = agent.do("heal", fault="f1")["calls"]["n1"]
+        assert calls == (act.get("count", 1) or 3)
+        assert one.does("write 1") == "1"
+
+
+def test_a_skipped_sync_returns_success(tmp_path: Path) -> None:
+    with caller(tmp_path) as one, AgentProcess() as agent:
+        adopt(agent, "n1", one.process.pid)
+        inject(agent, "sync", "skip")
+        assert one.does("sync") == "None"
+        (call,) = agent.do("heal", fault="f1")["caught"]["n1"]
+        assert (call["call"], call["target"]) == ("fdatasync", str(one.file))
+
+
+def test_a_write_is_torn_between_two_sectors_and_the_node_is_gone(tmp_path: Path) -> None:
+    with caller(tmp_path) as one, AgentProcess() as agent:
+        adopt(agent, "n1", one.process.pid)
+        agent.do("torn-write", fault="f1", nodes=["n1"])
+        # Shorter than a sector, and of whole sectors: neither can be torn.
+        assert (one.does("write 100"), one.does("write 1024")) == ("100", "1024")
+        one.ask("write 1300")
+        assert effective(agent)
+        healed = agent.do("heal", fault="f1")
+        assert (healed["restart"], healed["caught"]["n1"][0]["kept"]) == (["n1"], 1024)
+        assert one.file.stat().st_size == 100 + 1024 + 1024
+
+
+def test_a_node_killed_at_a_send_never_sent(tmp_path: Path) -> None:
+    with caller(tmp_path) as one, AgentProcess() as agent:
+        adopt(agent, "n1", one.process.pid)
+        inject(agent, "send", "kill")
+        one.ask("send never")
+        assert effective(agent)
+        assert agent.do("heal", fault="f1")["restart"] == ["n1"]
+        assert one.peer.recv(10) == b""
+
+
+def test_the_log_of_a_program_is_no_data(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    code = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=out, text=True
+        )
+    try:
+        with AgentProcess() as agent:
+            adopt(agent, "n1", process.pid)
+            inject(agent, "write", "fail", count=0)
+            assert process.stdin is not None
+            process.stdin.write("a line\n")
+            process.stdin.flush()
+            assert wait_until(lambda: bool(log.read_text()), time.monotonic_ns() + 5_000_000_000)
+            assert agent.do("heal", fault="f1")["calls"] == {}
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_node_that_is_paused_meanwhile_stays_paused_until_its_heal(tmp_path: Path) -> None:
+    with caller(tmp_path) as one, AgentProcess() as agent:
+        adopt(agent, "n1", one.process.pid)
+        inject(agent, "send", "freeze")
+        agent.do("pause", fault="f2", nodes=["n1"])
+        one.ask("send late")
+        assert shown(one.process.pid) == "T"
+        agent.do("heal", fault="f2")
+        assert effective(agent)
+        agent.do("pause", fault="f3", nodes=["n1"])
+        agent.do("heal", fault="f1")
+        # The send that it was inside of is made; on the way out of it the signal stops it.
+        assert soon(one.process.pid, "T")
+        agent.do("heal", fault="f3")
+        assert one.said() == "4"
+
+
+def test_a_traced_node_can_be_killed_and_has_one_tracer_at_a_time(tmp_path: Path) -> None:
+    with caller(tmp_path) as one, running("sleep", "60") as two, AgentProcess() as agent:
+        adopt(agent, "n1", one.process.pid)
+        adopt(agent, "n2", two.pid)
+        inject(agent, "send", "freeze")
+        why = agent.error("freeze", fault="f2", nodes=["n2", "n1"])
+        assert "has a tracer already" in why
+        one.ask("send late")
+        assert effective(agent)
+        agent.do("kill", fault="f3", nodes=["n1"])
+        assert agent.do("heal", fault="f1")["states"] == {"n1": "gone"}
+        # The node that could be traced is not traced any more.
+        agent.do("freeze", fault="f4", nodes=["n2"])
+
+
+@pytest.mark.parametrize("how", ["input ends", "killed"])
+def test_whatever_ends_the_agent_the_frozen_node_goes_on(tmp_path: Path, how: str) -> None:
+    with caller(tmp_path) as one:
+        with AgentProcess() as agent:
+            adopt(agent, "n1", one.process.pid)
+            inject(agent, "send", "freeze")
+            one.ask("send late")
+            assert effective(agent)
+            if how == "killed":
+                os.kill(agent.process.pid, signal.SIGKILL)
+                agent.process.wait()
+        assert one.said() == "4"
+        status = Path(f"/proc/{one.process.pid}/status").read_text()
+        assert "TracerPid:\t0\n" in status
+
+
+def test_the_wrong_words_are_refused_with_the_known_ones(tmp_path: Path) -> None:
+    with running("sleep", "60") as one, AgentProcess() as agent:
+        adopt(agent, "n1", one.pid)
+        wanted = {"fault": "f1", "nodes": ["n1"]}
+        assert "known: send" in agent.error("syscall", call="sent", act="fail", **wanted)
+        assert "known: freeze" in agent.error("syscall", call="send", act="fall", **wanted)
+        assert "known: EIO" in agent.error("syscall", call="send", act="fail", error="E", **wanted)
+        one.kill()
+        one.wait()
+        assert "no live process" in agent.error("syscall", call="send", act="fail", **wanted)
+
+
+def test_a_send_of_node_is_frozen_too(tmp_path: Path) -> None:
+    command = needs.binary("node")
+    script = tmp_path / "client.js"
+    script.write_text(NODE)
+    one = Caller(tmp_path, [command, str(script)], 1)
+    try:
+        with AgentProcess() as agent:
+            adopt(agent, "n1", one.process.pid)
+            agent.do("freeze", fault="f1", nodes=["n1"])
+            one.ask("send late")
+            assert effective(agent)
+            assert json.dumps(agent.do("heal", fault="f1")["states"]) == '{"n1": "T"}'
+            assert one.peer.recv(10) == b"late" and one.said() == "sent"
+    finally:
+        one.end()
