@@ -16,6 +16,7 @@ from holdfast.reports.pictures import charts
 from holdfast.reports.pictures.overview import overview
 from holdfast.reports.pictures.timeline import DIGEST, SCRIPT, Recorded, timeline
 from holdfast.reports.run import page, story
+from holdfast.reports.run.coverage_advice import advices
 from holdfast.reports.run.nearby_operations import around
 from holdfast.reports.text import formatting
 from holdfast.reports.verdict_file import Judged, Judgement, Outcome, read
@@ -105,6 +106,7 @@ def _environment(run: Judged) -> Environment:
         "at": lambda ns: formatting.seconds(run.at(ns)),
         "count": formatting.count,
         "meaning": story.meaning,
+        "advices": advices,
         "state": state,
         "states": {
             Outcome.HOLDS: "holds",

@@ -63,12 +63,16 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chart:
-    """A distribution with its picture, None if there is too little to draw."""
+    """A distribution with its picture, None if there is too little to draw.
+
+    single   it has one value only, which is shown as a number
+    """
 
     title: str
     about: str
     dist: Dist
     drawing: Markup | None
+    single: bool = False
 
 
 def groups(run: Judged, around: Around | None = None) -> list[Group]:
@@ -288,4 +292,5 @@ def _chart(name: str, title: str, about: str, dist: Dist) -> Chart:
         about=about,
         dist=dist,
         drawing=charts.distribution(name, f"{title}: {about}", dist),
+        single=dist.n == 1 or (dist.n > 0 and dist.min == dist.max),
     )

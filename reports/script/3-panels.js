@@ -150,7 +150,8 @@ function spansInView(data, view, match) {
   const low = lower(ops.t, view.from), high = lower(ops.t, view.to);
   const every = Math.max(Math.ceil((high - low) / EXACT_MOST), 1);
   for (let i = low; i < high; i += every) {
-    const name = series.byId[ops.kind[i] & 31];
+    const op = series.byId[ops.kind[i] & 31], probes = data.lanes[ops.sender[i]].kind === "probe" && op !== "probe";
+    const name = probes ? `probe: ${op}` : op;
     if ((match && !match[i]) || !ops.took[i] || ops.took[i] === 1 || ops.kind[i] >> 5 !== series.ok) continue;
     if (!found.has(name)) found.set(name, []);
     found.get(name).push(ops.took[i] - 1);

@@ -201,6 +201,11 @@ class Timeline {
       this.colours = paletteOf();
       this.changed(false);
     });
+    // On paper: in the colours of paper, and before the page is printed, not in the next frame.
+    matchMedia("print").addEventListener("change", () => {
+      this.colours = paletteOf();
+      this.draw();
+    });
   }
 
   pointer(canvas) {

@@ -212,15 +212,28 @@ def test_a_tooltip_tells_the_hold_under_the_pointer(
     page.close()
 
 
-def test_print_leaves_the_timeline_out_and_keeps_findings_and_overview(
+def test_print_has_the_timeline_in_the_colours_of_paper(
+    browser: Browser, files: dict[str, Path]
+) -> None:
+    page = opened(browser, files["broken"], color_scheme="dark")
+    corner = """() => [...document.getElementById("timeline-panels").getContext("2d")
+      .getImageData(250, 20, 1, 1).data].slice(0, 3)"""
+    assert max(page.evaluate(corner)) < 90
+    page.emulate_media(media="print")
+    assert page.locator("#timeline-lanes").is_visible()
+    assert min(page.evaluate(corner)) > 150
+    for hidden in ("#filter-lock", "#timeline-help", "#timeline-csv"):
+        assert not page.locator(hidden).is_visible()
+    assert page.locator("#finding-1 svg.picture").first.is_visible()
+    assert page.locator("#run svg").first.is_visible()
+    page.close()
+
+
+def test_a_printed_report_has_no_megabytes_of_hatching(
     browser: Browser, files: dict[str, Path]
 ) -> None:
     page = opened(browser, files["broken"])
-    page.emulate_media(media="print")
-    assert not page.locator("#timeline").is_visible()
-    assert page.locator("#finding-1 svg.picture").first.is_visible()
-    assert page.locator("#run svg").first.is_visible()
-    assert len(page.pdf()) > 20_000
+    assert 20_000 < len(page.pdf(print_background=True)) < 1_500_000
     page.close()
 
 
