@@ -93,7 +93,8 @@ def state(judgement: Judgement) -> str:
     return "holds" if judgement.verdict is Verdict.HOLDS else "unknown"
 
 
-def _environment(run: Judged) -> Environment:
+def template_environment() -> Environment:
+    """Templates that escape everything, with the filters for untrusted text."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -102,12 +103,16 @@ def _environment(run: Judged) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= FILTERS
+    environment.globals |= {"count": formatting.count, "state": state}
+    return environment
+
+
+def _environment(run: Judged) -> Environment:
+    environment = template_environment()
     environment.globals |= {
         "at": lambda ns: formatting.seconds(run.at(ns)),
-        "count": formatting.count,
         "meaning": story.meaning,
         "advices": advices,
-        "state": state,
         "states": {
             Outcome.HOLDS: "holds",
             Outcome.LIMIT: "limit",

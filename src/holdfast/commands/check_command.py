@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -20,6 +21,7 @@ FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parq
     examples=(
         "holdfast check .holdfast/runs/latest",
         "holdfast check history.edn --model mutex",
+        "holdfast check history.edn --model mutex --html page.html",
         "holdfast check history.jsonl --model myspec.py:Spec --json",
     ),
 )
@@ -47,6 +49,12 @@ FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parq
     multiple=True,
     help="Judge a run by this checker too: FILE.py:NAME or an installed checker; repeatable.",
 )
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    show_default="none; a run writes its own report",
+    help="Write a page about one foreign history, with its longest legal prefix drawn.",
+)
 @click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit report.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object, an array for several paths."
@@ -57,6 +65,7 @@ def command(
     model: str | None,
     only: tuple[str, ...],
     checkers: tuple[str, ...],
+    html: Path | None,
     junit: Path | None,
     as_json: bool,
 ) -> int:
@@ -65,6 +74,8 @@ def command(
     Foreign histories come from Jepsen, Knossos, porcupine or JSON lines. The exit code is the
     verdict. The history is never changed; of a run, verdicts.json is rewritten.
     """
+    if html is not None and len(paths) > 1:
+        raise UsageError(f"--html: one history at a time, not {len(paths)}")
     judged, worst = [], 0
     for path in paths:
         run = RunDir(path.resolve())
@@ -83,6 +94,8 @@ def command(
             if foreign
             else runner.judge_run(run, checkers)
         )
+        if html is not None:
+            _write_page(html, path, form, model, verdicts, foreign=foreign)
         code = int(verdicts["exit_code"])
         if only:
             verdicts, code = _restrict(verdicts, only)
@@ -99,6 +112,17 @@ def command(
     if as_json:
         click.echo(judge_foreign.as_json(judged))
     return worst
+
+
+def _write_page(
+    html: Path, path: Path, form: str, model: str | None, verdicts: dict[str, Any], *, foreign: bool
+) -> None:
+    from holdfast.engine.foreign_report import write_page
+
+    if not foreign or model is None:
+        raise UsageError(f"{path}: --html is for foreign histories; use holdfast report RUN --html")
+    write_page(html, path, form, model, verdicts)
+    click.echo(f"report  {html}", err=True)
 
 
 def _restrict(verdicts: dict[str, object], only: tuple[str, ...]) -> tuple[dict[str, object], int]:
