@@ -328,11 +328,22 @@ class CallError:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SerialEdge:
+    """One section that had to come before another one; empty names in an older verdict."""
+
+    before: str = ""
+    after: str = ""
+    says: str = ""
+    lock: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Serial:
-    """Whether the critical sections are serializable, in a sentence."""
+    """Whether the critical sections are serializable, in a sentence, with a shortest cycle."""
 
     sections: int = 0
     sentence: str = ""
+    cycle: tuple[SerialEdge, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -70,6 +70,7 @@ def render(
             bound=story.bound(run),
             groups=groups,
             overview=overview(run, [(c.number, c.finding, c.tone) for c in cards]),
+            sections=page.sections(run),
             spans=page.spans(run),
             tokens=charts.tokens(run),
             token_rows=page.token_rows(run),

@@ -13,7 +13,7 @@ from holdfast.harness.core.statistics import clopper_pearson
 from holdfast.harness.core.verdict import Severity, Verdict
 from holdfast.reports.pictures import charts
 from holdfast.reports.pictures.cycle import draw_cycle
-from holdfast.reports.pictures.cycle_edges import cycle_of
+from holdfast.reports.pictures.cycle_edges import cycle_of, section_cycle
 from holdfast.reports.pictures.finding import draw
 from holdfast.reports.pictures.finding_scene import Scene, scene
 from holdfast.reports.run.finding_kinds import Kind, kind
@@ -225,6 +225,12 @@ def _arrow(shown: Scene) -> dict[str, Any] | None:
         return None
     lanes = {"from": plain(guilty.sender, 24), "to": plain(guilty.lane, 24)}
     return {**lanes, "sent": guilty.sent_ns, "t": guilty.t_ns}
+
+
+def sections(run: Judged) -> Markup | None:
+    """The drawing of critical sections that no order explains, if the run has some."""
+    found = section_cycle(run.evidence.serialisability)
+    return draw_cycle(found, 0) if found else None
 
 
 def residual(run: Judged) -> tuple[float, float]:
