@@ -45,6 +45,17 @@ def file(path: Path) -> Path:
     return path if path.is_file() else _missing(f"needs {path.name}, kept beside the repository")
 
 
+def axe(folder: Path) -> str:
+    """The source of axe-core, an accessibility checker, which npm fetches by name into a folder."""
+    npm = binary("npm")
+    command = [npm, "install", "--no-save", "--prefix", str(folder), "axe-core"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    found = folder / "node_modules" / "axe-core" / "axe.min.js"
+    if done.returncode or not found.is_file():
+        _missing(f"needs axe-core from npm: {done.stderr.strip()[-200:]}")
+    return found.read_text()
+
+
 def ipv6() -> None:
     """A Python and a host that know IPv6."""
     try:

@@ -10,13 +10,13 @@ order exists iff these edges form no cycle (conflict serialisability, after Eswa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
 
 from holdfast.checkers.facts import resource_log
-from holdfast.checkers.facts.wording import name
+from holdfast.checkers.facts.wording import name, seconds
 from holdfast.checkers.holds.history_index import Indices, column
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
@@ -44,20 +44,20 @@ def serialisability(case: Case) -> Serial:
         request for request in resource_log.requests(case, _entangled(case)) if request.accepted
     ]
     cycle = shortest_cycle(edges(requests))
+    names = _names(case, requests, {edge.before.attempt for edge in cycle})
     if not sections:
         sentence = "no section reached the resource"
     elif not cycle:
         sentence = f"{sections} sections could have happened one after the other"
     else:
         sentence = "no order of the sections explains the resource's log: " + ", ".join(
-            f"{name(case, int(column(case, 'process')[edge.before.row]))} {_SAYS[edge.kind]}"
-            f" {name(case, int(column(case, 'process')[edge.after.row]))}"
+            f"{names[edge.before.attempt]} {_SAYS[edge.kind]} {names[edge.after.attempt]}"
             for edge in cycle
         )
     return Serial(
         sections=sections,
         entangled=len({request.attempt for request in requests}),
-        cycle=tuple(_told(case, edge) for edge in cycle),
+        cycle=tuple(_told(case, edge, names) for edge in cycle),
         sentence=sentence,
     )
 
@@ -67,6 +67,21 @@ _SAYS = {
     "wr": "wrote what was read by",
     "rw": "read what was then overwritten by",
 }
+
+
+def _names(
+    case: Case, requests: Sequence[resource_log.Request], wanted: Set[int]
+) -> dict[int, str]:
+    """Critical sections by client and token, or the time of the first request where there is no
+    token: a client has many sections."""
+    found: dict[int, str] = {}
+    for request in requests:
+        if request.attempt in wanted and request.attempt not in found:
+            client = name(case, int(column(case, "process")[request.row]))
+            when = seconds(case, int(column(case, "t_inv")[request.row]))
+            which = f"token {request.token}" if request.token >= 0 else f"from {when}"
+            found[request.attempt] = f"{client} ({which})"
+    return found
 
 
 def edges(requests: Sequence[resource_log.Request]) -> Iterator[Edge]:
@@ -108,6 +123,10 @@ def shortest_cycle(found: Iterator[Edge]) -> list[Edge]:
         kept.setdefault((edge.before.attempt, edge.after.attempt), edge)
     if not kept:
         return []
+    # Nothing is shorter than two sections that each have to come before the other.
+    for first, second in kept:
+        if (second, first) in kept:
+            return [kept[first, second], kept[second, first]]
     import networkx
 
     graph = networkx.DiGraph(kept.keys())
@@ -142,10 +161,13 @@ def _entangled(case: Case) -> Indices:
     return np.sort(places[np.isin(key, np.union1d(bad, stale))])
 
 
-def _told(case: Case, edge: Edge) -> ForcedOrder:
+def _told(case: Case, edge: Edge, names: Mapping[int, str]) -> ForcedOrder:
     return ForcedOrder(
         kind=edge.kind,
         lock=case.history.strings[edge.after.key],
+        before=names[edge.before.attempt],
+        after=names[edge.after.attempt],
+        says=_SAYS[edge.kind],
         before_row=edge.before.row,
         after_row=edge.after.row,
         before_version=edge.before.version,

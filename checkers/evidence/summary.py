@@ -118,15 +118,23 @@ def _grants(case: Case) -> Histogram:
 
 
 def _latency(case: Case) -> dict[str, Dist]:
-    """Latency of the calls that returned ok, by op."""
+    """Latency of the calls that returned ok, by op; those of the probe's attempts by themselves."""
     lasted, status = took(case), column(case, "status")
+    attempt = column(case, "attempt")
+    probing = np.isin(attempt, attempt[rows_of(case, Op.PROBE)])
     answered: dict[str, Dist] = {}
+    probed: dict[str, Dist] = {}
     for op in CALLS:
         of_op = rows_of(case, op)
         done = of_op[status[of_op] == Status.OK]
-        if len(done) and (op is not Op.HEARTBEAT or lasted[done].any()):
-            answered[op.name.lower()] = dist(lasted[done])
-    return answered
+        if op is Op.HEARTBEAT and not lasted[done].any():
+            continue
+        name, mine = op.name.lower(), probing[done]
+        if not mine.all():
+            answered[name] = dist(lasted[done[~mine]])
+        if mine.any():
+            probed[name if op is Op.PROBE else f"probe_{name}"] = dist(lasted[done[mine]])
+    return answered | probed
 
 
 def renewal_margins(case: Case) -> tuple[Ints, Ints]:

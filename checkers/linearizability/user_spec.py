@@ -19,14 +19,14 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from holdfast.checkers.linearizability.judgement import BUDGET, Judgement, Model, shown
-from holdfast.checkers.linearizability.search import linearizable
+from holdfast.checkers.linearizability.search import Specification, linearizable
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import Status
 from holdfast.harness.foreign.operations import ForeignOp
 
 
-def given(name: str, made: Any) -> Model:
-    """The model of a user's class or object; UsageError if it is not a specification."""
+def given_specification(name: str, made: Any) -> Specification:
+    """The sequential object of a user's class or object; UsageError if it is none."""
     try:
         spec = made() if isinstance(made, type) else made
     except Exception as error:
@@ -37,9 +37,15 @@ def given(name: str, made: Any) -> Model:
             f"--model {name}: no {' and no '.join(missing)} in it; a specification has an initial"
             " state and a step(state, command)"
         )
+    return _Given(name, spec)
+
+
+def given(name: str, made: Any) -> Model:
+    """The model of a user's class or object; UsageError if it is not a specification."""
+    spec = given_specification(name, made)
 
     def judge(ops: Sequence[ForeignOp], budget: int = BUDGET) -> Judgement:
-        return linearizable(ops, _Given(name, spec), budget)
+        return linearizable(ops, spec, budget)
 
     return judge
 

@@ -256,10 +256,17 @@ class CallError:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ForcedOrder:
     """`before` had to come before `after`: kind "ww", "wr" or "rw", by two requests to one lock's
-    data; rows of the history, versions of the resource."""
+    data; rows of the history, versions of the resource.
+
+    before, after   the sections, by client and token; `says`: what joins them. Empty in an older
+                    verdict
+    """
 
     kind: str
     lock: str
+    before: str = ""
+    after: str = ""
+    says: str = ""
     before_row: int
     after_row: int
     before_version: int

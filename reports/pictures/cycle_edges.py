@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from holdfast.harness.verdicts.evidence import Serial
 from holdfast.harness.verdicts.judged import Event, Judged, Shown
 from holdfast.reports.pictures.cycle import Cycle, Edge, Node
 from holdfast.reports.text.formatting import plain, seconds
@@ -15,6 +16,29 @@ def cycle_of(finding: Shown, run: Judged) -> Cycle | None:
     """The cycle of a finding; None for a kind without one, or without the needed witnesses."""
     found = CYCLES.get(finding.kind)
     return found(finding.witnesses, run) if found else None
+
+
+MOST_DRAWN = 12
+
+
+def section_cycle(found: Serial) -> Cycle | None:
+    """A shortest cycle of critical sections; None if there is none, or too many to draw."""
+    names = [edge.before for edge in found.cycle]
+    if not 2 <= len(names) <= MOST_DRAWN or not all(names) or len(set(names)) < len(names):
+        return None
+    return Cycle(
+        title="Critical sections in a cycle",
+        verb="comes before",
+        caption=NO_ORDER,
+        nodes=[
+            Node(name=client, note=rest.rstrip(")"))
+            for client, _, rest in (name.partition(" (") for name in names)
+        ],
+        edges=[
+            Edge(before=n, after=(n + 1) % len(names), label=edge.says)
+            for n, edge in enumerate(found.cycle)
+        ],
+    )
 
 
 def _waits(witnesses: Sequence[Event], run: Judged) -> Cycle | None:

@@ -43,6 +43,7 @@ def overview(run: Judged, cards: Sequence[tuple[int, Shown, str]]) -> Markup:
         f" {count(len(cards), 'numbered finding')}."
     )
     root = picture("overview", bottom + 42, "The whole run", words)
+    root.set("role", "group")  # Its numbers are links: an image has no parts.
     _phases(root, run, scale, TOP_PX - 4, bottom)
     for i, do in enumerate(kinds):
         _fault_row(root, do, [f for f in run.faults if f.do == do], scale, TOP_PX + i * ROW_PX)

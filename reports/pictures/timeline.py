@@ -71,15 +71,15 @@ def timeline(
 ) -> Timeline | None:
     """The data of the timeline, None if nothing was recorded.
 
-    `marks` are the numbered findings: {"n", "t", "from", "to", "name", "tone", "lock"} in ns.
+    `marks` are the numbered findings, as `reports.run.page.marks` describes them; times in ns.
     Times are whole microseconds since the start of the run. O(n log n).
     """
     rows = recorded.history.rows
     if not len(rows):
         return None
     keep = _kept(recorded, run, [int(mark["t"]) for mark in marks])
-    of_op, names = _lanes(recorded, run)
-    columns, more = _columns(recorded, run, keep, of_op)
+    of_op, sender, names = _lanes(recorded, run)
+    columns, more = _columns(recorded, run, keep, of_op, sender)
     layout, text = packed(columns)
     about = {
         "layout": layout,
@@ -112,6 +112,12 @@ def timeline(
 
 def _mark(mark: Mapping[str, Any], run: Judged) -> dict[str, Any]:
     moved = {key: (mark[key] - run.start_ns) / UNIT_NS for key in ("t", "from", "to")}
+    arrow = mark.get("arrow")
+    if arrow:
+        moved["arrow"] = {
+            **arrow,
+            **{key: (arrow[key] - run.start_ns) / UNIT_NS for key in ("sent", "t")},
+        }
     return {**mark, **moved}
 
 
@@ -166,12 +172,17 @@ def _kept(recorded: Recorded, run: Judged, near: Sequence[int]) -> npt.NDArray[n
     return np.flatnonzero(busy | drawn)[:MOST_OPS]
 
 
-def _lanes(recorded: Recorded, run: Judged) -> tuple[Ints, list[dict[str, str]]]:
-    """The lane of every row, and all lanes: clients, then the resource, then servers."""
+def _lanes(recorded: Recorded, run: Judged) -> tuple[Ints, Ints, list[dict[str, str]]]:
+    """The lane of every row, the lane of its attempt's client, and all lanes: clients, then the
+    resource, then servers."""
     rows = recorded.history.rows
     served = np.isin(rows["f"], [int(op) for op in SERVED])
     processes = np.unique(rows["process"][~served])
     lane = np.searchsorted(processes, rows["process"]).astype(np.int64)
+    # The resource's rows carry the attempt of the client that sent the request.
+    owner = (rows["attempt"] >> 32).astype(np.int64)
+    known_owner = served & np.isin(owner, processes)
+    sender = np.where(known_owner, np.searchsorted(processes, owner), lane)
     hosts = [recorded.nodes.get(int(p), f"process {p}") for p in processes]
     lanes = [
         {
@@ -183,6 +194,7 @@ def _lanes(recorded: Recorded, run: Judged) -> tuple[Ints, list[dict[str, str]]]
     ]
     if served.any():
         lane[served] = len(lanes)
+        sender[served & ~known_owner] = len(lanes)
         lanes.append({"name": "resource", "node": "resource", "kind": "resource"})
     known = {one["node"] for one in lanes}
     lanes += [
@@ -190,11 +202,11 @@ def _lanes(recorded: Recorded, run: Judged) -> tuple[Ints, list[dict[str, str]]]
         for node in run.servers[:64]
         if node not in known
     ]
-    return lane, lanes
+    return lane, sender, lanes
 
 
 def _columns(
-    recorded: Recorded, run: Judged, keep: npt.NDArray[np.intp], of_op: Ints
+    recorded: Recorded, run: Judged, keep: npt.NDArray[np.intp], of_op: Ints, sender: Ints
 ) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
     rows = recorded.history.rows[keep]
     lane = of_op[keep]
@@ -204,6 +216,8 @@ def _columns(
     tokens, names = ranked(rows["token"], there)
     first = int(inv[0])
     columns = {
+        "skipped": np.diff(keep, prepend=-1) - 1,
+        "sender": signed(sender[keep] - lane),
         "wait": np.diff(inv, prepend=first),
         "took": np.where(rows["t_ret"] > 0, took + 1, 0),
         "lane": lane,

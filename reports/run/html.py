@@ -17,6 +17,7 @@ from holdfast.reports.pictures import charts
 from holdfast.reports.pictures.overview import overview
 from holdfast.reports.pictures.timeline import DIGEST, SCRIPT, Recorded, timeline
 from holdfast.reports.run import page, story
+from holdfast.reports.run.coverage_advice import advices
 from holdfast.reports.run.nearby_operations import around
 from holdfast.reports.text import formatting
 
@@ -67,6 +68,7 @@ def render(
             bound=story.bound(run),
             groups=groups,
             overview=overview(run, [(c.number, c.finding, c.tone) for c in cards]),
+            sections=page.sections(run),
             spans=page.spans(run),
             tokens=charts.tokens(run),
             token_rows=page.token_rows(run),
@@ -90,7 +92,8 @@ def state(judgement: Judgement) -> str:
     return "holds" if judgement.verdict is Verdict.HOLDS else "unknown"
 
 
-def _environment(run: Judged) -> Environment:
+def template_environment() -> Environment:
+    """Templates that escape everything, with the filters for untrusted text."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -99,11 +102,16 @@ def _environment(run: Judged) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= FILTERS
+    environment.globals |= {"count": formatting.count, "state": state}
+    return environment
+
+
+def _environment(run: Judged) -> Environment:
+    environment = template_environment()
     environment.globals |= {
         "at": lambda ns: formatting.seconds(run.at(ns)),
-        "count": formatting.count,
         "meaning": story.meaning,
-        "state": state,
+        "advices": advices,
         "states": {
             Outcome.HOLDS: "holds",
             Outcome.LIMIT: "limit",

@@ -15,9 +15,9 @@ from holdfast.harness.verdicts.evidence import Dist
 from holdfast.harness.verdicts.judged import Judged, Judgement, Shown
 from holdfast.reports.pictures import charts
 from holdfast.reports.pictures.cycle import draw_cycle
-from holdfast.reports.pictures.cycle_edges import cycle_of
+from holdfast.reports.pictures.cycle_edges import cycle_of, section_cycle
 from holdfast.reports.pictures.finding import draw
-from holdfast.reports.pictures.finding_scene import scene
+from holdfast.reports.pictures.finding_scene import Scene, scene
 from holdfast.reports.run.finding_kinds import Kind, kind
 from holdfast.reports.run.nearby_operations import Beside
 from holdfast.reports.text.formatting import plain
@@ -26,6 +26,7 @@ CARDS, CARDS_A_KIND, NOTES = 12, 3, 3
 LOG_ROWS = 240
 MANIFEST_ROWS = 80
 LATENCIES = 8
+MARK_ROWS = 32
 MARGIN_NS, US = 20_000, 1000
 """Minimum margin around a finding on the timeline, and its unit."""
 
@@ -63,12 +64,16 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chart:
-    """A distribution with its picture, None if there is too little to draw."""
+    """A distribution with its picture, None if there is too little to draw.
+
+    single   it has one value only, which is shown as a number
+    """
 
     title: str
     about: str
     dist: Dist
     drawing: Markup | None
+    single: bool = False
 
 
 def groups(run: Judged, around: Around | None = None) -> list[Group]:
@@ -167,7 +172,15 @@ def _owners(one: Judgement, finding: Shown) -> tuple[str, ...]:
 
 
 def marks(run: Judged, cards: Sequence[Card]) -> list[dict[str, Any]]:
-    """The findings on cards as marks of the timeline: time, lanes, overlap."""
+    """The findings on cards as marks of the timeline.
+
+    n, name, tone, lock      of the card
+    t, from, to              time of the finding, and the stretch that shows all of it, in ns
+    lanes, owners            nodes of its drawing; those of them that are clients
+    clashes                  overlaps of holds, in microseconds since the start
+    arrow                    the violating request: its lanes and times in ns; None if there is none
+    rows                     rows of its witnesses
+    """
     return [_mark(run, card) for card in cards]
 
 
@@ -185,8 +198,40 @@ def _mark(run: Judged, card: Card) -> dict[str, Any]:
         "tone": card.tone,
         "lock": plain(finding.lock, 60),
         "lanes": [plain(lane, 24) for lane in shown.lanes],
+        "owners": _owners_of(shown),
+        "arrow": _arrow(shown),
+        "rows": [event.row for event in finding.witnesses[:MARK_ROWS]],
         "clashes": [[run.at(low) / US, run.at(high) / US] for low, high in shown.clashes],
     }
+
+
+def _owners_of(shown: Scene) -> list[str]:
+    """Clients of the violation: those whose holds overlap, or the sender of the request."""
+    guilty = shown.marks[shown.guilty] if shown.guilty >= 0 else None
+    if guilty is not None:
+        return [plain(guilty.sender or guilty.lane, 24)]
+    owners = dict.fromkeys(
+        bar.lane
+        for bar in shown.bars
+        for low, high in shown.clashes
+        if bar.from_ns < high and bar.to_ns > low
+    )
+    return [plain(lane, 24) for lane in owners]
+
+
+def _arrow(shown: Scene) -> dict[str, Any] | None:
+    """The violating request from its client to the resource, if the finding has one."""
+    guilty = shown.marks[shown.guilty] if shown.guilty >= 0 else None
+    if guilty is None or not guilty.sender:
+        return None
+    lanes = {"from": plain(guilty.sender, 24), "to": plain(guilty.lane, 24)}
+    return {**lanes, "sent": guilty.sent_ns, "t": guilty.t_ns}
+
+
+def sections(run: Judged) -> Markup | None:
+    """The drawing of critical sections that no order explains, if the run has some."""
+    found = section_cycle(run.evidence.serialisability)
+    return draw_cycle(found, 0) if found else None
 
 
 def residual(run: Judged) -> tuple[float, float]:
@@ -254,4 +299,5 @@ def _chart(name: str, title: str, about: str, dist: Dist) -> Chart:
         about=about,
         dist=dist,
         drawing=charts.distribution(name, f"{title}: {about}", dist),
+        single=dist.n == 1 or (dist.n > 0 and dist.min == dist.max),
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from holdfast.harness.core.verdict import PROPERTIES, Verdict
 from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome, Shown
+from holdfast.reports.run.coverage_advice import advices
 from holdfast.reports.run.finding_kinds import CAUSES, kind
 from holdfast.reports.text.formatting import count, listed, plain, seconds, stopped
 
@@ -135,8 +136,10 @@ def _untested(run: Judged) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mechanism:
-    """One kind of finding in a run: its meaning, its first instance, its remedy."""
+    """One kind of finding in a run: its number and first time (`brief`), the same with its meaning,
+    its first instance, its remedy."""
 
+    brief: str
     means: str
     example: str
     remedy: str
@@ -161,11 +164,15 @@ def mechanisms(run: Judged, judged: Iterable[Judgement]) -> list[Mechanism]:
         first = min(found, key=lambda finding: finding.t_ns)
         times = "once" if len(found) == 1 else f"{len(found):,} times"
         when = "at" if len(found) == 1 else "first at"
-        means = (
-            f"{plain(words.name, 60)}, {times}, {when} {seconds(run.at(first.t_ns))}:"
-            f" {words.means}."
+        brief = f"{plain(words.name, 60)}, {times}, {when} {seconds(run.at(first.t_ns))}"
+        told.append(
+            Mechanism(
+                brief=f"{brief}.",
+                means=f"{brief}: {words.means}.",
+                example=stopped(first.sentence),
+                remedy=words.remedy,
+            )
         )
-        told.append(Mechanism(means=means, example=stopped(first.sentence), remedy=words.remedy))
     return told
 
 
@@ -230,14 +237,15 @@ def by_kind(run: Judged) -> list[str]:
 
 
 def left_open(run: Judged) -> list[str]:
-    """One sentence per reason why some properties were not tested, in the run or under some kinds
-    of fault."""
+    """Per reason why some properties were not tested, the reason and what to do about it; then
+    those not tested under some kinds of fault."""
     by_reason: dict[str, list[Judgement]] = {}
     for one in _those(run, Verdict.UNKNOWN):
         reason = plain(one.reason).rstrip(".") or "no reason recorded"
         by_reason.setdefault(reason, []).append(one)
     return [
         f"{_capital(_names(judged))}: not tested. {_capital(reason)}."
+        f" What to do: {' '.join(advices([reason]))}"
         for reason, judged in by_reason.items()
     ] + by_kind(run)
 

@@ -46,12 +46,15 @@ function opsOf(about, columns) {
   const ops = {
     n, t: new Float64Array(n), took: columns.took, lane: columns.lane, kind: columns.kind,
     err: columns.err, token: new Float64Array(n), attempt: new Uint32Array(n), key: new Uint16Array(n),
+    row: new Uint32Array(n), sender: new Uint16Array(n),
   };
   const token = new Float64Array(lanes), attempt = new Float64Array(lanes), key = new Int32Array(lanes);
-  let now = about.first;
+  let now = about.first, row = -1;
   for (let i = 0; i < n; i++) {
     const lane = columns.lane[i];
     ops.t[i] = now += columns.wait[i];
+    ops.row[i] = row += 1 + columns.skipped[i];
+    ops.sender[i] = lane + unsigned(columns.sender[i]);
     const step = columns.token[i];
     ops.token[i] = step ? (token[lane] += unsigned(step - 1)) : -1;
     ops.attempt[i] = attempt[lane] += unsigned(columns.attempt[i]);
@@ -65,7 +68,16 @@ const returned = (ops, i) => (ops.took[i] ? ops.t[i] + ops.took[i] - 1 : NEVER);
 // Per lane: its ops by time, how many of them were not ok, its holds by their beginning.
 function lanesOf(about, columns, ops, okStatus) {
   const lanes = about.lanes.map((one) => ({ ...one, n: 0, holds: 0 }));
-  for (let i = 0; i < ops.n; i++) lanes[ops.lane[i]].n++;
+  opsInto(lanes, ops, okStatus, null);
+  holdsInto(lanes, about, columns, ops);
+  for (const lane of lanes) lane.whole = { op: lane.op, t: lane.t, odd: lane.odd, n: lane.n, hold: lane.hold };
+  return lanes;
+}
+
+// `match`: 1 for each op that is drawn; null: all are.
+function opsInto(lanes, ops, okStatus, match) {
+  for (const lane of lanes) lane.n = 0;
+  for (let i = 0; i < ops.n; i++) if (!match || match[i]) lanes[ops.lane[i]].n++;
   for (const lane of lanes) {
     lane.op = new Uint32Array(lane.n);
     lane.t = new Float64Array(lane.n);
@@ -73,13 +85,29 @@ function lanesOf(about, columns, ops, okStatus) {
     lane.n = 0;
   }
   for (let i = 0; i < ops.n; i++) {
+    if (match && !match[i]) continue;
     const lane = lanes[ops.lane[i]], k = lane.n++;
     lane.op[k] = i;
     lane.t[k] = ops.t[i];
     lane.odd[k + 1] = lane.odd[k] + (ops.kind[i] >> 5 === okStatus ? 0 : 1);
   }
-  holdsInto(lanes, about, columns, ops);
-  return lanes;
+}
+
+// The lanes with the ops that match, and with the holds that `held` keeps; whole again for null.
+function narrow(lanes, ops, okStatus, match, held) {
+  if (!match) {
+    for (const lane of lanes) Object.assign(lane, lane.whole);
+    return;
+  }
+  opsInto(lanes, ops, okStatus, match);
+  for (const lane of lanes) {
+    const all = lane.whole.hold, kept = [];
+    for (let k = 0; k < all.n; k++) if (held(all.op[k])) kept.push(k);
+    const taken = (column) => column.constructor.from(kept, (k) => column[k]);
+    lane.hold = { n: kept.length, op: taken(all.op), from: taken(all.from), sure: taken(all.sure),
+      to: taken(all.to), tail: taken(all.tail) };
+    summed(lane.hold);
+  }
 }
 
 function holdsInto(lanes, about, columns, ops) {

@@ -93,8 +93,10 @@ class Lanes {
   laneY(k) { return this.head + k * LANE - this.top; }
   laneAt(y) { return y < this.head ? -1 : Math.floor((y - this.head + this.top) / LANE); }
 
-  draw(view, colours, height) {
+  draw(view, colours, height, selected = -1) {
     const pen = (this.pen = sized(this.canvas, view.width, height));
+    this.selected = selected;
+    this.owners = ownersIn(this.data.about.findings, view);
     this.pattern = lapsedPattern(pen, colours);
     pen.save();
     pen.beginPath();
@@ -103,6 +105,8 @@ class Lanes {
     const first = Math.max(Math.floor(this.top / LANE), 0);
     const last = Math.min(Math.ceil((this.top + height - this.head) / LANE), this.data.lanes.length);
     for (let k = first; k < last; k++) this.lane(this.data.lanes[k], this.laneY(k), view, colours);
+    this.violations(view, colours, height);
+    this.attempt(view, colours);
     pen.restore();
     axis(pen, view, 14, colours, height);
     this.faults(view, colours, height);
@@ -114,9 +118,10 @@ class Lanes {
     pen.fillStyle = colours.faint;
     pen.fillRect(GUTTER, y + LANE - 1, view.plot, 1);
     this.struck(lane, y, view, colours);
-    pen.fillStyle = lane.kind === "server" ? colours.soft : colours.ink;
+    const owner = this.owners.get(lane.node);
+    pen.fillStyle = owner ? toneOf(owner, colours) : lane.kind === "server" ? colours.soft : colours.ink;
     pen.font = "600 12.5px system-ui, sans-serif";
-    pen.fillText(lane.name, 2, y + 18, GUTTER - 10);
+    pen.fillText(owner ? `\u25b8 ${lane.name}` : lane.name, 2, y + 18, GUTTER - 10);
     pen.font = "12px system-ui, sans-serif";
     this.holds(lane.hold, middle, view, colours);
     this.ops(lane, y, view, colours);
@@ -191,7 +196,8 @@ class Lanes {
     const a = view.x(ops.t[i]), b = Math.min(view.x(Math.min(returned(ops, i), view.to)), view.width - EDGE);
     if (b < GUTTER) return;
     const yes = status === data.series.ok, no = data.about.statuses[status] === "fail";
-    const colour = yes ? colours.ink : no ? colours.amber : colours.violet;
+    // Red is the violation's alone; a refusal is ordinary.
+    const colour = yes ? colours.ink : no ? colours.soft : colours.violet;
     if (lane.kind === "resource") { this.served(a, y + 14, yes, colours); return; }
     pen.strokeStyle = pen.fillStyle = colour;
     pen.globalAlpha = 0.75;
@@ -209,7 +215,7 @@ class Lanes {
   served(x, y, accepted, colours) {
     if (x < GUTTER) return;
     const { pen } = this;
-    pen.strokeStyle = accepted ? colours.ink : colours.amber;
+    pen.strokeStyle = accepted ? colours.ink : colours.soft;
     pen.fillStyle = pen.strokeStyle;
     if (!accepted) { this.cross(x, y, 4.2); return; }
     pen.beginPath();
@@ -241,7 +247,7 @@ class Lanes {
       if (here !== level) { flush(x); level = here; runX = x; }
       if (lane.odd[next] - lane.odd[at]) {
         pen.globalAlpha = Math.min(0.35 + ((lane.odd[next] - lane.odd[at]) / n) * 0.65, 1);
-        pen.fillStyle = colours.amber;
+        pen.fillStyle = colours.ink;
         pen.fillRect(x, y + 26, width, 3);
       }
       at = next;
@@ -284,35 +290,174 @@ class Lanes {
     }
   }
 
-  findings(view, colours, height) {
-    const { pen } = this;
-    for (const one of this.data.about.findings) {
-      const tone = one.tone === "broken" ? colours.red : one.tone === "limits" ? colours.amber : colours.soft;
-      pen.fillStyle = tone;
+  // Broken promises over everything else in the lanes: the time, the overlap, the request.
+  violations(view, colours, height) {
+    for (const one of byLoudness(this.data.about.findings)) {
+      const tone = toneOf(one, colours), broken = one.tone === "broken";
+      if (broken) this.wash(one, view, tone, height);
+      this.pen.fillStyle = tone;
       for (const [a, b] of one.clashes) this.clash(one, a, b, view);
-      const x = view.x(one.t), y = this.head - 25;
-      if (x < GUTTER - 1 || x > view.width - EDGE + 1) continue;
-      pen.globalAlpha = 0.6;
-      pen.fillRect(x - 0.5, y + 20, 1, height);
-      pen.globalAlpha = 1;
-      pen.beginPath();
-      pen.moveTo(x - 11, y); pen.lineTo(x + 11, y); pen.lineTo(x, y + 20);
-      pen.fill();
-      pen.fillStyle = colours.sheet;
-      pen.font = "700 11px system-ui, sans-serif";
-      pen.textAlign = "center";
-      pen.fillText(String(one.n), x, y + 10.5);
-      pen.textAlign = "left";
-      pen.font = "12px system-ui, sans-serif";
+      if (broken && one.clashes.length) this.between(one, view, tone);
+      if (one.arrow && one.tone !== "notes") this.request(one.arrow, view, tone, colours);
     }
+  }
+
+  wash(one, view, tone, height) {
+    const { pen } = this, edges = one.clashes.flat();
+    const low = Math.max(view.x(Math.min(one.t, ...edges)) - 3, GUTTER);
+    const high = Math.min(view.x(Math.max(one.t, ...edges)) + 3, view.width - EDGE);
+    if (high <= low) return;
+    pen.fillStyle = tone;
+    pen.globalAlpha = 0.13;
+    pen.fillRect(low, this.head, high - low, height);
+    pen.globalAlpha = 1;
   }
 
   clash(one, from, to, view) {
     const a = Math.max(view.x(from), GUTTER), b = Math.min(Math.max(view.x(to), a + 2), view.width - EDGE);
     if (b <= a) return;
     this.data.lanes.forEach((lane, k) => {
-      const y = this.laneY(k) + 3;
-      if (one.lanes.includes(lane.node) && y >= this.head) this.pen.fillRect(a, y, b - a, 15);
+      if (one.lanes.includes(lane.node)) this.pen.fillRect(a, this.laneY(k) + 3, b - a, 15);
     });
   }
+
+  // Joins the lanes of two holders at the beginning of their overlap.
+  between(one, view, tone) {
+    const { pen } = this, x = view.x(one.clashes[0][0]), at = this.rowsOf(one.owners);
+    if (at.length < 2 || x < GUTTER || x > view.width - EDGE) return;
+    const top = this.laneY(at[0]) + 10, bottom = this.laneY(at[at.length - 1]) + 10;
+    pen.strokeStyle = pen.fillStyle = tone;
+    pen.lineWidth = 3;
+    pen.beginPath();
+    pen.moveTo(x, top); pen.lineTo(x, bottom);
+    pen.stroke();
+    pen.lineWidth = 1;
+    for (const y of [top, bottom]) { pen.beginPath(); pen.arc(x, y, 5, 0, 7); pen.fill(); }
+  }
+
+  // The request of an owner whose time was over: from its lane to the resource.
+  request(arrow, view, tone, colours) {
+    const { pen } = this, [from] = this.rowsOf([arrow.from]), [to] = this.rowsOf([arrow.to]);
+    const a = view.x(arrow.sent), b = view.x(arrow.t);
+    if (from === undefined || to === undefined || b < GUTTER || a > view.width - EDGE) return;
+    const y1 = this.laneY(from) + 14, y2 = this.laneY(to) + 14, down = Math.sign(y2 - y1);
+    for (const [width, colour] of [[5, colours.sheet], [2.5, tone]]) {
+      pen.strokeStyle = colour;
+      pen.lineWidth = width;
+      pen.beginPath();
+      pen.moveTo(Math.max(a, GUTTER), y1); pen.lineTo(b, y2 - down * 8);
+      pen.moveTo(b + 7, y2); pen.arc(b, y2, 7, 0, 7);
+      pen.stroke();
+    }
+    pen.lineWidth = 1;
+    pen.fillStyle = tone;
+    pen.beginPath();
+    pen.moveTo(b - 5, y2 - down * 14); pen.lineTo(b + 5, y2 - down * 14); pen.lineTo(b, y2 - down * 6);
+    pen.fill();
+  }
+
+  rowsOf(nodes) {
+    return this.data.lanes.map((lane, k) => (nodes.includes(lane.node) ? k : -1)).filter((k) => k >= 0);
+  }
+
+  // The selected op, and everything else of its attempt.
+  attempt(view, colours) {
+    const { pen, data, selected } = this, { ops } = data;
+    if (selected < 0) return;
+    pen.strokeStyle = colours.accent;
+    const mine = attemptOf(ops, selected);
+    for (const lane of new Set([ops.lane[selected], ops.sender[selected]])) {
+      const hold = data.lanes[lane].hold;
+      for (let k = lower(hold.reach, view.from), end = lower(hold.from, view.to); k < end; k++) {
+        if (!mine(hold.op[k])) continue;
+        const a = Math.max(view.x(hold.from[k]), GUTTER), b = Math.min(view.x(hold.to[k]), view.width - EDGE);
+        pen.lineWidth = 2;
+        pen.strokeRect(a - 1, this.laneY(lane) + 2, Math.max(b - a, 2) + 2, 17);
+      }
+    }
+    const x = view.x(ops.t[selected]), y = this.laneY(ops.lane[selected]);
+    const end = Math.min(view.x(Math.min(returned(ops, selected), view.to)), view.width - EDGE);
+    if (x > view.width - EDGE || end < GUTTER) { pen.lineWidth = 1; return; }
+    pen.lineWidth = 2.5;
+    const tall = data.lanes[ops.lane[selected]].kind === "resource" ? [5, 18] : [18, 11];
+    pen.strokeRect(Math.max(x, GUTTER) - 5, y + tall[0], Math.max(end - Math.max(x, GUTTER), 0) + 10, tall[1]);
+    pen.lineWidth = 1;
+    if (x < GUTTER) return;
+    pen.setLineDash([2, 3]);
+    pen.beginPath();
+    pen.moveTo(x, this.head); pen.lineTo(x, y + tall[0]);
+    pen.stroke();
+    pen.setLineDash([]);
+  }
+
+  findings(view, colours, height) {
+    const { pen } = this, y = this.head - 25;
+    let free = Infinity;
+    const groups = flags(this.data.about.findings, view);
+    for (const { x, all } of groups) {
+      const loud = byLoudness(all).pop(), tone = toneOf(loud, colours), broken = loud.tone === "broken";
+      pen.fillStyle = tone;
+      pen.globalAlpha = broken ? 1 : 0.5;
+      pen.fillRect(x - (broken ? 1 : 0.5), y + 20, broken ? 2 : 1, height);
+      pen.globalAlpha = 1;
+      const text = flagText(all);
+      const half = Math.max(11, text.length * 4 + 3);
+      pen.beginPath();
+      pen.moveTo(x - half, y); pen.lineTo(x + half, y); pen.lineTo(x + half, y + 12);
+      pen.lineTo(x, y + 20); pen.lineTo(x - half, y + 12);
+      pen.fill();
+      pen.fillStyle = colours.sheet;
+      pen.font = "700 11px system-ui, sans-serif";
+      pen.textAlign = "center";
+      pen.fillText(text, x, y + 10.5);
+      pen.textAlign = "left";
+    }
+    // What was violated and by whom, beside its flag, where there is room up to the next one.
+    for (const { x, all } of groups.reverse()) {
+      const loud = byLoudness(all).pop();
+      pen.font = `${loud.tone === "broken" ? "700 12" : "11.5"}px system-ui, sans-serif`;
+      const text = `${loud.name}${loud.owners.length ? `: ${loud.owners.slice(0, 3).join(", ")}` : ""}`;
+      const side = all.length > 1 ? 24 : 15, wide = pen.measureText(text).width;
+      pen.fillStyle = toneOf(loud, colours);
+      if (x + side + wide < Math.min(free - 20, view.width - EDGE)) pen.fillText(text, x + side, y + 11);
+      else if (free === Infinity && groups.length === 1 && x - side - wide > GUTTER) pen.fillText(text, x - side - wide, y + 11);
+      free = x;
+    }
+    pen.font = "12px system-ui, sans-serif";
+  }
+}
+
+const LOUD = ["notes", "limits", "broken"];
+const byLoudness = (all) => [...all].sort((a, b) => LOUD.indexOf(a.tone) - LOUD.indexOf(b.tone));
+const toneOf = (one, colours) => (one.tone === "broken" ? colours.red : one.tone === "limits" ? colours.amber : colours.soft);
+
+// Owners of the violations in view, each with its loudest one.
+function ownersIn(findings, view) {
+  const seen = findings.filter((one) => one.tone !== "notes" && one.to > view.from && one.from < view.to);
+  return new Map(byLoudness(seen).flatMap((one) => one.owners.map((node) => [node, one])));
+}
+
+// "3", "3, 7", "1–4", "1–9…" of the findings under one flag.
+function flagText(all) {
+  const numbers = all.map((one) => one.n), first = numbers[0], last = numbers[numbers.length - 1];
+  if (numbers.length === 1) return String(first);
+  if (last - first === numbers.length - 1) return `${first}\u2013${last}`;
+  return numbers.length < 4 ? numbers.join(", ") : `${first}\u2026${last}`;
+}
+
+// Flags that would cover each other are one.
+function flags(findings, view) {
+  const found = [];
+  const inView = findings.map((one) => ({ x: view.x(one.t), one }))
+    .filter(({ x }) => x >= GUTTER - 1 && x <= view.width - EDGE + 1).sort((a, b) => a.x - b.x || a.one.n - b.one.n);
+  for (const { x, one } of inView) {
+    const last = found[found.length - 1];
+    if (last && x - last.x < 24) { last.all.push(one); last.all.sort((a, b) => a.n - b.n); } else found.push({ x, all: [one] });
+  }
+  return found;
+}
+
+// Whether an op belongs to the same attempt as op i.
+function attemptOf(ops, i) {
+  return (other) => ops.sender[other] === ops.sender[i] && ops.attempt[other] === ops.attempt[i];
 }

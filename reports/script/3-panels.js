@@ -32,8 +32,8 @@ class Panels {
     for (const one of this.data.about.findings) {
       const x = view.x(one.t);
       if (x < GUTTER || x > view.width - EDGE) continue;
-      pen.globalAlpha = 0.5;
-      pen.fillStyle = one.tone === "broken" ? colours.red : colours.amber;
+      pen.globalAlpha = one.tone === "broken" ? 0.8 : 0.4;
+      pen.fillStyle = toneOf(one, colours);
       pen.fillRect(x - 0.5, 0, 1, this.height);
       pen.globalAlpha = 1;
     }
@@ -120,7 +120,7 @@ class Panels {
     pen.fillStyle = colours.soft;
     pen.fillRect(GUTTER, zero, view.plot, 1);
     for (let k = a; k < b; k += every) {
-      pen.fillStyle = left[k] < 0 ? colours.red : colours["hold-edge"];
+      pen.fillStyle = left[k] < 0 ? colours.amber : colours["hold-edge"];
       pen.fillRect(view.x(t[k]) - 1.5, y + height - 3 - ((left[k] - low) / (high - low)) * (height - 6) - 1, 3, 3);
     }
     this.note(`${spanText(low)} to`, colours, y);
@@ -145,13 +145,14 @@ class Panels {
 }
 
 // Spans of the ops and holds in view, by what they are: [name, how long, how many stand for them].
-function spansInView(data, view) {
+function spansInView(data, view, match) {
   const { ops, series } = data, found = new Map();
   const low = lower(ops.t, view.from), high = lower(ops.t, view.to);
   const every = Math.max(Math.ceil((high - low) / EXACT_MOST), 1);
   for (let i = low; i < high; i += every) {
-    const name = series.byId[ops.kind[i] & 31];
-    if (!ops.took[i] || ops.took[i] === 1 || ops.kind[i] >> 5 !== series.ok) continue;
+    const op = series.byId[ops.kind[i] & 31], probes = data.lanes[ops.sender[i]].kind === "probe" && op !== "probe";
+    const name = probes ? `probe: ${op}` : op;
+    if ((match && !match[i]) || !ops.took[i] || ops.took[i] === 1 || ops.kind[i] >> 5 !== series.ok) continue;
     if (!found.has(name)) found.set(name, []);
     found.get(name).push(ops.took[i] - 1);
   }
@@ -163,11 +164,12 @@ function spansInView(data, view) {
   }
   if (holds.length) found.set("hold time", holds);
   const { t, ns } = series.margin, a = lower(t, view.from), b = lower(t, view.to);
-  if (b > a) found.set("lease left", Array.from(ns.subarray(a, b)));
+  if (b > a && !match) found.set("lease left", Array.from(ns.subarray(a, b)));
   return { every, rows: [...found].map(([name, values]) => [name, Float64Array.from(values).sort()]) };
 }
 
 function histogram(canvas, values, colours) {
+  if (values[0] === values[values.length - 1]) return;
   const width = 150, height = 26, pen = sized(canvas, width, height), bins = new Uint32Array(30);
   const lg = (v) => Math.log10(Math.max(v, 1)), low = lg(values[0]), high = Math.max(lg(values[values.length - 1]), low + 0.01);
   for (const value of values) bins[Math.min(Math.floor(((lg(value) - low) / (high - low)) * 30), 29)]++;

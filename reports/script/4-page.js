@@ -84,6 +84,9 @@ class Timeline {
     this.frames = [];
     this.at = -1;
     this.colours = paletteOf();
+    this.filter = new Filter(data, () => this.filtered());
+    this.details = new Details(this);
+    this.filtered();
     this.listen();
     this.fromHash();
   }
@@ -94,7 +97,7 @@ class Timeline {
     const started = performance.now(), box = part("timeline-box");
     this.view.width = box.clientWidth;
     this.lanes.top = Math.max(Math.min(this.lanes.top, this.lanes.height + 6 - this.height), 0);
-    this.lanes.draw(this.view, this.colours, this.height);
+    this.lanes.draw(this.view, this.colours, this.height, this.details.op);
     this.panels.draw(this.view, this.colours);
     this.frames.push(performance.now() - started);
     if (this.frames.length > 500) this.frames.shift();
@@ -113,8 +116,9 @@ class Timeline {
   settled(say) {
     const { view } = this, whole = view.to - view.from >= (view.whole[1] - view.whole[0]) * 0.999;
     const seconds = (us) => (us / 1e6).toFixed(6);
-    history.replaceState(null, "", whole ? (location.hash.startsWith("#t=") ? "#timeline" : location.hash || "#")
-      : `#t=${seconds(view.from)}-${seconds(view.to)}`);
+    const op = this.details.op < 0 ? "" : `&row=${this.data.ops.row[this.details.op]}`;
+    history.replaceState(null, "", whole && !op ? (location.hash.startsWith("#t=") ? "#timeline" : location.hash || "#")
+      : `#t=${seconds(view.from)}-${seconds(view.to)}${op}`);
     part("timeline-span").textContent = `${momentText(view.from, 3)} to ${momentText(view.to, 3)} (${spanText(view.to - view.from)})`;
     this.numbers();
     if (say) part("timeline-said").textContent = this.spoken();
@@ -122,7 +126,8 @@ class Timeline {
 
   spoken() {
     const { view, data } = this, inside = (t) => t >= view.from && t <= view.to;
-    const n = lower(data.ops.t, view.to) - lower(data.ops.t, view.from);
+    let n = 0;
+    for (const lane of data.lanes) n += lower(lane.t, view.to) - lower(lane.t, view.from);
     const found = data.about.findings.filter((one) => inside(one.t)).map((one) => one.n);
     const faults = data.about.faults.filter((one) => one.to >= view.from && one.from <= view.to).map((one) => one.id);
     return `${momentText(view.from, 3)} to ${momentText(view.to, 3)}: ${n} ops` +
@@ -130,15 +135,17 @@ class Timeline {
   }
 
   numbers() {
-    const body = part("timeline-numbers"), { every, rows } = spansInView(this.data, this.view);
+    const body = part("timeline-numbers"), { every, rows } = spansInView(this.data, this.view, this.filter.match);
     body.replaceChildren();
     for (const [name, values] of rows) {
       const row = element("tr", undefined, body);
       element("th", name, row).scope = "row";
       element("td", values.length.toLocaleString("en"), row).className = "n";
       for (const q of [0.5, 0.9, 0.99, 1]) element("td", spanText(quantile(values, q)), row).className = "n";
-      histogram(element("canvas", undefined, element("td", undefined, row)), values, this.colours);
-      row.lastChild.firstChild.style.width = "150px";
+      const box = element("td", undefined, row);
+      if (values[0] === values[values.length - 1]) { box.textContent = values.length === 1 ? "one value" : "all equal"; continue; }
+      histogram(element("canvas", undefined, box), values, this.colours);
+      box.firstChild.style.width = "150px";
     }
     const kept = this.data.about.kept < this.data.about.of;
     part("timeline-sample").textContent = every > 1 || kept ? every > 1 ? `From 1 op in ${every} in view.` : "From the kept ops in view." : "";
@@ -160,8 +167,10 @@ class Timeline {
   }
 
   fromHash() {
-    const found = /^#t=(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)$/.exec(location.hash);
+    const found = /^#t=(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)(?:&row=(\d+))?$/.exec(location.hash);
     if (found && Number(found[2]) > Number(found[1])) {
+      const { row } = this.data.ops, op = found[3] === undefined ? -1 : lower(row, Number(found[3]));
+      if (op >= 0 && row[op] === Number(found[3])) this.details.select(op);
       this.go(Number(found[1]) * 1e6, Number(found[2]) * 1e6);
       return true;
     }
@@ -192,22 +201,33 @@ class Timeline {
       this.colours = paletteOf();
       this.changed(false);
     });
+    // On paper: in the colours of paper, and before the page is printed, not in the next frame.
+    matchMedia("print").addEventListener("change", () => {
+      this.colours = paletteOf();
+      this.draw();
+    });
   }
 
   pointer(canvas) {
-    let last = null;
+    let last = null, moved = 0;
     canvas.addEventListener("pointerdown", (event) => {
       last = [event.offsetX, event.offsetY];
+      moved = 0;
       canvas.setPointerCapture(event.pointerId);
     });
     canvas.addEventListener("pointermove", (event) => {
       if (!last) { this.hover(canvas, event); return; }
+      moved += Math.abs(last[0] - event.offsetX) + Math.abs(last[1] - event.offsetY);
       this.view.pan((last[0] - event.offsetX) / this.view.plot);
       if (canvas.id === "timeline-lanes") this.lanes.top += last[1] - event.offsetY;
       last = [event.offsetX, event.offsetY];
       this.changed();
     });
-    for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, () => { last = null; });
+    canvas.addEventListener("pointerup", (event) => {
+      if (last && moved < 5 && canvas.id === "timeline-lanes") this.click(event.offsetX, event.offsetY);
+      last = null;
+    });
+    canvas.addEventListener("pointercancel", () => { last = null; });
     canvas.addEventListener("pointerleave", () => { part("timeline-tip").hidden = true; });
     canvas.addEventListener("dblclick", (event) => this.zoomAt(0.4, event.offsetX));
     canvas.addEventListener("wheel", (event) => {
@@ -225,7 +245,8 @@ class Timeline {
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const acts = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", "+": "in", "=": "in",
-      "-": "out", "0": "all", Home: "first", End: "last", n: "next", p: "previous", Enter: "list" };
+      "-": "out", "0": "all", Home: "first", End: "last", n: "next", p: "previous", j: "op", k: "op-before",
+      Escape: "none", Enter: "list" };
     if (!(event.key in acts)) return;
     event.preventDefault();
     this.act(acts[event.key]);
@@ -244,17 +265,57 @@ class Timeline {
     else if (name === "down") this.lanes.top += LANE;
     else if (name === "next") { this.finding(1); return; }
     else if (name === "previous") { this.finding(this.at < 0 ? 0 : -1); return; }
+    else if (name === "op" || name === "op-before") { this.details.step(name === "op" ? 1 : -1); return; }
+    else if (name === "none") { this.details.select(-1, true); return; }
     else if (name === "list") { this.list(); return; }
+    else if (name === "csv") { download(this.data, this.filter); return; }
     this.changed();
+  }
+
+  // What depends on the filter, and not on the view.
+  filtered() {
+    const { data, filter } = this, n = filter.count.toLocaleString("en");
+    part("timeline-csv").textContent = `Download ${n} rows (CSV, about ${sizeText(csvSize(data, filter))})`;
+    part("timeline-csv").disabled = !filter.count;
+    this.changed();
+  }
+
+  // The op under the pointer stays selected; a click beside it selects none.
+  click(x, y) {
+    if (x < GUTTER) return;
+    const { data, lanes, view } = this, k = lanes.laneAt(y);
+    if (k < 0) {
+      const flag = flags(data.about.findings, view).find((one) => Math.abs(one.x - x) < 13);
+      if (!flag || y < lanes.head - 28) return;
+      this.at = data.about.findings.indexOf(byLoudness(flag.all).pop());
+      this.show(data.about.findings[this.at]);
+      return;
+    }
+    const { op, hold } = this.hit(x, y), onHold = hold >= 0 && y - lanes.laneY(k) < 19;
+    this.details.select(onHold ? data.lanes[k].hold.op[hold] : op >= 0 ? op : hold >= 0 ? data.lanes[k].hold.op[hold] : -1);
+  }
+
+  // The op and the hold under the pointer, -1 for none.
+  hit(x, y) {
+    const { data, view, lanes } = this, lane = data.lanes[lanes.laneAt(y)], t = view.t(x);
+    const near = (5 / view.plot) * (view.to - view.from);
+    if (!lane) return { op: -1, hold: -1 };
+    const i = lower(lane.t, t + near) - 1, h = lower(lane.hold.from, t) - 1;
+    const op = i >= 0 && (t - lane.t[i] <= near || returned(data.ops, lane.op[i]) >= t) ? lane.op[i] : -1;
+    return { op, hold: h >= 0 && lane.hold.to[h] >= t ? h : -1 };
   }
 
   list() {
     const { data, view } = this, { ops, about, series } = data, body = part("timeline-ops");
-    const low = lower(ops.t, view.from), high = lower(ops.t, view.to), most = Math.min(high, low + 200);
+    const high = lower(ops.t, view.to), found = [];
+    for (let i = lower(ops.t, view.from); i < high; i++) if (this.filter.shows(i)) found.push(i);
     body.replaceChildren();
-    for (let i = low; i < most; i++) {
-      const row = element("tr", undefined, body), ret = returned(ops, i);
-      element("th", momentText(ops.t[i]), row).scope = "row";
+    for (const i of found.slice(0, 200)) {
+      const row = element("tr", undefined, body), ret = returned(ops, i), first = element("th", undefined, row);
+      first.scope = "row";
+      const button = element("button", momentText(ops.t[i]), first);
+      button.type = "button";
+      button.addEventListener("click", () => this.details.go(i, true));
       for (const text of [data.lanes[ops.lane[i]].name, series.byId[ops.kind[i] & 31], about.statuses[ops.kind[i] >> 5],
         about.strings[ops.key[i]] ?? "…", ops.token[i] < 0 ? "–" : data.tokenText(ops.token[i]),
         ret < NEVER ? spanText(ret - ops.t[i]) : "no response", about.strings[ops.err[i]] || "–"]) {
@@ -262,9 +323,8 @@ class Timeline {
       }
     }
     part("timeline-list").hidden = false;
-    part("timeline-listed").textContent = most < high
-      ? `The first 200 of ${(high - low).toLocaleString("en")} ops in view; zoom in for the others.`
-      : `${(high - low).toLocaleString("en")} ops in view.`;
+    const what = `${found.length.toLocaleString("en")} ops in view${this.filter.match ? " that match" : ""}`;
+    part("timeline-listed").textContent = found.length > 200 ? `The first 200 of ${what}; zoom in for the others.` : `${what}.`;
     part("timeline-list").scrollIntoView({ block: "nearest" });
     part("timeline-list").focus({ preventScroll: true });
   }
@@ -284,13 +344,12 @@ class Timeline {
     if (k < 0) return this.above(t, y, near);
     const lane = data.lanes[k];
     if (!lane) return [];
-    const lines = [], i = lower(lane.t, t + near) - 1;
-    const h = lower(lane.hold.from, t) - 1;
+    const lines = [], { op, hold } = this.hit(x, y);
     for (const fault of data.about.faults) {
       if (fault.nodes.includes(lane.node) && fault.from <= t && t <= fault.to) lines.push(`${fault.id} ${fault.do}: ${fault.said}`);
     }
-    if (h >= 0 && lane.hold.to[h] >= t) lines.push(this.holdText(lane.hold, h, t));
-    if (i >= 0 && (t - lane.t[i] <= near || returned(data.ops, lane.op[i]) >= t)) lines.push(...this.opText(lane.op[i]));
+    if (hold >= 0) lines.push(this.holdText(lane.hold, hold, t));
+    if (op >= 0) lines.push(...this.opText(op));
     return lines.length ? [`${lane.name} at ${momentText(t)}`, ...lines] : [];
   }
 

@@ -87,6 +87,13 @@ def test_latency_is_that_of_calls_answered_ok() -> None:
     assert latency["release"]["n"] == 1
 
 
+def test_the_latency_of_the_probe_is_not_the_workload_s() -> None:
+    latency = numbers(RUN + " 9p?@20 9p+3@21 9r?@22 9r+@25")["latency_ns"]
+    assert latency["release"]["n"] == 1
+    assert latency["probe"]["n"] == 1
+    assert latency["probe_release"]["min"] == 3 * SECOND
+
+
 def test_wait_hold_and_margin() -> None:
     found = numbers(RUN)
     assert found["wait_ns"]["n"] == 1 and found["wait_ns"]["min"] == 7 * SECOND

@@ -301,3 +301,82 @@ def test_a_history_in_which_nothing_was_answered_ok_shows_nothing(
     said = holdfast(capsys, "check", path, "--model", model)
     assert said.code == 3 and said.out.startswith("UNKNOWN"), said.out
     assert "there is nothing to check" in said.out
+
+
+STALE_READ = """{:process 0, :type :invoke, :f :write, :value 1}
+{:process 0, :type :ok, :f :write, :value 1}
+{:process 1, :type :invoke, :f :write, :value 2}
+{:process 1, :type :ok, :f :write, :value 2}
+{:process 0, :type :invoke, :f :read, :value nil}
+{:process 0, :type :ok, :f :read, :value 1}
+"""
+
+
+def test_a_page_draws_the_longest_legal_prefix(capsys: Capture, tmp_path: Path) -> None:
+    path, page = tmp_path / "r.edn", tmp_path / "page.html"
+    path.write_text(STALE_READ)
+    said = holdfast(capsys, "check", path, "--model", "register", "--html", page)
+    assert said.code == 1
+    text = page.read_text()
+    assert "2 of 3 responses are explained by one order." in text
+    assert "1: process 0 write 1; 2: process 1 write 2." in text
+    assert "No order goes on with read → 1 of process 0." in text
+    assert "The state could then only be <b><bdi>2</bdi></b>." in text
+    assert "<script" not in text and "http" not in text.replace("http-equiv", "")
+
+
+def test_the_page_of_a_legal_history_has_no_drawing(capsys: Capture, tmp_path: Path) -> None:
+    path, page = tmp_path / "r.edn", tmp_path / "page.html"
+    path.write_text("\n".join(STALE_READ.splitlines()[:4]))
+    assert holdfast(capsys, "check", path, "--model", "register", "--html", page).code == 0
+    text = page.read_text()
+    assert "HOLDS" in text and "longest legal prefix" not in text
+
+
+def test_a_specification_of_the_user_is_drawn_too(capsys: Capture, tmp_path: Path) -> None:
+    spec, path, page = tmp_path / "spec.py", tmp_path / "r.edn", tmp_path / "page.html"
+    spec.write_text(
+        "class Last:\n"
+        "    initial = 0\n"
+        "    def step(self, state, command):\n"
+        "        f, value, result = command\n"
+        "        if f == 'write':\n"
+        "            return value\n"
+        "        return state if result in (state, ...) else None\n"
+    )
+    path.write_text(STALE_READ)
+    said = holdfast(capsys, "check", path, "--model", f"{spec}:Last", "--html", page)
+    assert said.code == 1
+    assert "2 of 3 responses are explained by one order." in page.read_text()
+
+
+def test_strings_of_a_file_cannot_leave_their_place_on_its_page(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    evil = "<script>alert(1)</script><img src=x>"
+    path, page = tmp_path / "r.edn", tmp_path / "page.html"
+    path.write_text(STALE_READ.replace(":value 2", f':value "{evil}"'))
+    assert holdfast(capsys, "check", path, "--model", "register", "--html", page).code == 1
+    text = page.read_text()
+    assert "<script" not in text and "<img" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_a_page_is_for_one_foreign_history(capsys: Capture, history: Path, tmp_path: Path) -> None:
+    words = ("--model", "mutex", "--html", tmp_path / "page.html")
+    said = holdfast(capsys, "check", history, history, *words)
+    assert said.code == 2 and "one history at a time, not 2" in said.err
+    words = ("--model", "mutex", "--html", tmp_path / "no" / "page.html")
+    assert holdfast(capsys, "check", history, *words).code == 4
+
+
+@pytest.mark.parametrize(
+    "model", ["mutex", "owner-mutex", "reentrant", "semaphore:1", "rw", "cas-register"]
+)
+def test_every_model_of_a_violated_history_is_drawn(
+    capsys: Capture, tmp_path: Path, model: str
+) -> None:
+    path, page = tmp_path / "h.edn", tmp_path / "page.html"
+    path.write_text(STALE_READ if "register" in model else TWO_HOLDERS)
+    assert holdfast(capsys, "check", path, "--model", model, "--html", page).code == 1
+    assert "No order explains the next response." in page.read_text()

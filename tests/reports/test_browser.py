@@ -87,6 +87,13 @@ def test_a_report_opens_from_its_file_and_stays_within_the_window(
     page.close()
 
 
+@pytest.mark.parametrize("name", ["broken", "clean", "limit", "unknown", "hostile"])
+def test_a_telephone_shows_the_whole_width(browser: Browser, tmp_path: Path, name: str) -> None:
+    page = opened(browser, tmp_path, name, width=390, scheme="light")
+    assert page.evaluate(OVERFLOW) <= 0
+    page.close()
+
+
 @pytest.mark.parametrize("name", ["clean", "limit", "unknown", "hostile"])
 def test_no_specimen_bursts_the_page_or_runs_anything(
     browser: Browser, tmp_path: Path, name: str

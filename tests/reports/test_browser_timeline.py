@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from holdfast.harness.core.operations import Op
 from tests.reports import rendered as html
 from tests.reports import specimens
 from tests.reports.browser import chromium
-from tests.reports.pieces import MANIFEST, MS, PLAN
+from tests.reports.pieces import MANIFEST, MS, PLAN, at
 from tests.reports.recorded import STRINGS, recorded
 
 pytestmark = pytest.mark.browser
@@ -209,15 +212,28 @@ def test_a_tooltip_tells_the_hold_under_the_pointer(
     page.close()
 
 
-def test_print_leaves_the_timeline_out_and_keeps_findings_and_overview(
+def test_print_has_the_timeline_in_the_colours_of_paper(
+    browser: Browser, files: dict[str, Path]
+) -> None:
+    page = opened(browser, files["broken"], color_scheme="dark")
+    corner = """() => [...document.getElementById("timeline-panels").getContext("2d")
+      .getImageData(250, 20, 1, 1).data].slice(0, 3)"""
+    assert max(page.evaluate(corner)) < 90
+    page.emulate_media(media="print")
+    assert page.locator("#timeline-lanes").is_visible()
+    assert min(page.evaluate(corner)) > 150
+    for hidden in ("#filter-lock", "#timeline-help", "#timeline-csv"):
+        assert not page.locator(hidden).is_visible()
+    assert page.locator("#finding-1 svg.picture").first.is_visible()
+    assert page.locator("#run svg").first.is_visible()
+    page.close()
+
+
+def test_a_printed_report_has_no_megabytes_of_hatching(
     browser: Browser, files: dict[str, Path]
 ) -> None:
     page = opened(browser, files["broken"])
-    page.emulate_media(media="print")
-    assert not page.locator("#timeline").is_visible()
-    assert page.locator("#finding-1 svg.picture").first.is_visible()
-    assert page.locator("#run svg").first.is_visible()
-    assert len(page.pdf()) > 20_000
+    assert 20_000 < len(page.pdf(print_background=True)) < 1_500_000
     page.close()
 
 
@@ -232,3 +248,188 @@ def test_without_javascript_findings_and_tables_are_readable(
     assert not page.locator("#timeline").is_visible()
     assert not page.locator("a.show").first.is_visible()
     context.close()
+
+
+def clicked(page: Page, at: str) -> None:
+    """A click at a point of the lanes; `at` is [x, y] on their canvas."""
+    page.locator("#timeline-lanes").scroll_into_view_if_needed()
+    box = page.locator("#timeline-lanes").bounding_box()
+    assert box is not None
+    x, y = page.evaluate(at)
+    page.mouse.click(box["x"] + x, box["y"] + y)
+
+
+SECOND_WRITE = """[timeline.view.x(timeline.data.ops.t[timeline.data.lanes[0].op[1]]) + 1,
+  timeline.lanes.laneY(0) + 23]"""
+
+
+def test_a_click_selects_an_op_and_its_details_stay(
+    browser: Browser, files: dict[str, Path]
+) -> None:
+    page = opened(browser, files["clean"])
+    page.evaluate("timeline.go(0.1e6, 1.1e6)")
+    settled(page)
+    clicked(page, SECOND_WRITE)
+    title = page.locator("#timeline-op-title")
+    assert "write: ok" in title.inner_text()
+    facts = page.locator("#timeline-op-facts").inner_text()
+    assert "c1/1" in facts and "0.220000 s" in facts and "4.00 ms" in facts
+    kept = title.inner_text()
+    page.mouse.move(5, 5)
+    page.evaluate("timeline.go(5e6, 9e6)")
+    settled(page)
+    assert title.inner_text() == kept
+    attempt = page.locator("#timeline-op-attempt button")
+    words = ["acquire", "write", "served-write", "release"]
+    assert [text.split()[0] for text in attempt.all_inner_texts()] == words
+    attempt.nth(3).click()
+    assert "release: ok" in title.inner_text()
+    low, high = settled(page)
+    assert low < page.evaluate("timeline.data.ops.t[timeline.details.op] / 1e6") < high
+    page.locator("#timeline-op-close").click()
+    assert not page.locator("#timeline-op").is_visible()
+    page.close()
+
+
+def test_the_keyboard_walks_over_ops_and_the_address_keeps_the_selected_one(
+    browser: Browser, files: dict[str, Path]
+) -> None:
+    page = opened(browser, files["broken"])
+    page.locator("#timeline-lanes").focus()
+    seen = []
+    for key in ("j", "j", "j", "k"):
+        page.keyboard.press(key)
+        seen.append(page.evaluate("timeline.data.ops.row[timeline.details.op]"))
+    assert seen == [0, 1, 2, 1]
+    settled(page)
+    link = page.evaluate("location.hash")
+    assert link.endswith("&row=1")
+    page.keyboard.press("Escape")
+    assert page.evaluate("timeline.details.op") == -1
+    settled(page)
+    assert "row" not in page.evaluate("location.hash")
+    page.close()
+    again = opened(browser, files["broken"], link)
+    assert again.locator("#timeline-op-title").inner_text().startswith("Row 1,")
+    again.close()
+
+
+@pytest.mark.parametrize(
+    ("choose", "words", "kept"),
+    [
+        ({"client": "c2"}, "", "ops.sender[i] === 1"),
+        ({"op": "try"}, "", "data.series.byId[ops.kind[i] & 31] === 'try'"),
+        ({"status": "fail"}, "", "data.about.statuses[ops.kind[i] >> 5] === 'fail'"),
+        ({"lock": "db", "op": "write"}, "", "data.series.byId[ops.kind[i] & 31] === 'write'"),
+        ({}, "timed out", "data.about.strings[ops.err[i]] === 'timed out'"),
+        ({}, "#35", "ops.token[i] === 35"),
+        (
+            {},
+            "c3 release",
+            "ops.sender[i] === 2 && data.series.byId[ops.kind[i] & 31] === 'release'",
+        ),
+    ],
+)
+def test_a_filter_leaves_the_ops_that_match_everywhere(
+    browser: Browser, files: dict[str, Path], choose: dict[str, str], words: str, kept: str
+) -> None:
+    page = opened(browser, files["clean"])
+    count = f"""() => {{ const data = timeline.data, ops = data.ops; let n = 0;
+      for (let i = 0; i < ops.n; i++) if ({kept}) n++; return n; }}"""
+    drawn = "() => timeline.data.lanes.reduce((sum, lane) => sum + lane.n, 0)"
+    whole = page.evaluate(drawn)
+    for name, text in choose.items():
+        page.locator(f"#filter-{name}").select_option(label=text)
+    page.locator("#filter-text").fill(words)
+    expect(page.locator("#filter-count")).not_to_be_empty()
+    n = page.evaluate(count)
+    assert 0 < n < whole
+    assert page.evaluate(drawn) == n
+    assert page.locator("#filter-count").inner_text() == f"{n} of {whole} ops match"
+    page.locator("[data-act=list]").click()
+    assert page.locator("#timeline-listed").inner_text() == f"{n} ops in view that match."
+    assert page.locator("#timeline-ops tr").count() == n
+    page.locator("#filter-clear").click()
+    assert page.evaluate(drawn) == whole
+    page.close()
+
+
+def test_a_filter_by_client_keeps_its_holds_and_no_others(
+    browser: Browser, files: dict[str, Path]
+) -> None:
+    page = opened(browser, files["clean"])
+    holds = "timeline.data.lanes.map((lane) => lane.hold.n)"
+    whole = page.evaluate(holds)
+    page.locator("#filter-client").select_option(label="c2")
+    assert page.evaluate(holds) == [n if k == 1 else 0 for k, n in enumerate(whole)]
+    page.close()
+
+
+@pytest.mark.parametrize("name", ["clean", "hostile"])
+def test_the_rows_in_view_of_the_filter_are_downloaded_as_csv(
+    browser: Browser, files: dict[str, Path], name: str
+) -> None:
+    page = opened(browser, files[name])
+    button = page.locator("#timeline-csv")
+    assert re.fullmatch(r"Download \d+ rows \(CSV, about \d+ kB\)", button.inner_text())
+    with page.expect_download() as waiting:
+        button.click()
+    path = waiting.value.path()
+    rows = list(csv.DictReader(io.StringIO(path.read_text())))
+    ours = recorded().history.rows
+    assert len(rows) == len(ours)
+    assert [int(row["row"]) for row in rows] == list(range(len(ours)))
+    for row, one in zip(rows, ours, strict=True):
+        assert row["op"] == Op(int(one["f"])).name.lower().replace("_", "-")
+        assert round(float(row["called_s"]) * 1e6) == (one["t_inv"] - at(0)) // 1000
+        assert row["token"] == ("" if one["token"] < 0 else str(one["token"]))
+        assert row["client"] == f"c{one['attempt'] >> 32}"
+        assert row["lane"] == ("resource" if row["op"] == "served-write" else row["client"])
+    assert {row["lock"][:10] for row in rows} == (
+        {"db"} if name == "clean" else {"<img src=x"[:10]}
+    )
+    stated = int(re.findall(r"about (\d+) kB", button.inner_text())[0])
+    assert stated * 500 < path.stat().st_size < stated * 2000 + 1000
+    page.locator("#filter-op").select_option(label="try")
+    assert button.inner_text().startswith("Download 12 rows")
+    page.close()
+
+
+def test_a_cell_of_the_download_is_no_formula(browser: Browser, files: dict[str, Path]) -> None:
+    page = opened(browser, files["clean"])
+    said = page.evaluate("""['=1+1', '+1', '-1', '@x', 'a,b', 'a"b', 'plain'].map(cell)""")
+    assert said == ["'=1+1", "'+1", "'-1", "'@x", '"a,b"', '"a""b"', "plain"]
+    page.close()
+
+
+def test_the_violation_is_drawn_in_a_colour_that_nothing_else_has(
+    browser: Browser, files: dict[str, Path]
+) -> None:
+    """Refusals, faults and expired leases leave the red to findings."""
+    red = """() => { const canvas = document.getElementById("timeline-lanes");
+      const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+      let n = 0;
+      for (let i = 0; i < data.length; i += 4) {
+        if (data[i] > 150 && data[i + 1] < 80 && data[i + 2] < 80 && data[i + 3] > 200) n++;
+      }
+      return n; }"""
+    page = opened(browser, files["broken"])
+    page.evaluate("timeline.finding(1)")
+    settled(page)
+    assert page.evaluate(red) > 500
+    owners = page.evaluate("timeline.data.about.findings[0].owners")
+    assert owners == page.evaluate("[...timeline.lanes.owners.keys()].sort()")
+    page.close()
+    page = opened(browser, files["clean"])
+    assert page.evaluate(red) == 0
+    page.close()
+
+
+def test_lanes_are_as_wide_as_the_window(browser: Browser, files: dict[str, Path]) -> None:
+    page = opened(browser, files["broken"])
+    for width in (1280, 1800, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        box = page.locator("#timeline-box").bounding_box()
+        assert box is not None
+        assert box["width"] >= width - 90
+    page.close()

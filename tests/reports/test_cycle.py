@@ -128,3 +128,32 @@ def test_the_report_shows_it_on_the_card_without_any_script() -> None:
     text = render(specimens.limit(), MANIFEST, PLAN)
     assert text.count('class="picture cycle"') == 1
     assert 'aria-labelledby="cycle-1-title cycle-1-desc"' in text
+
+
+def test_sections_that_no_order_explains_are_drawn_by_client_and_token() -> None:
+    run = specimens.limit()
+    names = ["c3 (token 12)", "c2 (token 14)", "c3 (token 17)"]
+    run["evidence"]["serialisability"] = {
+        "sections": 9,
+        "sentence": "no order of the sections explains the resource's log",
+        "cycle": [
+            {
+                "kind": "ww",
+                "before": a,
+                "after": b,
+                "says": "wrote before",
+                "lock": "db",
+                "before_row": 1,
+                "after_row": 2,
+                "before_version": 1,
+                "after_version": 2,
+            }
+            for a, b in zip(names, [*names[1:], names[0]], strict=True)
+        ],
+    }
+    text = render(run, MANIFEST, PLAN)
+    picture = text[text.index('id="cycle-0-title"') :].split("</svg>")[0]
+    assert "c3 (token 12) comes before c2 (token 14): wrote before" in picture
+    assert picture.count("<rect") == 3
+    run["evidence"]["serialisability"]["cycle"][0].pop("before")
+    assert 'id="cycle-0-title"' not in render(run, MANIFEST, PLAN)

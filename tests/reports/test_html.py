@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from holdfast.harness.core.errors import UsageError
+from holdfast.reports.run.finding_kinds import kind
+from holdfast.reports.text.formatting import span
 from tests.reports import rendered as html
 from tests.reports import specimens
 from tests.reports.pieces import MANIFEST, PLAN
@@ -103,8 +105,8 @@ def test_tables_have_scopes_and_pictures_have_words(page: Page) -> None:
             assert attributes.get("scope") in {"col", "row"}
         if tag == "svg" and attributes.get("role") == "img":
             assert attributes.get("aria-labelledby")
-    pictures = [a for tag, a in page.tags if tag == "svg" and a.get("role") == "img"]
-    assert len([tag for tag, _ in page.tags if tag == "desc"]) == len(pictures)
+    named = [a for tag, a in page.tags if tag == "svg" and a.get("role") in ("img", "group")]
+    assert len([tag for tag, _ in page.tags if tag == "desc"]) == len(named)
 
 
 def test_hostile_strings_are_shown_escaped_shortened_and_isolated() -> None:
@@ -272,3 +274,23 @@ def test_a_run_shows_what_held_under_which_kind_of_fault() -> None:
     assert "Held under pause, not exercised under reset (no reset took effect: 0 of 3)" in text
     assert "not exercised: no reset took effect: 0 of 3" in " ".join(text.split())
     assert "2 clients" in " ".join(text.split())
+
+
+def test_a_distribution_of_one_value_is_a_number_and_no_histogram() -> None:
+    run = specimens.clean()
+    one = run["evidence"]["latency_ns"]["acquire"]
+    value = one["p50"]
+    same = dict.fromkeys(("min", "p50", "p90", "p99", "max", "mean"), value)
+    run["evidence"]["latency_ns"] = {"acquire": one | same | {"n": 1}}
+    text = html.render(run, MANIFEST, PLAN)
+    panel = text[text.index("<b>acquire</b>") :].split("</figure>")[0]
+    assert f"<b>{span(value)}</b> one value" in panel
+    assert "<svg" not in panel and "quantiles" not in panel
+
+
+def test_what_a_finding_means_is_on_its_card_and_not_in_the_headline() -> None:
+    text = html.render(specimens.broken(), MANIFEST, PLAN)
+    hero, rest = text.split("</section>", 1)
+    means = kind("double-grant").means[1:]
+    assert "Double grant, " in hero
+    assert means not in hero and means in rest

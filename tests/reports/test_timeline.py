@@ -15,6 +15,7 @@ from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.verdicts.judged import read
 from holdfast.reports.pictures import timeline
 from holdfast.reports.pictures.packed_columns import packed, ranked, signed, sparse_steps, steps
+from holdfast.reports.run import page
 from tests.reports import rendered as html
 from tests.reports import specimens
 from tests.reports.pieces import MANIFEST, PLAN
@@ -83,6 +84,9 @@ def test_every_op_and_hold_of_the_history_is_in_the_data() -> None:
     assert inv.tolist() == ((rows["t_inv"] - run.start_ns) // 1000).tolist()
     assert (found["kind"] & 31).tolist() == rows["f"].tolist()
     assert (found["kind"] >> 5).tolist() == rows["status"].tolist()
+    assert np.cumsum(found["skipped"] + 1).tolist() == list(range(1, len(rows) + 1))
+    sender = found["lane"] + unsigned(found["sender"])
+    assert (sender + 1).tolist() == (rows["attempt"] >> 32).tolist()
     begun = np.cumsum(found["holdOp"])
     asked = (rows["f"] == Op.ACQUIRE) & (rows["status"] == Status.OK)
     assert begun.tolist() == np.flatnonzero(asked).tolist()
@@ -104,6 +108,8 @@ def test_beyond_the_limit_quiet_stretches_are_sampled_and_the_rest_is_kept(
     assert 200 < shown.kept < 350 < shown.ops
     about = json.loads(shown.about)
     inv = about["first"] + np.cumsum(unpacked(about["layout"], shown.columns)["wait"])
+    kept = np.cumsum(unpacked(about["layout"], shown.columns)["skipped"] + 1) - 1
+    assert ((rows["t_inv"][kept] - run.start_ns) // 1000).tolist() == inv.tolist()
     near = rows["t_inv"][np.abs(rows["t_inv"] - moment) < 290_000_000]
     assert set(((near - run.start_ns) // 1000).tolist()) <= set(inv.tolist())
     text = html.render(specimens.clean(), MANIFEST, PLAN, made)
@@ -113,6 +119,25 @@ def test_beyond_the_limit_quiet_stretches_are_sampled_and_the_rest_is_kept(
 def _mark(moment: int) -> dict[str, Any]:
     return {"n": 1, "t": moment, "from": moment, "to": moment, "name": "", "tone": "broken",
             "lock": "db", "lanes": [], "clashes": []}  # fmt: skip
+
+
+def test_a_mark_names_the_owners_and_the_request_of_a_violation() -> None:
+    for specimen, kinds in ((specimens.broken(), {"double-grant"}), (specimens.limit(), set())):
+        run = read(specimen)
+        cards = [card for group in page.groups(run) for card in group.cards]
+        for card, mark in zip(cards, page.marks(run, cards), strict=True):
+            rows = [event.row for event in card.finding.witnesses]
+            assert mark["rows"] == rows
+            clients = {f"c{event.process}" for event in card.finding.witnesses}
+            assert set(mark["owners"]) <= clients | {f"c{n}" for n in range(1, 6)}
+            if card.finding.kind in kinds:
+                assert len(mark["owners"]) == 2 and mark["arrow"] is None
+            if card.finding.kind == "stale-accepted-write":
+                write = card.finding.witnesses[-1]
+                assert mark["owners"] == [f"c{write.attempt >> 32}"]
+                arrow = mark["arrow"]
+                assert (arrow["from"], arrow["to"]) == (mark["owners"][0], "resource")
+                assert arrow["sent"] <= arrow["t"] == write.t_inv_ns
 
 
 def test_the_policy_knows_one_script_and_it_is_ours() -> None:

@@ -24,6 +24,7 @@ FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parq
     examples=(
         "holdfast check .holdfast/runs/latest",
         "holdfast check history.edn --model mutex",
+        "holdfast check history.edn --model mutex --html page.html",
         "holdfast check history.jsonl --model myspec.py:Spec --json",
     ),
 )
@@ -51,6 +52,12 @@ FORMATS = ("auto", "holdfast", "jsonl", "json", "edn", "porcupine", "csv", "parq
     multiple=True,
     help="Judge a run by this checker too: FILE.py:NAME or an installed checker; repeatable.",
 )
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    show_default="none; a run writes its own report",
+    help="Write a page about one foreign history, with its longest legal prefix drawn.",
+)
 @click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit report.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object, an array for several paths."
@@ -61,6 +68,7 @@ def command(
     model: str | None,
     only: tuple[str, ...],
     checkers: tuple[str, ...],
+    html: Path | None,
     junit: Path | None,
     as_json: bool,
 ) -> int:
@@ -69,6 +77,8 @@ def command(
     Foreign histories come from Jepsen, Knossos, porcupine or JSON lines. The exit code is the
     verdict. The history is never changed; of a run, verdicts.json is rewritten.
     """
+    if html is not None and len(paths) > 1:
+        raise UsageError(f"--html: one history at a time, not {len(paths)}")
     judged, shown, worst = list[Judged](), list[dict[str, Any]](), 0
     for path in paths:
         run = RunDir(path.resolve())
@@ -82,8 +92,14 @@ def command(
             )
         if foreign and checkers:
             raise UsageError(f"{path}: --checker is for runs; a foreign history takes --model")
+        if html is not None and not foreign:
+            raise UsageError(
+                f"{path}: --html is for foreign histories; use holdfast report RUN --html"
+            )
         if foreign:
             told = judge_foreign.judge_file(path, form, model)
+            if html is not None:
+                _write_page(html, path, form, model, told)
             shown.append(judge_foreign.restricted(told, only) if only else told)
         else:
             verdicts = runner.judge_run(run, checkers)
@@ -101,6 +117,17 @@ def command(
     if as_json:
         click.echo(judge_foreign.as_json(shown))
     return worst
+
+
+def _write_page(
+    html: Path, path: Path, form: str, model: str | None, verdicts: dict[str, Any]
+) -> None:
+    from holdfast.engine.foreign_report import write_page
+
+    if model is None:
+        raise UsageError(f"{path}: --html needs --model")
+    write_page(html, path, form, model, verdicts)
+    click.echo(f"report  {html}", err=True)
 
 
 def _restrict(judged: Judged, only: tuple[str, ...]) -> Judged:

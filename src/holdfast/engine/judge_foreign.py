@@ -28,16 +28,21 @@ def model_of(name: str) -> Any:
     """The model that --model names: a callable from operations to a judgement. `queue.py:Queue` is
     a specification in a user's file. UsageError."""
     if OWN.fullmatch(name):
-        path, _, attribute = name.rpartition(":")
-        module = "holdfast_model_" + re.sub(r"\W", "_", Path(path).stem)
-        load_file(module, Path(path))
-        return given(name, load(f"{module}:{attribute}"))
+        return given(name, user_object(name))
     family, colon, parameter = name.partition(":")
     known = f"{family}:N" if colon else name
     if known not in catalogue.MODELS:
         raise UsageError(suggest(name, list(catalogue.MODELS), "model"))
     found = load(catalogue.MODELS[known].entry)
     return found(parameter) if colon else found
+
+
+def user_object(name: str) -> Any:
+    """The class or object that `FILE.py:NAME` names. UsageError."""
+    path, _, attribute = name.rpartition(":")
+    module = "holdfast_model_" + re.sub(r"\W", "_", Path(path).stem)
+    load_file(module, Path(path))
+    return load(f"{module}:{attribute}")
 
 
 def judge_file(path: Path, form: str, model: str | None) -> dict[str, Any]:

@@ -20,6 +20,7 @@ import holdfast
 from holdfast import __version__, catalogue
 from holdfast.catalogue import design_sheet, user_system
 from holdfast.catalogue.mutants import MUTANTS
+from holdfast.catalogue.rows import SystemRow
 from holdfast.catalogue.table import Names
 from holdfast.checkers.user_checker import UserChecker
 from holdfast.clusters.libraries import environments
@@ -69,49 +70,28 @@ NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 def complete(plan: Plan) -> Plan:
     """The plan with all defaults and all sampled faults; UsageError lists its mistakes."""
     row = user_system.row(plan.system)
-    problems = []
     nodes = plan.nodes or row.nodes
+    problems = []
     if nodes > row.most:
         problems.append(f"--nodes {nodes}: {plan.system} supports at most {row.most} nodes")
     try:
         promises = promises_of(plan)
     except UsageError as error:
         raise UsageError(*problems, *error.problems) from error
-    fenced = promises.tokens != "none"
     resource = plan.resource or design_sheet.suited_to(system_of(plan), promises)
-    if resource in catalogue.RESOURCES_WITH_TOKENS and not fenced:
-        hint = " or --set tokens=counter (tokens from a counter)"
-        problems.append(
-            f"--resource {resource}: {plan.system} issues no fencing tokens, so nothing is rejected"
-            f"; use --resource unfenced{hint if plan.system == 'redis' else ''}"
-        )
-    if not fenced and "token-order" in plan.require:
-        problems.append(f"--require token-order: {plan.system} issues no fencing tokens")
-    system = system_of(plan)
-    only = system.backends if isinstance(system, Confined) else ()
-    if only and plan.backend not in only:
-        problems.append(
-            f"{plan.system} starts its servers from a container image: use"
-            f" --backend {only[0]} instead of {plan.backend}"
-        )
-    elif plan.backend in catalogue.VIRTUAL_TIME and (
-        why := user_system.not_simulated(plan.system, row)
-    ):
-        problems.append(why)
-    for name, value in (workload_options(plan) | backend_options(plan)).items():
-        if not value.isdigit():
-            problems.append(f"invalid option {name}={value}: expected a whole number")
-    problems += driving.problems(plan)
-    problems += wrong_mutant(plan)
-    problems += unable(plan)
-    problems += user_system.missing_files(plan.system, system_options(plan))
-    for name in kinds_of(plan):
-        only = catalogue.NEMESES[name].only
-        if only and only != plan.backend:
-            problems.append(f"nemesis {name} supports only --backend {only}, not {plan.backend}")
-    problems += out_of_reach(plan)
-    problems += own_code.problems(plan)
-    problems += unknown_asks(plan)
+    problems += [
+        *without_tokens(plan, resource, promises),
+        *on_other_backends(plan, row),
+        *not_whole(plan),
+        *driving.problems(plan),
+        *wrong_mutant(plan),
+        *unable(plan),
+        *user_system.missing_files(plan.system, system_options(plan)),
+        *nemeses_elsewhere(plan),
+        *out_of_reach(plan),
+        *own_code.problems(plan),
+        *unknown_asks(plan),
+    ]
     drawn: Sequence[Fault] = ()
     try:
         drawn = draw(plan)
@@ -119,14 +99,61 @@ def complete(plan: Plan) -> Plan:
         problems += error.problems
     if problems:
         raise UsageError(*problems)
-    backend = usable_backend(plan.backend)
     return replace(
         driving.shared(plan),
-        backend=backend,
+        backend=usable_backend(plan.backend),
         nodes=nodes,
         resource=resource,
         faults=(*plan.faults, *drawn),
     )
+
+
+def without_tokens(plan: Plan, resource: str, promises: Promises) -> list[str]:
+    """What the plan asks of fencing tokens that its system does not issue, one line each."""
+    if promises.tokens != "none":
+        return []
+    problems = []
+    if resource in catalogue.RESOURCES_WITH_TOKENS:
+        hint = " or --set tokens=counter (tokens from a counter)"
+        problems.append(
+            f"--resource {resource}: {plan.system} issues no fencing tokens, so nothing is rejected"
+            f"; use --resource unfenced{hint if plan.system == 'redis' else ''}"
+        )
+    if "token-order" in plan.require:
+        problems.append(f"--require token-order: {plan.system} issues no fencing tokens")
+    return problems
+
+
+def on_other_backends(plan: Plan, row: SystemRow) -> list[str]:
+    """Why the plan's backend does not support its system, in one line at most."""
+    system = system_of(plan)
+    if isinstance(system, Confined) and plan.backend not in system.backends:
+        return [
+            f"{plan.system} starts its servers from a container image: use"
+            f" --backend {system.backends[0]} instead of {plan.backend}"
+        ]
+    if plan.backend in catalogue.VIRTUAL_TIME:
+        why = user_system.not_simulated(plan.system, row)
+        return [why] if why else []
+    return []
+
+
+def not_whole(plan: Plan) -> list[str]:
+    """Options of the workload and the backend that are no whole numbers, one line each."""
+    return [
+        f"invalid option {name}={value}: expected a whole number"
+        for name, value in (workload_options(plan) | backend_options(plan)).items()
+        if not value.isdigit()
+    ]
+
+
+def nemeses_elsewhere(plan: Plan) -> list[str]:
+    """Nemeses that another backend than the plan's supports, one line each."""
+    return [
+        f"nemesis {name} supports only --backend {only}, not {plan.backend}"
+        for name in kinds_of(plan)
+        if (only := catalogue.NEMESES[name].only) and only != plan.backend
+    ]
 
 
 def kinds_of(plan: Plan) -> list[str]:

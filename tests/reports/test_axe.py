@@ -1,0 +1,79 @@
+"""axe, an accessibility checker, has nothing to say about our pages: reports, campaigns, serve.
+
+Marked power: npm fetches axe for it, which is no part of Holdfast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from holdfast.harness.campaigns.summary import summary
+from holdfast.reports.many import campaign, matrix_pages
+from holdfast.reports.many.matrix import matrix
+from holdfast.reports.run import html
+from tests import needs
+from tests.reports import specimens
+from tests.reports.browser import chromium
+from tests.reports.pieces import MANIFEST, PLAN
+from tests.reports.recorded import recorded
+from tests.reports.test_matrix import run
+
+pytestmark = [pytest.mark.browser, pytest.mark.power]
+
+RUN = """axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations
+  .map((one) => [one.id, one.nodes.map((node) => node.html.slice(0, 120))]))"""
+OPEN = """() => { for (const one of document.querySelectorAll("details")) one.open = true;
+  if (window.timeline) { timeline.details.select(1); timeline.act("list"); } }"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return needs.axe(tmp_path_factory.mktemp("axe"))
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    made = {}
+    for name in ("clean", "broken", "limit", "unknown", "hostile"):
+        folder = tmp_path_factory.mktemp(name)
+        made[name] = html.write(folder, getattr(specimens, name)(), MANIFEST, PLAN, recorded())
+    results = [run("x", "kill", exit_code=1), run("+", "pause")]
+    folder = tmp_path_factory.mktemp("many")
+    made["campaign"] = folder / "index.html"
+    made["campaign"].write_text(campaign.page(summary("night", 9, results)))
+    made["matrix"] = folder / "matrix.html"
+    made["matrix"].write_text(matrix_pages.page(matrix(results), folder))
+    return made
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "name", ["clean", "broken", "limit", "unknown", "hostile", "campaign", "matrix"]
+)
+def test_axe_finds_nothing(
+    browser: Browser, axe: str, pages: dict[str, Path], name: str, scheme: Any, width: int
+) -> None:
+    # The page's own policy forbids any other script, axe too.
+    context = browser.new_context(
+        bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 900}
+    )
+    page = context.new_page()
+    page.goto(pages[name].as_uri())
+    if page.locator("#timeline").count():
+        page.wait_for_selector("html[data-timeline=ready]", state="attached")
+    page.add_script_tag(content=axe)
+    page.evaluate(OPEN)
+    assert page.evaluate(RUN) == []
+    context.close()

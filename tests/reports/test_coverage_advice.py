@@ -1,0 +1,53 @@
+"""What to do about an UNKNOWN is said beside it, and it is about its reason."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast.reports.run.coverage_advice import ADVICE, FALLBACK, advice, advices
+from tests.reports import rendered, specimens
+from tests.reports.pieces import MANIFEST, PLAN
+
+
+@pytest.mark.parametrize(
+    ("reason", "part"),
+    [
+        ("no acquire waited: 0 of 214", "more clients"),
+        ("the resource had no stale request to refuse: 0 of 40", "outlive their lease"),
+        ("no pause took effect: 0 of 3", "table of faults"),
+        ("no acquire was in flight during a kill: 0 in 2 windows", "more occasions"),
+        ("driven at 40% of the planned rate, 4 of 10 acquires: the clients", "--rate"),
+        ("this system has no fencing tokens", "choose a system that issues tokens"),
+        ("something that nobody foresaw", FALLBACK),
+    ],
+)
+def test_advice_is_about_the_reason(reason: str, part: str) -> None:
+    assert part in advice(reason)
+
+
+def test_more_runs_are_not_advised_where_the_system_is_the_reason() -> None:
+    reason = "this system declares no order that bounds it (racing); no acquire waited: 0 of 3"
+    assert advices([reason]) == ["Nothing in this run: this system does not promise it."]
+
+
+def test_every_part_of_a_reason_is_still_written_by_a_checker() -> None:
+    """A reason that is worded anew would silently lose its advice."""
+    folders = ("checkers", "harness/judging", "harness/core")
+    root = Path(holdfast.__file__).parent
+    sources = "".join(
+        path.read_text() for folder in folders for path in (root / folder).rglob("*.py")
+    )
+    written = re.sub(r'"\s*f?"', "", sources)
+    assert [part for parts, _ in ADVICE for part in parts if part not in written] == []
+
+
+def test_the_report_and_the_story_say_it_beside_unknown() -> None:
+    told = [one for one in rendered.story(specimens.unknown()) if ": not tested. " in one]
+    assert told and all("What to do: " in one for one in told)
+    text = rendered.render(specimens.unknown(), MANIFEST, PLAN)
+    assert text.count("<small>What to do: ") == text.count('<tr class="unknown">') > 0
+    assert "What to do: " not in "".join(rendered.story(specimens.clean()))
