@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,17 @@ from holdfast.nemesis.agent import nft
 from holdfast.nemesis.agent.requests import Agent
 
 ROUNDS, SLOW_ROUNDS = 200, 20
+CALLS = """
+import os, time
+while True:
+    begun, count = time.monotonic(), 0
+    while time.monotonic() < begun + 0.5:
+        for _ in range(100):
+            os.getppid()
+        count += 100
+    print(count / (time.monotonic() - begun), flush=True)
+"""
+"""A program that makes calls, and prints how many per second twice a second."""
 NODES = 5
 BOUND_S = 5
 
@@ -62,6 +73,12 @@ class Bench:
             healed.append(self._ask("heal", fault=fault))
         return injected, healed
 
+    def during(self, work: Callable[[], object], do: str, **args: Any) -> None:
+        """Does some work while a fault is in place."""
+        self._faults += 1
+        self._ask(do, fault=f"f{self._faults}", **args)
+        work()
+
     def close(self) -> None:
         """Heals what is left."""
         self._agent.leave()
@@ -94,12 +111,37 @@ def main() -> int:
         show(f"pause of {NODES} nodes", bench.time(ROUNDS, **on(NODES, "pause")))
         show("clock step of one node, installed", bench.time(ROUNDS, **clock(1)))
         show(f"clock step of {NODES} nodes", bench.time(ROUNDS, **clock(NODES)))
+        show("trace of one node, until a call", bench.time(ROUNDS, **traced()))
         with mock.patch.object(nft, "_library", return_value=None):
             program = bench.time(SLOW_ROUNDS, **halves())
         slow = show("the same partition by the nft program", program)
         bench.close()
     write(f"\nthe library is {slow / library:.0f} times as fast as the program\n")
+    write(f"a program that only makes system calls is {slower():.1f} times as slow while traced\n")
+    write(f"{sys.version}\n")
     return 0
+
+
+def slower() -> float:
+    """How many times as many system calls a program makes per second untraced as traced."""
+    process = subprocess.Popen([sys.executable, "-c", CALLS], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        bench = Bench([process.pid])
+        plain = float(process.stdout.readline())
+        rates: list[float] = []
+
+        def look() -> None:
+            assert process.stdout is not None
+            process.stdout.readline()  # The one that was under way.
+            rates.append(float(process.stdout.readline()))
+
+        bench.during(look, **traced())
+        bench.close()
+    finally:
+        process.kill()
+        process.communicate()
+    return plain / rates[0]
 
 
 def halves() -> dict[str, Any]:
@@ -113,6 +155,11 @@ def halves() -> dict[str, Any]:
 def on(count: int, do: str) -> dict[str, Any]:
     """A request about the first nodes."""
     return {"do": do, "nodes": [f"n{n}" for n in range(count)]}
+
+
+def traced() -> dict[str, Any]:
+    """The request that waits for a call which never comes."""
+    return {**on(1, "syscall"), "call": "sync", "act": "freeze"}
 
 
 def clock(count: int) -> dict[str, Any]:

@@ -290,8 +290,9 @@ class Run:
                 faults=schedule.done,
                 active=schedule.active,
             )
-            for name in await cluster.exited({*schedule.resting, *schedule.mortal}):
-                await self._handle_exit(cluster, name, schedule)
+            for name in await cluster.exited(schedule.resting):
+                if name not in schedule.mortal:
+                    await self._handle_exit(cluster, name, schedule)
 
     async def _handle_exit(self, cluster: Cluster, name: str, schedule: Schedule) -> None:
         writer = cluster.running[name].writer

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import needs
 from tests.front.said import holdfast
 
 PAGES = sorted((Path(__file__).resolve().parents[2] / "docs" / "howto").glob("*.md"))
@@ -65,6 +66,8 @@ def served(words: list[str]) -> int:
 def test_the_commands_of_a_page_do_what_it_says(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: Path
 ) -> None:
+    if page.stem == "system-calls":
+        needs.tracing()
     monkeypatch.chdir(tmp_path)
     for kind, text in steps(page):
         if kind != "console":

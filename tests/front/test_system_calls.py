@@ -1,0 +1,49 @@
+"""Faults at a system call in whole runs, on real processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import holdfast as hf
+from tests import needs
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs.namespaces()
+    needs.tracing()
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_write_frozen_in_its_send_is_stale_when_it_arrives() -> None:
+    run = hf.run(
+        resource="unfenced",
+        nemesis="syscall:target=holder,call=send:resource,every=8s,for=2500ms",
+        lease="1s",
+        time="5s",
+        seed=2,
+    )
+    (fault,) = run.faults().itertuples()
+    assert fault.effective
+    log = run.resource_log()
+    late = log[(log.client == fault.nodes[0]) & (log.t > fault.to - 0.3)].iloc[0]
+    assert late.stale and late.accepted
+    assert run.verdicts["no-stale-write"] == hf.Verdict.VIOLATED
+    assert run.verdicts["mutual-exclusion"] == hf.Verdict.HOLDS
+
+
+@pytest.mark.usefixtures("here")
+def test_a_server_that_a_fault_kills_inside_a_send_is_no_problem_of_the_run() -> None:
+    run = hf.run(
+        nemesis="syscall:target=n1,call=send,act=kill,every=8s,for=1500ms",
+        lease="1s",
+        time="5s",
+        seed=2,
+    )
+    (fault,) = run.faults().itertuples()
+    assert fault.effective and fault.evidence["states"] == {"n1": "gone"}
+    assert list(run.judgement["problems"]) == []
+    assert run.verdicts["mutual-exclusion"] == hf.Verdict.HOLDS
