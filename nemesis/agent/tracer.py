@@ -125,7 +125,7 @@ class Tracer:
             self._ending.set()
         self._ready.set()
         try:
-            while self._threads and not self._ending.is_set():
+            while self._threads and not self._ending.is_set() and not self._finished():
                 self._next()
         except Exception as error:
             self.problem = f"{type(error).__name__}: {error}"
@@ -195,6 +195,11 @@ class Tracer:
         with suppress(ProcessLookupError):
             ptrace.resume(thread, self._undelivered.pop(thread, 0))
             self._threads[thread] = False
+
+    def _finished(self) -> bool:
+        """Whether nothing is left to do here, so that the program need not be slow any more."""
+        busy = self._pending or self._due_ns or self.act.do not in ("delay", "fail", "skip")
+        return not busy and self._exhausted()
 
     def _still(self) -> bool:
         """Whether no thread that stopped may run on."""

@@ -16,7 +16,7 @@ Models
     The holder is frozen in a send for 1.5 leases by default.
 Needs
     syscall: processes whose system calls the fault agent may trace (x86-64 Linux). The program is
-    not started again for it and may be written in any language; from the injection to the heal each
+    not started again for it and may be written in any language; while it is traced, each
     of its system calls costs some 40 us more. The simulator has
     act=freeze at send and write, and act=tear; other faults fail there and are no evidence.
 Heals

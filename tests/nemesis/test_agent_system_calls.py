@@ -112,6 +112,10 @@ def effective(agent: AgentProcess) -> bool:
     )
 
 
+def untraced(one: Caller) -> bool:
+    return "TracerPid:\t0\n" in Path(f"/proc/{one.process.pid}/status").read_text()
+
+
 def test_a_frozen_send_leaves_when_the_fault_heals(tmp_path: Path) -> None:
     with caller(tmp_path) as one, AgentProcess() as agent:
         adopt(agent, "n1", one.process.pid)
@@ -179,6 +183,8 @@ def test_writes_fail_are_skipped_or_delayed_as_often_as_asked(
         assert one.file.stat().st_size == size
         if act["act"] == "delay":
             assert time.monotonic_ns() - begun >= 3 * act["by_ns"]
+        if act.get("count", 1):
+            assert wait_until(lambda: untraced(one), time.monotonic_ns() + 5_000_000_000)
         calls = agent.do("heal", fault="f1")["calls"]["n1"]
         assert calls == (act.get("count", 1) or 3)
         assert one.does("write 1") == "1"
@@ -280,9 +286,7 @@ def test_whatever_ends_the_agent_the_frozen_node_goes_on(tmp_path: Path, how: st
             if how == "killed":
                 os.kill(agent.process.pid, signal.SIGKILL)
                 agent.process.wait()
-        assert one.said() == "4"
-        status = Path(f"/proc/{one.process.pid}/status").read_text()
-        assert "TracerPid:\t0\n" in status
+        assert one.said() == "4" and untraced(one)
 
 
 def test_the_wrong_words_are_refused_with_the_known_ones(tmp_path: Path) -> None:
