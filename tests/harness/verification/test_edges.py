@@ -1,0 +1,102 @@
+"""The verifier's conditions on their edges, beside what the checkers make of the same rows.
+
+Each case was found by a change of one comparison, constant or guard that no other test noticed
+(benchmarks/results/mutants.md).
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from holdfast.checkers.facts.fault_windows import stops_a_minority
+from holdfast.checkers.facts.stalls import _disturbed, longest_ns
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.operations import Op
+from holdfast.harness.verification.conditions import Conditions, Row
+from holdfast.harness.verification.verify import Verifier
+from holdfast.harness.verification.waiting import Waits
+from tests.checkers.certified import recorded
+from tests.checkers.faults import window
+from tests.checkers.shorthand import case
+
+
+@pytest.mark.parametrize(
+    ("arg", "res", "base"), [(-1, 3, 2), (0, 3, 0), (2, 3, 2), (3, 3, 2), (9, 3, 2), (0, 1, 0)]
+)
+def test_a_write_that_names_no_earlier_version_is_based_on_the_one_before_it(
+    arg: int, res: int, base: int
+) -> None:
+    given = case(f"0a? 0a+1 0w? 0S+={res}")
+    served = next(n for n, f in enumerate(given.history.rows["f"]) if f == Op.SERVED_WRITE)
+    given.history.rows["arg"][served] = arg
+    run = recorded(given)
+    (row,) = (Row(run.rows, n) for n in range(run.rows.count) if run.rows.f[n] == Op.SERVED_WRITE)
+    assert Conditions(run).names()["base"](row) == base
+
+
+@pytest.mark.parametrize("minority_s", [-1, 0, 7])
+@pytest.mark.parametrize("servers", [3, 5])
+def test_both_programs_know_the_same_faults_that_only_stop_a_minority(
+    servers: int, minority_s: int
+) -> None:
+    chance, minorities = random.Random(f"minority {servers}"), 0
+    nodes = [f"n{n}" for n in range(1, servers + 1)] + ["c0", "resource"]
+    for _ in range(200):
+        windows = []
+        for _ in range(chance.randint(1, 3)):
+            begun = chance.randint(1, 9)
+            struck = "+".join(chance.sample(nodes, chance.choice((1, 1, 1, 2, 3))))
+            kind = chance.choice(("kill", "pause", "partition"))
+            windows.append(window(kind, struck, begun, begun + chance.randint(0, 4)))
+        given = case(
+            "0a? 0a+1",
+            promises={"minority_ns": minority_s * SECOND, "slip_ns": 3},
+            windows=windows,
+            options={"servers": str(servers)},
+        )
+        waits = Waits(Conditions(recorded(given)))
+        assert waits.longest_ns() == longest_ns(given)
+        assert sorted(waits.disturbed()) == sorted(_disturbed(given))
+        minorities += sum(stops_a_minority(given, one) for one in windows)
+    assert minorities > 30
+
+
+def test_a_fault_on_a_client_is_no_minority_of_servers() -> None:
+    given = case(
+        "0a? 0a+1",
+        promises={"minority_ns": 0},
+        windows=[window("kill", "c0", 1, 2), window("kill", "n1+c0", 3, 4)],
+        options={"servers": "3"},
+    )
+    # Until it is over, 5 s of recovery and a lease of 10 s.
+    assert _seconds(Waits(Conditions(recorded(given)))) == [(1, 17), (3, 19)]
+    # Of a minority: for a lease from its beginning on, and again from its end on.
+    alone = replace(given, windows=(window("kill", "n1", 1, 2),), memo={})
+    assert _seconds(Waits(Conditions(recorded(alone)))) == [(1, 11), (2, 17)]
+
+
+def _seconds(waits: Waits) -> list[tuple[int, int]]:
+    return sorted((begun // SECOND, over // SECOND) for begun, over in waits.disturbed())
+
+
+@pytest.mark.parametrize(
+    ("bound", "others"), [("session", ("expired",)), ("lease", ("session", "closed"))]
+)
+def test_a_reason_of_another_kind_of_lock_is_no_reason(bound: str, others: tuple[str, ...]) -> None:
+    names = Verifier(recorded(case("0a? 0a+1", promises={"bound": bound}))).names
+    assert names["other_ends"] == others
+
+
+def test_renewals_alone_keep_a_claim_from_being_over() -> None:
+    words = "0a? 0a+1 0n? 0n{} 0r? 0r+"
+    for answer, unrenewed in (("+", False), ("~", True), ("-", True)):
+        run = recorded(case(words.format(answer)))
+        asked, condition = Row(run.rows, 0), Conditions(run).names()["unrenewed"]
+        assert condition(asked, 2 * SECOND) == unrenewed
+        # The release that returned later is no renewal.
+        assert condition(asked, 3 * SECOND)
+        assert condition(asked, 2 * SECOND, sent=True)
+        assert condition(asked, SECOND, sent=True) == unrenewed
