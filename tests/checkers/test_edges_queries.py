@@ -15,13 +15,15 @@ from holdfast.checkers.facts import orders
 from holdfast.checkers.facts.stale_belief import stale_beliefs
 from holdfast.checkers.holds.assumptions import RELEASES, RENEWALS, UNIQUE, fallen
 from holdfast.checkers.holds.attempt_table import table
-from holdfast.checkers.holds.derive import Attempt, attempts, conflict
+from holdfast.checkers.holds.derive import INF, Attempt, attempts, conflict
 from holdfast.checkers.holds.overlaps import Leaders, reach
-from holdfast.checkers.properties import no_expired_write, no_false_rejection
+from holdfast.checkers.holds.succession import Succession
+from holdfast.checkers.properties import exactly_once_job, no_expired_write, no_false_rejection
 from holdfast.checkers.properties.loss_notice import writes_after_notice
 from holdfast.checkers.properties.mutual_exclusion import shortening
 from holdfast.checkers.properties.truthful_queries import check
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.job_keys import mark_key
 from holdfast.harness.core.operations import CHANGED, Mode, Op, Terms
 from tests.checkers.shorthand import case, history, on
 from tests.harness.verification.specimens import QUERIES, Specimen
@@ -116,6 +118,9 @@ def test_assumptions_that_fall_together_are_all_named() -> None:
     ((_, names),) = fallen(case(words)).items()
     assert {RELEASES, RENEWALS, UNIQUE} <= set(names)
     assert fallen(case("0a? 0a+1 0r? 0r+ 1a? 1a+2 1r? 1r+")) == {}
+    twice = "0a?:{0} 0a+{1} 0r?:{0} 0r+ 1a?:{0} 1a+{1} 1r?:{0} 1r+"
+    given = case(f"{twice.format('x', 1)} {twice.format('y', 2)}")
+    assert [given.history.strings[key] for key in fallen(given)] == ["x", "y"]
 
 
 @pytest.mark.parametrize(
@@ -205,3 +210,21 @@ def test_updates_each_based_on_its_predecessor_are_an_order_and_others_are_none(
     ((lock, rows),) = orders.of_updates(case(chain)) or ()
     assert (lock, len(rows)) == ("db", 3)
     assert orders.of_updates(case(chain.replace("0w?=1", "0w?=0"))) is None
+
+
+def test_a_successor_may_be_the_first_grant_that_was_known() -> None:
+    given = case("0a?/1@0 1a?@5 1a+8@6 1r?@7 1r+@8 0a+7/1@9")
+    first, second = attempts(given)
+    assert (first.token, second.token) == (7, 8)
+    assert list(Succession(given, first.key).successors(first, INF)) == [second]
+    assert list(Succession(given, first.key).successors(second, INF)) == []
+
+
+def test_the_mark_of_a_job_is_no_second_effect_of_it() -> None:
+    told = history("0a?:x 0a+1:x 0w?:x#0 0S=1 0w+=1 0w?:mark 0S=1 0w+=1")
+    strings = [mark_key("x", 0) if text == "mark" else text for text in told.strings]
+    given = case(replace(told, strings=strings))
+    assert exactly_once_job.check(given).findings == ()
+    twice = ["x#0" if text == "mark" else text for text in told.strings]
+    (finding,) = exactly_once_job.check(case(replace(told, strings=twice))).findings
+    assert finding.kind == "job-done-twice"

@@ -97,6 +97,9 @@ def test_each_attempt_ends_by_the_first_kill_of_its_client_after_its_call() -> N
     )
     assert same(told) == 4
     assert [a.end_ns // SECOND for a in attempts(told)] == [5, 8, 15, INF // SECOND]
+    both = case("0a?@0 0a+1@1 1a?@6 1a+2@7", windows=[window("kill", "c0+n1+c1", 9, 10)])
+    assert same(both) == 2
+    assert [a.end_ns // SECOND for a in attempts(both)] == [9, 9]
 
 
 @pytest.mark.usefixtures("at_once")

@@ -6,21 +6,27 @@ Each case was found by a change of one comparison, constant or guard that no oth
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from holdfast.checkers.facts.fault_windows import stops_a_minority
 from holdfast.checkers.facts.stalls import _disturbed, longest_ns
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op
+from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from holdfast.harness.verification.conditions import Conditions, Row
+from holdfast.harness.verification.recorded import SERVED, starved_spans
 from holdfast.harness.verification.verify import Verifier
 from holdfast.harness.verification.waiting import Waits
-from tests.checkers.certified import recorded
+from tests.checkers.certified import recorded, verified
+from tests.checkers.certified import told as told_of
 from tests.checkers.faults import window
-from tests.checkers.shorthand import case
+from tests.checkers.shorthand import case, history
 
 
 @pytest.mark.parametrize(
@@ -100,3 +106,73 @@ def test_renewals_alone_keep_a_claim_from_being_over() -> None:
         assert condition(asked, 3 * SECOND)
         assert condition(asked, 2 * SECOND, sent=True)
         assert condition(asked, SECOND, sent=True) == unrenewed
+
+
+def test_the_highest_token_is_in_another_column_of_reads_than_of_writes() -> None:
+    run = recorded(case("0a? 0a+5 0w? 0S 0w+ 0d? 0D- 0d- 1a? 1a+9 1w? 1S 1w+"))
+    highest = Conditions(run).names()["highest"]
+    served = [n for n in range(run.rows.count) if run.rows.f[n] in SERVED]
+    assert [highest(Row(run.rows, n)) for n in served] == [-1, 5, 5]
+
+
+def test_a_renewal_and_a_release_have_no_time_to_wait() -> None:
+    given = case("0a? 0a+5 0n? 0n+ 0r? 0r+")
+    given.history.rows["aux"] = 7
+    verifier = Verifier(recorded(given))
+    rows = [Row(verifier.rows, n) for n in range(verifier.rows.count)]
+    assert [verifier.names["bound_ns"](row) for row in rows] == [7, 0, 0]
+
+
+def test_a_claim_ends_by_its_own_notice_alone() -> None:
+    # Both notices come at one moment, at which the claim of 0 ends.
+    given = case("0a?@0 0a+1@1 1a?@2 1a+2@3 0L@5 1L@5")
+    verifier = Verifier(recorded(given))
+    rows = [Row(verifier.rows, n) for n in range(verifier.rows.count)]
+    asks = [row for row in rows if row.f == Op.ACQUIRE]
+    notices = [row for row in rows if row.f == Op.LOST]
+    ends_by = verifier.names["ends_by"]
+    assert [[ends_by(a, notice) for notice in notices] for a in asks] == [
+        [True, False], [False, True],
+    ]  # fmt: skip
+
+
+def test_logs_of_two_resource_processes_follow_each_other_in_time() -> None:
+    told = history("0a? 0a+1 0w? 0S 0w+ 0w? 0S 0w+")
+    served = np.flatnonzero(told.rows["f"] == Op.SERVED_WRITE)
+    told.rows["writer"][served[1]] = len(told.writers)
+    # By name the second comes first.
+    told = replace(told, writers=(*told.writers, "resource-2"))
+    run = recorded(case(told))
+    at = [n for n in range(run.rows.count) if run.rows.f[n] == Op.SERVED_WRITE]
+    first, second = sorted((Row(run.rows, n) for n in at), key=lambda row: row.t_inv)
+    assert first.at > second.at
+    logged = Conditions(run).names()["logged"]
+    assert logged(first, second) and not logged(second, first)
+
+
+def test_only_spans_of_other_hosts_are_widened(tmp_path: Path) -> None:
+    for node in ("driver", "n1"):
+        log = tmp_path / "logs" / node / "starved.log"
+        log.parent.mkdir(parents=True)
+        row = {"node": node, "kind": "delay", "from_ns": 10, "to_ns": 20}
+        log.write_text(json.dumps(row) + "\n")
+    found = starved_spans(tmp_path, lambda _, from_ns, to_ns: (from_ns - 1, to_ns + 1))
+    assert {one.node: (one.from_ns, one.to_ns) for one in found} == {
+        "driver": (10, 20), "n1": (9, 21),
+    }  # fmt: skip
+    assert [one.from_ns for one in starved_spans(tmp_path)] == [10, 10]
+
+
+@pytest.mark.parametrize(("second", "wrong"), [(0, False), (1, True)])
+def test_one_token_of_two_owners_is_no_order_of_tokens(second: int, wrong: bool) -> None:
+    words = f"0a? 0a+7 0r? 0r+ {second}a? {second}a+7 {second}r? {second}r+"
+    given = case(words, promises={"tokens_unique": False})
+    asked = tuple(np.flatnonzero(given.history.rows["f"] == Op.ACQUIRE).tolist())
+    verdict = PropertyVerdict(
+        property="token-order",
+        verdict=Verdict.HOLDS,
+        reason="",
+        exercised={},
+        order=(("db", asked),),
+    )
+    assert bool(verified(given, told_of(given, verdict)).refused) == wrong
