@@ -95,3 +95,19 @@ def test_an_acquire_that_its_own_client_blocks_is_contended_by_the_next_latest_o
         given = case(words.format(over))
         found = table(given)
         assert contended(given, found.op >= 0).tolist() == waited
+
+
+@pytest.mark.parametrize(
+    ("bound", "words", "judged"),
+    [
+        ("lease", "0a?@0 0a+1/1@1", 0),
+        ("lease", "0a?@0 0a+1/1.1@1", 1),
+        ("connection", "0a?@0 0a+1@1 0r?@1 0r+@2", 0),
+        ("connection", "0a?@0 0a+1@1 0r?@1.1 0r+@2", 1),
+        ("none", "0a?@0 0a+1@1 0r?@1 0r+@2", 0),
+        ("none", "0a?@0 0a+1@1 0r?@1.1 0r+@2", 1),
+    ],
+)
+def test_a_hold_of_no_length_cannot_be_judged(bound: str, words: str, judged: int) -> None:
+    met = exercise(case(words, promises={"bound": bound}), needs=("judged-holds",))
+    assert met.counts["judged grants"] == judged

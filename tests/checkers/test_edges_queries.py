@@ -130,6 +130,8 @@ def test_assumptions_that_fall_together_are_all_named() -> None:
         ("0a?@0 0a+7/10@1 0n?/10@2 0n+@3 0n?/3@4 0n~@5 1a?@6 1a+8@7", 1),
         # The end of the claim bounds it, and no renewal.
         ("0a?@0 0a+7/10@1 0n?/9@2 0n~@3 0r?@5 0r+@6", None),
+        # The unanswered renewal ends as the acquire does, 2 + 8; the other grant is none of its own.
+        ("0a?@0 0a+7/10@1 0n?/8@2 0n~@3 1a?/3@4 1a+8/3@5", None),
         # The last ok renewal itself granted less than the acquire: 2 + 6.
         ("0a?@0 0a+7/10@1 0n?/6@2 0n+/6@3 1a?@6 1a+8@7", None),
     ],
@@ -228,3 +230,10 @@ def test_the_mark_of_a_job_is_no_second_effect_of_it() -> None:
     twice = ["x#0" if text == "mark" else text for text in told.strings]
     (finding,) = exactly_once_job.check(case(replace(told, strings=twice))).findings
     assert finding.kind == "job-done-twice"
+
+
+def test_a_lock_of_readers_and_of_permits_has_no_order_of_tokens() -> None:
+    words = "0a? 0a+1 0r? 0r+ 1a? 1a+2 1r? 1r+"
+    reader, permit = Terms(mode=Mode.SHARED), Terms(mode=Mode.PERMITS, permits=1, limit=2)
+    for terms, none in (((reader, permit), True), ((reader, reader), False), ((permit,), False)):
+        assert (orders.of_tokens(case(on(history(words), *terms))) is None) == none

@@ -17,13 +17,13 @@ import pytest
 from holdfast.checkers.facts.fault_windows import stops_a_minority
 from holdfast.checkers.facts.stalls import _disturbed, longest_ns
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.operations import Op
+from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from holdfast.harness.verification.conditions import Conditions, Row
-from holdfast.harness.verification.recorded import SERVED, starved_spans
+from holdfast.harness.verification.recorded import SERVED, Rows, Writer, starved_spans
 from holdfast.harness.verification.verify import Verifier
 from holdfast.harness.verification.waiting import Waits
-from tests.checkers.certified import recorded, verified
+from tests.checkers.certified import ROW_DTYPE, recorded, verified
 from tests.checkers.certified import told as told_of
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case, history
@@ -176,3 +176,16 @@ def test_one_token_of_two_owners_is_no_order_of_tokens(second: int, wrong: bool)
         order=(("db", asked),),
     )
     assert bool(verified(given, told_of(given, verdict)).refused) == wrong
+
+
+def test_kernel_timestamps_narrow_the_side_that_they_are_of_where_they_count_and_fit() -> None:
+    # flags: 1 the request's, 2 the response's; the last two do not fit, or came too late to count.
+    packed = np.zeros(6, ROW_DTYPE)
+    for name, values in {
+        "f": Op.RENEW, "status": Status.OK, "t_inv": 100, "t_ret": [200] * 5 + [300],
+        "flags": [0, 1, 2, 3, 3, 3], "tx": [7, 7, 7, 7, 92, 7], "rx": 9,
+    }.items():  # fmt: skip
+        packed[name] = values
+    rows = Rows([Writer("c0", "c0", [0], memoryview(packed.tobytes()), [""], 250)])
+    assert list(rows.t_inv) == [100, 107, 100, 107, 100, 100]
+    assert list(rows.t_ret) == [200, 200, 191, 191, 200, 300]
