@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from holdfast.checkers.coverage.lost_rows import could_explain
 from holdfast.checkers.coverage.offered_load import too_slow
 from holdfast.checkers.facts import fault_kinds, resource_log
 from holdfast.checkers.facts.fault_windows import coverage
@@ -43,25 +44,6 @@ class Exercise:
     kinds: Mapping[str, fault_kinds.Met]
     aside: str = ""
 
-
-EXCUSED_BY_MISSING_ROWS = frozenset(
-    {
-        "broken-lease",
-        "double-holder",
-        "expired-owner-write",
-        "deadlock",
-        "livelock",
-        "spurious-refusal",
-        "orphan",
-        "hung-request",
-        "lost-without-notice",
-        "wrong-reason",
-        "job-never-done",
-    }
-)
-"""Kinds of finding that rely on something *not* being in the log: a release that was never sent, a
-response that never came. A lost row could be exactly that. The other kinds are proved by rows that
-are present, so no missing row can refute them."""
 
 SLOW_NOT_MISSING = (" was not ready ", " was not idle ", " was not done ")
 """Problems of a run in which a process was late but recorded everything. The run cannot pass, but
@@ -101,7 +83,7 @@ def conclude(
     proved = {
         place: finding
         for place, finding in enumerate(findings)
-        if not lost_rows or finding.kind not in EXCUSED_BY_MISSING_ROWS
+        if not (lost_rows and could_explain(finding))
     }
     if proved:
         verdict, reason = Verdict.VIOLATED, _count(len(findings), "finding")

@@ -74,9 +74,9 @@ def false_lengths(case: Case) -> Iterator[Finding]:
     queues, slack_ns, keys = _queues(case), slack(case), column(case, "key")
     inv, ret, res = (column(case, name) for name in ("t_inv", "t_ret", "res"))
     for row in asked.tolist():
-        queue = queues.get(int(keys[row]))
-        if queue is None or int(keys[row]) in paths(case):
+        if int(keys[row]) in paths(case):
             continue
+        queue = queues.get(int(keys[row])) or _Queue(case, [], [])
         from_ns, to_ns, told = int(inv[row]), int(ret[row]), int(res[row])
         most = queue.at_most(from_ns - slack_ns, to_ns + slack_ns)
         if told > most:

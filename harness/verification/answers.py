@@ -121,7 +121,7 @@ class Answers:
 
     def _renewed_least(self, a: Row, query: Row) -> int:
         by_ns = query.t_inv - self.run.slack_ns
-        return sum(r.status == OK and r.t_ret <= by_ns for r in self._renewals(a))
+        return sum(r.status == OK and r.t_ret < by_ns for r in self._renewals(a))
 
     def _renewed_most(self, a: Row, query: Row) -> int:
         by_ns, refused = query.t_ret + self.run.slack_ns, (FAIL, NOT_OWNER)

@@ -27,6 +27,7 @@ class Lengths:
             "alone_with_token": self._alone_with_token,
             "undisturbed": self._undisturbed,
             "entries_at_most": self._entries_at_most,
+            "requested": self._requested,
             "waiting_at_most": self._waiting_at_most,
             "apart_waits": lambda roles: self._apart_waits(roles),
         }
@@ -62,6 +63,11 @@ class Lengths:
                 over = rows.t_ret[at] if rejected else self.answers.over(at)
                 found += asked and over >= release.t_inv - slack
         return found
+
+    def _requested(self, release: Row) -> bool:
+        """Whether the run has the acquire that a release belongs to."""
+        rows, asks = self.rows, self.run.asks().get(release.key, ())
+        return any(rows.attempt[at] == release.attempt for at in asks)
 
     def _alone_with_token(self, a: Row) -> bool:
         """Whether no other acquire of a lock returned the token of this one."""

@@ -257,7 +257,7 @@ _add(
     "more",
     **_ENTRIES,
     roles={"release": ("release", OK)},
-    where=("renewals_prove(release)",),
+    where=("renewals_prove(release)", "requested(release)"),
     values={"most": "entries_at_most(release)"},
     facts=("most + 1 < release.res",),
 )
@@ -271,6 +271,8 @@ _add(
         "other*.key == release.key",
         "other*.attempt != release.attempt",
         "distinct(roles)",
+        "requested(release)",
+        "lasting(release)",
     ),
     values={"other*_reach": "reach(other*)"},
     facts=(

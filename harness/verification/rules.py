@@ -150,7 +150,7 @@ RULES["dead-grant"] = Rule(
     where=(
         *knows("dead", "smaller"),
         *proves("smaller"),
-        "notice.attempt == dead.attempt",
+        "ends_by(dead, notice)",
         "met(smaller, dead)",
         "smaller_proof.at == smaller.at or conflict(smaller, dead)",
         "in_token_order(dead)",
@@ -276,7 +276,7 @@ _LATE = ("request.attempt == owner.attempt", "settled(owner)", "outside(owner, r
 for _how, _of, _where, _facts, _values in (
     ("answered", ("renew|release", "not-owner"), ("end.attempt == owner.attempt",), (), {}),
     ("released", ("release", OK), ("end.attempt == owner.attempt",), (), {}),
-    ("told", ("lost", OK), ("end.attempt == owner.attempt",), (), {}),
+    ("told", ("lost", OK), ("ends_by(owner, end)",), (), {}),
     ("unlocked", ("force-unlock", OK), ("freed(owner, end)",), (), {}),
     (
         "passed",

@@ -36,7 +36,9 @@ def writers(case: Case) -> list[Writer]:
         packed = np.zeros(int(mine["row"].max(initial=0)) + 1, ROW_DTYPE)
         for column, _ in ROW_FIELDS:
             packed[column][mine["row"]] = mine[column]
-        processes = [p for p, node in case.nodes.items() if p in set(mine["process"].tolist())]
+        # A client of which no row is left is a client still.
+        seen = set(mine["process"].tolist())
+        processes = [p for p, node in case.nodes.items() if p in seen or node == name]
         served = bool(np.isin(mine["f"], (Op.SERVED_READ, Op.SERVED_WRITE)).any())
         node = "resource" if served or not processes else case.nodes[processes[0]]
         found.append(

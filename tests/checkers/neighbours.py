@@ -2,7 +2,7 @@
 
 A time is moved to that of another row or to where one clock error, lease or other span before or
 after it lies, give or take a nanosecond; a token is changed; an answer is lost; an op is left out;
-the edge of a fault is moved; the service promises more or less.
+a fault is added, or its edge is moved; the service promises more or less.
 
 What a client and the resource can have recorded stays as it is: a call is not answered before it is
 made, calls that came one after the other stay so, rows of a writer are in order of their calls, and
@@ -20,6 +20,7 @@ import numpy as np
 
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
+from tests.checkers.faults import window
 
 SERVED = (int(Op.SERVED_READ), int(Op.SERVED_WRITE))
 MOMENTS = (int(Op.WAITING), int(Op.LOST), int(Op.CLOSED))
@@ -161,6 +162,30 @@ def windowed(case: Case, chance: random.Random) -> Case | None:
     return replace(case, windows=tuple(windows), memo={})
 
 
+def struck(case: Case, chance: random.Random) -> Case | None:
+    """One more fault, on a client or a server: a second one of a node as well as a first."""
+    clients = sorted(set(case.nodes.values()))
+    node = chance.choice([*clients, *clients, "n1"])
+    rows = case.history.rows
+    edges = sorted(
+        int(chance.choice(rows)["t_inv"]) + chance.choice((0, 0, *spans(case))) for _ in range(2)
+    )
+    if edges[0] <= 0:
+        return None
+    one = window(chance.choice(("kill", "kill", "pause", "partition")), node, 1, 2)
+    one = replace(one, id=f"{one.do}-{edges}", from_ns=edges[0], to_ns=edges[1])
+    return replace(case, windows=(*case.windows, one), memo={})
+
+
+def tied(case: Case) -> bool:
+    """Whether a client was killed at the very moment at which a claim ended otherwise: which of the
+    two ends counts is told apart by neither program, and only one of them is an answer."""
+    rows = case.history.rows
+    ends = {int(t_ns) for t_ns in rows["t_inv"][np.isin(rows["f"], MOMENTS)]}
+    ends |= {int(t_ns) for t_ns in rows["t_ret"][rows["status"] == Status.NOT_OWNER]}
+    return any(window.traits.kills and window.from_ns in ends for window in case.windows)
+
+
 def promising(case: Case, chance: random.Random) -> Case | None:
     """One promise more or less."""
     said, keeps = case.promises, dict(case.promises.keeps)
@@ -192,7 +217,7 @@ def erring(case: Case, chance: random.Random) -> Case | None:
 
 CHANGES: tuple[Callable[[Case, random.Random], Case | None], ...] = (
     *(moved,) * 8, *(renamed,) * 3, *(unanswered,) * 2, *(left_out,) * 2, *(refused,) * 2,
-    windowed, promising, erring,
+    windowed, struck, struck, promising, erring,
 )  # fmt: skip
 
 
@@ -202,6 +227,6 @@ def neighbours(case: Case, chance: random.Random, count: int) -> Iterator[Case]:
         changed = chance.choice(CHANGES)(case, chance)
         if changed is not None and chance.random() < 0.3:
             changed = chance.choice(CHANGES)(changed, chance)
-        if changed is not None and len(changed.history.rows):
+        if changed is not None and len(changed.history.rows) and not tied(changed):
             yield changed
             count -= 1

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast import catalogue
 from holdfast.checkers.facts.late_writes import _inside_again
-from holdfast.checkers.holds.assumptions import ENDING, ordered, stands_for
+from holdfast.checkers.holds.assumptions import ENDING, LASTING, ordered, stands_for
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt, attempts, by_lock, conflict, leased_until
 from holdfast.checkers.holds.hold_end import _lease_ran_by_itself, _surely_ended
@@ -121,6 +121,8 @@ def of_locks(both: Both) -> int:
     promised = case.promises.tokens == "ordered" and both.run.promised("token-order")
     for key, every in by_lock(case).items():
         row = both.row(every[0].row)
+        if not case.promises.subtrees and not any(_ends_at_once(both, a) for a in every):
+            assert names["lasting"](row) == stands_for(case, key, LASTING)
         if promised:
             assert names["in_token_order"](row) == ordered(case, key), case.history.strings[key]
         if not case.promises.subtrees:

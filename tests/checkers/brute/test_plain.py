@@ -13,10 +13,11 @@ from benchmarks.run_directory import NOT_DRAWN, Shape, write
 from holdfast import catalogue
 from holdfast.checkers.holds import attempt_table
 from holdfast.checkers.holds.attempt_table import Table
-from holdfast.checkers.holds.derive import attempts
+from holdfast.checkers.holds.derive import INF, attempts
 from holdfast.checkers.properties import mutual_exclusion, ownership, token_order
 from holdfast.engine.runner import judge_run
 from holdfast.harness.core.case import Case
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.verdict import Promises
@@ -26,6 +27,10 @@ from holdfast.harness.runs import journal
 from tests.checkers.brute.clients import run
 from tests.checkers.brute.guarded import World
 from tests.checkers.brute.test_services import KINDS
+from tests.checkers.faults import window
+from tests.checkers.neighbours import neighbours
+from tests.checkers.shorthand import case
+from tests.checkers.test_near_misses import of_every_rule
 
 COLUMNS = ("token", "end", "end_row", "why", "known", "proof", "bound", "over", "queued")
 
@@ -75,6 +80,28 @@ def test_attempts_come_out_the_same_under_other_promises() -> None:
                     slip_ns=1_000_000 * flag,
                 )
                 assert same(replace(told, promises=promises, memo={})) > 0
+
+
+@pytest.mark.usefixtures("at_once")
+def test_attempts_next_to_a_violation_of_any_rule_come_out_the_same_both_ways() -> None:
+    chance, plain = stream(1, "next to a violation"), 0
+    for _, told in of_every_rule():
+        plain += sum(same(near) for near in neighbours(told, chance, 12))
+    assert plain > 1000
+
+
+@pytest.mark.usefixtures("at_once")
+def test_each_attempt_ends_by_the_first_kill_of_its_client_after_its_call() -> None:
+    kills = [("c0", 5), ("c1", 8), ("c0", 15)]
+    told = case(
+        "0a?@0 0a+1@1 1a?@6 1a+2@7 0a?@10 0a+3@11 0a?@20 0a+4@21",
+        windows=[window("kill", node, at, at + 1) for node, at in kills],
+    )
+    assert same(told) == 4
+    assert [a.end_ns // SECOND for a in attempts(told)] == [5, 8, 15, INF // SECOND]
+    both = case("0a?@0 0a+1@1 1a?@6 1a+2@7", windows=[window("kill", "c0+n1+c1", 9, 10)])
+    assert same(both) == 2
+    assert [a.end_ns // SECOND for a in attempts(both)] == [9, 9]
 
 
 @pytest.mark.usefixtures("at_once")
