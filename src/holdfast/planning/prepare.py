@@ -87,8 +87,7 @@ def complete(plan: Plan) -> Plan:
         )
     if not fenced and "token-order" in plan.require:
         problems.append(f"--require token-order: {plan.system} issues no fencing tokens")
-    system = system_of(plan)
-    only = system.backends if isinstance(system, Confined) else ()
+    only = backends_of(plan)
     if only and plan.backend not in only:
         problems.append(
             f"{plan.system} starts its servers from a container image: use"
@@ -188,6 +187,12 @@ def draw(plan: Plan) -> Sequence[Fault]:
     if wrong:
         raise UsageError(*wrong)
     return drawn
+
+
+def backends_of(plan: Plan) -> Sequence[str]:
+    """The only backends that the system runs on; () for all."""
+    system = system_of(plan)
+    return system.backends if isinstance(system, Confined) else ()
 
 
 def system_of(plan: Plan) -> System:
