@@ -9,7 +9,8 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+
+from holdfast.harness.core.json_value import Json
 
 AGENT = ("-S", "-P", "-m", "holdfast.nemesis.agent")
 WITHIN_S = 10
@@ -25,7 +26,7 @@ def cut(prefix: Sequence[str] = ()) -> str | None:
     return None if told is True else str(told)
 
 
-def of_agent(prefix: Sequence[str] = ()) -> Mapping[str, Any]:
+def of_agent(prefix: Sequence[str] = ()) -> Mapping[str, Json]:
     """Ability -> True, or the reason why not; `prefix` are words before the agent's command line.
 
     Queried once per process for each PATH, because it takes 0.2 s.
@@ -34,7 +35,7 @@ def of_agent(prefix: Sequence[str] = ()) -> Mapping[str, Any]:
 
 
 @functools.cache
-def _asked(prefix: tuple[str, ...], path: str) -> Mapping[str, Any]:
+def _asked(prefix: tuple[str, ...], path: str) -> Mapping[str, Json]:
     try:
         done = subprocess.run(
             [*prefix, sys.executable, *AGENT],
@@ -44,7 +45,7 @@ def _asked(prefix: tuple[str, ...], path: str) -> Mapping[str, Any]:
             env={**os.environ, "PYTHONPATH": str(SOURCES), "PATH": path},
             timeout=WITHIN_S,
         )
-        told: dict[str, Any] = json.loads(done.stdout.splitlines()[0])["evidence"]
+        told: dict[str, Json] = json.loads(done.stdout.splitlines()[0])["evidence"]
     except (OSError, ValueError, LookupError, subprocess.TimeoutExpired) as error:
         reason = f"no response from the fault agent: {error!r}"
         return dict.fromkeys(REQUESTS, reason)

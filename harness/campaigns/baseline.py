@@ -16,6 +16,7 @@ from typing import Any
 from holdfast.harness.campaigns.results import MEASURES, Result, failed, without_hash
 from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans.plan import suggest
 
@@ -100,7 +101,7 @@ def read(path: Path) -> Baseline:
 
 
 def _rows(
-    table: Mapping[str, Any], name: str, keys: Sequence[str], path: Path, problems: list[str]
+    table: Mapping[str, Json], name: str, keys: Sequence[str], path: Path, problems: list[str]
 ) -> list[dict[str, Any]]:
     rows = table.get(name, [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from statistics import median
-from typing import Any
 
 from holdfast.harness.campaigns.baseline import Baseline, Known
 from holdfast.harness.campaigns.results import (
@@ -27,6 +26,7 @@ from holdfast.harness.campaigns.results import (
     worst_code,
 )
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.statistics import chance_of_greater, clopper_pearson, least_chance
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.plan import suggest
@@ -143,7 +143,7 @@ def exit_code(troubles: Sequence[Trouble]) -> int:
     return worst_code([PASSED, *(trouble.code for trouble in troubles)])
 
 
-def table(troubles: Sequence[Trouble], results: Sequence[Result]) -> dict[str, Any]:
+def table(troubles: Sequence[Trouble], results: Sequence[Result]) -> dict[str, Json]:
     """The outcome as one JSON-ready object."""
     code = exit_code(troubles)
     return {

@@ -12,10 +12,10 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from holdfast.harness.campaigns.results import Result, failed, read, table
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.runs.directory import read_lines
 from holdfast.harness.runs.files import table as table_of
 
@@ -81,5 +81,5 @@ def noted(path: Path) -> list[Result]:
     return [read(_body(row), str(path)) for row in read_lines(path, table_of, MOST_BYTES)]
 
 
-def _body(row: Mapping[str, Any]) -> dict[str, Any]:
+def _body(row: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in row.items() if name != "event"}

@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import CALM as CALM
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.manifest import Manifest
@@ -219,7 +220,7 @@ def table(result: Result) -> dict[str, Any]:
     return asdict(result)
 
 
-def read(row: Mapping[str, Any], where: str) -> Result:
+def read(row: Mapping[str, Json], where: str) -> Result:
     """The result that `table` wrote. UsageError names an invalid field."""
     try:
         return msgspec.convert(row, type=Result, strict=False)

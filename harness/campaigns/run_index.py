@@ -10,12 +10,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from holdfast.harness.campaigns import results
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.judging.judge import stored
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.runs import files, journal, registry
@@ -81,7 +81,7 @@ class Shelf:
         """The run of this id, None if there is none."""
         return next((entry for entry in self.entries() if entry.id == ident), None)
 
-    def live(self, entry: Entry) -> Mapping[str, Any]:
+    def live(self, entry: Entry) -> Mapping[str, Json]:
         """Live state of a running run, judged again periodically in another process."""
         with self._lock:
             watched = self._live.setdefault(entry.id, _Live(entry.dir, self._judge))
@@ -115,11 +115,11 @@ class _Live:
 
     def __init__(self, run: RunDir, judge: Sequence[str]) -> None:
         self._run, self._argv = run, [*judge, str(run.path)]
-        self._said: Mapping[str, Any] = {}
+        self._said: Mapping[str, Json] = {}
         self._next = 0.0
         self._lock = threading.Lock()
 
-    def look(self) -> Mapping[str, Any]:
+    def look(self) -> Mapping[str, Json]:
         """The latest state; starts a new judgement if the last one is old."""
         with self._lock:
             if time.monotonic() >= self._next:
@@ -140,7 +140,7 @@ class _Live:
             self._next = time.monotonic() + JUDGE_EVERY_S
 
 
-def progress(run: RunDir) -> dict[str, Any]:
+def progress(run: RunDir) -> dict[str, Json]:
     """Progress of a run: time done and planned, last event of each of its faults."""
     try:
         plan = run.read_manifest().plan

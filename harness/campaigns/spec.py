@@ -18,6 +18,7 @@ from typing import Any
 from holdfast.harness.campaigns.results import CALM, planned, staged
 from holdfast.harness.core.durations import duration_ns
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.plan import Known, Plan, parse, parse_nemesis, suggest, to_toml
 
 SCHEMA = "holdfast-campaign/1"
@@ -37,7 +38,7 @@ OWN = ("workloads", "nemeses", *(key for key in PLAN_KEYS if key not in _ABOVE))
 """Keys that a scenario's file defines; values above all entries are ignored."""
 BUDGET_KEYS = ("time", "runs")
 SWARM = "swarm"
-Stage = Callable[[str, Mapping[str, Any], Sequence[str]], Mapping[str, Any]]
+Stage = Callable[[str, Mapping[str, Json], Sequence[str]], Mapping[str, Json]]
 """(scenario, overriding keys of a plan, workloads) -> table of a plan. UsageError."""
 
 
@@ -120,7 +121,7 @@ class _Reading:
             self.problems.append(line)
 
 
-def read(table: Mapping[str, Any], known: Known, where: str, name: str, stage: Stage) -> Campaign:
+def read(table: Mapping[str, Json], known: Known, where: str, name: str, stage: Stage) -> Campaign:
     """A campaign out of a TOML table; UsageError with one line per mistake.
 
     name: its default name.
@@ -151,7 +152,7 @@ def read(table: Mapping[str, Any], known: Known, where: str, name: str, stage: S
     return Campaign(name=str(table.get("name", name)), cells=cells, time_ns=time_ns, runs=runs)
 
 
-def _usual(common: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+def _usual(common: Mapping[str, Json], row: Mapping[str, Json]) -> dict[str, Json]:
     """The keys above all entries that apply to this entry."""
     both = {**common, **row}
     without: Sequence[str] = DRAWN if both.get(SWARM) is True else OWN if SCENARIOS in both else ()
@@ -180,7 +181,7 @@ def _whole(value: object, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def _entry(row: Mapping[str, Any], place: str, reading: _Reading) -> list[Cell]:
+def _entry(row: Mapping[str, Json], place: str, reading: _Reading) -> list[Cell]:
     """The valid cells of one entry."""
     for key in row:
         if key not in ENTRY_KEYS:
@@ -210,7 +211,7 @@ def _entry(row: Mapping[str, Any], place: str, reading: _Reading) -> list[Cell]:
 
 
 def _scenes(
-    row: Mapping[str, Any], seeds: Sequence[int], place: str, reading: _Reading
+    row: Mapping[str, Json], seeds: Sequence[int], place: str, reading: _Reading
 ) -> list[Cell]:
     """The cells of an entry with scenarios: each on every system, or on the one of its file."""
     if "nemeses" in row:
@@ -237,7 +238,7 @@ def _scenes(
     return cells
 
 
-def _axis(row: Mapping[str, Any], axis: str, place: str, reading: _Reading) -> list[str]:
+def _axis(row: Mapping[str, Json], axis: str, place: str, reading: _Reading) -> list[str]:
     standard = {"workloads": ["critical-section"], "nemeses": [CALM]}
     values = row.get(axis, standard.get(axis, []))
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
@@ -264,7 +265,7 @@ def _plan(
     base: Mapping[str, Any], chosen: Mapping[str, str], place: str, reading: _Reading
 ) -> Plan | None:
     """The plan of one combination with its first seed; None if it is invalid."""
-    table: dict[str, Any] = {**base, "system": chosen["system"], "workload": chosen["workload"]}
+    table: dict[str, Json] = {**base, "system": chosen["system"], "workload": chosen["workload"]}
     try:
         if chosen["nemesis"] not in ("", CALM):
             named = parse_nemesis(chosen["nemesis"])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, NoAnswer
+from holdfast.harness.core.json_value import Json
 
 ANSWER_WITHIN_S = 10.0
 
@@ -81,13 +82,13 @@ class AgentLink:
             raise EnvironmentFailed(f"fault agent: {do}: {answer.get('error', 'no reason given')}")
         return answer
 
-    async def _answer(self, line: bytes, number: int) -> dict[str, Any]:
+    async def _answer(self, line: bytes, number: int) -> dict[str, Json]:
         """Send a line; the response with its number. Responses to earlier requests are dropped."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(line)
         await self._process.stdin.drain()
         while raw := await self._process.stdout.readline():
-            answer: dict[str, Any] = json.loads(raw)
+            answer: dict[str, Json] = json.loads(raw)
             if answer.get("id") == number:
                 return answer
         raise AgentLost(f"fault agent: it exited; see {self._log}")

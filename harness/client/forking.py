@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.json_value import Json
 
 EXIT, CLOSE, STAY = "exit", "close", "stay"
 HOW: tuple[str, ...] = (EXIT, CLOSE, STAY)
@@ -33,7 +34,7 @@ def fork(disown: Callable[[], Any], how: str, for_ns: int) -> int:
     return child
 
 
-def end(child: int) -> dict[str, Any]:
+def end(child: int) -> dict[str, Json]:
     """Waits for a child: its pid and its end, "exit 0" or "signal 14"."""
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.harness.client import forking
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.waiting import until
 
 if TYPE_CHECKING:
@@ -134,8 +135,8 @@ class Orders:
         os.write(line, json.dumps(dict(order)).encode() + b"\n")
         os.close(line)
 
-    def _seen(self, fault: str) -> dict[str, Any]:
-        found: list[dict[str, Any]] = []
+    def _seen(self, fault: str) -> dict[str, Json]:
+        found: list[dict[str, Json]] = []
         for node in self._given[fault]:
             for path in self._folder.glob(f"{node}*.done"):
                 found += [json.loads(line) for line in path.read_text().splitlines()]

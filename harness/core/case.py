@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.harness.core.fault_traits import UNKNOWN, Traits
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import ROW_FIELDS, Op
 from holdfast.harness.core.starved import Starved
 from holdfast.harness.core.verdict import Promises, PropertyVerdict
@@ -58,7 +59,7 @@ class Window:
     from_ns: int
     to_ns: int
     bit: bool
-    evidence: Mapping[str, Any]
+    evidence: Mapping[str, Json]
     holder: str = ""
     reason: str = ""
     traits: Traits = UNKNOWN

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from holdfast.harness.core.json_value import Json
+
 NOT_SIMULATED, SIMULATED, SIMULATOR_ONLY = "no", "yes", "only"
 """Whether the simulator can inject a kind of fault, or nothing else can."""
 
@@ -85,7 +87,7 @@ class Traits:
         return self.stops_nodes or self.stops_amid_send
 
 
-def to_table(traits: Traits) -> dict[str, Any]:
+def to_table(traits: Traits) -> dict[str, Json]:
     """Traits as recorded in a manifest: those that differ from the defaults; not the swarm's."""
     plain = {name: getattr(traits, name) for name in RECORDED}
     return {name: value for name, value in plain.items() if value != getattr(UNKNOWN, name)}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from holdfast.harness.core.fault_traits import Traits
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Op, Status, Terms
 from holdfast.harness.core.verdict import Promises
 
@@ -163,7 +164,7 @@ class Place:
     shared: Sequence[Path]
     label: str
     seed: int = 0
-    hosts: Mapping[str, Any] = field(default_factory=dict)
+    hosts: Mapping[str, Json] = field(default_factory=dict)
 
 
 @runtime_checkable
@@ -318,7 +319,7 @@ class Simulated(Protocol):
     `simulated_config` is passed to `SystemRow.simulated` instead of the JSON in the last word.
     """
 
-    def simulated_config(self, node: Node, options: Mapping[str, str]) -> Mapping[str, Any]: ...
+    def simulated_config(self, node: Node, options: Mapping[str, str]) -> Mapping[str, Json]: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

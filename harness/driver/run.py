@@ -21,6 +21,7 @@ from holdfast.harness.client.agent_link import AgentLink
 from holdfast.harness.client.self_faults import Orders
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, HoldfastError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import EndsWithClient, Fabric, Hosting, Place
 from holdfast.harness.core.waiting import sleep_until, to_the_end, until
@@ -33,7 +34,7 @@ from holdfast.harness.recording.phase import END, GO, PROBE, STOP
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.runs.journal import Mark
 
-Progress = Callable[[Mapping[str, Any]], None]
+Progress = Callable[[Mapping[str, Json]], None]
 END_WITHIN_NS = 10 * SECOND
 LOOK_NS = 20 * MILLISECOND
 """So long between two looks at how far the writers are."""
@@ -372,7 +373,7 @@ def main(argv: list[str]) -> int:
     manifest = run.read_manifest()
     starvation.begin(run.path, "driver")
 
-    def progress(row: Mapping[str, Any]) -> None:
+    def progress(row: Mapping[str, Json]) -> None:
         sys.stdout.write(json.dumps(row) + "\n")
         sys.stdout.flush()
 

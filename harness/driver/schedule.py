@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.core.errors import AgentLost, EnvironmentFailed, NoAnswer
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Fault, Nemesis, Node, View
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.waiting import sleep_until
@@ -138,7 +139,7 @@ class Schedule:
             self._note(fault, "skipped", str(error))
             return []
         nodes: list[str] = []
-        evidence: dict[str, Any] = {}
+        evidence: dict[str, Json] = {}
         t_ns = 0
         before_ns = self.now()
         for request in requests:

@@ -12,6 +12,7 @@ import numpy as np
 from holdfast.harness.core import extras
 from holdfast.harness.core.case import History
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import Mode, Op, Status
 from holdfast.harness.foreign.write import LEFT_OUT
 
@@ -29,7 +30,7 @@ def write_parquet(history: History, path: Path) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    rows, columns = history.rows, dict[str, Any]()
+    rows, columns = history.rows, dict[str, Json]()
     named = {"key": history.strings, "err": history.strings, "writer": history.writers}
     for name in rows.dtype.names or ():
         if name in WORDS:

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from holdfast.harness.core import extras
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 from holdfast.harness.foreign.fields import LARGEST
 from holdfast.harness.foreign.operations import Event, Malformed
@@ -157,7 +158,7 @@ def _event(row: Row, line: int, process: str, kind: str, f: str, time: int) -> E
     )
 
 
-def _word(row: Row, name: str, words: Mapping[str, Any], line: int) -> Any:
+def _word(row: Row, name: str, words: Mapping[str, Json], line: int) -> Any:
     if row[name] not in words:
         raise Malformed(
             line, f"invalid {name} {str(row[name])[:40]!r}: expected one of {', '.join(words)}"

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from holdfast.harness.core.case import MERGED_DTYPE, History, Rows
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import NO_TOKEN, ROW_BYTES, ROW_FIELDS, Op, Status
 from holdfast.harness.core.starved import Starved
 from holdfast.harness.history import host_clocks
@@ -56,7 +57,7 @@ class Header:
     first_row: int
     state: int
     rows: int | None
-    meta: Mapping[str, Any]
+    meta: Mapping[str, Json]
     stamps_ns: int = 0
     capacity: int = 0
     bytes: int = 0
@@ -231,7 +232,7 @@ def _on_our_clock(one: Starved, clocks: host_clocks.HostClocks | None) -> Starve
 
 def widened(
     parts: Sequence[Rows],
-    metas: Mapping[str, Mapping[str, Any]],
+    metas: Mapping[str, Mapping[str, Json]],
     clocks: host_clocks.HostClocks,
     problems: Sequence[str],
 ) -> tuple[list[Rows], dict[str, ClockSummary], list[str]]:

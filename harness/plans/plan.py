@@ -15,6 +15,7 @@ from typing import Any
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_ns, duration_text
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Fault
 from holdfast.harness.core.verdict import PROPERTIES
 
@@ -118,7 +119,7 @@ def parse_nemesis(text: str) -> list[tuple[str, dict[str, str]]]:
 class _Reader:
     """Takes values out of a table and collects all mistakes."""
 
-    def __init__(self, table: Mapping[str, Any], where: str, problems: list[str]) -> None:
+    def __init__(self, table: Mapping[str, Json], where: str, problems: list[str]) -> None:
         self._table = dict(table)
         self._where = where
         self._problems = problems
@@ -234,7 +235,7 @@ def _checkers(names: Sequence[Any], known: Known) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _texts(table: Mapping[str, Any]) -> dict[str, str]:
+def _texts(table: Mapping[str, Json]) -> dict[str, str]:
     return {str(name): _text(value) for name, value in table.items()}
 
 

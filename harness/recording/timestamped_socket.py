@@ -12,6 +12,7 @@ from __future__ import annotations
 import _socket
 import contextlib
 import contextvars
+import functools
 import socket
 import struct
 import weakref
@@ -243,38 +244,6 @@ class StampedSocket(socket.socket):
                     return
         self.arrived = -1
 
-    def recvfrom(self, *args: Any, **kwargs: Any) -> Any:
-        self.spoilt = True
-        return super().recvfrom(*args, **kwargs)
-
-    def recvfrom_into(self, *args: Any, **kwargs: Any) -> Any:
-        self.spoilt = True
-        return super().recvfrom_into(*args, **kwargs)
-
-    def recvmsg(self, *args: Any, **kwargs: Any) -> Any:
-        self.spoilt = True
-        return super().recvmsg(*args, **kwargs)
-
-    def recvmsg_into(self, *args: Any, **kwargs: Any) -> Any:
-        self.spoilt = True
-        return super().recvmsg_into(*args, **kwargs)
-
-    def sendmsg(self, *args: Any, **kwargs: Any) -> Any:
-        self.spoilt = True
-        return super().sendmsg(*args, **kwargs)
-
-    def sendto(self, *args: Any, **kwargs: Any) -> Any:
-        self.spoilt = True
-        return super().sendto(*args, **kwargs)
-
-    def sendfile(self, *args: Any, **kwargs: Any) -> Any:
-        self.spoilt = True
-        return super().sendfile(*args, **kwargs)
-
-    def dup(self) -> Any:
-        self.spoilt = True
-        return super().dup()
-
     def detach(self) -> int:
         """Whoever takes the number, TLS for one, gets a socket that is as ever."""
         if self._errors is not None:
@@ -299,6 +268,23 @@ class StampedSocket(socket.socket):
         self._disown()
         if self.fileno() >= 0:
             _socket.socket.close(self)
+
+
+def _spoiling(name: str) -> Callable[..., object]:
+    """A method of a socket that leaves timestamps without their op."""
+    plain = getattr(socket.socket, name)
+
+    @functools.wraps(plain)
+    def method(self: StampedSocket, *args: object, **kwargs: object) -> object:
+        self.spoilt = True
+        return plain(self, *args, **kwargs)
+
+    return method
+
+
+for _name in ("recvfrom", "recvfrom_into", "recvmsg", "recvmsg_into", "sendmsg", "sendto",
+              "sendfile", "dup"):  # fmt: skip
+    setattr(StampedSocket, _name, _spoiling(_name))
 
 
 def install() -> None:

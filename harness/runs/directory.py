@@ -9,9 +9,10 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.manifest import Manifest, parsed
 from holdfast.harness.runs import files
 
@@ -99,7 +100,7 @@ def create(root: Path, name: str) -> RunDir:
     return RunDir(path)
 
 
-def read_json(path: Path, *schemas: str) -> dict[str, Any]:
+def read_json(path: Path, *schemas: str) -> dict[str, Json]:
     """An object of a known `schema`, the last one is the newest; UsageError says what is
     wrong with the file."""
     try:
@@ -119,13 +120,13 @@ def read_json(path: Path, *schemas: str) -> dict[str, Any]:
     return dict(found)
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
+def write_json(path: Path, value: Mapping[str, Json]) -> None:
     """Write it atomically."""
     data = (json.dumps(value, indent=1) + "\n").encode()
     files.write(path.parent, path.name, data)
 
 
-def append(path: Path, row: Mapping[str, Any]) -> None:
+def append(path: Path, row: Mapping[str, Json]) -> None:
     """Add one JSON line, in one write, so that a killed writer leaves whole lines."""
     files.append(path.parent, path.name, json.dumps(row).encode() + b"\n")
 

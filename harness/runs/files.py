@@ -19,6 +19,7 @@ from typing import Any
 
 from holdfast.harness.core.clock import LARGEST
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 
 MOST_BYTES = 256 << 20
 """Size limit of files that are read as a whole, except segments, which have their own limit."""
@@ -206,7 +207,7 @@ LINE_FIELDS: Mapping[str, Callable[[object], bool]] = {
 """Types of the fields in faults.jsonl, times.jsonl and clocks.jsonl."""
 
 
-def table(data: bytes) -> dict[str, Any]:
+def table(data: bytes) -> dict[str, Json]:
     """One JSON object. ValueError otherwise."""
     found = decoded(data)
     if not isinstance(found, dict):
@@ -214,7 +215,7 @@ def table(data: bytes) -> dict[str, Any]:
     return found
 
 
-def row(data: bytes) -> dict[str, Any]:
+def row(data: bytes) -> dict[str, Json]:
     """One JSON line of a run. ValueError names the field with a wrong type."""
     found = table(data)
     for name, check in LINE_FIELDS.items():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
-Evidence = dict[str, Any]
+from holdfast.harness.core.json_value import Json
+
+Evidence = dict[str, Json]
 """Measured evidence. `bit`: whether the fault has taken effect by now."""
 
 
@@ -16,7 +18,7 @@ class Refused(Exception):
 class Kind(Protocol):
     """One kind of fault. `settle` applies the active faults to a node."""
 
-    def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence: ...
+    def inject(self, fault: str, args: Mapping[str, Json]) -> Evidence: ...
 
     def observe(self, fault: str) -> Evidence: ...
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from holdfast.harness.core.json_value import Json
 from holdfast.nemesis.agent import nft, processes, vdso
 from holdfast.nemesis.agent.client_proxy import Taps
 from holdfast.nemesis.agent.clocks import Clocks
@@ -40,7 +41,7 @@ class Agent:
         self._healed: dict[str, Evidence] = {}
         self._kill_on_eof = False
 
-    def serve(self, request: Any) -> dict[str, Any]:
+    def serve(self, request: Any) -> dict[str, Json]:
         """The reply to one decoded line, whatever it was."""
         begun = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         number = request.get("id") if isinstance(request, dict) else None

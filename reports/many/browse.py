@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from holdfast.harness.campaigns.results import MEASURES, RATES
 from holdfast.harness.campaigns.run_index import Entry
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.runs import files
 from holdfast.reports.many.page_frame import render
@@ -159,7 +160,7 @@ def _word(entry: Entry) -> str:
     return "DOCUMENTED LIMIT" if limit else "HOLDS"
 
 
-def _row(entry: Entry) -> dict[str, Any]:
+def _row(entry: Entry) -> dict[str, Json]:
     plan, report = entry.manifest and entry.manifest.plan, files.is_file(entry.dir.path, REPORT)
     properties = entry.result.properties if entry.result else {}
     return {

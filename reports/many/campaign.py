@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.statistics import none_in
 from holdfast.reports.many.page_frame import render, write
 from holdfast.reports.text.formatting import count, percent, stopped
@@ -13,7 +14,7 @@ from holdfast.reports.text.formatting import count, percent, stopped
 RUNS_SHOWN = 2000
 
 
-def index(folder: Path, summary: Mapping[str, Any]) -> Path:
+def index(folder: Path, summary: Mapping[str, Json]) -> Path:
     """Writes `index.html` for a campaign's summary and returns its path."""
     return write(folder / "index.html", page(summary))
 

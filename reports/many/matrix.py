@@ -15,6 +15,7 @@ from typing import Any
 
 from holdfast.harness.campaigns.results import CALM, Outcome, Result, failed, planned, staged
 from holdfast.harness.core.fault_traits import BEFORE
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.statistics import clopper_pearson, none_in
 from holdfast.harness.core.verdict import PROPERTIES, Verdict
 from holdfast.reports.many.claims import claim_of
@@ -186,7 +187,7 @@ def table(found: Matrix) -> dict[str, Any]:
     }
 
 
-def _square_table(system: str, prop: str, fault: str, square: Square) -> dict[str, Any]:
+def _square_table(system: str, prop: str, fault: str, square: Square) -> dict[str, Json]:
     judged = square.held + square.violated
     low, high = clopper_pearson(square.violated, judged)
     return {

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 from holdfast.harness.campaigns.results import CALM, RATES, Result, failed
+from holdfast.harness.core.json_value import Json
 from holdfast.reports.text.formatting import NONE, span
 
 COLUMNS = {
@@ -74,7 +74,7 @@ def _said(name: str, value: float | None) -> str:
     return f"{value:,.1f}" if name in RATES else span(value)
 
 
-def table(rows: Sequence[Speed]) -> list[dict[str, Any]]:
+def table(rows: Sequence[Speed]) -> list[dict[str, Json]]:
     """The rows as plain values, for JSON; spans in ns, rates per second."""
     return [
         {

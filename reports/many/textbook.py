@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.reports.many.cell_claims import CLAIMED, TEXTBOOK, CellClaim, cell_claim
 from holdfast.reports.many.matrix import HELD, NOT_EXERCISED, VIOLATED, Matrix
@@ -91,7 +92,7 @@ def table(found: Matrix) -> Mapping[str, Any]:
     }
 
 
-def _row(cell: Entry) -> dict[str, Any]:
+def _row(cell: Entry) -> dict[str, Json]:
     return {
         "state": cell.state,
         "held": list(cell.held),

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.harness.core.case import History
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import NO_TOKEN, Op, Status
 from holdfast.harness.verdicts.judged import Judged
 from holdfast.reports.pictures.packed_columns import (
@@ -121,7 +122,7 @@ def _mark(mark: Mapping[str, Any], run: Judged) -> dict[str, Any]:
     return {**mark, **moved}
 
 
-def _faults(run: Judged) -> list[dict[str, Any]]:
+def _faults(run: Judged) -> list[dict[str, Json]]:
     return [
         {
             "id": plain(fault.id, 16),
@@ -137,7 +138,7 @@ def _faults(run: Judged) -> list[dict[str, Any]]:
     ]
 
 
-def _offsets(found: Mapping[str, Any]) -> dict[str, float]:
+def _offsets(found: Mapping[str, Json]) -> dict[str, float]:
     """Observed clock offset of each node, in ns, from one of its processes."""
     offsets = found.get("offset_ns")
     if not isinstance(offsets, Mapping):
@@ -207,7 +208,7 @@ def _lanes(recorded: Recorded, run: Judged) -> tuple[Ints, Ints, list[dict[str, 
 
 def _columns(
     recorded: Recorded, run: Judged, keep: npt.NDArray[np.intp], of_op: Ints, sender: Ints
-) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Json]]:
     rows = recorded.history.rows[keep]
     lane = of_op[keep]
     inv = (rows["t_inv"] - run.start_ns) // UNIT_NS

@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.runs import files
 from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome
@@ -28,7 +28,7 @@ PLAN_LIMIT = 60_000
 def write(
     run_dir: Path,
     run: Judged,
-    manifest: Mapping[str, Any],
+    manifest: Mapping[str, Json],
     plan_toml: str,
     recorded: Recorded | None = None,
     no_timeline: str = "",
@@ -44,7 +44,7 @@ def write(
 
 def render(
     run: Judged,
-    manifest: Mapping[str, Any],
+    manifest: Mapping[str, Json],
     plan_toml: str,
     recorded: Recorded | None = None,
     no_timeline: str = "",

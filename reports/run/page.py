@@ -9,6 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.statistics import clopper_pearson
 from holdfast.harness.core.verdict import Severity, Verdict
 from holdfast.harness.verdicts.evidence import Dist
@@ -171,7 +172,7 @@ def _owners(one: Judgement, finding: Shown) -> tuple[str, ...]:
     return (one.property, finding.kind, finding.lock, *holds, *alone)
 
 
-def marks(run: Judged, cards: Sequence[Card]) -> list[dict[str, Any]]:
+def marks(run: Judged, cards: Sequence[Card]) -> list[dict[str, Json]]:
     """The findings on cards as marks of the timeline.
 
     n, name, tone, lock      of the card
@@ -184,7 +185,7 @@ def marks(run: Judged, cards: Sequence[Card]) -> list[dict[str, Any]]:
     return [_mark(run, card) for card in cards]
 
 
-def _mark(run: Judged, card: Card) -> dict[str, Any]:
+def _mark(run: Judged, card: Card) -> dict[str, Json]:
     finding, shown = card.finding, scene(card.finding, run)
     times = [finding.t_ns, *(mark.t_ns for mark in shown.marks)]
     times += [edge for bar in shown.bars for edge in (bar.from_ns, bar.to_ns)]
@@ -276,7 +277,7 @@ def token_rows(run: Judged) -> list[tuple[int, tuple[int, str, int, int], bool]]
     return [(i, log[i], i in fallen) for i in keep]
 
 
-def flat(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
+def flat(manifest: Mapping[str, Json]) -> list[tuple[str, str]]:
     """A manifest as rows of dotted names and values, at most MANIFEST_ROWS."""
     rows: list[tuple[str, str]] = []
 

@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from holdfast.harness.core.json_value import Json
+
 NS = 1_000_000_000
 MINUS, NONE = "\N{MINUS SIGN}", "\N{EN DASH}"
 DISPLAY_LIMIT, SAYS_LENGTH = 240, 80
@@ -121,7 +123,7 @@ LABELS = {
 PARTS = 6
 
 
-def evidence(measured: Mapping[str, Any]) -> str:
+def evidence(measured: Mapping[str, Json]) -> str:
     """The fault agent's measurements as text: "214 packets dropped", "c1 state T".
 
     `bit` is omitted, because it has its own column; after PARTS nodes the rest is counted.

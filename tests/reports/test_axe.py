@@ -15,8 +15,8 @@ from playwright.sync_api import Browser
 from holdfast.harness.campaigns.summary import summary
 from holdfast.reports.many import campaign, matrix_pages
 from holdfast.reports.many.matrix import matrix
-from holdfast.reports.run import html
 from tests import needs
+from tests.reports import rendered as html
 from tests.reports import specimens
 from tests.reports.browser import chromium
 from tests.reports.pieces import MANIFEST, PLAN

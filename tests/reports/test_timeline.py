@@ -125,7 +125,8 @@ def test_a_mark_names_the_owners_and_the_request_of_a_violation() -> None:
     for specimen, kinds in ((specimens.broken(), {"double-grant"}), (specimens.limit(), set())):
         run = read(specimen)
         cards = [card for group in page.groups(run) for card in group.cards]
-        for card, mark in zip(cards, page.marks(run, cards), strict=True):
+        marks: Any = page.marks(run, cards)
+        for card, mark in zip(cards, marks, strict=True):
             rows = [event.row for event in card.finding.witnesses]
             assert mark["rows"] == rows
             clients = {f"c{event.process}" for event in card.finding.witnesses}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
 
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.resource_replies import Reply, answered, asked
 from holdfast.workloads.resource.server import PORT
@@ -38,7 +38,7 @@ class ResourceClient:
         sent = {"op": op, "attempt": attempt, "token": token, "base": base}
         return await self._ask(asked("write", key, once=once, **sent))
 
-    async def _ask(self, request: dict[str, Any]) -> Reply:
+    async def _ask(self, request: dict[str, Json]) -> Reply:
         async with self._turn:
             sent = False
             try:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from holdfast.harness.core import extras
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Place
 from holdfast.harness.runs import registry
 
@@ -117,7 +118,7 @@ def labelled(engine: Engine, wanted: Mapping[str, str]) -> tuple[list[Any], list
     )
 
 
-def remove_container(engine: Engine, found: Mapping[str, Any]) -> None:
+def remove_container(engine: Engine, found: Mapping[str, Json]) -> None:
     """Kills and removes a container; one that is gone or being removed is no error.
 
     It has to have ended before it is removed, one after the other: the engine miscounts the
@@ -130,7 +131,7 @@ def remove_container(engine: Engine, found: Mapping[str, Any]) -> None:
     _unless_gone(lambda: engine.api.remove_container(name, v=True))
 
 
-def remove_network(engine: Engine, found: Mapping[str, Any]) -> None:
+def remove_network(engine: Engine, found: Mapping[str, Json]) -> None:
     """Removes a network without containers; one that is gone is no error.
 
     Raises Miscounted if the engine has nothing on it and keeps it nevertheless.

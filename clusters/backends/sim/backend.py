@@ -27,6 +27,7 @@ from holdfast.harness.client.context import Context
 from holdfast.harness.client.guard import Guard
 from holdfast.harness.core.clock import MILLISECOND
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Command, Node, Place, Simulated, System
 from holdfast.harness.core.seeds import stream
@@ -147,7 +148,7 @@ class SimBackend:
         host.state, host.go, host.end = OPENED, asyncio.Event(), asyncio.Event()
         loop = host.loop = NodeLoop(node, self.engine, host.clock, self.network)
         word = command.argv[-1]
-        config: dict[str, Any] = json.loads(self._files.pop(word, word))
+        config: dict[str, Json] = json.loads(self._files.pop(word, word))
         work: Coroutine[object, None, None]
         if host.node.role == "server":
             work = load(self.entries.simulated)(config, host)
@@ -301,7 +302,7 @@ class SimBackend:
 
     # What runs on a node
 
-    async def _resource(self, host: Host, config: Mapping[str, Any]) -> None:
+    async def _resource(self, host: Host, config: Mapping[str, Json]) -> None:
         """Its rows are on its disk when it answers, so a new process goes on where it was."""
         if host.recorder is None:
             host.recorder = self._recorder(host, config, [])
@@ -350,7 +351,7 @@ class SimBackend:
             await ctx.close()
         self._tell(host, config, DONE)
 
-    def _die(self, host: Host, config: Mapping[str, Any]) -> None:
+    def _die(self, host: Host, config: Mapping[str, Json]) -> None:
         """An owner ends itself; the driver learns of it a little later, and starts another."""
         self._tell(host, config, DIED_ON_PURPOSE)
         self.crash(host.node.name)

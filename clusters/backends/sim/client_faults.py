@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.json_value import Json
 
 if TYPE_CHECKING:
     from holdfast.clusters.backends.sim.backend import SimBackend
 
-Evidence = dict[str, Any]
+Evidence = dict[str, Json]
 Args = Mapping[str, Any]
 ON_THE_WIRE = ("reply-loss", "reset")
 

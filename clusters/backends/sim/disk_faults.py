@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.clusters.backends.sim.event_loop import NodeLoop
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.seeds import stream
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def _stand_still(host: Host) -> NodeLoop:
 class FreezeWrite:
     """Nodes that stand still inside their next write, which is done when they go on."""
 
-    def __init__(self, cluster: SimBackend, args: Mapping[str, Any]) -> None:
+    def __init__(self, cluster: SimBackend, args: Mapping[str, Json]) -> None:
         self._hosts = _armed(cluster, "freeze-write", args)
         self._traps: dict[str, Any] = {}
         self._inside: dict[str, tuple[NodeLoop, Keep]] = {}
@@ -61,7 +62,7 @@ class FreezeWrite:
         }
         return {"bit": bool(self._inside), "states": states}
 
-    def heal(self, others: list[Any]) -> dict[str, Any]:
+    def heal(self, others: list[Any]) -> dict[str, Json]:
         """The write is done, and they go on; what a crash took meanwhile is gone."""
         evidence = self.observe()
         for host in self._hosts:
@@ -77,7 +78,7 @@ class FreezeWrite:
 class TornWrite:
     """Nodes that die inside their next write; of that a part is durable."""
 
-    def __init__(self, cluster: SimBackend, args: Mapping[str, Any]) -> None:
+    def __init__(self, cluster: SimBackend, args: Mapping[str, Json]) -> None:
         self.wants_dead: list[str] = []
         self._cluster = cluster
         self._hosts = _armed(cluster, "torn-write", args)
@@ -103,12 +104,12 @@ class TornWrite:
 
         return trap
 
-    def observe(self) -> dict[str, Any]:
+    def observe(self) -> dict[str, Json]:
         """Who died, and how much of the write was durable; it bit where a write came."""
         shares = {name: round(share, 3) for name, share in self._torn.items()}
         return {"bit": bool(shares), "kept": shares}
 
-    def heal(self, others: list[Any]) -> dict[str, Any]:
+    def heal(self, others: list[Any]) -> dict[str, Json]:
         """Who is dead and whom no other fault wants dead."""
         for host in self._hosts:
             if host.trap is self._traps[host.node.name]:

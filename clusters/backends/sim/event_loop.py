@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from holdfast.clusters.backends.sim.network import Listener, Network
 from holdfast.clusters.backends.sim.node_clock import MILLION, NodeClock
 from holdfast.clusters.backends.sim.scheduler import Engine, Handle
+from holdfast.harness.core.json_value import Json
 
 if TYPE_CHECKING:
     from holdfast.clusters.backends.sim.connection import End
@@ -149,7 +150,7 @@ class NodeLoop:
     # so answered by what is built in: bool() is False.
     get_debug = bool
 
-    def call_exception_handler(self, context: dict[str, Any]) -> None:
+    def call_exception_handler(self, context: dict[str, Json]) -> None:
         """Notes what nobody caught; what a crash tore up is no news."""
         error = context.get("exception")
         if not self.dead and error is not None:

@@ -12,11 +12,12 @@ from holdfast.clusters.backends.sim.event_loop import NodeLoop
 from holdfast.clusters.backends.sim.network import Link
 from holdfast.clusters.backends.sim.node_clock import Skew
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.json_value import Json
 
 if TYPE_CHECKING:
     from holdfast.clusters.backends.sim.backend import SimBackend
 
-Evidence = dict[str, Any]
+Evidence = dict[str, Json]
 Args = Mapping[str, Any]
 
 

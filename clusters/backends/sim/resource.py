@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from holdfast.clusters.systems.reference.client.connection import Link, NoAnswer, NotSent
 from holdfast.clusters.systems.reference.wire.frames import Frame, Framed
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.resource_replies import Reply, answered, asked
 
@@ -15,7 +15,7 @@ PORT = 7300
 TIMEOUT_S = 2.0
 
 
-async def serve(decide: Callable[[Mapping[str, Any]], Mapping[str, Any]], address: str) -> None:
+async def serve(decide: Callable[[Mapping[str, Json]], Mapping[str, Json]], address: str) -> None:
     """Opens its port; it answers until its process ends. `decide` is that of the real resource."""
 
     def on_frame(wire: Framed, frame: Frame) -> None:
@@ -44,7 +44,7 @@ class ResourceLink:
         sent = {"op": op, "attempt": attempt, "token": token, "base": base}
         return await self._ask(asked("write", key, once=once, **sent))
 
-    async def _ask(self, request: dict[str, Any]) -> Reply:
+    async def _ask(self, request: dict[str, Json]) -> Reply:
         async with self._turn:
             try:
                 if not self._link.open:

@@ -15,6 +15,8 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import EnumType
 from typing import Any
 
+from holdfast.harness.core.json_value import Json
+
 HOOK = "__getattr__"
 PACKAGES = ("holdfast.clusters.systems.", "holdfast.harness.")
 
@@ -42,7 +44,7 @@ def _unguard(kind: type[Any]) -> None:
         given.append(field.name if field.default is MISSING else f"{field.name}=_{field.name}")
         defaults[f"_{field.name}"] = field.default
     body = [f" self.{field.name} = {field.name}" for field in fields(kind)] or [" pass"]
-    made: dict[str, Any] = {}
+    made: dict[str, Json] = {}
     exec(f"def __init__(self, {', '.join(given)}):\n" + "\n".join(body), defaults, made)
     kind.__init__ = made["__init__"]
     del kind.__setattr__, kind.__delattr__

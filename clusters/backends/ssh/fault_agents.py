@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.clusters.backends.ssh.remote_host import Remote
 from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.json_value import Json
 
 ANY_BITES = ("cut",)
 """Faults that are effective if they took effect on one host; others must on each."""
@@ -23,7 +24,7 @@ class Agents:
         self._faults: dict[str, tuple[str, list[Remote]]] = {}
         self._next = 0
 
-    async def ask(self, do: str, **args: Any) -> dict[str, Any]:
+    async def ask(self, do: str, **args: Any) -> dict[str, Json]:
         """One request; EnvironmentFailed if a host rejects it or is lost."""
         parts = self._parts(do, args)
         if "fault" in args and do not in ("observe", "heal"):
@@ -85,7 +86,7 @@ class Agents:
     async def _one(self, remote: Remote, do: str, part: Mapping[str, Any]) -> dict[str, Any]:
         self._next += 1
         line = {"id": self._next, "do": do, **part}
-        answer: dict[str, Any] = (await remote.ask("agent", line=line))["answer"]
+        answer: dict[str, Json] = (await remote.ask("agent", line=line))["answer"]
         if not answer.get("ok"):
             raise EnvironmentFailed(
                 f"fault agent of {remote.host.name}: {do}: {answer.get('error', 'no reason given')}"

@@ -35,6 +35,7 @@ from holdfast.clusters.backends.ssh.node_network import (
     search_path,
 )
 from holdfast.harness.core.clock import now_ns
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.recording.phase import Phase
 from holdfast.harness.runs import registry
 
@@ -61,7 +62,7 @@ class Steward:
         self._mirror = Mirror(root)
         self._started: dict[str, subprocess.Popen[bytes]] = {}
 
-    def serve(self, request: Request) -> dict[str, Any]:
+    def serve(self, request: Request) -> dict[str, Json]:
         """The response to one request: {"ok": true, ...} or {"ok": false, "error"}."""
         act = getattr(self, f"do_{request.get('do')}", None)
         if act is None:
@@ -71,7 +72,7 @@ class Steward:
         except (Impossible, OSError) as error:
             return {"ok": False, "error": str(error)}
 
-    def do_begin(self, request: Request) -> dict[str, Any]:
+    def do_begin(self, request: Request) -> dict[str, Json]:
         """Check this host, unpack code and libraries, start the fault agent."""
         problems = missing_tools()
         if os.geteuid() != 0:
@@ -114,20 +115,20 @@ class Steward:
         told["agent"] = self._agent is None or self._agent.poll() is None
         return {**told, "asked_ns": asked_ns, "answered_ns": now_ns()}
 
-    def do_phase(self, request: Request) -> dict[str, Any]:
+    def do_phase(self, request: Request) -> dict[str, Json]:
         """Set the phase of the run, for the writers of this host."""
         assert self._phase is not None
         self._phase.set(request["value"])
         return {}
 
-    def do_put(self, request: Request) -> dict[str, Any]:
+    def do_put(self, request: Request) -> dict[str, Json]:
         """Write a small file under the run's folder."""
         path = self._root / request["name"]
         path.write_text(request["text"])
         os.chown(path, self._user, self._group)
         return {}
 
-    def do_agent(self, request: Request) -> dict[str, Any]:
+    def do_agent(self, request: Request) -> dict[str, Json]:
         """Send a line to the fault agent; its response."""
         assert self._agent is not None and self._agent.stdin and self._agent.stdout
         try:
@@ -141,7 +142,7 @@ class Steward:
             raise Impossible(f"the fault agent exited: {error}") from error
         raise Impossible("the fault agent exited")
 
-    def do_start(self, request: Request) -> dict[str, Any]:
+    def do_start(self, request: Request) -> dict[str, Json]:
         """Start a process on a node, in the folder of its log; its pid after its last exec."""
         assert self._fabric is not None
         node, log, argv = request["node"], Path(request["log"]), request["argv"]
@@ -157,12 +158,12 @@ class Steward:
             raise Impossible(f"{node}: {argv[0]} cannot run: {processes.last_output(log)}")
         return {"pid": child.pid}
 
-    def do_end(self, request: Request) -> dict[str, Any]:
+    def do_end(self, request: Request) -> dict[str, Json]:
         """Heal everything and kill every process; their recordings can still be fetched."""
         self.end()
         return {}
 
-    def do_remove(self, request: Request) -> dict[str, Any]:
+    def do_remove(self, request: Request) -> dict[str, Json]:
         """Remove the folder of the run; the last request."""
         self.end()
         self.remove()
@@ -324,7 +325,7 @@ def lines(source: int) -> Any:
         yield from complete
 
 
-def say(answer: Mapping[str, Any]) -> None:
+def say(answer: Mapping[str, Json]) -> None:
     """One line to the driver. Errors: BrokenPipeError."""
     line = json.dumps(answer).encode() + b"\n"
     while line:

@@ -13,6 +13,7 @@ from holdfast.clusters.backends.ssh.connect import Connection
 from holdfast.clusters.backends.ssh.hosts_file import Host
 from holdfast.harness.core.clock import now_ns
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.json_value import Json
 
 PROMPT = "holdfast-asks-sudo:"
 WRONG_PASSWORD = "the password is wrong"
@@ -59,7 +60,7 @@ class Line:
             self._send(self._password().encode() + b"\n", BEGIN_S)
         self.first = self._begun()
 
-    def ask(self, request: Mapping[str, Any], within_s: float = ANSWER_S) -> Answered:
+    def ask(self, request: Mapping[str, Json], within_s: float = ANSWER_S) -> Answered:
         """One request and its response. Gone if there is none within the timeout.
 
         Both have a number: a late response to a request that timed out is not that to a later one.
@@ -109,7 +110,7 @@ class Line:
         line, _, self._rest = b"".join(parts).partition(b"\n")
         return line
 
-    def _begun(self) -> dict[str, Any]:
+    def _begun(self) -> dict[str, Json]:
         """The first line, which reports that it runs; or why it does not."""
         deadline = time.monotonic() + BEGIN_S
         channel = self._channel

@@ -12,6 +12,7 @@ from typing import Any
 from holdfast.harness.core import toml
 from holdfast.harness.core.durations import duration_ns
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.plan import suggest
 
 TUNNEL_PORT = 4789
@@ -71,7 +72,7 @@ class Hosts:
     tunnel_port: int = TUNNEL_PORT
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: Path) -> dict[str, Json]:
     """A hosts file as JSON-ready values for the manifest; UsageError with one line per error."""
     try:
         table = toml.loads(path.read_text())

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Node, Place, System
 
@@ -34,7 +35,7 @@ async def answer(system: System, request: dict[str, Any]) -> dict[str, Any]:
         seed=given["seed"],
     )
     made = system.command(Node(**request["node"]), servers, place, options)
-    said: dict[str, Any] = {"argv": list(made.argv), "log": str(made.log), "env": dict(made.env)}
+    said: dict[str, Json] = {"argv": list(made.argv), "log": str(made.log), "env": dict(made.env)}
     said |= {"prelude": made.prelude, "nobody": made.nobody}
     return {"ok": True, "said": said}
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.clusters.systems.dynamodb.table import Failed, Table
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import CLIENT, ClientSetup
 from holdfast.harness.core.seeds import stream
@@ -117,7 +118,7 @@ class HeartbeatLock:
         return version
 
     def _put(
-        self, lock: str, version: str, ttl_ns: int, condition: str, values: dict[str, Any]
+        self, lock: str, version: str, ttl_ns: int, condition: str, values: dict[str, Json]
     ) -> None:
         record = {"lock": {"S": lock}, "version": {"S": version}, "lease_ns": {"N": str(ttl_ns)}}
         more = {"ExpressionAttributeValues": values} if values else {}

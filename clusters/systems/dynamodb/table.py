@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from holdfast.clusters.systems.dynamodb import PORT, TABLE
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import Status
 
 ANSWER_WITHIN_S = 1.0
@@ -69,7 +70,7 @@ class Table:
             words = json.dumps({"TableName": TABLE, **body})
             self._connection.request("POST", "/", words, headers)
             response = self._connection.getresponse()
-            answer: dict[str, Any] = json.loads(response.read() or b"{}")
+            answer: dict[str, Json] = json.loads(response.read() or b"{}")
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
             raise Failed("NoAnswer", str(error)) from error

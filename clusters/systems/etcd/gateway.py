@@ -12,6 +12,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.harness.core.json_value import Json
+
 Body = dict[str, Any]
 
 MOST_BYTES = 1 << 20
@@ -81,7 +83,7 @@ class Server:
             raise NotSent(f"no connection: {str(error) or 'in time'}") from error
 
 
-def request(host: str, path: str, body: Mapping[str, Any]) -> bytes:
+def request(host: str, path: str, body: Mapping[str, Json]) -> bytes:
     """A POST of a JSON object, as bytes."""
     content = json.dumps(body).encode()
     head = (
@@ -125,7 +127,7 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
     return content
 
 
-def refusal(status: int, answer: Mapping[str, Any]) -> str:
+def refusal(status: int, answer: Mapping[str, Json]) -> str:
     """The error in a response; empty if it is a result."""
     said = answer.get("error")
     if isinstance(said, dict):

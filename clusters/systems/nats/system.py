@@ -20,6 +20,7 @@ from holdfast.clusters.systems.nats import BUCKET, PEER_PORT, PORT, STATUS_PORT
 from holdfast.clusters.systems.options import choose
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Command, Node, Place
 from holdfast.harness.core.verdict import Promises
 
@@ -112,7 +113,7 @@ class NatsKv:
         return max(sorted(set(names)), key=names.count, default=None)
 
 
-async def asked(address: str, path: str) -> dict[str, Any] | None:
+async def asked(address: str, path: str) -> dict[str, Json] | None:
     """A server's own status; None if it does not respond in time."""
     try:
         async with asyncio.timeout(STATUS_S):
@@ -141,7 +142,7 @@ def _leader(said: Mapping[str, Any]) -> str:
 
 
 def _config(node: Node, servers: Sequence[Node], store: str) -> dict[str, Any]:
-    table: dict[str, Any] = {
+    table: dict[str, Json] = {
         "server_name": node.name,
         "listen": f"{node.address}:{PORT}",
         "http": f"{node.address}:{STATUS_PORT}",

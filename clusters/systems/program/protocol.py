@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.harness.core.clock import MILLISECOND
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import NO_TOKEN, Answer, Status
 
 OUTCOMES = {
@@ -108,7 +109,7 @@ def _event(said: dict[str, Any], wrong: Any) -> Event:
     )
 
 
-def _only(said: dict[str, Any], known: Collection[str], wrong: Any) -> None:
+def _only(said: dict[str, Json], known: Collection[str], wrong: Any) -> None:
     extra = sorted(set(said) - set(known))
     if extra:
         raise wrong(f"an unknown key ({', '.join(extra)})")

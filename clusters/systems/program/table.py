@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.clusters.systems.program.command_line import blanks, split
 from holdfast.clusters.systems.user_class.system import CHOICES
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import PROPERTIES
 
 MOST = 9
@@ -134,7 +135,7 @@ KEYS: Mapping[str, Callable[[object], str]] = {
 """Key -> check of its value: the error, "" for none."""
 
 
-def problems(table: Mapping[str, Any]) -> list[str]:
+def problems(table: Mapping[str, Json]) -> list[str]:
     """All errors of a table, one line each."""
     found = [f"unknown key: {name}{_meant(name, KEYS)}" for name in table if name not in KEYS]
     for name, check in KEYS.items():
@@ -155,7 +156,7 @@ def problems(table: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def has_servers(table: Mapping[str, Any]) -> bool:
+def has_servers(table: Mapping[str, Json]) -> bool:
     """Whether a table has servers to start, from a command line or from an image."""
     return "server" in table or "image" in table
 

@@ -19,6 +19,7 @@ from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.native_client import OwnRedisLock
 from holdfast.clusters.systems.redis.variants import way
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
 from holdfast.harness.core.ports import CALL, ClientSetup
 from holdfast.harness.core.seeds import stream
@@ -26,7 +27,7 @@ from holdfast.harness.core.seeds import stream
 ANSWER_WITHIN_S = 1.0
 POLL_NS = (2 * MILLISECOND, 12 * MILLISECOND)
 
-CONNECTION: dict[str, Any] = {
+CONNECTION: dict[str, Json] = {
     "socket_timeout": ANSWER_WITHIN_S,
     "socket_connect_timeout": ANSWER_WITHIN_S,
     "retry": Retry(NoBackoff(), 0),

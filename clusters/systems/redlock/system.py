@@ -10,12 +10,12 @@ client and wire format against our own servers, whose keys expire by their own w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.server import missing, redis_server, said
 from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Command, Node, Place
 from holdfast.harness.core.verdict import Promises
 
@@ -76,7 +76,7 @@ class RedlockSystem:
         """An independent server on every node."""
         return redis_server(node, place, choose("redlock", options, OPTIONS)["persistence"])
 
-    def simulated_config(self, node: Node, options: Mapping[str, str]) -> Mapping[str, Any]:
+    def simulated_config(self, node: Node, options: Mapping[str, str]) -> Mapping[str, Json]:
         """The configuration of one server for `redlock.simulated`."""
         persistence = choose("redlock", options, OPTIONS)["persistence"]
         return {"address": node.address, "port": PORT, "persistence": persistence}

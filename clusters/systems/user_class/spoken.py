@@ -13,6 +13,7 @@ from typing import Any
 from holdfast.clusters.systems.user_class.client import OwnClient
 from holdfast.clusters.systems.user_class.client import __getattr__ as factory_of
 from holdfast.harness.core.clock import MILLISECOND
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import NO_TOKEN, Answer, Grant, Mode, Status
 from holdfast.harness.core.ports import ClientSetup
 
@@ -55,7 +56,7 @@ def main(name: str, servers: str, options: str) -> None:
             answer = _answer(client, ask)
         except Exception as error:
             answer = Answer(outcome=Status.INFO, error=f"{type(error).__name__}: {error}")
-        row: dict[str, Any] = {"id": ask["id"], "outcome": Status(answer.outcome).name.lower()}
+        row: dict[str, Json] = {"id": ask["id"], "outcome": Status(answer.outcome).name.lower()}
         row |= {"error": answer.error} if answer.error else {}
         said.write(json.dumps(row) + "\n")
         said.flush()

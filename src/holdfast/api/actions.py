@@ -18,6 +18,7 @@ from holdfast.api.run import Run
 from holdfast.checkers.linearizability.judgement import Judgement
 from holdfast.engine import judge_foreign, runner
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.foreign.operations import ForeignHistory, keyed_apart
 from holdfast.harness.foreign.read import read_from, read_history
 from holdfast.harness.foreign.write import events
@@ -82,7 +83,7 @@ def judge(path: str | PathLike[str] | Run, checkers: Sequence[str] = ()) -> Run:
 
 
 def check(
-    history: str | PathLike[str] | Run | Iterable[Mapping[str, Any]] | Any, model: str
+    history: str | PathLike[str] | Run | Iterable[Mapping[str, Json]] | Any, model: str
 ) -> Judgement:
     """Judge a history against a specification, as `holdfast check --model` does.
 
@@ -102,7 +103,7 @@ def _foreign(history: Any) -> ForeignHistory:
     if isinstance(history, str | PathLike):
         return read_history(Path(history))
     if isinstance(history, Run):
-        rows: Iterator[Mapping[str, Any]] = events(history.case.history)
+        rows: Iterator[Mapping[str, Json]] = events(history.case.history)
     elif hasattr(history, "to_dict") and hasattr(history, "columns"):
         rows = (
             {name: value for name, value in row.items() if not _missing(value)}

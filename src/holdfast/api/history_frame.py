@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,10 @@ from holdfast.harness.core.case import Case, Rows
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.operations import CAME, LEFT, NO_TOKEN, Mode, Op, Status
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+    from pandas.api.extensions import ExtensionArray
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -42,12 +46,12 @@ class Columns:
         self.rows: Rows = every if len(chosen) == len(every) else every[chosen]
         self.f = self.rows["f"]
 
-    def build(self, name: str) -> Any:
+    def build(self, name: str) -> ExtensionArray:
         return COLUMNS[name](self)
 
     # Shapes of columns.
 
-    def category(self, codes: Ints, names: Sequence[str]) -> Any:
+    def category(self, codes: Ints, names: Sequence[str]) -> ExtensionArray:
         """Codes as names; -1 is NA. Names that no row has are left out."""
         used = np.zeros(len(names) + 1, np.bool_)
         used[codes] = True  # -1 marks the last place, which stands for NA
@@ -59,20 +63,22 @@ class Columns:
         merged = np.array([place_of[name] for name in kept] + [-1])
         return self.pandas.Categorical.from_codes(merged[places[codes]], list(place_of))
 
-    def enumerated(self, name: str, of: type[IntEnum], where: Bools | None = None) -> Any:
+    def enumerated(
+        self, name: str, of: type[IntEnum], where: Bools | None = None
+    ) -> ExtensionArray:
         codes = self.rows[name].astype(np.int64) - min(of)
         if where is not None:
             codes = np.where(where, codes, -1)
         return self.category(codes, [word(member) for member in of])
 
-    def text(self, numbers: Ints) -> Any:
+    def text(self, numbers: Ints) -> ExtensionArray:
         """Indices into the history's strings; the empty string is NA."""
         return self.category(numbers.astype(np.int64) - 1, self.case.history.strings[1:])
 
-    def whole(self, values: Ints, where: Bools) -> Any:
+    def whole(self, values: Ints, where: Bools) -> ExtensionArray:
         return self.pandas.arrays.IntegerArray(np.where(where, values, 0), ~where)
 
-    def seconds(self, ns: Ints, where: Bools | None = None) -> Any:
+    def seconds(self, ns: Ints, where: Bools | None = None) -> ExtensionArray:
         found = ns / SECOND
         return found if where is None else np.where(where, found, np.nan)
 
@@ -89,7 +95,7 @@ class Columns:
         found: Bools = self.rows["t_ret"] > 0
         return found
 
-    def since_start(self, ns: Ints, where: Bools | None = None) -> Any:
+    def since_start(self, ns: Ints, where: Bools | None = None) -> ExtensionArray:
         return self.seconds(ns - self.case.start_ns, where)
 
     def called_ns(self) -> Ints:
@@ -99,7 +105,7 @@ class Columns:
     def returned_ns(self) -> Ints:
         return self.rows["t_ret"] + np.where(self.rows["flags"] & CAME, self.rows["rx"], 0)
 
-    def clients(self) -> Any:
+    def clients(self) -> ExtensionArray:
         """The client whose call or request it is; a writer that is no client by its own name."""
         process = self.rows["process"].astype(np.int64)
         known = self.case.nodes
@@ -111,7 +117,7 @@ class Columns:
             np.where(lacking[process], first + self.rows["writer"], process), names
         )
 
-    def attempts(self) -> Any:
+    def attempts(self) -> ExtensionArray:
         """c5/33: the 33rd acquire of c5; NA where the row belongs to none."""
         unique, codes = np.unique(self.rows["attempt"], return_inverse=True)
         nodes = self.case.nodes
@@ -121,14 +127,14 @@ class Columns:
             [name for name, n in zip(names, unique, strict=True) if n != 0],
         )
 
-    def durations(self, high: bool, *ops: Op) -> Any:
+    def durations(self, high: bool, *ops: Op) -> ExtensionArray:
         """One half of column `spent`, in seconds: exponent << 11 | fraction of us, plus one."""
         packed = (self.rows["spent"].astype(np.int64) >> (16 if high else 0)) & 0xFFFF
         said = packed - 1
         us = (said & 0x7FF) << (said >> 11)
         return self.seconds(us * 1000, self.is_one_of(*ops) & (packed > 0))
 
-    def requests(self) -> Any:
+    def requests(self) -> ExtensionArray:
         """The row of the client's call that a row of the resource's log answers."""
         every = self.case.history.rows
         calls = self.case.history.of(Op.READ, Op.WRITE)
@@ -148,7 +154,7 @@ def _asked(columns: Columns) -> Bools:
     return columns.is_one_of(*ACQUIRES, Op.RENEW)
 
 
-COLUMNS: Mapping[str, Callable[[Columns], Any]] = {
+COLUMNS: Mapping[str, Callable[[Columns], ExtensionArray]] = {
     "op": lambda c: c.enumerated("f", Op),
     "status": lambda c: c.enumerated("status", Status),
     "client": lambda c: c.clients(),
@@ -237,7 +243,7 @@ def rows_where(
     return found
 
 
-def frame(case: Case, chosen: Ints, columns: Collection[str] | None = None) -> Any:
+def frame(case: Case, chosen: Ints, columns: Collection[str] | None = None) -> DataFrame:
     """The data frame of some rows of a case. UsageError for a column that there is not."""
     names = list(COLUMNS) if columns is None else list(columns)
     wrong = [name for name in names if name not in COLUMNS]
@@ -252,7 +258,7 @@ def frame(case: Case, chosen: Ints, columns: Collection[str] | None = None) -> A
     return found
 
 
-def raw(case: Case, chosen: Ints) -> Any:
+def raw(case: Case, chosen: Ints) -> DataFrame:
     """The recorded columns as they are: numbers, ns of the run's clock, indices into strings."""
     pandas = extras.load("pandas", "a data frame")
     rows = case.history.rows[chosen]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.catalogue import VIRTUAL_TIME
 from holdfast.engine.gather import gather
@@ -14,6 +14,9 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.runs.directory import RUNS
 from holdfast.reports.many import matrix
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class Campaign:
@@ -26,13 +29,13 @@ class Campaign:
         self.path = Path(path)
         self.results: list[Result] = gather([self.path])
 
-    def runs(self) -> Any:
+    def runs(self) -> DataFrame:
         """One row per run: system, backend, workload, nemesis, scenario, seed, verdict, exit_code,
         effective (fault kinds), and a column per measure: p50, p90, p99, failover in seconds,
         grants and ops per second."""
         return _runs(self.results)
 
-    def frame(self) -> Any:
+    def frame(self) -> DataFrame:
         """One row per run and property: the run's columns, then property, verdict, promised,
         severity, kind and sentence of the first finding, reason."""
         pandas = extras.load("pandas", "a data frame")
@@ -56,7 +59,7 @@ class Campaign:
         found = pandas.DataFrame(rows, columns=names)
         return found.merge(_runs(self.results), left_on="run", right_index=True).drop(columns="run")
 
-    def matrix(self) -> Any:
+    def matrix(self) -> DataFrame:
         """System x property (rows) by fault kinds (columns): "+ n" held in n runs, "x k/n" violated
         in k of n, NA not exercised; as `holdfast matrix` shows it."""
         pandas = extras.load("pandas", "a data frame")
@@ -77,12 +80,12 @@ class Campaign:
         return f"<Campaign {self.path}: {len(self.results)} runs, {broken} with a broken promise>"
 
 
-def runs(folder: str | PathLike[str] = RUNS) -> Any:
+def runs(folder: str | PathLike[str] = RUNS) -> DataFrame:
     """Every run under a folder, one row each, the oldest first: `Campaign.runs`."""
     return Campaign(folder).runs()
 
 
-def _runs(results: list[Result]) -> Any:
+def _runs(results: list[Result]) -> DataFrame:
     pandas = extras.load("pandas", "a data frame")
     rows = [
         {

@@ -23,6 +23,9 @@ from holdfast.harness.verdicts.judged import ClockSummary
 from holdfast.harness.verdicts.judged import read as read_judged
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+    from pyarrow import Table
+
     from holdfast.api.run import Recorded
 
 SCHEMA = "holdfast-run-parquet/1"
@@ -42,12 +45,12 @@ class _About(msgspec.Struct, forbid_unknown_fields=True):
     problems: list[str]
     nodes: dict[int, str]
     states: dict[str, int]
-    clocks: dict[str, dict[str, Any]]
+    clocks: dict[str, dict[str, Json]]
     error_ns: int
     starved: list[dict[str, Any]]
 
 
-def arrow(frame: Any) -> Any:
+def arrow(frame: DataFrame) -> Table:
     """A data frame as a pyarrow.Table, its index as a column."""
     pyarrow = extras.load("pyarrow", "an Arrow table")
     return pyarrow.Table.from_pandas(frame)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from holdfast.harness.core import extras
 from holdfast.harness.core.clock import SECOND
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from holdfast.api.run import Run
 
 FAULT, FINDING = "#d9d9d9", "#c0392b"
 
 
-def draw(run: Run, ax: Any, between: tuple[float, float] | None, lanes: str) -> Any:
+def draw(run: Run, ax: Axes | None, between: tuple[float, float] | None, lanes: str) -> Axes:
     """See `Run.plot`."""
     pyplot = extras.load("matplotlib.pyplot", "a plot")
     ax = pyplot.subplots(figsize=(10, 3))[1] if ax is None else ax

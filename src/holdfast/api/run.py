@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.api import history_frame, parquet_file, plot, tables
 from holdfast.engine import runner
@@ -25,6 +25,11 @@ from holdfast.harness.runs import files, journal
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.runs.journal import FaultRow, Mark
 from holdfast.harness.verdicts.judged import Judged
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+    from pyarrow import Table
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,12 +138,12 @@ class Run:
         """Property -> its verdict, promised or not."""
         return {row.property: row.verdict for row in self._judged.verdicts}
 
-    def properties(self) -> Any:
+    def properties(self) -> DataFrame:
         """One row per property: verdict, promised, severity, reason, number of findings, and a
         column per count that the verdicts rest on; NA where a count does not apply."""
         return tables.properties(self._judged)
 
-    def findings(self) -> Any:
+    def findings(self) -> DataFrame:
         """One row per finding: property, kind, promised, severity, t, lock, sentence, and
         `witnesses`, the rows of `frame()` that prove it."""
         return tables.findings(self.case, self._judged)
@@ -174,7 +179,7 @@ class Run:
         client: str | None = None,
         between: tuple[float, float] | None = None,
         raw: bool = False,
-    ) -> Any:
+    ) -> DataFrame:
         """One row per recorded operation, in order of time; the index is what witnesses name.
 
         Times are seconds since the workload began, durations seconds, unknown values NA or NaN;
@@ -187,7 +192,7 @@ class Run:
             return history_frame.raw(self.case, chosen)
         return history_frame.frame(self.case, chosen, columns)
 
-    def holds(self, kind: tables.Hold = "certain") -> Any:
+    def holds(self, kind: tables.Hold = "certain") -> DataFrame:
         """One row per hold: client, lock, mode, token, from, to, end_reason, rows `acquire`, `end`.
 
         kind: "possible" (the service may have thought so), "certain" (the client was owner as far
@@ -195,16 +200,16 @@ class Run:
         """
         return tables.holds(self.case, kind)
 
-    def faults(self) -> Any:
+    def faults(self) -> DataFrame:
         """One row per fault: id, kind, target, nodes, from, to, effective, reason, evidence."""
         return tables.faults(self.case)
 
-    def resource_log(self) -> Any:
+    def resource_log(self) -> DataFrame:
         """One row per write that reached the resource, in its order: t, client, lock, token,
         highest_token_before, version, accepted, stale, `request` (row of the client's call)."""
         return tables.resource_log(self.case)
 
-    def errors(self) -> Any:
+    def errors(self) -> DataFrame:
         """Errors that clients received: op, client, status, error, n, first, last; most first."""
         return tables.errors(self.case)
 
@@ -215,7 +220,7 @@ class Run:
         plan, faults, clocks and verdicts as metadata. `read_parquet` reads it. Needs pyarrow."""
         return parquet_file.write(self._recorded, Path(path))
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> Table:
         """`frame()` as a pyarrow.Table. Needs pyarrow (extra `parquet`)."""
         return parquet_file.arrow(self.frame())
 
@@ -230,11 +235,11 @@ class Run:
 
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
         between: tuple[float, float] | None = None,
         lanes: Literal["client", "lock"] = "client",
-    ) -> Any:
+    ) -> Axes:
         """Draw holds as bars, faults as shaded spans and findings as lines; the matplotlib Axes.
         Needs matplotlib (extra `plot`)."""
         return plot.draw(self, ax, between, lanes)

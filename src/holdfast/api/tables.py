@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -13,8 +13,12 @@ from holdfast.harness.core import extras
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
 from holdfast.harness.verdicts.judged import Judged, Judgement, Shown
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Hold = Literal["possible", "certain", "proved", "contract"]
 HOLDS = ("possible", "certain", "proved", "contract")
@@ -31,7 +35,7 @@ Columns = Mapping[str, tuple[str, Callable[[Row], Any]]]
 """Name of a column -> its type, and how its value is taken from a row."""
 
 
-def _table(rows: Iterable[Row], columns: Columns[Row]) -> Any:
+def _table(rows: Iterable[Row], columns: Columns[Row]) -> DataFrame:
     """Rows as a frame with these columns, in this order, also if there is no row."""
     pandas, rows = _pandas(), list(rows)
     made = {}
@@ -48,7 +52,7 @@ def _seconds(case: Case, ns: int) -> float:
     return (ns - case.start_ns) / SECOND if abs(ns) < OPEN else float("inf")
 
 
-def holds(case: Case, kind: str) -> Any:
+def holds(case: Case, kind: str) -> DataFrame:
     """Every hold of one kind; see `Run.holds`."""
     if kind not in HOLDS:
         raise UsageError(f"unknown kind of hold {kind!r}: expected {', '.join(HOLDS)}")
@@ -68,7 +72,7 @@ def holds(case: Case, kind: str) -> Any:
     return _table(((attempt, span) for attempt, span in spans if span is not None), columns)
 
 
-def faults(case: Case) -> Any:
+def faults(case: Case) -> DataFrame:
     """Every fault that was due; see `Run.faults`."""
     columns: Columns[Window] = {
         "id": ("string", lambda window: window.id),
@@ -84,11 +88,11 @@ def faults(case: Case) -> Any:
     return _table(case.windows, columns)
 
 
-def _without(table: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _without(table: Mapping[str, Json], name: str) -> dict[str, Json]:
     return {key: value for key, value in table.items() if key != name}
 
 
-def resource_log(case: Case) -> Any:
+def resource_log(case: Case) -> DataFrame:
     """The writes that reached the resource, in its order; see `Run.resource_log`."""
     pandas = _pandas()
     at = case.history.of(Op.SERVED_WRITE)
@@ -116,7 +120,7 @@ def resource_log(case: Case) -> Any:
     )
 
 
-def findings(case: Case, judged: Judged) -> Any:
+def findings(case: Case, judged: Judged) -> DataFrame:
     """Every finding of every property; see `Run.findings`."""
     rows = ((row, finding) for row in judged.verdicts for finding in row.findings)
     columns: Columns[tuple[Judgement, Shown]] = {
@@ -132,7 +136,7 @@ def findings(case: Case, judged: Judged) -> Any:
     return _table(rows, columns)
 
 
-def properties(judged: Judged) -> Any:
+def properties(judged: Judged) -> DataFrame:
     """One row per judged property; see `Run.properties`."""
     pandas = _pandas()
     rows = judged.verdicts
@@ -149,7 +153,7 @@ def properties(judged: Judged) -> Any:
     return pandas.concat([found, counts.add_prefix("exercised: ")], axis=1).set_index("property")
 
 
-def errors(case: Case) -> Any:
+def errors(case: Case) -> DataFrame:
     """The errors that clients received; see `Run.errors`."""
     chosen = np.flatnonzero(case.history.rows["err"] > 0)
     frame = history_frame.frame(case, chosen, ("op", "client", "status", "error", "invoked"))

@@ -20,6 +20,7 @@ from typing import Any
 from holdfast.catalogue.rows import BackendRow, NemesisRow, SystemRow, WorkloadRow
 from holdfast.clusters.systems.user_class import PREFIX, module_of
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load, load_file
 from holdfast.harness.plans.plan import FILE
 
@@ -75,7 +76,7 @@ def usable(kind: str) -> Iterator[tuple[PlugIn, Any, str]]:
     """Installed plug-ins of a kind, each with its row, or with None and why it cannot be used."""
     from holdfast import catalogue
 
-    built_in: Mapping[str, Any] = getattr(catalogue, kind.upper())
+    built_in: Mapping[str, Json] = getattr(catalogue, kind.upper())
     for plug_in in installed(kind).values():
         if plug_in.name in built_in:
             yield plug_in, None, f"{_by(plug_in)}: the name is built in, so it is not used"

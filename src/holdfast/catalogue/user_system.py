@@ -21,6 +21,7 @@ from holdfast.clusters.systems.user_class import module_of
 from holdfast.clusters.systems.user_class.virtual_client import refusal
 from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load, load_file
 from holdfast.harness.plans.plan import OWN
 
@@ -112,7 +113,7 @@ def _bytes(path: Path) -> bytes:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _table(path: Path) -> dict[str, Any]:
+def _table(path: Path) -> dict[str, Json]:
     """The `[system]` table of a file. UsageError if there is none."""
     try:
         table = toml.loads(_bytes(path).decode()).get("system")

@@ -18,6 +18,7 @@ from holdfast.harness.campaigns.spec import Campaign, read
 from holdfast.harness.core import toml
 from holdfast.harness.core.durations import duration_ns
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.planning import prepare
 from holdfast.reports.many.campaign import bound, headline
 from holdfast.reports.text.formatting import plain
@@ -105,7 +106,7 @@ def _shrink(failure: Mapping[str, Any], folder: Path, budget_ns: int, *, quiet: 
     return 130 if shrunk.ended == shrinker.INTERRUPTED else 0
 
 
-def _toml(file: Path) -> dict[str, Any]:
+def _toml(file: Path) -> dict[str, Json]:
     try:
         return toml.loads(file.read_text())
     except OSError as error:

@@ -19,6 +19,7 @@ from click.shell_completion import CompletionItem
 
 from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.runs.directory import RUNS
 
 PREFIX = "HOLDFAST_"
@@ -31,7 +32,7 @@ SETTINGS = (
     "system", "backend", "workload", "resource", "nemesis", "nodes", "clients", "locks", "time",
     "lease", "hosts", "seed", "out",
 )  # fmt: skip
-CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+CONTEXT: dict[str, Json] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class Command(click.Command):
@@ -105,7 +106,7 @@ def on_command_line(ctx: click.Context) -> set[str]:
     }
 
 
-def settings_file() -> tuple[str, dict[str, Any]]:
+def settings_file() -> tuple[str, dict[str, Json]]:
     """Name and settings of the first file that has any; UsageError lists every mistake in it."""
     for name, tables in FILES:
         path = Path(name)

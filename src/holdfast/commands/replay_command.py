@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -16,6 +15,7 @@ from holdfast.commands.options import Command, name_of, out_option
 from holdfast.engine import seed_search, trials
 from holdfast.engine.trials import Trial
 from holdfast.harness.core.errors import EnvironmentFailed, worst_exit_code
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.history import reader
 from holdfast.harness.history.diff import first_difference
 from holdfast.harness.plans.plan import Plan
@@ -95,7 +95,7 @@ def _must_be_the_same(plan: Plan, done: Sequence[Trial], run: RunDir | None) -> 
         )
 
 
-def _counted(done: Sequence[Trial]) -> list[dict[str, Any]]:
+def _counted(done: Sequence[Trial]) -> list[dict[str, Json]]:
     """Every kind of finding, how often it occurred, and its first sentence."""
     times = Counter((shown.prop, shown.kind) for trial in done for shown in trial.shown)
     first = {(shown.prop, shown.kind): shown for trial in reversed(done) for shown in trial.shown}
@@ -130,7 +130,7 @@ def _show(path: Path, plan: Plan, done: Sequence[Trial]) -> None:
             click.echo(f"run: {trial.run}")
 
 
-def _table(path: Path, plan: Plan, done: Sequence[Trial], code: int) -> dict[str, Any]:
+def _table(path: Path, plan: Plan, done: Sequence[Trial], code: int) -> dict[str, Json]:
     return {
         "schema": "holdfast-replay/1",
         "plan": str(path),

@@ -19,7 +19,7 @@ from holdfast.engine import sweep as sweeping
 from holdfast.engine import sweep_progress
 from holdfast.engine.runner import carry_out
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.json_value import plain
+from holdfast.harness.core.json_value import Json, plain
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.plan import Plan, parse, suggest, to_toml
 from holdfast.harness.verdicts.judged import Judged
@@ -152,7 +152,7 @@ def _found(ctx: click.Context, name: str, options: tuple[str, ...]) -> int:
     return code
 
 
-def _planned(table: Mapping[str, Any], sweep: sweeping.Sweep) -> int:
+def _planned(table: Mapping[str, Json], sweep: sweeping.Sweep) -> int:
     for value in sweep.values:
         full = prepare.complete(sweeping.plan_at(table, sweep, value))
         click.echo(f"# {sweep.key} = {value}\n{to_toml(full, exact=True)}")
@@ -175,7 +175,7 @@ def _over(given: Mapping[str, Any], options: tuple[str, ...]) -> dict[str, Any]:
     return {**over, "options": chosen}
 
 
-def again(name: str, given: Mapping[str, Any], options: tuple[str, ...]) -> str:
+def again(name: str, given: Mapping[str, Json], options: tuple[str, ...]) -> str:
     """The command line that repeats the scenario."""
     words = ["holdfast", "scenario", name]
     for key, value in given.items():

@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -20,6 +19,7 @@ from holdfast.engine.seed_search import Seed, Tally, explore
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_ns
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.plan import FILE, suggest
 from holdfast.planning import prepare
 
@@ -235,7 +235,7 @@ def _speed(tally: Tally) -> str:
     )
 
 
-def _table(tally: Tally, system: str, first_seed: int, mutant: str | None) -> dict[str, Any]:
+def _table(tally: Tally, system: str, first_seed: int, mutant: str | None) -> dict[str, Json]:
     return {
         "schema": "holdfast-sim/1",
         "system": system,
@@ -260,7 +260,7 @@ def _table(tally: Tally, system: str, first_seed: int, mutant: str | None) -> di
     }
 
 
-def _row(seed: Seed) -> dict[str, Any]:
+def _row(seed: Seed) -> dict[str, Json]:
     return {
         "seed": seed.seed,
         "digest": seed.digest,

@@ -19,6 +19,7 @@ from holdfast.harness.campaigns.results import Result, failed
 from holdfast.harness.campaigns.spec import Campaign, Job
 from holdfast.harness.campaigns.summary import first_failure, summary, tally
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.runs import directory
 from holdfast.planning import own_code, prepare
 from holdfast.reports.many import matrix_pages
@@ -76,7 +77,7 @@ def carry_out(
     return told
 
 
-def _finish(campaign: Campaign, jobs: Sequence[Job], folder: Path) -> dict[str, Any]:
+def _finish(campaign: Campaign, jobs: Sequence[Job], folder: Path) -> dict[str, Json]:
     """campaign.json, index.html and matrix.html from the journal."""
     noted = journal.done(folder / campaign_runner.JOURNAL)
     found = [noted[job.key] for job in jobs if job.key in noted]

@@ -13,6 +13,7 @@ import click
 from holdfast import catalogue
 from holdfast.checkers.linearizability.user_spec import given
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load, load_file
 from holdfast.harness.core.verdict import Finding, Verdict
 from holdfast.harness.foreign.operations import keyed_apart
@@ -86,7 +87,7 @@ def judge_file(path: Path, form: str, model: str | None) -> dict[str, Any]:
     }
 
 
-def _finding_row(finding: Finding) -> dict[str, Any]:
+def _finding_row(finding: Finding) -> dict[str, Json]:
     """A finding in JSON; its witnesses are line numbers, because the history has no run clock."""
     return {
         "kind": finding.kind,
@@ -121,6 +122,6 @@ def show(verdicts: dict[str, Any]) -> None:
             click.echo(f"  and {len(row[kind]) - MOST_SHOWN} more {kind} (--json has all)")
 
 
-def as_json(judged: list[dict[str, Any]]) -> str:
+def as_json(judged: list[dict[str, Json]]) -> str:
     """One object, or an array for several."""
     return json.dumps(judged[0] if len(judged) == 1 else judged)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from holdfast.reports.pictures.timeline import Recorded
 
 LAST_WORDS = 12
-Show = Callable[[Mapping[str, Any]], None]
+Show = Callable[[Mapping[str, Json]], None]
 
 
 def judge_run(run: RunDir, checkers: Sequence[str] = ()) -> Judged:
@@ -147,7 +147,7 @@ def execute(run: RunDir, show: Show) -> None:
     prefix = load(row.prefix)() if row.prefix else []
     argv = [*prefix, sys.executable, "-P", "-m", "holdfast.harness.driver.run", str(run.path)]
     log = run.log("driver", "driver")
-    failed: dict[str, Any] = {}
+    failed: dict[str, Json] = {}
     with (
         log.open("ab") as errors,
         subprocess.Popen(

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -17,6 +16,7 @@ from holdfast.engine.trials import OutOfTime, Shown, Tries
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.judging.judge import stored
 from holdfast.harness.plans.plan import Plan, suggest, to_toml
 from holdfast.harness.plans.shrink import Failing, shrink
@@ -161,7 +161,7 @@ def show(shrunk: Shrunk, file: Path) -> None:
     click.echo(f"report: holdfast run {file}")
 
 
-def table(shrunk: Shrunk, file: Path) -> dict[str, Any]:
+def table(shrunk: Shrunk, file: Path) -> dict[str, Json]:
     """The result as one JSON object."""
     before, after = shrunk.before, shrunk.best.plan
     names = ("clients", "locks", "nodes", "time_ns")

@@ -20,6 +20,7 @@ from holdfast.engine import runner, seed_search
 from holdfast.engine.trials import Shown, of_verdicts
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
@@ -78,7 +79,7 @@ class Step:
         return Counter(shown.name for one in self.shown for shown in one)
 
 
-def read(table: dict[str, Any], where: str) -> Sweep:
+def read(table: dict[str, Json], where: str) -> Sweep:
     """Takes the table [sweep] out of a plan's. UsageError with every mistake."""
     told = table.pop("sweep", None)
     if not isinstance(told, dict):
@@ -121,7 +122,7 @@ def at(table: Mapping[str, Any], key: str, value: str) -> dict[str, Any]:
 
 
 def steps(
-    table: Mapping[str, Any], sweep: Sweep, seed: int, again: str, out: Path
+    table: Mapping[str, Json], sweep: Sweep, seed: int, again: str, out: Path
 ) -> Iterator[Step]:
     """The runs of each value, in the order of the values. UsageError before the first of them."""
     plans = {value: plan_at(table, sweep, value) for value in sweep.values}
@@ -137,7 +138,7 @@ def steps(
         )
 
 
-def plan_at(table: Mapping[str, Any], sweep: Sweep, value: str) -> Plan:
+def plan_at(table: Mapping[str, Json], sweep: Sweep, value: str) -> Plan:
     """The plan of one value, faults not sampled yet; UsageError if it cannot be run."""
     plan = parse(at(table, sweep.key, value), prepare.KNOWN, f"sweep {sweep.key}={value}")
     # A plan that does not say how many servers it wants takes as many as the system has.

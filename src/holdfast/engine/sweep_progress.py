@@ -16,6 +16,7 @@ from holdfast.engine import sweep as sweeping
 from holdfast.engine.sweep import Step, Sweep
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import worst_exit_code
+from holdfast.harness.core.json_value import Json
 
 
 def carry_out(
@@ -142,7 +143,7 @@ def advice(done: Sequence[Step]) -> list[str]:
 
 def _object(
     name: str, table: Mapping[str, Any], sweep: Sweep, done: Sequence[Step], code: int
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     broke, held = sweeping.smallest(done)
     return {
         "schema": "holdfast-sweep/1",

@@ -14,6 +14,7 @@ from typing import Any
 from holdfast.catalogue import plug_ins
 from holdfast.clusters.systems.user_class import module_of
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir
 
@@ -84,7 +85,7 @@ def origins(plan: Plan) -> dict[str, str]:
     }
 
 
-def kept(table: Mapping[str, Any], run: RunDir) -> dict[str, Any]:
+def kept(table: Mapping[str, Json], run: RunDir) -> dict[str, Json]:
     """The plan of a run in which files that are gone are those that the run has kept."""
 
     def found(value: Any) -> Any:

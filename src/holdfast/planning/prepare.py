@@ -126,11 +126,11 @@ def without_tokens(plan: Plan, resource: str, promises: Promises) -> list[str]:
 
 def on_other_backends(plan: Plan, row: SystemRow) -> list[str]:
     """Why the plan's backend does not support its system, in one line at most."""
-    system = system_of(plan)
-    if isinstance(system, Confined) and plan.backend not in system.backends:
+    only = backends_of(plan)
+    if only and plan.backend not in only:
         return [
             f"{plan.system} starts its servers from a container image: use"
-            f" --backend {system.backends[0]} instead of {plan.backend}"
+            f" --backend {only[0]} instead of {plan.backend}"
         ]
     if plan.backend in catalogue.VIRTUAL_TIME:
         why = user_system.not_simulated(plan.system, row)
@@ -215,6 +215,12 @@ def draw(plan: Plan) -> Sequence[Fault]:
     if wrong:
         raise UsageError(*wrong)
     return drawn
+
+
+def backends_of(plan: Plan) -> Sequence[str]:
+    """The only backends that the system runs on; () for all."""
+    system = system_of(plan)
+    return system.backends if isinstance(system, Confined) else ()
 
 
 def system_of(plan: Plan) -> System:

@@ -24,6 +24,7 @@ from holdfast.harness.campaigns.baseline import Baseline
 from holdfast.harness.campaigns.gate import Trouble
 from holdfast.harness.campaigns.results import Result, without_hash
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
 from holdfast.harness.judging.judge import stored
 from holdfast.harness.plans.plan import OWN
@@ -63,7 +64,7 @@ class LockCampaign:
         self._config = request.config
         self._here = Path(request.config.invocation_params.dir)
         marker = request.node.get_closest_marker("holdfast")
-        self._marked: dict[str, Any] = dict(marker.kwargs) if marker else {}
+        self._marked: dict[str, Json] = dict(marker.kwargs) if marker else {}
         if marker is not None and marker.args:
             self._marked["system"] = marker.args[0]
 
@@ -83,7 +84,7 @@ class LockCampaign:
         self._request.node.user_properties.extend(told)
         return Checked(results=results, notes=troubles, folder=folder)
 
-    def _carry_out(self, plan: dict[str, Any]) -> tuple[Path, list[Result]]:
+    def _carry_out(self, plan: dict[str, Json]) -> tuple[Path, list[Result]]:
         reports = self._here / str(self._config.getoption("--holdfast-report-dir"))
         folder = reports / re.sub(r"[^A-Za-z0-9_.-]+", "-", self._request.node.nodeid).strip("-")
         try:
@@ -98,7 +99,7 @@ class LockCampaign:
         carry_out(campaign, jobs, folder, len(os.sched_getaffinity(0)), "")
         return folder, gather([folder])
 
-    def _table(self, plan: dict[str, Any]) -> dict[str, Any]:
+    def _table(self, plan: dict[str, Json]) -> dict[str, Json]:
         """The plan as the table of a campaign file."""
         runs, time = PROFILES[self._config.getoption("--holdfast-profile")]
         table: dict[str, Any] = {"seeds": runs, "time": time}

@@ -10,12 +10,13 @@ from typing import Any
 from holdfast import catalogue
 from holdfast.harness.core.durations import duration_text
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.plan import Plan, suggest
 from holdfast.scenarios import SCENARIOS, path_of
 
 FIXED = {"workload", "nemesis", "fault", "must"}
 """Keys that define a scenario: options cannot override them."""
-USUAL: dict[str, Any] = {"resource": "", "nodes": 0, "clients": 5, "locks": 1, "options": {}}
+USUAL: dict[str, Json] = {"resource": "", "nodes": 0, "clients": 5, "locks": 1, "options": {}}
 """Defaults of keys that a plan file may leave out; all of the files have time and lease."""
 
 
@@ -67,7 +68,7 @@ def command(plan: Plan) -> str:
     own = {**USUAL, **own_table(plan.scenario, plan.backend)}
     words = ["holdfast", "scenario", plan.scenario, "--backend", plan.backend]
     words += ["--system", plan.system] if plan.system != own["system"] else []
-    asked: dict[str, Any] = {
+    asked: dict[str, Json] = {
         "resource": plan.resource,
         "nodes": plan.nodes if plan.nodes != own["nodes"] or "--system" in words else 0,
         "clients": plan.clients,

@@ -17,6 +17,7 @@ import numpy as np
 from holdfast import catalogue
 from holdfast.harness.core.case import History
 from holdfast.harness.core.clock import now_ns
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.history.reader import Recording
@@ -79,7 +80,7 @@ def _until(recording: Recording, instant: int) -> Recording:
     return replace(recording, history=kept)
 
 
-def _violated(row: Judgement, start_ns: int) -> dict[str, Any]:
+def _violated(row: Judgement, start_ns: int) -> dict[str, Json]:
     first = min(row.findings, key=lambda finding: finding.t_ns)
     return {
         "property": row.property,

@@ -1,0 +1,23 @@
+"""`Any` and `getattr` do not come back: a seam has a type, an ability is declared."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.house.figures import names, trees
+
+MOST = {"Any": 589, "getattr": 84}
+"""As many as there are. Lower a number when you have removed some; never raise it: give the value a
+type (docs/decisions/0022-typed-seams.md)."""
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_no_more_uses_than_there_were(name: str) -> None:
+    used = {module: names(tree, name) for module, tree in trees().items()}
+    most = sorted(used.items(), key=lambda one: -one[1])[:5]
+    assert sum(used.values()) <= MOST[name], f"most: {most}"
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_the_limit_is_what_was_reached(name: str) -> None:
+    assert sum(names(tree, name) for tree in trees().values()) > MOST[name] - 20, "lower the limit"
