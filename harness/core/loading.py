@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.util
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from holdfast.harness.core.errors import UsageError
+
+MOST_NAMES = 8
+"""Names of a module in a message."""
 
 
 def load(name: str) -> Any:
     """The attribute `attr` of `module`, for a name "module:attr"; UsageError if it is not there."""
     module, _, attr = name.partition(":")
     try:
-        return getattr(importlib.import_module(module), attr)
+        found = importlib.import_module(module)
     except ImportError as error:
         raise UsageError(f"cannot import {module}: {error}") from error
+    try:
+        return getattr(found, attr)
     except AttributeError as error:
-        raise UsageError(f"{module} has no {attr!r}") from error
+        raise UsageError(_no_attribute(found, attr)) from error
+
+
+def _no_attribute(module: ModuleType, attr: str) -> str:
+    """What a module lacks, with the names that it defines and the one that may be meant."""
+    own = [
+        name
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
+    ]
+    close = difflib.get_close_matches(attr, own, 1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    known = f" (it defines {', '.join(own[:MOST_NAMES])})" if own else ""
+    # A user's file is known by its path, not by the name that its module was given.
+    return f"{Path(module.__file__ or module.__name__).name} has no {attr!r}{hint}{known}"
 
 
 def load_file(module: str, path: Path) -> None:

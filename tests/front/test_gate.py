@@ -75,7 +75,7 @@ def test_what_machines_read_says_the_same(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
     good, bad = campaign(tmp_path / "good", "++"), campaign(tmp_path / "bad", "x?")
     holdfast(capsys, "gate", good, "--update-baseline")
-    words = ("--junit", "gate.xml", "--json", "gate.json", "--github")
+    words = ("--junit", "gate.xml", "--json-file", "gate.json", "--github")
     said = holdfast(capsys, "gate", bad, *words)
     assert said.code == 1
     assert "::error title=holdfast%3A violation mutual-exclusion::mine / local" in said.out
@@ -121,3 +121,10 @@ def test_runs_too_few_to_compare_are_inconclusive(capsys: Capture, tmp_path: Pat
     said = holdfast(capsys, "gate", "now", "--fail-on", "p99:25%")
     assert said.code == 3 and "at least 3 on each side are needed" in said.out
     assert holdfast(capsys, "gate", "now").code == 0
+
+
+def test_json_is_a_flag_as_everywhere(capsys: Capture, tmp_path: Path) -> None:
+    good = campaign(tmp_path / "good", "++")
+    holdfast(capsys, "gate", good, "--update-baseline")
+    said = holdfast(capsys, "gate", "--json", good)
+    assert json.loads(said.out)["exit_code"] == said.code == 0
