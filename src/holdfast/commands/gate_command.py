@@ -80,7 +80,7 @@ def command(
     before = baselines.Baseline()
     if baseline.exists() or not update_baseline:
         before = baselines.read(baseline)
-    results = gather(paths)
+    results = gather(paths, lambda text: click.echo(text, err=True))
     if update_baseline:
         troubles = gate.alone(results, before.known, day, given)
         _update(baseline, results, before, troubles)
