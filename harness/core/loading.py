@@ -6,11 +6,14 @@ import difflib
 import importlib
 import importlib.util
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.neighbours import neighbours
 
 MOST_NAMES = 8
 """Names of a module in a message."""
@@ -52,8 +55,31 @@ def load_file(module: str, path: Path) -> None:
     made = importlib.util.module_from_spec(spec)
     sys.modules[module] = made
     try:
-        # The loader would take the cached bytes of an older file of the same second.
-        exec(compile(path.read_bytes(), str(path), "exec"), made.__dict__)
+        with _beside(path):
+            # The loader would take the cached bytes of an older file of the same second.
+            exec(compile(path.read_bytes(), str(path), "exec"), made.__dict__)
     except Exception as error:
         del sys.modules[module]
         raise UsageError(f"{path}: execution failed: {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[None]:
+    """Modules beside a file can be imported, afresh; Holdfast's own and installed ones first."""
+    folder = str(path.parent.resolve())
+    tops = {Path(below).parts[0].removesuffix(".py") for below in neighbours(path)}
+    for name in [name for name in sys.modules if name.partition(".")[0] in tops]:
+        # Of another folder, or of an older text: what an installed package has loaded stays.
+        if name.partition(".")[0] in _OF_USERS:
+            del sys.modules[name]
+    before = set(sys.modules)
+    sys.path.append(folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+        _OF_USERS.update({name.partition(".")[0] for name in set(sys.modules) - before} & tops)
+
+
+_OF_USERS: set[str] = set()
+"""Top-level modules that were loaded from beside a user's file."""

@@ -68,8 +68,8 @@ def _planned(folder: Path, tell: Callable[[str], None]) -> list[Result]:
         cells = sorted({result.cell for result in left_out})
         shown = ", ".join(cells[:CELLS_NAMED]) + (", ..." if len(cells) > CELLS_NAMED else "")
         tell(
-            f"{folder}: {count(len(left_out), 'run')} ignored, because the campaign's file no longer asks"
-            f" for {'it' if len(left_out) == 1 else 'them'}: {shown}"
+            f"{folder}: {count(len(left_out), 'run')} ignored, because the campaign's file"
+            f" no longer asks for {'it' if len(left_out) == 1 else 'them'}: {shown}"
         )
     return [result for key, result in done.items() if key in keys]
 
