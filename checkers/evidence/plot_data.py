@@ -23,6 +23,7 @@ def drawn(case: Case) -> dict[str, npt.NDArray[Any]]:
     sure       end of the certain part: proved by a response or within its lease; at least its
                beginning
     lapses     whether a lease bounds it: after `sure` it has expired; else it is only believed
+    lease      end of its lease as renewed, by its contract: the earliest; NEVER without a lease
     renewal    rows of the acknowledged renewals; margin: time left of the lease at each
     """
     found = table(case)
@@ -35,6 +36,7 @@ def drawn(case: Case) -> dict[str, npt.NDArray[Any]]:
         "end": np.where(end < INF, end, NEVER),
         "sure": np.minimum(sure, end),
         "lapses": found.bound[which] >= 0,
+        "lease": found.bound[which],
         "renewal": rows,
         "margin": margins,
     }

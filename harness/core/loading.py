@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.util
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.neighbours import neighbours
+
+MOST_NAMES = 8
+"""Names of a module in a message."""
 
 
 def load(name: str) -> Any:
     """The attribute `attr` of `module`, for a name "module:attr"; UsageError if it is not there."""
     module, _, attr = name.partition(":")
     try:
-        return getattr(importlib.import_module(module), attr)
+        found = importlib.import_module(module)
     except ImportError as error:
         raise UsageError(f"cannot import {module}: {error}") from error
+    try:
+        return getattr(found, attr)
     except AttributeError as error:
-        raise UsageError(f"{module} has no {attr!r}") from error
+        raise UsageError(_no_attribute(found, attr)) from error
+
+
+def _no_attribute(module: ModuleType, attr: str) -> str:
+    """What a module lacks, with the names that it defines and the one that may be meant."""
+    own = [
+        name
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
+    ]
+    close = difflib.get_close_matches(attr, own, 1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    known = f" (it defines {', '.join(own[:MOST_NAMES])})" if own else ""
+    # A user's file is known by its path, not by the name that its module was given.
+    return f"{Path(module.__file__ or module.__name__).name} has no {attr!r}{hint}{known}"
 
 
 def load_file(module: str, path: Path) -> None:
@@ -31,8 +55,31 @@ def load_file(module: str, path: Path) -> None:
     made = importlib.util.module_from_spec(spec)
     sys.modules[module] = made
     try:
-        # The loader would take the cached bytes of an older file of the same second.
-        exec(compile(path.read_bytes(), str(path), "exec"), made.__dict__)
+        with _beside(path):
+            # The loader would take the cached bytes of an older file of the same second.
+            exec(compile(path.read_bytes(), str(path), "exec"), made.__dict__)
     except Exception as error:
         del sys.modules[module]
         raise UsageError(f"{path}: execution failed: {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[None]:
+    """Modules beside a file can be imported, afresh; Holdfast's own and installed ones first."""
+    folder = str(path.parent.resolve())
+    tops = {Path(below).parts[0].removesuffix(".py") for below in neighbours(path)}
+    for name in [name for name in sys.modules if name.partition(".")[0] in tops]:
+        # Of another folder, or of an older text: what an installed package has loaded stays.
+        if name.partition(".")[0] in _OF_USERS:
+            del sys.modules[name]
+    before = set(sys.modules)
+    sys.path.append(folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+        _OF_USERS.update({name.partition(".")[0] for name in set(sys.modules) - before} & tops)
+
+
+_OF_USERS: set[str] = set()
+"""Top-level modules that were loaded from beside a user's file."""

@@ -82,11 +82,21 @@ class Known:
     checkers: Collection[str] = ()
 
 
+LISTED = {"mutant": "mutants", "finding": "findings", "nemesis": "nemeses"}
+MOST_NAMES = 24
+"""Kinds whose names are listed by a command, which a message names if it would have more names."""
+
+
 def suggest(word: str, known: Collection[str], kind: str) -> str:
     """Error text for an unknown name."""
     close = difflib.get_close_matches(word, known, 1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"unknown {kind} {word!r}{hint} (known: {', '.join(sorted(known))})"
+    if len(known) > MOST_NAMES and kind in LISTED:
+        return f"unknown {kind} {word!r}{hint} (holdfast list {LISTED[kind]} has all {len(known)})"
+    told = f"unknown {kind} {word!r}{hint} (known: {', '.join(sorted(known))})"
+    if ":" in word and not hint and kind in ("system", "workload"):
+        told += f"; your own {kind} is FILE.py:NAME"
+    return told
 
 
 def parse_nemesis(text: str) -> list[tuple[str, dict[str, str]]]:

@@ -10,10 +10,12 @@ from urllib.parse import quote
 
 from holdfast.harness.campaigns.results import MEASURES, RATES
 from holdfast.harness.campaigns.run_index import Entry
+from holdfast.harness.campaigns.trend import trends
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.runs import files
 from holdfast.reports.many.page_frame import render
+from holdfast.reports.many.trend import trend_rows
 from holdfast.reports.pictures.timeline import DIGEST
 from holdfast.reports.text.formatting import NONE, plain, seconds, span
 
@@ -56,6 +58,15 @@ def runs(entries: Sequence[Entry], wanted: Mapping[str, str]) -> str:
             "wanted": wanted,
         },
     )
+
+
+def trend(entries: Sequence[Entry]) -> str:
+    """The trend of each cell over the judged runs, the oldest run first."""
+    judged = [entry for entry in reversed(entries) if entry.result is not None]
+    rows = trend_rows(
+        trends((one.result, one.id, one.started) for one in judged if one.result is not None)
+    )
+    return render("trend.html", {"rows": rows, "runs": len(judged)})
 
 
 def run(entry: Entry, live: Mapping[str, Any], logs: Sequence[str]) -> str:

@@ -6,12 +6,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from holdfast.harness.campaigns.results import read
+from holdfast.harness.campaigns.trend import trends
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.statistics import none_in
 from holdfast.reports.many.page_frame import render, write
+from holdfast.reports.many.trend import trend_rows
 from holdfast.reports.text.formatting import count, percent, stopped
 
 RUNS_SHOWN = 2000
+MOST_SYSTEMS = 24
+STATES = ("VIOLATED", "ENVIRONMENT", "UNKNOWN", "LIMIT", "HOLDS")
+"""The states of cells and runs, in the order of the page: broken ones first."""
 
 
 def index(folder: Path, summary: Mapping[str, Json]) -> Path:
@@ -22,18 +28,35 @@ def index(folder: Path, summary: Mapping[str, Json]) -> Path:
 def page(summary: Mapping[str, Any]) -> str:
     """The page as a string; only runs with a directory have a link."""
     results = summary["results"]
-    telling = sorted(results, key=lambda row: (row["run"] == "", row["exit_code"] == 0))
+    telling = sorted(results, key=lambda row: (STATES.index(outcome(row)), row["run"] == ""))
+    found = trends((read(row, row["key"]), row["run"], 0.0) for row in results)
+    place = {trend.cell: n for n, trend in enumerate(found)}
+    systems = list(dict.fromkeys(system_of(cell["cell"]) for cell in summary["cells"]))
     return render(
         "campaign.html",
         {
             "summary": summary,
+            "cells": sorted(
+                summary["cells"],
+                key=lambda cell: (STATES.index(cell["word"]), place.get(cell["cell"], 0)),
+            ),
+            "trend_rows": trend_rows(found),
+            "systems": systems[:MOST_SYSTEMS],
+            "system_of": system_of,
             "word": headline(summary),
             "bound": bound(summary),
             "runs": telling[:RUNS_SHOWN],
             "more": max(0, len(results) - RUNS_SHOWN),
             "outcome": outcome,
+            "words": STATES,
+            "number_of": lambda name: systems.index(name) + 1 if name in systems else 0,
         },
     )
+
+
+def system_of(cell: str) -> str:
+    """The system of a cell: its name up to the backend."""
+    return cell.partition(" / ")[0]
 
 
 def headline(summary: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -17,6 +18,8 @@ ANNOTATIONS = 10
 """Maximum number of annotations that GitHub shows per step."""
 SUMMARY_BYTES = 1 << 20
 TEXT_LIMIT = 1000
+FEW_RATE = 0.25
+"""A gate says so if it would miss a bug that breaks more than this share of a cell's runs."""
 
 
 WORDS_OF_KIND = {
@@ -56,7 +59,24 @@ def terminal(troubles: Sequence[Trouble], results: Sequence[Result]) -> str:
         if one.code != PASSED and one.result is not None:
             lines += [f"  report: {plain(one.result.run)}/report.html"] if one.result.run else []
             lines.append(f"  again: {plain(one.result.command, 1200)}")
+    lines += few_runs(troubles, results)
     return "\n".join([*lines, headline(troubles, results)])
+
+
+def few_runs(troubles: Sequence[Trouble], results: Sequence[Result]) -> list[str]:
+    """What a passed gate may have missed in the cell with the fewest runs, as one line or none."""
+    runs = Counter(result.cell for result in results if not failed(result))
+    if exit_code(troubles) != PASSED or not runs:
+        return []
+    cell, fewest = min(runs.items(), key=lambda one: one[1])
+    if none_in(fewest) <= FEW_RATE:
+        return []
+    enough = next(n for n in range(fewest, 1000) if none_in(n) <= FEW_RATE)
+    return [
+        f"few runs: {plain(cell, 200)} has {count(fewest, 'run')}, so a bug that breaks up to"
+        f" {percent(none_in(fewest))} of its runs may go unnoticed; {enough} seeds bring that"
+        f" below {percent(FEW_RATE)}"
+    ]
 
 
 def junit(path: Path, troubles: Sequence[Trouble], results: Sequence[Result]) -> Path:

@@ -6,9 +6,9 @@ import io
 from collections.abc import Mapping, Sequence
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from holdfast.harness.core.verdict import Verdict
@@ -27,6 +27,8 @@ FINDINGS_A_PROPERTY = 3
 COUNTS = 3
 ERRORS = 5
 WIDE = 100
+ROOM_TO_WRAP = 10
+"""Columns that a wrapping column needs beyond its minimum before a table is worth it."""
 """Minimum width in columns for showing coverage counts."""
 
 
@@ -51,17 +53,17 @@ def render(run: Judged, *, width: int, colour: bool) -> str:
     _print_verdict(console, run)
     if run.verdicts:
         console.print(Text("Properties", style="bold"))
-        console.print(_properties(run, wide=console.width >= WIDE))
+        _print_table(console, _properties(run, wide=console.width >= WIDE))
     if any(len(one.under) > 1 for one in run.verdicts):
         console.print(Text("By kind of fault", style="bold"))
-        console.print(_by_kind(run))
+        _print_table(console, _by_kind(run))
     _print_findings(console, run)
     if run.evidence.errors:
         console.print(Text("Call errors", style="bold"))
-        console.print(_errors(run))
+        _print_table(console, _errors(run))
     if run.faults:
         console.print(Text("Faults", style="bold"))
-        console.print(_faults(run))
+        _print_table(console, _faults(run))
     _print_end(console, run)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
@@ -90,6 +92,31 @@ def _table(short: Sequence[str], *folding: str) -> Table:
     for column in folding:
         table.add_column(column, overflow="fold", min_width=12)
     return table
+
+
+def _print_table(console: Console, table: Table) -> None:
+    """A table; where its columns have no room, each of its rows as a block with the same words."""
+    wrapped = [column for column in table.columns if not column.no_wrap]
+    needed = table.__rich_measure__(console, console.options).minimum
+    if needed + ROOM_TO_WRAP * len(wrapped) <= console.width:
+        console.print(table)
+        return
+    for cells in zip(*(column.cells for column in table.columns), strict=True):
+        named = list(zip(table.columns, cells, strict=True))
+        console.print(_words(named[0][1]), style="bold")
+        short = [_named(column, cell) for column, cell in named[1:] if column.no_wrap]
+        long = [_named(column, cell) for column, cell in named[1:] if not column.no_wrap]
+        for text in ([Text(", ").join(short)] if short else []) + long:
+            console.print(Padding(text, (0, 0, 0, 2)))
+    console.print()
+
+
+def _named(column: Column, cell: RenderableType) -> Text:
+    return Text.assemble(f"{column.header}: ", _words(cell))
+
+
+def _words(cell: RenderableType) -> Text:
+    return cell if isinstance(cell, Text) else Text(str(cell))
 
 
 def _properties(run: Judged, *, wide: bool) -> Table:

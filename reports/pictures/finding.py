@@ -11,7 +11,15 @@ from markupsafe import Markup
 
 from holdfast.harness.core.fault_traits import BEFORE, PATTERNS, UNKNOWN
 from holdfast.harness.verdicts.judged import Judged, Shown, Struck
-from holdfast.reports.pictures.finding_scene import Bar, Mark, Scene, overlap_text, scene
+from holdfast.reports.pictures.finding_scene import (
+    NO_LEASES,
+    Bar,
+    Leases,
+    Mark,
+    Scene,
+    overlap_text,
+    scene,
+)
 from holdfast.reports.pictures.svg import (
     CHAR_PX,
     NARROW_PX,
@@ -39,9 +47,9 @@ class Lane:
     bottom: float
 
 
-def draw(finding: Shown, number: int, run: Judged, tone: str) -> Markup:
+def draw(finding: Shown, number: int, run: Judged, tone: str, leases: Leases = NO_LEASES) -> Markup:
     """The picture of a finding; `number` and `tone` of its card."""
-    shown = scene(finding, run)
+    shown = scene(finding, run, leases)
     rows = _pack(shown.bars)
     faults = len(shown.faults) * FAULT_PX
     lanes = _lay(shown, rows, run, top=faults + 30)
@@ -113,7 +121,8 @@ def _lay(shown: Scene, rows: list[int], run: Judged, top: float) -> list[Lane]:
             default=1,
         )
         bar = top + levels * LABEL_PX + 8
-        bottom = bar + depth * (BAR_PX + 4) + 12
+        named = any(one.lane == name and one.lease_ns for one in shown.bars)
+        bottom = bar + depth * (BAR_PX + 4) + (20 if named else 12)
         lanes.append(Lane(name=name, top=top, bar=bar, bottom=bottom))
         top = bottom
     return lanes
@@ -153,6 +162,17 @@ def _draw_bar(root: ET.Element, bar: Bar, y: float, shown: Scene) -> None:
             box = {"x": percent(shown.scale(a)), "width": wide(shown.scale(b) - shown.scale(a))}
             add(root, "rect", **box, class_="clash", rx=3, **tall)
     _draw_bar_name(root, bar, y, shown)
+    if bar.lease_ns:
+        _draw_lease_end(root, bar, y, shown)
+
+
+def _draw_lease_end(root: ET.Element, bar: Bar, y: float, shown: Scene) -> None:
+    """A tick across the bar where its lease ends, with its name below the bar."""
+    share = shown.scale(bar.lease_ns)
+    place = spot(root, share, y)
+    add(place, "line", x1=0, x2=0, y1=-4, y2=BAR_PX + 4, class_="lease-end")
+    anchor, dx = ("start", 4) if share < 0.8 else ("end", -4)
+    add(place, "text", "lease ends", x=dx, y=BAR_PX + 11, text_anchor=anchor, class_="unit lease")
 
 
 def _draw_bar_name(root: ET.Element, bar: Bar, y: float, shown: Scene) -> None:
@@ -295,6 +315,7 @@ def _spoken(shown: Scene, run: Judged) -> str:
     holds = [
         f"{plain(bar.lane, 20)} {bar.text} from {seconds(run.at(bar.from_ns))}"
         f" to {seconds(run.at(bar.to_ns))}"
+        + (f", its lease ends at {seconds(run.at(bar.lease_ns))}" if bar.lease_ns else "")
         + (f", only believed from {seconds(run.at(bar.belief_ns))}" if bar.belief_ns else "")
         for bar in shown.bars
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
@@ -23,6 +24,11 @@ ALONE_NS, FINE_NS = 200_000_000, 20_000_000
 """Time drawn around a single instant."""
 
 
+Leases = Mapping[int, int]
+"""Row of an acquire -> end of its lease as renewed."""
+NO_LEASES: Leases = {}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mark:
     """The relevant instant of an event, and its call."""
@@ -41,6 +47,7 @@ class Bar:
     """A hold in its lane; `open_end`: it continues past the drawing.
 
     belief_ns   time from which only the client took itself for the owner; 0: no such time
+    lease_ns    end of its lease, if that lies within the bar; 0: it does not
     """
 
     lane: str
@@ -49,6 +56,7 @@ class Bar:
     text: str
     open_end: bool
     belief_ns: int = 0
+    lease_ns: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,13 +78,14 @@ class Scene:
     digits: int
 
 
-def scene(finding: Shown, run: Judged) -> Scene:
+def scene(finding: Shown, run: Judged, leases: Leases = NO_LEASES) -> Scene:
     """The scene of a finding; an event is placed at its decisive edge (request or response)."""
     marks = tuple(_mark(event, finding, run) for event in finding.witnesses)
     times = [mark.t_ns for mark in marks] or [finding.t_ns]
-    bars = _bars(finding, run, times)
+    bars = _bars(finding, run, times, leases)
     clashes = _clashes(bars) if finding.kind in OVERLAPS else ()
     edges = [*times, *(edge for bar in bars for edge in (bar.from_ns, bar.to_ns))]
+    edges += [bar.lease_ns for bar in bars if bar.lease_ns]
     low, high = min(edges), max(edges)
     in_order = _squeezed(marks, clashes, high - low)
     if in_order:
@@ -145,7 +154,7 @@ def _mark(event: Event, finding: Shown, run: Judged) -> Mark:
     )
 
 
-def _bars(finding: Shown, run: Judged, times: list[int]) -> tuple[Bar, ...]:
+def _bars(finding: Shown, run: Judged, times: list[int], leases: Leases) -> tuple[Bar, ...]:
     ends = [*times, *(to for _, to, _, _ in finding.spans if to < run.end_ns)]
     last = max(ends)
     first = min([*times, *(start for start, _, _, _ in finding.spans)])
@@ -158,6 +167,9 @@ def _bars(finding: Shown, run: Judged, times: list[int]) -> tuple[Bar, ...]:
             lane = event.node or run.client(event.process)
         else:
             lane = f"lock {plain(finding.lock, 20)}"
+        lease = leases.get(event.row, 0) if 0 <= index < len(finding.witnesses) else 0
+        lease = lease if start < lease < end else 0
+        believed = newer_ns if n == 0 and start < newer_ns < end else 0
         open_end = end >= run.end_ns and end > room
         bars.append(
             Bar(
@@ -166,7 +178,8 @@ def _bars(finding: Shown, run: Judged, times: list[int]) -> tuple[Bar, ...]:
                 to_ns=max(room if open_end else end, start),
                 text=plain(label, 48),
                 open_end=open_end,
-                belief_ns=newer_ns if n == 0 and start < newer_ns < end else 0,
+                belief_ns=min(filter(None, (lease, believed)), default=0),
+                lease_ns=lease if lease <= max(room if open_end else end, start) else 0,
             )
         )
     return tuple(bars)

@@ -27,6 +27,11 @@ ADVICE: tuple[tuple[tuple[str, ...], str], ...] = (
         ("no client that waited was granted a token",),
         "Raise contention (--clients 8); a system without ordered tokens cannot show it.",
     ),
+    (
+        ("no client waited for one lock", "no clients waited for each other"),
+        "Let clients hold one lock while they ask for another: at least two locks (--locks 2) and"
+        " three clients.",
+    ),
     (("the checker crashed",), "Please report it with the run directory (holdfast verify RUN)."),
     (
         (
@@ -36,8 +41,6 @@ ADVICE: tuple[tuple[tuple[str, ...], str], ...] = (
             "no two that share a lock",
             "no update followed another owner's",
             "no client asked for a lock",
-            "no client waited for one lock",
-            "no clients waited for each other",
         ),
         CONTEND,
     ),

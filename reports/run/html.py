@@ -18,7 +18,7 @@ from holdfast.reports.pictures.overview import overview
 from holdfast.reports.pictures.timeline import DIGEST, SCRIPT, Recorded, timeline
 from holdfast.reports.run import page, story
 from holdfast.reports.run.coverage_advice import advices
-from holdfast.reports.run.nearby_operations import around
+from holdfast.reports.run.nearby_operations import around, ends_of_leases
 from holdfast.reports.text import formatting
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
@@ -50,7 +50,9 @@ def render(
     no_timeline: str = "",
 ) -> str:
     """The report as a string; without a timeline if there is no recording (`no_timeline`: why)."""
-    groups = page.groups(run, around(recorded) if recorded else None)
+    groups = page.groups(
+        run, around(recorded) if recorded else None, ends_of_leases(recorded) if recorded else {}
+    )
     cards = [card for group in groups for card in group.cards]
     shown = timeline(recorded, run, page.marks(run, cards)) if recorded else None
     plan = plan_toml.encode("utf-8", "backslashreplace")

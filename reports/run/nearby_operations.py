@@ -61,3 +61,13 @@ def around(recorded: Recorded) -> Callable[[Shown], list[Beside]]:
         )
 
     return near
+
+
+def ends_of_leases(recorded: Recorded) -> dict[int, int]:
+    """Row of an acquire -> end of its lease as renewed, by its contract; without those without."""
+    drawn = recorded.drawn
+    # A recording of an older version, from a Parquet file, does not have them.
+    if "lease" not in drawn:
+        return {}
+    pairs = zip(drawn["row"].tolist(), drawn["lease"].tolist(), strict=True)
+    return {row: end for row, end in pairs if end >= 0}

@@ -18,7 +18,7 @@ from holdfast.reports.pictures import charts
 from holdfast.reports.pictures.cycle import draw_cycle
 from holdfast.reports.pictures.cycle_edges import cycle_of, section_cycle
 from holdfast.reports.pictures.finding import draw
-from holdfast.reports.pictures.finding_scene import Scene, scene
+from holdfast.reports.pictures.finding_scene import NO_LEASES, Leases, Scene, scene
 from holdfast.reports.run.finding_kinds import Kind, kind
 from holdfast.reports.run.nearby_operations import Beside
 from holdfast.reports.text.formatting import plain
@@ -77,10 +77,11 @@ class Chart:
     single: bool = False
 
 
-def groups(run: Judged, around: Around | None = None) -> list[Group]:
+def groups(run: Judged, around: Around | None = None, leases: Leases = NO_LEASES) -> list[Group]:
     """Broken promises, then documented limits, then notes; without empty groups.
 
-    `around` returns the operations around a finding, if the history is available.
+    `around` returns the operations around a finding, and `leases` the ends of leases, if the
+    history is available.
     """
     order = list(Severity)
     judged = sorted(run.verdicts, key=lambda one: order.index(one.severity))
@@ -114,7 +115,7 @@ def groups(run: Judged, around: Around | None = None) -> list[Group]:
     ):
         if found:
             taken = sum(len(group.cards) for group in made)
-            made.append(_group(run, name, title, lead, found, most, taken, around))
+            made.append(_group(run, name, title, lead, found, most, taken, around, leases))
     return made
 
 
@@ -127,6 +128,7 @@ def _group(
     most: int,
     taken: int,
     around: Around | None,
+    leases: Leases,
 ) -> Group:
     shown: list[tuple[Judgement, Shown]] = []
     more: list[Shown] = []
@@ -147,7 +149,7 @@ def _group(
             judgement=one,
             tone=name,
             words=kind(finding.kind, finding.cause),
-            drawing=draw(finding, number, run, name),
+            drawing=draw(finding, number, run, name, leases),
             cycle=draw_cycle(whole, number) if (whole := cycle_of(finding, run)) else None,
             around=tuple(around(finding)) if around else (),
             times=times[_owners(one, finding)],

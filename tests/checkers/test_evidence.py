@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.checkers.evidence.plot_data import drawn
 from holdfast.checkers.evidence.summary import evidence
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
@@ -92,6 +93,16 @@ def test_the_latency_of_the_probe_is_not_the_workload_s() -> None:
     assert latency["release"]["n"] == 1
     assert latency["probe"]["n"] == 1
     assert latency["probe_release"]["min"] == 3 * SECOND
+
+
+def test_the_end_of_a_lease_counts_from_the_last_ok_renewal() -> None:
+    """From its request: the lease is known to last until then, and no longer."""
+    plain = drawn(case("0a?@0 0a+1@1 1a?@2 1a+2@20"))
+    renewed = drawn(case("0a?@0 0a+1@1 0n?@3 0n+@3.5 1a?@2 1a+2@20"))
+    released = drawn(case("0a?@0 0a+1@1 0r?@4 0r+@5 1a?@2 1a+2@20"))
+    ends = [found["lease"][0] / SECOND for found in (plain, renewed, released)]
+    assert ends == [10, 13, 4]
+    assert plain["lapses"].all()
 
 
 def test_wait_hold_and_margin() -> None:

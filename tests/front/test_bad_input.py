@@ -203,3 +203,24 @@ def test_a_target_that_no_plan_knows_is_refused_before_the_run(capsys: Capture) 
     for target in ("holder|one", "leader+c2", "n1", "probe", "resource"):
         said = holdfast(capsys, *words, "--nemesis", f"pause:target={target},every=2s,for=1s")
         assert said.code == 0, said.err
+
+
+def test_a_class_that_a_file_lacks_is_told_with_its_neighbour(
+    capsys: Capture, elsewhere: Path
+) -> None:
+    Path("mylock.py").write_text("class Lock:\n    pass\n")
+    said = holdfast(capsys, "run", "--system", "mylock.py:Lok")
+    assert said.code == 2
+    assert "mylock.py has no 'Lok'; did you mean 'Lock'? (it defines Lock)" in said.err
+
+
+def test_a_dotted_name_is_told_how_a_class_of_ones_own_is_named(capsys: Capture) -> None:
+    said = holdfast(capsys, "run", "--system", "a.b:C")
+    assert said.code == 2 and "your own system is FILE.py:NAME" in said.err
+
+
+def test_sixty_names_are_not_a_message(capsys: Capture) -> None:
+    said = holdfast(capsys, "sim", "--mutant", "nope")
+    assert said.code == 2 and "holdfast list mutants has all" in said.err
+    assert len(said.err) < 200
+    assert "did you mean 'late-word'?" in holdfast(capsys, "sim", "--mutant", "late-wrd").err

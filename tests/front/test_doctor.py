@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from holdfast.clusters.backends.docker import backend as docker
 from holdfast.clusters.backends.docker import engine
 from holdfast.clusters.backends.docker.image import build
 from holdfast.clusters.backends.local import backend as local
+from holdfast.clusters.libraries import environments
+from holdfast.clusters.systems import cockroachdb
 from holdfast.nemesis.agent import nft
 from holdfast.nemesis.agent.request_errors import Refused
 from tests.front.said import holdfast
@@ -127,3 +130,41 @@ def test_docker_is_asked_for_all_that_a_run_uses(
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     reason = docker.precheck()
     assert (said in reason) if said and reason else reason == said
+
+
+def test_a_system_whose_servers_are_not_there_says_what_is_missing(
+    capsys: Capture, monkeypatch: Patch
+) -> None:
+    """CockroachDB is deployed by the user, the emulator of DynamoDB is a library."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        monkeypatch.setattr(cockroachdb, "DEFAULTS", {**cockroachdb.DEFAULTS, "at": at(listening)})
+        assert missing(capsys)["system cockroachdb"] in (
+            None,
+            missing(capsys)["library psycopg==3.3.9"],
+        )
+        free = at(listening)
+    monkeypatch.setattr(cockroachdb, "DEFAULTS", {**cockroachdb.DEFAULTS, "at": free})
+    monkeypatch.setattr(environments, "problem", unfetched)
+    told = missing(capsys)
+    assert told["system dynamodb"] == "not fetched"
+    monkeypatch.setattr(environments, "problem", fetched)
+    told = missing(capsys)
+    assert told["system dynamodb"] is None
+    assert "--set at=HOST:PORT" in (told["system cockroachdb"] or "")
+
+
+def at(listening: socket.socket) -> str:
+    return f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+def unfetched(pins: object) -> str | None:
+    return "not fetched"
+
+
+def fetched(pins: object) -> str | None:
+    return None
+
+
+def missing(capsys: Capture) -> dict[str, str | None]:
+    told = json.loads(holdfast(capsys, "doctor", "--json").out)
+    return {row["what"]: row["missing"] for row in told["checks"]}

@@ -75,7 +75,7 @@ def test_what_machines_read_says_the_same(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
     good, bad = campaign(tmp_path / "good", "++"), campaign(tmp_path / "bad", "x?")
     holdfast(capsys, "gate", good, "--update-baseline")
-    words = ("--junit", "gate.xml", "--json", "gate.json", "--github")
+    words = ("--junit", "gate.xml", "--json-file", "gate.json", "--github")
     said = holdfast(capsys, "gate", bad, *words)
     assert said.code == 1
     assert "::error title=holdfast%3A violation mutual-exclusion::mine / local" in said.out
@@ -121,3 +121,40 @@ def test_runs_too_few_to_compare_are_inconclusive(capsys: Capture, tmp_path: Pat
     said = holdfast(capsys, "gate", "now", "--fail-on", "p99:25%")
     assert said.code == 3 and "at least 3 on each side are needed" in said.out
     assert holdfast(capsys, "gate", "now").code == 0
+
+
+def test_json_is_a_flag_as_everywhere(capsys: Capture, tmp_path: Path) -> None:
+    good = campaign(tmp_path / "good", "++")
+    holdfast(capsys, "gate", good, "--update-baseline")
+    said = holdfast(capsys, "gate", "--json", good)
+    assert json.loads(said.out)["exit_code"] == said.code == 0
+
+
+def test_runs_that_the_campaign_no_longer_asks_for_are_ignored_and_told(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    file, words = tmp_path / "c.toml", 'backend = "sim"\ntime = "2s"\nlease = "500ms"\n'
+    matrix = '[[entry]]\nsystems = {}\nworkloads = ["critical-section"]\nnemeses = ["none"]\n'
+    file.write_text(words + matrix.format('["majority", "single"]'))
+    folder = tmp_path / "campaign"
+    assert holdfast(capsys, "campaign", file, "--out", folder, "-j", "1").code == 1
+    assert "majority" in holdfast(capsys, "gate", folder, "--update-baseline").out
+    file.write_text(words + matrix.format('["single"]'))
+    holdfast(capsys, "campaign", file, "--out", folder, "-j", "1")
+    said = holdfast(capsys, "gate", folder, "--update-baseline")
+    assert "majority" not in said.out
+    assert "1 run ignored, because the campaign's file no longer asks for it" in said.err
+    assert "majority / sim / critical-section / none" in said.err
+    (folder / "planned.json").unlink()
+    assert "majority" in holdfast(capsys, "gate", folder, "--update-baseline").out
+
+
+@pytest.mark.parametrize(("runs", "few"), [("++", True), ("+" * 11, False)])
+def test_a_gate_of_too_few_seeds_says_what_it_may_miss(
+    capsys: Capture, tmp_path: Path, runs: str, few: bool
+) -> None:
+    good = campaign(tmp_path / "good", runs)
+    said = holdfast(capsys, "gate", good, "--update-baseline")
+    assert said.code == 0
+    line = "has 2 runs, so a bug that breaks up to 78% of its runs may go unnoticed; 11 seeds bring"
+    assert (line in said.out) is few

@@ -397,3 +397,16 @@ def test_a_zip_has_a_bound_and_is_not_made_for_other_sites(
         while server.shelf.zipping.acquire(blocking=False):
             pass
         assert ask(server, f"/zip?id={ident}")[0] == 503
+
+
+def test_the_trend_has_a_row_per_cell_with_the_first_violation(runs: Path) -> None:
+    with served(runs) as server:
+        status, headers, body = ask(server, "/trend")
+        text = body.decode()
+        assert status == 200 and headers["content-security-policy"] == POLICY
+        assert "<script" not in text and "alert(1)</script>" not in text
+        rows = text[text.index("<tbody>") :].split("</tr>")[:-1]
+        assert rows[0].startswith("<tbody>") and "majority / sim" in rows[0]
+        broken = next(one for one in server.shelf.entries() if "majority" in one.id)
+        assert f'href="/run?id={quote(broken.id, safe="")}"' in rows[0]
+        assert 'href="/trend"' in ask(server, "/")[2].decode()

@@ -55,6 +55,7 @@ def recorded(
             "end": ends,
             "sure": sure,
             "lapses": lapses,
+            "lease": np.where(lapses, sure, -1),
             "renewal": np.zeros(0, np.int64),
             "margin": np.zeros(0, np.int64),
         },

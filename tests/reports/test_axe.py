@@ -5,6 +5,8 @@ Marked power: npm fetches axe for it, which is no part of Holdfast.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,9 @@ from playwright.sync_api import Browser
 from holdfast.harness.campaigns.summary import summary
 from holdfast.reports.many import campaign, matrix_pages
 from holdfast.reports.many.matrix import matrix
+from holdfast.serve.server import Server
 from tests import needs
+from tests.front.test_serve import served
 from tests.reports import rendered as html
 from tests.reports import specimens
 from tests.reports.browser import chromium
@@ -76,4 +80,34 @@ def test_axe_finds_nothing(
     page.add_script_tag(content=axe)
     page.evaluate(OPEN)
     assert page.evaluate(RUN) == []
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    root = tmp_path_factory.mktemp("runs")
+    words = ["run", "--backend", "sim", "--system", "majority", "--time", "6s", "--lease", "1s"]
+    words += ["--nemesis", "kill:target=leader", "--seed", "7", "--out", str(root)]
+    # A process of its own: the command line sets signals that the browser's driver needs.
+    done = subprocess.run([sys.executable, "-m", "holdfast", *words], capture_output=True)
+    assert done.returncode == 1
+    with served(root) as started:
+        yield started
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", ["/", "/trend", "/run?id={}", "/report?id={}", "/nowhere"])
+def test_axe_finds_nothing_in_what_is_served(
+    browser: Browser, axe: str, server: Server, path: str, scheme: Any, width: int
+) -> None:
+    context = browser.new_context(
+        bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 900}
+    )
+    page = context.new_page()
+    page.goto(f"http://{server.place}{path.format(server.shelf.entries()[0].id)}")
+    page.add_script_tag(content=axe)
+    page.evaluate(OPEN)
+    assert page.evaluate(RUN) == []
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     context.close()

@@ -181,3 +181,28 @@ def test_long_and_hostile_names_stay_in_their_cells_of_the_pages_about_many_runs
         assert page.evaluate(OVERFLOW) == 0
         assert said == []
         page.close()
+
+
+def test_the_filter_of_a_campaign_hides_rows_without_a_script(
+    browser: Browser, tmp_path: Path
+) -> None:
+    results = [
+        run("x", system="redis", exit_code=1),
+        run("+", system="etcd"),
+        run("x", system="etcd", promised=False),
+        run("+", system="redis", text="other"),
+    ]
+    path = tmp_path / "index.html"
+    path.write_text(campaign.page(summary("night", 9, results)))
+    page = browser.new_page(viewport={"width": 390, "height": 900})
+    page.goto(path.as_uri())
+    rows = page.locator("#runs tbody tr:visible")
+    assert rows.count() == 4
+    page.get_by_label("violated", exact=True).check()
+    assert rows.count() == 1
+    page.locator("#state-1").press("ArrowLeft")
+    page.get_by_label("etcd").check()
+    assert rows.count() == 2
+    assert page.locator("#cells tbody tr:visible").count() == 1
+    assert page.evaluate(OVERFLOW) <= 0
+    page.close()

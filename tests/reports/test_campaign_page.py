@@ -59,3 +59,21 @@ def test_nothing_hostile_runs_on_the_page() -> None:
     text = page(told(bad, not_run=(HOSTILE,)))
     assert "<script" not in text and "<img" not in text and "\x1b" not in text
     assert text.count("<h1") == 1 and "VIOLATED" in text
+
+
+def test_broken_cells_come_first_and_the_trend_names_flaky_ones() -> None:
+    text = page(
+        told(
+            run("+", system="etcd"),
+            run("x", system="redis", exit_code=1, path="runs/a"),
+            run("+", system="redis"),
+        )
+    )
+    cells = text[text.index('id="cells-title"') : text.index('id="trend-title"')]
+    rows = cells[cells.index("<tbody>") :]
+    assert rows.index("redis / sim") < rows.index("etcd / sim")
+    trend = text[text.index('id="trend-title"') : text.index('id="runs-title"')]
+    assert "flaky: seed 1 broke a promise in one run and kept it in another" in trend
+    assert '<a href="runs/a/report.html">seed 1</a>' in trend
+    assert "2 runs, the newest on the right: 1 broke a promise and 1 held" in trend
+    assert '#system-2:checked) tr[data-system]:not([data-system="2"])' in text

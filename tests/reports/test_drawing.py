@@ -69,6 +69,23 @@ def test_what_an_owner_only_believed_is_hatched_from_the_next_grant_on(kind: str
     assert [bar.belief_ns for bar in scene(alone, run).bars] == [0, 0]
 
 
+def test_the_end_of_the_lease_is_drawn_and_only_belief_follows_it() -> None:
+    run = read(specimens.limit())
+    finding = shown(run, 1)
+    owner = finding.witnesses[finding.spans[0][3]]
+    start, end = finding.spans[0][:2]
+    lease = (start + end) // 2
+    first, second = scene(finding, run, {owner.row: lease}).bars
+    assert (first.lease_ns, first.belief_ns) == (lease, min(lease, at(6.004)))
+    assert (second.lease_ns, second.belief_ns) == (0, 0)
+    picture = str(draw(finding, 1, run, "limits", {owner.row: lease}))
+    assert texts(picture).count("lease ends") == picture.count('class="lease-end"') == 1
+    assert f"its lease ends at {(lease - run.start_ns) / SECOND:.3f} s" in picture
+    for outside in (start, end, end + 1):
+        assert scene(finding, run, {owner.row: outside}).bars[0].lease_ns == 0
+    assert "lease ends" not in texts(str(draw(finding, 1, run, "limits")))
+
+
 def test_faults_outside_the_stretch_or_without_a_bite_are_not_drawn() -> None:
     run = read(specimens.broken())
     assert [fault.id for fault in scene(shown(run, 0), run).faults] == ["f3", "f4"]

@@ -80,3 +80,23 @@ def test_what_a_second_program_verified_is_told_and_nothing_where_it_did_not() -
     told = render({**specimens.broken(), "verified": verified}, width=120, colour=False)
     assert "independently verified against the recorded rows: token order" in told
     assert "independently" not in render(specimens.broken(), width=120, colour=False)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize("name", ["broken", "limit", "clean", "unknown"])
+def test_no_column_is_lost_and_no_word_is_cut_on_a_narrow_terminal(name: str, width: int) -> None:
+    run = getattr(specimens, name)()
+    words = " ".join(render(run, width=width, colour=False).split())
+    for one in run["verdicts"]:
+        assert one["property"] in words and one["severity"] in words
+        reason = one["reason"]
+        assert not reason or all(word in words for word in reason.split() if len(word) < width - 30)
+    for column in ("property" if width > 60 else "verdict:", "promised", "severity", "why"):
+        assert column in words
+    for fault in run["faults"]:
+        assert fault["id"] in words and fault["do"] in words
+
+
+def test_a_narrow_terminal_has_each_row_as_a_block() -> None:
+    text = render(specimens.broken(), width=60, colour=False)
+    assert "\nmutual-exclusion\n  verdict: x VIOLATED, promised: yes, severity: critical\n" in text

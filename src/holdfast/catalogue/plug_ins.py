@@ -22,6 +22,7 @@ from holdfast.clusters.systems.user_class import PREFIX, module_of
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load, load_file
+from holdfast.harness.core.neighbours import neighbours
 from holdfast.harness.plans.plan import FILE
 
 KINDS = ("systems", "workloads", "nemeses", "checkers", "backends")
@@ -107,11 +108,12 @@ def sources(kind: str, name: str) -> dict[str, Path]:
     """The Python files that a plug-in or a user's file consists of, by their path below a folder of
     the import path; {} for a built-in name.
 
-    Of a plug-in these are all modules of its top-level package. UsageError if they are not files.
+    A user's file comes with the modules beside it that it imports, a plug-in with all modules of
+    its top-level package. UsageError if they are not files.
     """
     if FILE.fullmatch(name):
         path = Path(name.rpartition(":")[0])
-        return {f"{module_of(path)}.py": path}
+        return {f"{module_of(path)}.py": path, **neighbours(path)}
     plug_in = installed(kind).get(name)
     if plug_in is None:
         return {}

@@ -23,6 +23,7 @@ from holdfast.harness.core import toml
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load, load_file
+from holdfast.harness.core.neighbours import neighbours
 from holdfast.harness.plans.plan import OWN
 
 MOST = 9
@@ -81,8 +82,9 @@ def not_simulated(system: str, found: SystemRow) -> str:
 def identity(system: str) -> str:
     """The name under which runs of a system are compared: NAME@HASH for a user's system.
 
-    The hash covers its description: the source of a class, the `[system]` table of a file. The
-    folder of the file is not part of it, because it differs between machines.
+    The hash covers its description: the source of a class with the modules beside it that it
+    imports, the `[system]` table of a file. The folder of the file is not part of it, because it
+    differs between machines.
     UsageError if the file cannot be read.
     """
     path = file_of(system)
@@ -92,7 +94,7 @@ def identity(system: str) -> str:
         # The same file may contain a plan: only the table describes the system, in any key order.
         description = json.dumps(_table(path), sort_keys=True, default=str).encode()
     else:
-        description = _bytes(path)
+        description = _source(path)
     return f"{declared_name(system)}@{hashlib.sha256(description).hexdigest()[:HASH_DIGITS]}"
 
 
@@ -104,6 +106,11 @@ def declared_name(system: str) -> str:
     if not system.endswith(".toml"):
         return f"{path.name}:{system.rpartition(':')[2]}"
     return str(_table(path).get("name", path.stem))
+
+
+def _source(path: Path) -> bytes:
+    """A user's file, and the modules beside it that it imports."""
+    return b"".join([_bytes(path), *(_bytes(file) for _, file in sorted(neighbours(path).items()))])
 
 
 def _bytes(path: Path) -> bytes:
@@ -179,5 +186,5 @@ def fingerprint(systems: Iterable[str]) -> str:
     """Hash of the users' files among these systems."""
     found = hashlib.sha256()
     for path in sorted({path for name in systems if (path := file_of(name)) is not None}):
-        found.update(_bytes(path))
+        found.update(_source(path) if path.suffix == ".py" else _bytes(path))
     return found.hexdigest()[:16]

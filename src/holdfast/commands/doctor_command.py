@@ -136,14 +136,23 @@ def _faults() -> Iterator[Row]:
         yield f"fault {name}", "supported by the fault agent", None if can is True else str(can)
 
 
+DEPLOYED_BY_USERS = {"cockroachdb": "holdfast.clusters.systems.cockroachdb:unreachable"}
+"""System without servers of ours -> the check whether there is one at its default address."""
+
+
 def _systems() -> Iterator[Row]:
     for name, row in catalogue.SYSTEMS.items():
-        yield f"system {name}", row.says, _reason(partial(_of_system, row.entry))
+        reason = _reason(partial(_of_system, row.entry))
+        if reason is None and name in DEPLOYED_BY_USERS:
+            reason = _reason(partial(_called, DEPLOYED_BY_USERS[name]))
+        yield f"system {name}", row.says, reason
 
 
 def _of_system(entry: str) -> str | None:
+    """What a system lacks here: by its own check; else its libraries, which run its servers too."""
     system = load(entry)
-    return system.precheck() if isinstance(system, Prechecked) else None
+    missing = system.precheck() if isinstance(system, Prechecked) else None
+    return missing or _of_libraries(entry, [])
 
 
 def _libraries() -> Iterator[Row]:

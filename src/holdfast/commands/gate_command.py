@@ -46,7 +46,10 @@ from holdfast.harness.core.errors import UsageError
     " that the system never promised.",
 )
 @click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit report.")
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@click.option(
+    "--json-file", "json_path", type=click.Path(path_type=Path), help="Write the JSON object."
+)
 @click.option("--github", is_flag=True, help="Write annotations and a step summary for GitHub.")
 @click.option(
     "--today",
@@ -60,6 +63,7 @@ def command(
     update_baseline: bool,
     fail_on: tuple[str, ...],
     junit: Path | None,
+    as_json: bool,
     json_path: Path | None,
     github: bool,
     today: str | None,
@@ -70,17 +74,22 @@ def command(
     measure got worse than allowed; 2: no baseline; 3: a promised property was not tested; 4: a
     run failed. A violation cannot be written into a baseline.
     """
+    from holdfast.reports.outputs import gate as pages
+
     day, given = _day(today), gate.rules(fail_on)
     before = baselines.Baseline()
     if baseline.exists() or not update_baseline:
         before = baselines.read(baseline)
-    results = gather(paths)
+    results = gather(paths, lambda text: click.echo(text, err=True))
     if update_baseline:
         troubles = gate.alone(results, before.known, day, given)
         _update(baseline, results, before, troubles)
     else:
         troubles = gate.judge(results, before, given, day)
-    _tell(troubles, results, junit, json_path, github)
+    click.echo(
+        json.dumps(gate.table(troubles, results)) if as_json else pages.terminal(troubles, results)
+    )
+    _write(troubles, results, junit, json_path, github)
     return gate.exit_code(troubles)
 
 
@@ -114,7 +123,7 @@ def _update(
     click.echo(f"baseline written: {path}")
 
 
-def _tell(
+def _write(
     troubles: Sequence[Trouble],
     results: Sequence[Result],
     junit: Path | None,
@@ -123,7 +132,6 @@ def _tell(
 ) -> None:
     from holdfast.reports.outputs import gate as pages
 
-    click.echo(pages.terminal(troubles, results))
     try:
         if junit is not None:
             pages.junit(junit, troubles, results)

@@ -56,6 +56,8 @@ def carry_out(
     """Execute the remaining runs and write the pages; returns the summary of all runs."""
     path = folder / campaign_runner.JOURNAL
     with journal.Journal(path) as open_journal:
+        planned = {"schema": campaign_runner.PLANNED_SCHEMA, "keys": [job.key for job in jobs]}
+        directory.write_json(folder / campaign_runner.PLANNED, planned)
         before = journal.done(path)
         done = {key: one for key, one in before.items() if one.exit_code != 4}
         campaign_runner.clear(folder)

@@ -41,6 +41,8 @@ from holdfast.planning import prepare
 SEEDS_A_TASK = 8
 """Simulated runs per task: they are so short that one task per run would cost more than the run."""
 RUNS, ATTEMPTS, JOURNAL = "runs", ".attempts", "journal.jsonl"
+PLANNED, PLANNED_SCHEMA = "planned.json", "holdfast-planned/1"
+"""Keys of the runs that the campaign's file asks for: its journal has those of older files too."""
 _PR_SET_PDEATHSIG = 1
 
 

@@ -216,6 +216,10 @@ def _list(shelf: Shelf, query: Query) -> Reply:
     return _page(browse.runs(shelf.entries(), wanted))
 
 
+def _trend(shelf: Shelf, query: Query) -> Reply:
+    return _page(browse.trend(shelf.entries()))
+
+
 def _one(query: Query, shelf: Shelf, name: str = "id") -> Entry | None:
     return shelf.entry(query.get(name, [""])[0])
 
@@ -316,6 +320,7 @@ def _style(shelf: Shelf, query: Query) -> Reply:
 
 PAGES: dict[str, Callable[[Shelf, Query], Reply]] = {
     "/": _list,
+    "/trend": _trend,
     "/run": _with_run(_run),
     "/report": _with_run(_report),
     "/log": _with_run(_log),
