@@ -17,9 +17,10 @@ from functools import partial
 from itertools import cycle
 from typing import Any, cast
 
+from holdfast.harness.client import resource_replies
 from holdfast.harness.client.grants import Claims
 from holdfast.harness.client.guard import CANCELLED, Guard, unforeseen
-from holdfast.harness.core import resource_replies
+from holdfast.harness.client.resource_replies import Resource
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.operations import (
     NO_TOKEN,
@@ -42,7 +43,6 @@ from holdfast.harness.core.ports import (
     Queried,
     WiredLockClient,
 )
-from holdfast.harness.core.resource_replies import Resource
 from holdfast.harness.recording.phase import GO
 from holdfast.harness.recording.recorder import Rows, Stamps, Unrecorded
 

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.harness.client.context import Context, Parts
+from holdfast.harness.client.resource_replies import Resource
 from holdfast.harness.client.self_faults import Obeys
 from holdfast.harness.core.clock import SECOND, now_ns
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import ClientSetup
-from holdfast.harness.core.resource_replies import Resource
 from holdfast.harness.core.seeds import stream
 from holdfast.harness.core.waiting import until
 from holdfast.harness.recording import segments, starvation

@@ -18,11 +18,20 @@ from holdfast.nemesis.agent.request_errors import Evidence, Refused
 from holdfast.nemesis.agent.tracer import ACTS, Act, Tracer, trace_all
 from holdfast.nemesis.agent.watched_calls import CALLS, Watched
 
-ERRORS = ("EIO", "ENOSPC", "EDQUOT", "EROFS", "EPIPE", "ECONNRESET", "ETIMEDOUT", "EAGAIN")
+ERRORS = {
+    "EIO": errno.EIO,
+    "ENOSPC": errno.ENOSPC,
+    "EDQUOT": errno.EDQUOT,
+    "EROFS": errno.EROFS,
+    "EPIPE": errno.EPIPE,
+    "ECONNRESET": errno.ECONNRESET,
+    "ETIMEDOUT": errno.ETIMEDOUT,
+    "EAGAIN": errno.EAGAIN,
+}
 CAP_SYS_PTRACE = 19
 MOST_TOLD = 10
 """Calls that the evidence lists of each node; the others are counted."""
-PRESETS: Mapping[str, Mapping[str, Any]] = {
+PRESETS: Mapping[str, Mapping[str, str]] = {
     "syscall": {},
     "freeze": {"call": "send", "act": "freeze"},
     "freeze-write": {"call": "disk", "act": "freeze"},
@@ -57,7 +66,7 @@ class SystemCalls:
             first=args.get("first", 1),
             count=1 if args["act"] in ("freeze", "tear", "kill") else args.get("count", 1),
             by_ns=args.get("by_ns", 0),
-            error=getattr(errno, args.get("error", "EIO")),
+            error=ERRORS[args.get("error", "EIO")],
         )
         self._tracers[fault] = {
             name: Tracer(

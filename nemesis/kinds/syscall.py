@@ -17,7 +17,7 @@ Models
 Needs
     syscall: processes whose system calls the fault agent may trace (x86-64 Linux). The program is
     not started again for it and may be written in any language; while it is traced, each
-    of its system calls costs some 40 us more. The simulator has
+    of its system calls costs about 40 us more. The simulator has
     act=freeze at send and write, and act=tear; other faults fail there and are no evidence.
 Heals
     A call that is frozen or delayed is made, all threads go on, and a node that has died is

@@ -185,7 +185,10 @@ def _row(entry: Entry) -> dict[str, Json]:
         "report": report,
         "older": report and not _ours(entry),
         "violated": [name for name, one in properties.items() if one.verdict is Verdict.VIOLATED],
-        **{name: getattr(plan, name, "?") for name in ("system", "backend", "workload", "seed")},
+        "system": plan.system if plan else "?",
+        "backend": plan.backend if plan else "?",
+        "workload": plan.workload if plan else "?",
+        "seed": plan.seed if plan else "?",
     }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 from urllib.parse import quote
 
 from holdfast.harness.campaigns.trend import ENVIRONMENT, CellTrend, Seen
@@ -14,7 +13,7 @@ from holdfast.reports.text.formatting import listed, percent
 SEEDS_NAMED = 4
 
 
-def trend_rows(trends: Sequence[CellTrend]) -> list[dict[str, Any]]:
+def trend_rows(trends: Sequence[CellTrend]) -> list[dict[str, object]]:
     """One row per cell, in the order of the trends."""
     return [_row(trend, number) for number, trend in enumerate(trends)]
 
@@ -30,7 +29,7 @@ def flaky_words(trend: CellTrend) -> str:
     return f"flaky: seed {listed(seeds)}{more} broke a promise in one run and kept it in another"
 
 
-def _row(trend: CellTrend, number: int) -> dict[str, Any]:
+def _row(trend: CellTrend, number: int) -> dict[str, object]:
     low, high = trend.rate
     broken, failed = trend.broken, sum(one.state == ENVIRONMENT for one in trend.seen)
     rate = f"{percent(low)} to {percent(high)}" if broken else f"below {percent(high)}"

@@ -13,10 +13,10 @@ import pytest
 
 from holdfast.harness.client import context as client_module
 from holdfast.harness.client.context import Context, Parts
+from holdfast.harness.client.resource_replies import Reply
 from holdfast.harness.core.case import History
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
-from holdfast.harness.core.resource_replies import Reply
 from holdfast.harness.history import reader
 from holdfast.harness.recording.phase import GO
 from holdfast.harness.recording.segments import Recorder

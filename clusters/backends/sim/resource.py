@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 
 from holdfast.clusters.systems.reference.client.connection import Link, NoAnswer, NotSent
 from holdfast.clusters.systems.reference.wire.frames import Frame, Framed
+from holdfast.harness.client.resource_replies import Reply, answered, asked
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import Status
-from holdfast.harness.core.resource_replies import Reply, answered, asked
 
 PORT = 7300
 TIMEOUT_S = 2.0
