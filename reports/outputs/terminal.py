@@ -27,7 +27,7 @@ FINDINGS_A_PROPERTY = 3
 COUNTS = 3
 ERRORS = 5
 WIDE = 100
-ROOM_TO_WRAP = 10
+ROOM_TO_WRAP = 6
 """Columns that a wrapping column needs beyond its minimum before a table is worth it."""
 """Minimum width in columns for showing coverage counts."""
 

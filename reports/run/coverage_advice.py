@@ -17,7 +17,18 @@ NOTHING = "Nothing in this run: {}."
 """For reasons that lie with the system; more runs of it do not change them."""
 FALLBACK = "Run longer (--time 30s), with more clients, or with another seed."
 
+OS_ERRORS = ("Connection refused", "Network is unreachable", "No route to host")
 ADVICE: tuple[tuple[tuple[str, ...], str], ...] = (
+    (
+        OS_ERRORS,
+        "If the server listens on localhost of this machine: with --backend local each client has a"
+        " network of its own, whose localhost is another one. Use --backend local-proxy, or let"
+        " Holdfast start the server (`server` of the class).",
+    ),
+    (
+        ("failed with an error",),
+        "Try the lock by itself: holdfast doctor --system FILE.py:NAME.",
+    ),
     (("this system has no fencing tokens",), NOTHING.format("choose a system that issues tokens")),
     (
         ("this system declares no order", "no time for a notice is promised"),

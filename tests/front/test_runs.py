@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from holdfast.engine import runner
 from tests import needs
 
 RUN_WITHIN_S = 180
@@ -230,3 +231,9 @@ def test_a_redis_whose_clock_jumps_ahead_breaks_leases_in_containers(tmp_path: P
     jump = "clock:step=60s,target=one,every=2s,for=1s"
     words = ("--backend", "docker", "--system", "redis", "--nemesis", jump, "--time", "12s")
     assert run(tmp_path, *words).kinds("mutual-exclusion") == {"broken-lease"}
+
+
+def test_a_simulated_run_is_not_shown_as_a_deployment() -> None:
+    """It reports no stage of its own: until it ends, the first one stays on the terminal."""
+    assert runner.first_stage("sim") == "simulate"
+    assert {runner.first_stage(name) for name in ("local", "docker", "ssh")} == {"deploy"}

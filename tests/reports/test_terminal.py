@@ -97,6 +97,14 @@ def test_no_column_is_lost_and_no_word_is_cut_on_a_narrow_terminal(name: str, wi
         assert fault["id"] in words and fault["do"] in words
 
 
+def test_a_wide_terminal_has_tables() -> None:
+    for width in (80, 100, 120):
+        lines = render(specimens.broken(), width=width, colour=False).splitlines()
+        assert any(
+            line.split()[:4] == ["property", "verdict", "promised", "severity"] for line in lines
+        )
+
+
 def test_a_narrow_terminal_has_each_row_as_a_block() -> None:
     text = render(specimens.broken(), width=60, colour=False)
     assert "\nmutual-exclusion\n  verdict: x VIOLATED, promised: yes, severity: critical\n" in text

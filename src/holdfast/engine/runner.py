@@ -246,7 +246,7 @@ class Shown:
 
     EVERY = 25
 
-    def __init__(self) -> None:
+    def __init__(self, first_stage: str = "deploy") -> None:
         plain = os.environ.get("CI") or os.environ.get("NO_COLOR")
         self._bar: Any = None
         self._task: Any = None
@@ -263,7 +263,8 @@ class Shown:
                 console=Console(stderr=True),
                 transient=True,
             )
-            self._task = self._bar.add_task("deploy", total=1.0, counts="")
+            # Without a total the bar moves: of the first stage only its end is known.
+            self._task = self._bar.add_task(first_stage, total=None, counts="")
             self._bar.start()
 
     def __call__(self, row: Mapping[str, Any]) -> None:
@@ -273,7 +274,10 @@ class Shown:
             counts = f"{row['grants']} grants, {row['faults']} faults healed"
         if self._bar is not None:
             done = row["t_ns"] / row["of_ns"] if stage == "run" else None
-            self._bar.update(self._task, description=stage, counts=counts, completed=done)
+            total = None if done is None else 1.0
+            self._bar.update(
+                self._task, description=stage, counts=counts, completed=done, total=total
+            )
             return
         if stage != "run" or self._lines % self.EVERY == 0:
             at = f" {row['t_ns'] / 1e9:5.1f} s" if stage == "run" else ""
@@ -283,6 +287,11 @@ class Shown:
     def close(self) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+def first_stage(backend: str) -> str:
+    """The stage that is shown until a run reports another: on virtual time it reports none."""
+    return "simulate" if backend in catalogue.VIRTUAL_TIME else "deploy"
 
 
 def show_verdict(verdicts: Judged, report: str) -> None:
@@ -314,7 +323,7 @@ def carry_out(
     """
     click.echo(f"seed {plan.seed}: {plan.system} on {plan.backend}, {plan.workload}", err=True)
     run = prepare.create(plan, out, again, hosts=hosts)
-    shown = Shown()
+    shown = Shown(first_stage(plan.backend))
     failed = 0
     try:
         execute(run, shown)
