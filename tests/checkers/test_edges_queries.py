@@ -130,7 +130,7 @@ def test_assumptions_that_fall_together_are_all_named() -> None:
         ("0a?@0 0a+7/10@1 0n?/10@2 0n+@3 0n?/3@4 0n~@5 1a?@6 1a+8@7", 1),
         # The end of the claim bounds it, and no renewal.
         ("0a?@0 0a+7/10@1 0n?/9@2 0n~@3 0r?@5 0r+@6", None),
-        # The unanswered renewal ends as the acquire does, 2 + 8; the other grant is another's.
+        # The unanswered renewal ends with the acquire, 2 + 8; the other grant is not its own.
         ("0a?@0 0a+7/10@1 0n?/8@2 0n~@3 1a?/3@4 1a+8/3@5", None),
         # The last ok renewal itself granted less than the acquire: 2 + 6.
         ("0a?@0 0a+7/10@1 0n?/6@2 0n+/6@3 1a?@6 1a+8@7", None),

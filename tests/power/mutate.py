@@ -4,10 +4,11 @@ or, of one place: python -m tests.power.mutate --only holdfast.checkers.facts.or
 
 A mutant is one small change to one function: a comparison, a constant, a sign, `and` for `or`, a
 dropped guard, `min` for `max`, a loop that ends after its first turn. The tests are collected once
-and run once, to learn which of them call which function and how long each takes. Each mutant lives
+and run once, to learn which of them execute which lines and how long each takes. Each mutant lives
 in a fork of that, in which the function gets the changed code, so that modules that imported it by
-name have the mutant too. There the tests that call the function run, the shortest first, up to the
-first that fails. A mutant that none of them fails has survived.
+name have the mutant too. There the tests that execute the changed statement run, up to the first
+that fails: first those that killed most mutants so far for their time. A mutant that none of them
+fails has survived.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ import sys
 import tempfile
 import time
 import traceback
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
+from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -41,6 +43,9 @@ LONGEST_S = 900
 """Several times what all tests take: a mutant that is not done by then runs in a loop."""
 SLOW = ("test_growth.py", "test_fixtures.py", "test_kernel.py", "test_shrinking.py")
 """They say little of what is judged, and take long."""
+MOST_CALLS = 300
+"""Calls of one function in one test of which the lines are noted one by one."""
+Trace = Callable[[FrameType, str, Any], Any]
 WORDS = ["-q", "-n0", "-p", "no:cacheprovider", "-m", "not power"]
 
 TESTS = ("tests/checkers", "tests/harness/verification")
@@ -57,13 +62,17 @@ TEXT = ("wording", "_finding", "_told", "_reason", "_excuse", "sentence")
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """The place of a change: module, function, the n-th node of it, and what is done there."""
+    """The place of a change: module, function, the n-th node of it, and what is done there.
+
+    lines   of the innermost statement around it, without the statements within that
+    """
 
     module: str
     function: str
     node: int
     what: str
     line: int
+    lines: range
 
     def __str__(self) -> str:
         return f"{self.module}:{self.line} {self.function}: {self.what}"
@@ -136,6 +145,27 @@ def _places(function: ast.FunctionDef) -> list[ast.AST]:
     return nodes
 
 
+def _lines(function: ast.FunctionDef) -> list[range]:
+    """Of each of `_places` the lines of its statement: one of them is executed if it is."""
+    lines: list[range] = []
+    open_now = [(node, _own_lines(node)) for node in function.body]
+    while open_now:
+        node, own = open_now.pop(0)
+        if isinstance(node, ast.JoinedStr):
+            continue
+        lines.append(own)
+        for child in ast.iter_child_nodes(node):
+            begins = isinstance(child, ast.stmt | ast.ExceptHandler)
+            open_now.append((child, _own_lines(child) if begins else own))  # type: ignore[arg-type]
+    return lines
+
+
+def _own_lines(node: ast.stmt | ast.ExceptHandler) -> range:
+    body = getattr(node, "body", None)
+    over = body[0].lineno if body else (node.end_lineno or node.lineno) + 1
+    return range(node.lineno, max(over, node.lineno + 1))
+
+
 def mutants() -> list[Mutant]:
     """All there are, in the order of files and lines."""
     found = []
@@ -145,9 +175,12 @@ def mutants() -> list[Mutant]:
             for name, function in functions(ast.parse(path.read_text())):
                 if any(word in f"{path.stem} {name}" for word in TEXT):
                     continue
-                for n, node in enumerate(_places(function)):
+                nodes = zip(_places(function), _lines(function), strict=True)
+                for n, (node, lines) in enumerate(nodes):
                     line = getattr(node, "lineno", function.lineno)
-                    found += [Mutant(module, name, n, what, line) for what, _ in changes(node)]
+                    found += [
+                        Mutant(module, name, n, what, line, lines) for what, _ in changes(node)
+                    ]
     return found
 
 
@@ -184,13 +217,26 @@ def test_files() -> list[Path]:
     return [path for path in found if path.name not in SLOW]
 
 
+Lines = dict[str, list[int]]
+"""Per file of the code that is changed the lines that a test executes."""
+
+
 @dataclass(slots=True)
 class Test:
-    """One test: how long it takes, and the changeable functions that it calls."""
+    """One test: how long it takes, what it executes, and how many mutants it killed so far."""
 
     item: pytest.Item
     seconds: float
-    calls: frozenset[str]
+    lines: Mapping[str, frozenset[int]]
+    kills: int = 0
+
+    def executes(self, file: str, lines: range) -> bool:
+        return not self.lines.get(file, frozenset()).isdisjoint(lines)
+
+    @property
+    def price(self) -> float:
+        """Its time per mutant that it is expected to kill."""
+        return self.seconds / (self.kills + 1)
 
 
 def fails(item: pytest.Item) -> bool:
@@ -198,23 +244,35 @@ def fails(item: pytest.Item) -> bool:
     return any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
 
 
-def watch(item: pytest.Item, functions_of: dict[CodeType, str]) -> tuple[float, list[str]]:
-    """How long a test takes, and which of these functions it calls."""
-    called = set[str]()
+def watch(item: pytest.Item, files: Collection[str]) -> tuple[float, Lines]:
+    """How long a test takes, and which lines of these files it executes."""
+    seen: defaultdict[str, set[int]] = defaultdict(set)
+    calls = Counter[CodeType]()
 
-    def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code in functions_of:
-            called.add(functions_of[frame.f_code])
+    def enter(frame: FrameType, event: str, _: object) -> Trace | None:
+        code = frame.f_code
+        if code.co_filename not in files:
+            return None
+        calls[code] += 1
+        if calls[code] < MOST_CALLS:
+            return note
+        if calls[code] == MOST_CALLS:  # it may execute any of its lines: that loses no kill
+            seen[code.co_filename] |= {line for _, _, line in code.co_lines() if line}
+        return None
+
+    def note(frame: FrameType, event: str, _: object) -> Trace:
+        seen[frame.f_code.co_filename].add(frame.f_lineno)
+        return note
 
     begun = time.perf_counter()
-    sys.setprofile(note)
+    sys.settrace(enter)
     try:
         failed = fails(item)
     finally:
-        sys.setprofile(None)
+        sys.settrace(None)
     if failed:
         raise AssertionError(f"{item.nodeid} fails without any change")
-    return time.perf_counter() - begun, sorted(called)
+    return time.perf_counter() - begun, {file: sorted(lines) for file, lines in seen.items()}
 
 
 def in_a_fork(work: Callable[[], bytes | None], longest_s: float) -> tuple[int, bytes]:
@@ -247,33 +305,39 @@ def in_a_fork(work: Callable[[], bytes | None], longest_s: float) -> tuple[int, 
 
 
 def learned(items: Sequence[pytest.Item], every: Sequence[Mutant]) -> list[Test]:
-    """All tests, the shortest first."""
-    names = {(mutant.module, mutant.function) for mutant in every}
-    codes = {
-        _function(importlib.import_module(module), name).__code__: f"{module}.{name}"
-        for module, name in names
-    }
+    """All tests, with what they execute."""
+    files = {file_of(name) for name in {mutant.module for mutant in every}}
     code, data = in_a_fork(
-        lambda: json.dumps([watch(item, codes) for item in items]).encode(), 10 * LONGEST_S
+        lambda: json.dumps([watch(item, files) for item in items]).encode(), 10 * LONGEST_S
     )
     assert code == 0, "the tests do not pass without a change"
-    tests = [
-        Test(item, seconds, frozenset(calls))
-        for item, (seconds, calls) in zip(items, json.loads(data), strict=True)
+    return [
+        Test(item, seconds, {file: frozenset(lines) for file, lines in told.items()})
+        for item, (seconds, told) in zip(items, json.loads(data), strict=True)
     ]
-    return sorted(tests, key=lambda test: test.seconds)
+
+
+def file_of(module: str) -> str:
+    """Where the code of a module comes from, as its code objects name it."""
+    file = importlib.import_module(module).__file__
+    assert file
+    return file
 
 
 def killed(mutant: Mutant, tests: Sequence[Test]) -> str:
     """ "killed" (by a failed test or by running in a loop), "survived" or "error"."""
-    name = f"{mutant.module}.{mutant.function}"
+    file = file_of(mutant.module)
+    mine = [test for test in tests if test.executes(file, mutant.lines)]
+    mine.sort(key=lambda test: test.price)
 
     def work() -> bytes | None:
         put_in(mutant)
-        return None if any(fails(test.item) for test in tests if name in test.calls) else b"-"
+        return next((str(n).encode() for n, test in enumerate(mine) if fails(test.item)), None)
 
-    code, _ = in_a_fork(work, LONGEST_S)
-    return {0: "survived", 1: "killed", -1: "killed"}.get(code, "error")
+    code, by = in_a_fork(work, LONGEST_S)
+    if code == 0:
+        mine[int(by)].kills += 1
+    return {0: "killed", 1: "survived", -1: "killed"}.get(code, "error")
 
 
 class Mutation:
