@@ -35,7 +35,7 @@ def measured(path: Path) -> dict[str, object]:
     begun = time.process_time_ns()
     np.sort(stamps)
     sort = (time.process_time_ns() - begun) / 1e6
-    said = {row["property"]: row["verdict"] for row in verdicts["verdicts"]}
+    said = {row.property: str(row.verdict) for row in verdicts.verdicts}
     return {"rows": len(stamps), "cpu_ms": spent, "sort_ms": sort, "peak": peak, "said": said}
 
 

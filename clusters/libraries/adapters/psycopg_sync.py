@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import psycopg
 
-from holdfast.clusters.libraries.library_lock import LibraryLock
 from holdfast.clusters.systems.postgres import DATABASE, PORT, USER
 from holdfast.harness.core.operations import Status
 from holdfast.harness.core.ports import ClientSetup
@@ -32,14 +32,12 @@ class Subject:
         words = f"host={self._address} port={PORT} user={USER} dbname={DATABASE}"
         self._connection = psycopg.connect(words, autocommit=True)
 
-    def lock(
-        self, name: str, attempt: str, lease_s: float | None, wait_s: float | None
-    ) -> LibraryLock:
+    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
         if self._connection.closed:
             self._open()
         return name, self._connection
 
-    def acquire(self, lock: LibraryLock, wait_s: float | None) -> bool:
+    def acquire(self, lock: Any, wait_s: float | None) -> bool:
         until_s = time.monotonic() + (wait_s if wait_s is not None else 1e9)
         while not self._asked(TRY, lock):
             if time.monotonic() >= until_s:
@@ -47,15 +45,15 @@ class Subject:
             time.sleep(POLL_S)
         return True
 
-    def renew(self, lock: LibraryLock, lease_s: float) -> bool:
+    def renew(self, lock: Any, lease_s: float) -> bool:
         return self._asked(OURS, lock)
 
-    def release(self, lock: LibraryLock) -> bool:
+    def release(self, lock: Any) -> bool:
         return self._asked(FREE, lock)
 
     def close(self) -> None:
         self._connection.close()
 
-    def _asked(self, words: str, lock: LibraryLock) -> bool:
+    def _asked(self, words: str, lock: Any) -> bool:
         name, connection = lock
         return not connection.closed and connection.execute(words, (name,)).fetchone()[0]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 from holdfast.clusters.systems.reference.service.simulation import Host
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT, Framed
 from holdfast.clusters.systems.single.server import answer
 from holdfast.clusters.systems.single.table import Table
-from holdfast.harness.core.json_value import Json
 
 
-async def serve(config: Mapping[str, Json], host: Host) -> None:
+async def serve(config: Mapping[str, Any], host: Host) -> None:
     """One lease server, until its process ends."""
     table = Table(str(config["name"]), leases=bool(config.get("leases", True)))
 
