@@ -205,6 +205,39 @@ def test_a_target_that_no_plan_knows_is_refused_before_the_run(capsys: Capture) 
         assert said.code == 0, said.err
 
 
+FAULT = """
+schema = "holdfast-plan/1"
+system = "reference"
+backend = "sim"
+time = "4s"
+[[fault]]
+id = "f1"
+do = "{do}"
+target = "n1"
+at = "1s"
+for = "1s"
+{param}
+"""
+
+
+@pytest.mark.parametrize(
+    ("do", "param", "why"),
+    [
+        ("clock", 'stepp = "5s"', "unknown option 'stepp'; did you mean 'step'?"),
+        ("syscall", 'call = "sned"', "unknown call 'sned'; did you mean 'send'?"),
+        ("syscall", 'first = "0"', "expected a number from 1"),
+        ("partition", 'way = "up"', "unknown value 'up'"),
+    ],
+)
+def test_a_wrong_parameter_of_a_planned_fault_is_refused_before_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], do: str, param: str, why: str
+) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(FAULT.format(do=do, param=param))
+    said = holdfast(capsys, "run", str(plan))
+    refused(said, 2, f"fault f1: nemesis {do}: ", why)
+
+
 def test_a_class_that_a_file_lacks_is_told_with_its_neighbour(
     capsys: Capture, elsewhere: Path
 ) -> None:

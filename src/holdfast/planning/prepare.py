@@ -6,6 +6,7 @@ All mistakes of the user are reported here, before any process is started.
 from __future__ import annotations
 
 import functools
+import random
 import re
 import shlex
 import sys
@@ -33,7 +34,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import NOT_SIMULATED
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import ABILITIES, Able, Confined, Fault, Packaged, System
+from holdfast.harness.core.ports import ABILITIES, Able, Confined, Fault, Nemesis, Packaged, System
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.plans.manifest import (
     Entries,
@@ -47,6 +48,7 @@ from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
 from holdfast.nemesis.compose import draw_all
 from holdfast.nemesis.targets import unknown_parts
+from holdfast.nemesis.user_nemesis import UserNemesis
 from holdfast.planning import load as driving
 from holdfast.planning import own_code
 from holdfast.scenarios import staging
@@ -211,10 +213,25 @@ def draw(plan: Plan) -> Sequence[Fault]:
     lease = duration_text(plan.lease_ns)
     specs = [(name, {"lease": lease, **options}) for name, options in plan.nemeses]
     drawn = draw_all(specs, entries, plan.seed, plan.time_ns)
-    wrong = unknown_targets((*plan.faults, *drawn))
+    wrong = [*unknown_targets((*plan.faults, *drawn)), *wrong_params(plan)]
     if wrong:
         raise UsageError(*wrong)
     return drawn
+
+
+def wrong_params(plan: Plan) -> list[str]:
+    """Parameters of the plan's own faults that their nemesis does not know or cannot read, one line
+    each: the driver would meet them in the middle of the run. A user's nemesis may know others."""
+    problems = []
+    for fault in plan.faults:
+        nemesis: Nemesis = load(catalogue.NEMESES[fault.do].entry)
+        if isinstance(nemesis, UserNemesis):
+            continue
+        try:
+            nemesis.draw(random.Random(plan.seed), fault.params, 0)
+        except UsageError as error:
+            problems += [f"fault {fault.id}: {problem}" for problem in error.problems]
+    return problems
 
 
 def backends_of(plan: Plan) -> Sequence[str]:
