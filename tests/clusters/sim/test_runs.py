@@ -128,11 +128,6 @@ def test_the_same_write_is_refused_where_tokens_are_looked_at() -> None:
     assert found["no-lost-update"] == "HOLDS"
 
 
-def test_a_freeze_is_refused_on_hosts_before_anything_starts() -> None:
-    with pytest.raises(UsageError, match="freeze supports only --backend sim"):
-        plan(backend="local", nemeses=(("freeze", {}),))
-
-
 def test_a_system_that_cannot_be_simulated_is_refused_with_those_that_can() -> None:
     with pytest.raises(
         UsageError, match="redis does not run in the simulator; these do: reference"
