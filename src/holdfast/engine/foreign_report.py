@@ -24,7 +24,7 @@ from holdfast.harness.foreign.read import read_history
 from holdfast.reports.pictures.linearization import Call, Linearization
 from holdfast.reports.run import foreign_page
 
-DRAWN_KEYS, DRAWN_CALLS = 3, 16
+DRAWN_KEYS, DRAWN_CALLS = 3, 12
 
 
 def write_page(target: Path, path: Path, form: str, model: str, verdicts: dict[str, Any]) -> None:
