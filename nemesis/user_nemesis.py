@@ -22,14 +22,15 @@ DECLARED_BY = {
     "freeze": "stops_amid_send",
     "torn-write": "kills_later",
     "syscall": "kills_later",
+    "failpoint": "kills_later",
     "set_clock": "shifts_clocks",
     "disturb": "on_connections",
     "order": "in_client",
 }
 """Request to the fault agent -> the trait that declares it."""
-STOPPING = ("kill", "pause", "freeze", "freeze-write", "torn-write", "syscall", "cut")
+STOPPING = ("kill", "pause", "freeze", "freeze-write", "torn-write", "syscall", "failpoint", "cut")
 """Requests after which not every node runs and responds."""
-LASTING = ("kill", "torn-write", "syscall", "set_clock", "freeze-write")
+LASTING = ("kill", "torn-write", "syscall", "failpoint", "set_clock", "freeze-write")
 """Requests that may leave something behind after the heal."""
 
 

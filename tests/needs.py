@@ -23,7 +23,7 @@ from holdfast.clusters.backends.docker.image import build
 from holdfast.clusters.backends.local import backend
 from holdfast.clusters.libraries import environments as fetched
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.nemesis.agent import system_calls
+from holdfast.nemesis.agent.tracing import system_calls
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 PYTHONS = (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3")

@@ -8,8 +8,9 @@ from typing import Any, TypeGuard
 
 from holdfast.nemesis.agent.client_proxy import KINDS as DISTURBANCES
 from holdfast.nemesis.agent.request_errors import Refused
-from holdfast.nemesis.agent.tracer import ACTS
-from holdfast.nemesis.agent.watched_calls import CALLS
+from holdfast.nemesis.agent.tracing.call_tracer import ACTS
+from holdfast.nemesis.agent.tracing.failpoints import HOLDS
+from holdfast.nemesis.agent.tracing.watched_calls import CALLS
 
 MISSING = object()
 
@@ -139,6 +140,16 @@ REQUESTS: dict[str, Form] = {
             "count": ("a whole number", 1),
             "by_ns": ("whole nanoseconds", 0),
             "error": ("a name", "EIO"),
+        },
+    ),
+    "failpoint": Form(
+        says="Holds the first thread that calls a function of the nodes' programs, alone or with"
+        f" all others. hold: {', '.join(HOLDS)}.",
+        takes={
+            "fault": FAULT,
+            "nodes": NODES,
+            "function": ("a name", MISSING),
+            "hold": ("a name", HOLDS[0]),
         },
     ),
     "freeze": Form(

@@ -17,7 +17,8 @@ from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.request_errors import Evidence, Kind, Refused
 from holdfast.nemesis.agent.request_forms import checked
 from holdfast.nemesis.agent.signals import Kills, Pauses
-from holdfast.nemesis.agent.system_calls import PRESETS, SystemCalls, unsupported
+from holdfast.nemesis.agent.tracing.failpoints import Failpoints
+from holdfast.nemesis.agent.tracing.system_calls import PRESETS, SystemCalls, unsupported
 
 Args = Mapping[str, Any]
 
@@ -35,6 +36,7 @@ class Agent:
             "kill": Kills(self._world),
             "set_clock": Clocks(self._world),
             "disturb": self._taps,
+            "failpoint": Failpoints(self._world),
             **{request: SystemCalls(self._world, request) for request in PRESETS},
         }
         self._active: dict[str, str] = {}

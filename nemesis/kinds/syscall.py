@@ -33,9 +33,9 @@ from holdfast.harness.core.durations import duration_ns
 from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.ports import Fault, Request, View
 from holdfast.nemesis import options as read
-from holdfast.nemesis.agent.system_calls import ERRORS
-from holdfast.nemesis.agent.tracer import ACTS
-from holdfast.nemesis.agent.watched_calls import CALLS, ON_SOCKETS
+from holdfast.nemesis.agent.tracing.call_tracer import ACTS
+from holdfast.nemesis.agent.tracing.system_calls import ERRORS
+from holdfast.nemesis.agent.tracing.watched_calls import CALLS, ON_SOCKETS
 from holdfast.nemesis.client_fault import whole
 from holdfast.nemesis.options import one_of, unknown
 from holdfast.nemesis.targets import resolve, unknown_parts

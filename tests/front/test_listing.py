@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 import tomllib
+from pathlib import Path
 
 import click
 import pytest
@@ -18,6 +20,7 @@ from holdfast.commands.options import Command
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.plans.plan import parse
+from tests import needs
 from tests.front.said import holdfast
 
 Capture = pytest.CaptureFixture[str]
@@ -146,3 +149,19 @@ def test_the_list_says_which_systems_are_simulated_and_what_of_them_is_real(
     assert {name for name, row in table.items() if row["simulated"]} == {
         name for name, row in catalogue.SYSTEMS.items() if row.simulated
     }
+
+
+def test_functions_of_a_program_are_listed_by_a_part_of_their_names(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    compiler = needs.binary("gcc")
+    (tmp_path / "one.c").write_text("int first_step(void) { return 1; } int main(void) {}")
+    program = tmp_path / "one"
+    subprocess.run([compiler, "-o", str(program), str(tmp_path / "one.c")], check=True)
+    said = holdfast(capsys, "list", "functions", program, "--like", "STEP", "--json")
+    assert list(json.loads(said.out)) == ["first_step"]
+    said = holdfast(capsys, "list", "functions", tmp_path / "one.c")
+    assert (said.code, "not a 64-bit little-endian ELF file" in said.err) == (2, True)
+    for words in (["functions"], ["systems", program]):
+        said = holdfast(capsys, "list", *words)
+        assert (said.code, "holdfast list functions PROGRAM" in said.err) == (2, True)

@@ -1,4 +1,4 @@
-"""Faults at a system call in whole runs, on real processes."""
+"""Faults at a system call or a function in whole runs, on real processes."""
 
 from __future__ import annotations
 
@@ -45,5 +45,25 @@ def test_a_server_that_a_fault_kills_inside_a_send_is_no_problem_of_the_run() ->
     )
     (fault,) = run.faults().itertuples()
     assert fault.effective and fault.evidence["states"] == {"n1": "gone"}
+    assert list(run.judgement["problems"]) == []
+    assert run.verdicts["mutual-exclusion"] == hf.Verdict.HOLDS
+
+
+@pytest.mark.real_server
+@pytest.mark.usefixtures("here")
+def test_a_released_etcd_is_held_where_its_leases_expire() -> None:
+    needs.binary("etcd")
+    function = "lease.(*lessor).findExpiredLeases"
+    run = hf.run(
+        system="etcd",
+        nemesis=f"failpoint:target=leader,function={function},every=8s,for=2500ms",
+        lease="2s",
+        time="6s",
+        seed=1,
+    )
+    (fault,) = run.faults().itertuples()
+    (leader,) = fault.nodes
+    assert fault.effective and fault.evidence["held"] == {leader: True}
+    assert fault.evidence["caught"][leader]["function"].endswith(f"/{function}")
     assert list(run.judgement["problems"]) == []
     assert run.verdicts["mutual-exclusion"] == hf.Verdict.HOLDS

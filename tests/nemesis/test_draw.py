@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_ns, duration_text
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Fault, Nemesis
@@ -18,6 +20,7 @@ from holdfast.nemesis.kinds import (
     cancel,
     clock,
     delay,
+    failpoint,
     fork,
     hang_up,
     kill,
@@ -26,6 +29,7 @@ from holdfast.nemesis.kinds import (
     reply_loss,
     reset,
     stall,
+    syscall,
 )
 from holdfast.nemesis.options import rate_ppm
 from tests.nemesis.views import view
@@ -252,3 +256,44 @@ def test_a_fork_is_aimed_at_the_holder_and_says_how_the_child_ends() -> None:
     assert (request.do, request.args["how"]) == ("order", "close")
     with pytest.raises(UsageError, match=r"'fall'.*known: exit, close, stay"):
         fork.NEMESIS.draw(random.Random(1), {"how": "fall"}, 10 * S)
+
+
+def test_a_fault_at_a_call_names_the_addresses_of_its_peers() -> None:
+    options = {"call": "send:resource", "act": "delay", "by": "50ms", "count": "0"}
+    (fault, *_) = syscall.NEMESIS.draw(random.Random(1), options, 60 * SECOND)
+    assert (fault.target, fault.params) == ("holder", options)
+    seen = view()
+    aimed = replace(fault, target="n1")
+    (request,) = syscall.NEMESIS.requests(aimed, seen, random.Random(1))
+    assert (request.do, request.args["nodes"], request.args["call"]) == ("syscall", ["n1"], "send")
+    assert (request.args["by_ns"], request.args["count"]) == (50_000_000, 0)
+    assert request.args["peers"] == [node.address for node in seen.named("resource")]
+    on_file = replace(aimed, params={"call": "write:*.aof"})
+    (request,) = syscall.NEMESIS.requests(on_file, seen, random.Random(1))
+    assert request.args["file"] == "*.aof" and "peers" not in request.args
+    assert checked({"id": 1, "do": request.do, **request.args})
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"call": "open"}, "unknown call 'open'"),
+        ({"call": "send:resorce"}, "did you mean 'resource'"),
+        ({"act": "stop"}, "unknown value 'stop'"),
+        ({"first": "0"}, "a number from 1"),
+        ({"error": "EWHAT"}, "unknown value 'EWHAT'"),
+    ],
+)
+def test_a_wrong_call_is_refused_before_the_run(options: dict[str, str], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        syscall.NEMESIS.draw(random.Random(1), options, 60 * SECOND)
+
+
+def test_a_failpoint_needs_its_function() -> None:
+    with pytest.raises(UsageError, match="holdfast list functions"):
+        failpoint.NEMESIS.draw(random.Random(1), {}, 60 * SECOND)
+    options = {"function": "lease.New", "hold": "all"}
+    (fault, *_) = failpoint.NEMESIS.draw(random.Random(1), options, 60 * SECOND)
+    (request,) = failpoint.NEMESIS.requests(replace(fault, target="n2"), view(), random.Random(1))
+    assert request.args == {"fault": fault.id, "nodes": ["n2"], **options}
+    assert checked({"id": 1, "do": request.do, **request.args})

@@ -355,6 +355,10 @@ _NEMESES: dict[str, NemesisRow] = {
         entry=f"{_N}.kinds.syscall:NEMESIS",
         says="freeze, delay, fail, skip, tear or kill at a chosen system call",
     ),
+    "failpoint": NemesisRow(
+        entry=f"{_N}.kinds.failpoint:NEMESIS",
+        says="hold the first thread that calls a chosen function of a program, or all threads",
+    ),
     "torn-write": NemesisRow(
         entry=f"{_N}.kinds.torn_write:NEMESIS",
         says="kill servers in the middle of a disk write, which stays incomplete",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -12,9 +13,11 @@ from holdfast.catalogue import plug_ins
 from holdfast.catalogue.findings import FINDINGS
 from holdfast.catalogue.mutants import MUTANTS
 from holdfast.catalogue.rows import BackendRow, NemesisRow, SystemRow, WorkloadRow
+from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import to_table
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import PROPERTIES
+from holdfast.nemesis.agent.tracing.functions import NotAProgram, Program
 from holdfast.scenarios import SCENARIOS
 
 Fields = dict[str, Any]
@@ -23,6 +26,7 @@ Table = dict[str, Fields]
 
 
 BUILT_IN = "built in"
+FUNCTIONS = "functions"
 R = TypeVar("R")
 
 
@@ -123,6 +127,19 @@ KINDS: dict[str, Callable[[], Table]] = {
     "findings": _findings,
     "mutants": _mutants,
 }
+
+
+def functions(program: Path) -> Table:
+    """The functions of a program, with their addresses. UsageError if they cannot be read."""
+    try:
+        found = Program(program).functions()
+    except (OSError, NotAProgram) as error:
+        raise UsageError(f"{program}: functions cannot be read: {error}") from error
+    if not found:
+        raise UsageError(f"{program}: no names of functions: it is stripped, and not of Go")
+    return {
+        name: {"summary": f"{address:#x}", "address": address} for name, address in found.items()
+    }
 
 
 def line(kind: str, row: dict[str, Any]) -> str:

@@ -1,22 +1,24 @@
-"""Faults at a system call of a running program: see `tracer` for how, `watched_calls` for where."""
+"""Faults at a system call of a running program: `call_tracer` acts, `watched_calls` chooses."""
 
 from __future__ import annotations
 
 import errno
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from holdfast.nemesis.agent import processes, ptrace
+from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.request_errors import Evidence, Refused
-from holdfast.nemesis.agent.tracer import ACTS, Act, Tracer, trace_all
-from holdfast.nemesis.agent.watched_calls import CALLS, Watched
+from holdfast.nemesis.agent.tracing import ptrace
+from holdfast.nemesis.agent.tracing.call_tracer import ACTS, Act, CallTracer
+from holdfast.nemesis.agent.tracing.tracer import trace_all
+from holdfast.nemesis.agent.tracing.watched_calls import CALLS, Watched
 
 ERRORS = {
     "EIO": errno.EIO,
@@ -46,7 +48,7 @@ class SystemCalls:
     def __init__(self, world: World, request: str) -> None:
         self._world = world
         self._preset = PRESETS[request]
-        self._tracers: dict[str, dict[str, Tracer]] = {}
+        self._tracers: dict[str, dict[str, CallTracer]] = {}
         self._acts: dict[str, Act] = {}
 
     def inject(self, fault: str, args: Mapping[str, Any]) -> Evidence:
@@ -69,21 +71,24 @@ class SystemCalls:
             error=ERRORS[args.get("error", "EIO")],
         )
         self._tracers[fault] = {
-            name: Tracer(
-                roots=self._world.node(name).roots, watched=self._watched(name, args), act=act
+            name: CallTracer(
+                roots=self._world.node(name).roots,
+                watched=Watched(
+                    calls=args["call"],
+                    addresses=self._reached_by(name, args.get("peers", ())),
+                    file=args.get("file", ""),
+                ),
+                act=act,
             )
             for name in args["nodes"]
         }
         trace_all(self._tracers[fault].values())
         return self.observe(fault)
 
-    def _watched(self, node: str, args: Mapping[str, Any]) -> Watched:
-        addresses = set(args.get("peers", ()))
-        for address in args.get("peers", ()):
-            addresses |= self._world.fronts.get((node, address), set())
-        return Watched(
-            calls=args["call"], addresses=frozenset(addresses), file=args.get("file", "")
-        )
+    def _reached_by(self, node: str, addresses: Iterable[str]) -> frozenset[str]:
+        """Addresses, and those of the proxies by which a node reaches them."""
+        fronts = (self._world.fronts.get((node, address), set()) for address in addresses)
+        return frozenset(addresses).union(*fronts)
 
     def observe(self, fault: str) -> Evidence:
         """The calls that were acted on. A freeze is effective while a node stands inside one."""

@@ -19,11 +19,11 @@ SYSCALL_STOP = signal.SIGTRAP | 0x80
 """The stop signal of a thread that enters or leaves a system call."""
 EVENT_STOP = 128
 """The event of a thread that was interrupted, is new, or is stopped by SIGSTOP."""
-RESULT, CALL_NUMBER, THIRD_ARGUMENT = 8 * 10, 8 * 15, 8 * 12
-"""Offsets of rax, orig_rax and rdx in `struct user` of x86-64."""
+RESULT, CALL_NUMBER, THIRD_ARGUMENT, INSTRUCTION = 8 * 10, 8 * 15, 8 * 12, 8 * 16
+"""Offsets of rax, orig_rax, rdx and rip in `struct user` of x86-64."""
 
-_SEIZE, _INTERRUPT, _LISTEN, _SYSCALL, _DETACH = 0x4206, 0x4207, 0x4208, 24, 17
-_POKEUSER, _GET_SYSCALL_INFO = 6, 0x420E
+_SEIZE, _INTERRUPT, _LISTEN, _CONT, _SYSCALL, _DETACH = 0x4206, 0x4207, 0x4208, 7, 24, 17
+_PEEKUSER, _POKEUSER, _GET_SYSCALL_INFO = 3, 6, 0x420E
 _OPTIONS = 0x01 | 0x02 | 0x04 | 0x08 | 0x10
 """System call stops have a signal of their own; fork, vfork, clone and exec are followed."""
 _WNOTHREAD, _WALL = 0x20000000, 0x40000000
@@ -51,9 +51,10 @@ def interrupt(thread: int) -> None:
     _ptrace(_INTERRUPT, thread)
 
 
-def resume(thread: int, number: int = 0) -> None:
-    """Lets a stopped thread run to its next system call stop; `number`: a signal to deliver."""
-    _ptrace(_SYSCALL, thread, 0, number)
+def resume(thread: int, number: int = 0, *, calls: bool = True) -> None:
+    """Lets a stopped thread run on; `number`: a signal to deliver; `calls`: up to its next entry to
+    a system call or exit from one."""
+    _ptrace(_SYSCALL if calls else _CONT, thread, 0, number)
 
 
 def listen(thread: int) -> None:
@@ -69,6 +70,16 @@ def detach(thread: int, number: int = 0) -> None:
 def set_word(thread: int, offset: int, value: int) -> None:
     """Writes a register of a stopped thread."""
     _ptrace(_POKEUSER, thread, offset, value)
+
+
+def word(thread: int, offset: int) -> int:
+    """A register of a stopped thread."""
+    # glibc returns the word itself, and says by errno whether -1 is one.
+    ctypes.set_errno(0)
+    value = int(_libc().ptrace(_PEEKUSER, thread, offset, 0))
+    if value == -1 and ctypes.get_errno():
+        _raise(ctypes.get_errno())
+    return value & (1 << 64) - 1
 
 
 def entry(thread: int) -> Entry | None:

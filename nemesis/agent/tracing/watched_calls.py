@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from holdfast.nemesis.agent.ptrace import Entry
+from holdfast.nemesis.agent.tracing.ptrace import Entry
 
 _WRITES = {1: "write", 18: "pwrite64", 20: "writev", 296: "pwritev", 328: "pwritev2"}
 _SYNCS = {74: "fsync", 75: "fdatasync"}

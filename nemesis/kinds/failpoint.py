@@ -1,0 +1,72 @@
+"""The first thread that calls a chosen function of a program is held there, or all with it.
+
+Models
+    A slow step inside a server, at the place that matters: the expiry of leases, an election, a
+    sync. Released binaries have no failpoints of their own; a pause of the whole process stops
+    everything else too, and so shows other bugs.
+    function  as `holdfast list functions BINARY` names it; the path of its package may be left out
+              ("lease.(*lessor).findExpiredLeases")
+    hold      thread (default): all other threads run on. all: the whole process stops there
+    The leader first, then any server, for 1.5 leases.
+Needs
+    failpoint: processes that the fault agent may trace (x86-64 Linux), and a program with names of
+    functions: Go, stripped or not, or one with symbols. Not the simulator.
+Heals
+    The thread goes on. If the function was not called, the fault has no effect.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.fault_traits import NOT_SIMULATED, Traits
+from holdfast.harness.core.ports import Fault, Request, View
+from holdfast.nemesis import options as read
+from holdfast.nemesis.agent.tracing.failpoints import HOLDS
+from holdfast.nemesis.options import one_of
+from holdfast.nemesis.targets import resolve
+from holdfast.nemesis.timetable import TIMING, slots
+
+PARAMS: dict[str, Callable[[str], object]] = {"function": str, "hold": one_of(*HOLDS)}
+
+
+class Failpoint:
+    """Implements the port `Nemesis`. Options: target, function, hold, every, for, lease."""
+
+    traits = Traits(kills_later=True, simulator=NOT_SIMULATED, pattern="pause")
+
+    def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
+        """Faults for a run of `span_ns`. Errors: UsageError."""
+        read.read("failpoint", options, {"target": str, **PARAMS, **TIMING})
+        if not options.get("function"):
+            raise UsageError(
+                "nemesis failpoint: option function: which one? holdfast list functions BINARY"
+            )
+        params = {key: options[key] for key in PARAMS if key in options}
+        return [
+            Fault(
+                id=f"failpoint-{n + 1}",
+                do="failpoint",
+                target=options.get("target") or "leader|one",
+                at_ns=at_ns,
+                for_ns=for_ns,
+                params=params,
+            )
+            for n, (at_ns, for_ns) in enumerate(slots("failpoint", rng, options, span_ns))
+        ]
+
+    def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
+        """Requests to the fault agent now. Errors: Unresolved (a LookupError), UsageError."""
+        read.read("failpoint", fault.params, PARAMS)
+        args = {
+            "fault": fault.id,
+            "nodes": resolve(fault.target, view, rng),
+            "function": fault.params["function"],
+            "hold": fault.params.get("hold", HOLDS[0]),
+        }
+        return [Request(do="failpoint", args=args)]
+
+
+NEMESIS = Failpoint()
