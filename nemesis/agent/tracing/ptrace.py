@@ -91,18 +91,18 @@ def entry(thread: int) -> Entry | None:
     return Entry(number, tuple(arguments)) if op == _ENTRY and machine == _X86_64 else None
 
 
-def wait(*, block: bool = True) -> tuple[int, int] | None:
-    """The next stop or exit of a tracee of this thread: (thread, status).
+def wait(thread: int = -1, *, block: bool = True) -> tuple[int, int] | None:
+    """The next stop or exit of a tracee of this thread, or of that one: (thread, status).
 
     None if a signal came, or there is none yet and it may not block. Errors: ChildProcessError if
     this thread traces nothing.
     """
     status = ctypes.c_int()
     flags = _WALL | _WNOTHREAD | (0 if block else os.WNOHANG)
-    thread = _libc().waitpid(-1, ctypes.byref(status), flags)
-    if thread > 0:
-        return thread, status.value
-    if thread < 0 and ctypes.get_errno() != errno.EINTR:
+    found = _libc().waitpid(thread, ctypes.byref(status), flags)
+    if found > 0:
+        return found, status.value
+    if found < 0 and ctypes.get_errno() != errno.EINTR:
         _raise(ctypes.get_errno())
     return None
 

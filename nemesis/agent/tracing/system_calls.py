@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
@@ -139,16 +140,13 @@ def unsupported() -> str | None:
     reason = ptrace.unsupported() or _forbidden()
     if reason is not None:
         return reason
-    child = os.fork()
-    if not child:
-        try:
-            signal.pause()
-        finally:
-            os._exit(0)
+    # Not a fork, which other threads of this process would make unsafe.
+    words = [sys.executable, "-S", "-c", "import signal; signal.pause()"]
+    child = os.posix_spawn(words[0], words, os.environ)
     try:
         ptrace.seize(child)
         ptrace.interrupt(child)
-        ptrace.wait()
+        ptrace.wait(child)
         ptrace.detach(child)
     except OSError as error:
         return f"processes may not be traced here: {error.strerror}"
