@@ -6,7 +6,6 @@ A pause by a signal is the comparison: it stops the holder anywhere.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pandas as pd
@@ -31,8 +30,19 @@ def late_writes(run: hf.Run) -> pd.DataFrame:
 
 @pytest.mark.power
 @pytest.mark.parametrize("resource", ["unfenced", "fenced"])
+@pytest.mark.parametrize(
+    ("system", "options"),
+    [
+        ("reference", {}),
+        pytest.param("redis", {"tokens": "counter"}, marks=pytest.mark.real_server),
+    ],
+)
 def test_a_write_frozen_in_its_send_is_stale_whenever_it_arrives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resource: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    system: str,
+    options: dict[str, str],
+    resource: str,
 ) -> None:
     needs.namespaces()
     needs.tracing()
@@ -40,7 +50,8 @@ def test_a_write_frozen_in_its_send_is_stale_whenever_it_arrives(
     parts = []
     for seed in range(1, 100):
         run = hf.run(
-            system=os.environ.get("FROZEN_SYSTEM", "reference"),
+            system=system,
+            options=options,
             resource=resource,
             nemesis="syscall:target=holder,call=send:resource,every=4s,for=2500ms",
             lease="1s",
