@@ -257,3 +257,8 @@ def test_sixty_names_are_not_a_message(capsys: Capture) -> None:
     assert said.code == 2 and "holdfast list mutants has all" in said.err
     assert len(said.err) < 200
     assert "did you mean 'late-word'?" in holdfast(capsys, "sim", "--mutant", "late-wrd").err
+
+
+def test_a_failpoint_is_refused_in_the_simulator(capsys: Capture) -> None:
+    said = holdfast(capsys, "run", "--backend", "sim", "--nemesis", "failpoint:function=main.main")
+    refused(said, 2, "nemesis failpoint does not run in the simulator: use --backend local")

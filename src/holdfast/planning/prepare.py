@@ -186,6 +186,8 @@ def out_of_reach(plan: Plan) -> list[str]:
                 f"nemesis {name} acts inside a client process on this machine: use --backend"
                 " local, local-proxy or docker"
             )
+        elif backend.virtual_time:
+            problems.append(f"nemesis {name} does not run in the simulator: use --backend local")
     return problems
 
 
