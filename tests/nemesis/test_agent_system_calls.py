@@ -35,6 +35,7 @@ file = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY | os.O_APPEND)
 ACTS = {
     "send": lambda text: links[0].send(text.encode()),
     "other": lambda text: links[1].send(text.encode()),
+    "writev": lambda text: os.writev(file, [b"x" * int(text)]),
     "write": lambda text: os.write(file, b"x" * int(text)),
     "sync": lambda text: os.fdatasync(file),
 }
@@ -197,6 +198,17 @@ def test_a_skipped_sync_returns_success(tmp_path: Path) -> None:
         assert one.does("sync") == "None"
         (call,) = agent.do("heal", fault="f1")["caught"]["n1"]
         assert (call["call"], call["target"]) == ("fdatasync", str(one.file))
+
+
+def test_a_call_of_which_success_is_unknown_is_not_skipped(tmp_path: Path) -> None:
+    with caller(tmp_path) as one, AgentProcess() as agent:
+        adopt(agent, "n1", one.process.pid)
+        inject(agent, "write", "skip", file="data")
+        # It would return 0, which is no success of a write.
+        assert (one.does("writev 700"), one.file.stat().st_size) == ("700", 700)
+        assert one.does("write 900") == "900"
+        assert one.file.stat().st_size == 700
+        assert agent.do("heal", fault="f1")["calls"] == {"n1": 1}
 
 
 def test_a_write_is_torn_between_two_sectors_and_the_node_is_gone(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.tracing import ptrace
 from holdfast.nemesis.agent.tracing.ptrace import Entry
 from holdfast.nemesis.agent.tracing.tracer import Caught, Tracer
-from holdfast.nemesis.agent.tracing.watched_calls import ONE_BUFFER, Watched
+from holdfast.nemesis.agent.tracing.watched_calls import ENDS_WITH_0, ONE_BUFFER, Watched
 
 ACTS = ("freeze", "delay", "fail", "skip", "tear", "kill")
 SECTOR = 512
@@ -101,6 +101,9 @@ class CallTracer(Tracer):
 
     def _do(self, thread: int, entry: Entry, target: str) -> None:
         call, do = self.watched.name(entry), self.act.do
+        if do == "skip" and call not in (*ONE_BUFFER, *ENDS_WITH_0):
+            self._resume(thread)  # What it returns if all went well is not known here.
+            return
         kept = entry.arguments[2] // SECTOR * SECTOR if call in ONE_BUFFER else None
         if do == "tear":
             if not kept or kept == entry.arguments[2]:

@@ -28,6 +28,8 @@ CALLS: Mapping[str, Mapping[int, str]] = {
 ON_SOCKETS = ("send", "receive")
 ONE_BUFFER = ("write", "pwrite64", "sendto")
 """Calls whose third argument is the number of bytes."""
+ENDS_WITH_0 = tuple(_SYNCS.values())
+"""Calls that return 0 if all went well."""
 
 
 @dataclass(frozen=True, kw_only=True)
