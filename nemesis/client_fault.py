@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from holdfast.harness.core.durations import duration_ns
 from holdfast.harness.core.fault_traits import Traits
 from holdfast.harness.core.ports import Fault, Request, View
-from holdfast.nemesis import options as read
+from holdfast.nemesis.node_fault import Usual, aimed
 from holdfast.nemesis.targets import resolve
-from holdfast.nemesis.timetable import TIMING, slots
 
 
 def whole(text: str) -> int:
@@ -31,19 +30,12 @@ def draw(
 ) -> Sequence[Fault]:
     """Faults aimed at `usual`, else at clients and every second one at the holder. Errors:
     UsageError."""
-    read.read(name, options, {"target": str, **TIMING, **known})
-    params = {key: options[key] for key in known if key in options}
-    return [
-        Fault(
-            id=f"{name}-{n + 1}",
-            do=name,
-            target=options.get("target") or usual or ("holder" if n % 2 else "client"),
-            at_ns=at_ns,
-            for_ns=for_ns,
-            params=params,
-        )
-        for n, (at_ns, for_ns) in enumerate(slots(name, rng, options, span_ns, leases=0.5))
-    ]
+    return aimed(name, rng, options, span_ns, known, in_turn_of(usual), 0.5)
+
+
+def in_turn_of(usual: str) -> Usual:
+    """The given target, or for "" a client and the holder in turn."""
+    return lambda n, rng: usual or ("holder" if n % 2 else "client")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,4 +1,4 @@
-"""Base of nemeses that act on whole nodes: kill, pause, freeze."""
+"""Base of nemeses that act on whole nodes: kill, pause, freeze, syscall."""
 
 from __future__ import annotations
 
@@ -13,6 +13,35 @@ from holdfast.nemesis.targets import resolve
 from holdfast.nemesis.timetable import TIMING, slots
 
 Usual = Callable[[int, random.Random], str]
+
+
+def aimed(
+    name: str,
+    rng: random.Random,
+    options: Mapping[str, str],
+    span_ns: int,
+    known: Mapping[str, Callable[[str], object]],
+    usual: Usual,
+    leases: float = 1.5,
+) -> list[Fault]:
+    """Faults of one kind for a run of `span_ns`, with its own options as parameters. Errors:
+    UsageError.
+
+    known   its own options and their parsers
+    """
+    read.read(name, options, {"target": str, **known, **TIMING})
+    params = {key: options[key] for key in known if key in options}
+    return [
+        Fault(
+            id=f"{name}-{n + 1}",
+            do=name,
+            target=options.get("target") or usual(n, rng),
+            at_ns=at_ns,
+            for_ns=for_ns,
+            params=params,
+        )
+        for n, (at_ns, for_ns) in enumerate(slots(name, rng, options, span_ns, leases=leases))
+    ]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,18 +61,7 @@ class Aimed:
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""
-        read.read(self.name, options, {"target": str, **TIMING})
-        times = slots(self.name, rng, options, span_ns, leases=self.leases)
-        return [
-            Fault(
-                id=f"{self.name}-{n + 1}",
-                do=self.name,
-                target=options.get("target") or self.usual(n, rng),
-                at_ns=at_ns,
-                for_ns=for_ns,
-            )
-            for n, (at_ns, for_ns) in enumerate(times)
-        ]
+        return aimed(self.name, rng, options, span_ns, {}, self.usual, self.leases)
 
     def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
         """Requests to the fault agent now. Errors: Unresolved (a LookupError)."""

@@ -25,9 +25,9 @@ from holdfast.harness.core.fault_traits import NOT_SIMULATED, Traits
 from holdfast.harness.core.ports import Fault, Request, View
 from holdfast.nemesis import options as read
 from holdfast.nemesis.agent.tracing.failpoints import HOLDS
+from holdfast.nemesis.node_fault import aimed
 from holdfast.nemesis.options import one_of
 from holdfast.nemesis.targets import resolve
-from holdfast.nemesis.timetable import TIMING, slots
 
 PARAMS: dict[str, Callable[[str], object]] = {"function": str, "hold": one_of(*HOLDS)}
 
@@ -39,23 +39,12 @@ class Failpoint:
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""
-        read.read("failpoint", options, {"target": str, **PARAMS, **TIMING})
+        faults = aimed("failpoint", rng, options, span_ns, PARAMS, lambda n, rng: "leader|one")
         if not options.get("function"):
             raise UsageError(
                 "nemesis failpoint: option function: which one? holdfast list functions BINARY"
             )
-        params = {key: options[key] for key in PARAMS if key in options}
-        return [
-            Fault(
-                id=f"failpoint-{n + 1}",
-                do="failpoint",
-                target=options.get("target") or "leader|one",
-                at_ns=at_ns,
-                for_ns=for_ns,
-                params=params,
-            )
-            for n, (at_ns, for_ns) in enumerate(slots("failpoint", rng, options, span_ns))
-        ]
+        return faults
 
     def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
         """Requests to the fault agent now. Errors: Unresolved (a LookupError), UsageError."""

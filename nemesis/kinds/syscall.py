@@ -37,9 +37,9 @@ from holdfast.nemesis.agent.tracing.call_tracer import ACTS
 from holdfast.nemesis.agent.tracing.system_calls import ERRORS
 from holdfast.nemesis.agent.tracing.watched_calls import CALLS, ON_SOCKETS
 from holdfast.nemesis.client_fault import whole
+from holdfast.nemesis.node_fault import aimed
 from holdfast.nemesis.options import one_of, unknown
 from holdfast.nemesis.targets import resolve, unknown_parts
-from holdfast.nemesis.timetable import TIMING, slots
 
 
 def place(text: str) -> tuple[str, str]:
@@ -77,19 +77,7 @@ class SystemCall:
 
     def draw(self, rng: random.Random, options: Mapping[str, str], span_ns: int) -> Sequence[Fault]:
         """Faults for a run of `span_ns`. Errors: UsageError."""
-        read.read("syscall", options, {"target": str, **PARAMS, **TIMING})
-        params = {key: options[key] for key in PARAMS if key in options}
-        return [
-            Fault(
-                id=f"syscall-{n + 1}",
-                do="syscall",
-                target=options.get("target") or "holder",
-                at_ns=at_ns,
-                for_ns=for_ns,
-                params=params,
-            )
-            for n, (at_ns, for_ns) in enumerate(slots("syscall", rng, options, span_ns))
-        ]
+        return aimed("syscall", rng, options, span_ns, PARAMS, lambda n, rng: "holder")
 
     def requests(self, fault: Fault, view: View, rng: random.Random) -> Sequence[Request]:
         """Requests to the fault agent now. Errors: Unresolved (a LookupError), UsageError."""
