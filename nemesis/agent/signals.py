@@ -27,7 +27,7 @@ class Pauses:
         for node in self._claims.of(fault):
             stopped = processes.stop(self._world.node(node).roots)
             self._stopped.setdefault(node, {}).update(dict.fromkeys(stopped))
-            states[node] = _worst(stopped.values())
+            states[node] = worst(stopped.values())
         if set(states.values()) == {"gone"}:
             raise Refused(f"pause {'+'.join(states)}: no live process; restart it first")
         return _evidence(states)
@@ -35,7 +35,7 @@ class Pauses:
     def observe(self, fault: str) -> Evidence:
         """The present states of the nodes; effective while all of their threads are stopped."""
         living = {node: self._world.living(node) for node in self._claims.of(fault)}
-        return _evidence({n: _worst(map(processes.state, found)) for n, found in living.items()})
+        return _evidence({n: worst(map(processes.state, found)) for n, found in living.items()})
 
     def heal(self, fault: str) -> Evidence:
         """Resumes nodes that no other fault stops; returns the states before."""
@@ -91,7 +91,7 @@ class Kills:
         """Nothing: a restarted node is not killed again."""
 
 
-def _worst(states: Iterable[str]) -> str:
+def worst(states: Iterable[str]) -> str:
     """`T` if all processes are stopped, a running one's state if not, `gone` if there are none."""
     seen = set(states) - {"gone"}
     return min(seen - {"T"}, default="T" if seen else "gone")

@@ -16,6 +16,7 @@ from typing import Any
 from holdfast.nemesis.agent import processes
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.request_errors import Evidence, Refused
+from holdfast.nemesis.agent.signals import worst
 from holdfast.nemesis.agent.tracing import ptrace
 from holdfast.nemesis.agent.tracing.call_tracer import ACTS, Act, CallTracer
 from holdfast.nemesis.agent.tracing.tracer import trace_all
@@ -94,7 +95,8 @@ class SystemCalls:
     def observe(self, fault: str) -> Evidence:
         """The calls that were acted on. A freeze is effective while a node stands inside one."""
         traced = self._tracers.get(fault, {})
-        states = {node: self._state(node) for node in traced}
+        living = {node: self._world.living(node) for node in traced}
+        states = {node: worst(map(processes.state, found)) for node, found in living.items()}
         caught = {node: tracer.caught for node, tracer in traced.items() if tracer.caught}
         do = self._acts[fault].do
         if do == "freeze":
@@ -126,12 +128,6 @@ class SystemCalls:
 
     def settle(self, node: str) -> None:
         """Nothing: the processes of a node that was started again are others."""
-
-    def _state(self, node: str) -> str:
-        """`T` if every thread is stopped, `gone` if none is left, else a running one's letter."""
-        letters = [processes.state(process) for process in self._world.living(node)]
-        running = [letter for letter in letters if letter not in ("T", "gone")]
-        return running[0] if running else "T" if "T" in letters else "gone"
 
 
 @cache
