@@ -51,7 +51,7 @@ def tried(system: str, servers: str | None) -> list[str]:
             module = module_of(path)
             (folder / f"{module}.py").write_bytes(path.read_bytes())
             paths.append(str(folder))
-        given = user_system.program_options(system, {}, folder / command_line.FOLDER)
+        given = user_system.program_options(system, made, {}, folder / command_line.FOLDER)
         nodes = [
             Node(name=f"n{n}", role="server", address=f"127.0.0.{n}", python=sys.executable)
             for n in range(1, made.nodes + 1)
