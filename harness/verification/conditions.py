@@ -18,7 +18,7 @@ from holdfast.harness.verification.derived import (
     SHARED,
     Run,
 )
-from holdfast.harness.verification.recorded import ASKS, SERVED, Rows
+from holdfast.harness.verification.recorded_rows import ASKS, SERVED, Rows
 from holdfast.harness.verification.rule import OPS, count, permits
 
 JOB = re.compile(r"(.*)#([0-9]+)( done)?", re.S)

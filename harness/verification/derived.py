@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from holdfast.harness.core.fault_traits import UNKNOWN, Traits
-from holdfast.harness.verification.recorded import ASKS, CLOSED, LOST, WAITING, Rows, Starved
+from holdfast.harness.verification.recorded_rows import ASKS, CLOSED, LOST, WAITING, Rows, Starved
 from holdfast.harness.verification.rule import OPS
 
 INF = 1 << 62

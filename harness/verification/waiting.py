@@ -20,7 +20,7 @@ from holdfast.harness.verification.derived import (
     OK,
     Window,
 )
-from holdfast.harness.verification.recorded import WAITING
+from holdfast.harness.verification.recorded_rows import WAITING
 from holdfast.harness.verification.rule import LIMITS, OPS
 
 Span = tuple[int, int]

@@ -17,7 +17,7 @@ from holdfast.harness.verification.derived import (
     RENEW,
     Run,
 )
-from holdfast.harness.verification.recorded import CLOSED, LOST
+from holdfast.harness.verification.recorded_rows import CLOSED, LOST
 
 
 class Writes:

@@ -29,7 +29,7 @@ from holdfast.harness.judging import judge
 from holdfast.harness.plans.manifest import Manifest, to_table
 from holdfast.harness.verdicts.judged import Judged, Judgement
 from holdfast.harness.verification import verify
-from holdfast.harness.verification.recorded import Rows, Writer
+from holdfast.harness.verification.recorded_rows import Rows, Writer
 from holdfast.planning import prepare
 from holdfast.planning.resolve import Prepared
 

@@ -27,7 +27,7 @@ from holdfast.harness.core.ports import Node, Place
 from holdfast.harness.plans.plan import OWN
 
 READY_S = 20.0
-SPOKEN = "holdfast.clusters.systems.user_class.spoken"
+SPOKEN = "holdfast.clusters.systems.user_class.line_protocol"
 
 
 def tried(system: str, servers: str | None) -> list[str]:

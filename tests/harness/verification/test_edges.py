@@ -20,7 +20,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from holdfast.harness.verification.conditions import Conditions, Row
-from holdfast.harness.verification.recorded import SERVED, Rows, Writer, starved_spans
+from holdfast.harness.verification.recorded_rows import SERVED, Rows, Writer, starved_spans
 from holdfast.harness.verification.verify import Verifier
 from holdfast.harness.verification.waiting import Waits
 from tests.checkers.certified import ROW_DTYPE, recorded, verified

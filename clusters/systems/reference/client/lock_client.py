@@ -19,7 +19,7 @@ from holdfast.clusters.systems.reference.client.local_state import Held, Wait
 from holdfast.clusters.systems.reference.client.session import UNANSWERED, Talk
 from holdfast.clusters.systems.reference.locks import sequencers
 from holdfast.clusters.systems.reference.options import read
-from holdfast.clusters.systems.reference.service.requests import MAX_NS
+from holdfast.clusters.systems.reference.service.request_validation import MAX_NS
 from holdfast.clusters.systems.reference.wire.frames import Frame
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import PLAIN, Answer, Grant, Mode, Op, Status, Terms, spent
