@@ -12,14 +12,14 @@ _SYSTEMS: dict[str, SystemRow] = {
         says="replicated by Raft; leases, FIFO queue, fencing tokens, loss notifications",
         nodes=3,
         most=9,
-        simulated=f"{_S}.reference.service.simulation:serve",
+        simulated=f"{_S}.reference.service.simulated_node:serve",
     ),
     "chubby": SystemRow(
         entry=f"{_S}.chubby.system:SYSTEM",
         says="the reference service with Chubby's sessions, lock-delay and sequencers",
         nodes=3,
         most=9,
-        simulated=f"{_S}.reference.service.simulation:serve",
+        simulated=f"{_S}.reference.service.simulated_node:serve",
     ),
     "single": SystemRow(
         entry=f"{_S}.single.system:SYSTEM",
