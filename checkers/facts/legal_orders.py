@@ -80,6 +80,8 @@ def _amid_holds(case: Case, known: Indices, held: Indices, far: Ints) -> Ints | 
     found, trees = table(case), paths(case)
     when = found.known[known].copy()
     begun, over = found.known[held], far[held]
+    # The latest end of all holds up to a place shows where to stop looking back. Holds known at 0
+    # 5, until 9 7: a grant at 6 lies inside, because of the first.
     reached = np.maximum.accumulate(over) if len(over) else over
     last = np.searchsorted(begun, when) - 1
     inside = (last >= 0) & (far[known] <= when)

@@ -101,6 +101,7 @@ def _overtaken(case: Case, waited: Indices, later: Indices, since: Ints) -> Iter
     """
     every = table(case)
     asked, token = every.inv[later], every.token[later]
+    # Calls at 3 5 8: a wait from 4 to 8 contains places 1 and 2, the window [1, 3).
     low = np.searchsorted(asked, since[waited] + slack(case), "right")
     high = np.searchsorted(asked, every.ret[waited], "right")
     some = low < high
@@ -135,6 +136,8 @@ def _first_entries(case: Case, known: Indices) -> Indices:
     """
     every = table(case)
     asked = known[np.argsort(every.inv[known], kind="stable")]
+    # Process and token (1, 7) (2, 8) (1, 7): owners 0 1 0, times 2 1. Only an owner that has a
+    # token twice is walked through.
     owners = np.stack((every.process[asked], every.token[asked]), axis=1)
     _, owner, times = np.unique(owners, axis=0, return_inverse=True, return_counts=True)
     owner = owner.ravel()

@@ -151,6 +151,8 @@ def _log(case: Case) -> Log:
 def _in_order(case: Case, served: Indices) -> Indices:
     """Sorted by writer, in the order in which the resource's processes ran, then by row number."""
     writers, writer = np.unique(column(case, "writer")[served], return_inverse=True)
+    # Each process of a restarted resource counts its rows from 0 again. Writers b b a a of which b
+    # began at 3, a at 8: b's rows come first.
     first = np.full(len(writers), np.iinfo(np.int64).max)
     np.minimum.at(first, writer, column(case, "t_inv")[served])
     order: Indices = np.lexsort((column(case, "row")[served], first[writer]))
@@ -161,6 +163,7 @@ def _look_up(names: npt.NDArray[np.int64], at: Indices, wanted: npt.NDArray[np.i
     """For each wanted name its place in `at`, -1 if it is not there."""
     if not len(names):
         return np.full(len(wanted), -1, np.intp)
+    # Names 7 3 5 at 20 21 22: wanted 5 4 give 22 -1. The next name from 4 on is 5, so 4 has none.
     order = np.argsort(names, kind="stable")
     place = np.minimum(np.searchsorted(names[order], wanted), len(names) - 1)
     found = order[place]

@@ -88,6 +88,8 @@ def _touching(found: Table, entries: Indices, free: Sequence[Span]) -> Bools:
     """Which of these requested at a time that overlaps a free span."""
     begun = np.array([from_ns for from_ns, _ in free])
     over = np.array([to_ns for _, to_ns in free])
+    # The first span that ends after the call. Spans [0, 3] [6, 9]: a request from 4 to 7 meets the
+    # second one, one from 4 to 5 does not reach it.
     first = np.minimum(np.searchsorted(over, found.inv[entries], "right"), len(free) - 1)
     last = np.maximum(found.ret, found.queued)[entries]
     return np.asarray((begun[first] < last) & (over[first] > found.inv[entries]))

@@ -162,6 +162,7 @@ def _after_the_end(case: Case) -> Iterator[tuple[int, int]]:
     # Sorted by (attempt, return): the first of each attempt is its earliest end.
     ends = ends[np.lexsort((ret[ends], owner[ends]))]
     owners, first = np.unique(owner[ends], return_index=True)
+    # Attempts with an end: 2 5. Ok rows of 5 3 are both looked up at place 1, and 3 is not 5.
     place = np.minimum(np.searchsorted(owners, owner[oks]), len(owners) - 1)
     over = ends[first[place]]
     late = (owners[place] == owner[oks]) & (inv[oks] > ret[over] + 2 * case.error_ns)

@@ -99,6 +99,7 @@ class Table:
     def _log(self, which: Ints) -> Log:
         """A log of these attempts, and of all rows that may end the hold of any attempt."""
         order, ids = self.following()
+        # Rows in order of attempt, as attempts 1 1 4 4 4: those of attempt 4 are places 2 to 5.
         wanted = np.unique(self.id[which])
         low, high = np.searchsorted(ids, wanted), np.searchsorted(ids, wanted, "right")
         mine = [order[a:b] for a, b in zip(low.tolist(), high.tolist(), strict=True)]
@@ -149,6 +150,8 @@ class Table:
 
     def _by_key(self) -> Mapping[int, Indices]:
         if "entries" not in self.case.memo:
+            # Keys 7 3 7: order 1 0 2, in which key 3 begins at 0 and key 7 at 1. The parts [1] and
+            # [0, 2] are listed by their first entry: 7, 3.
             order = np.argsort(self.key, kind="stable")
             keys, first = np.unique(self.key[order], return_index=True)
             parts = np.split(order, first[1:]) if len(keys) else []
@@ -165,6 +168,7 @@ class Table:
         order, known = self.case.memo["entry_of_id"]
         if not len(known):
             return np.full(len(ids), -1)
+        # Ids 5 2 9 of entries 0 1 2: 5 is entry 0; the largest up to 4 is 2, so 4 has none.
         place = np.searchsorted(known, ids, "right") - 1
         return np.where(known[np.maximum(place, 0)] == ids, order[np.maximum(place, 0)], -1)
 

@@ -60,6 +60,9 @@ def may_have_ended(case: Case) -> Ints:
         entry = found.of_id(column(case, "attempt")[told])
         np.minimum.at(soonest, entry[entry >= 0], column(case, "t_ret")[told[entry >= 0]])
         for entries in found.by_lock().values():
+            # The earliest grant among those called after an attempt's return: it had no hold by
+            # then. Calls 1 3 8, grants returned at 5 - 12: first 5 12 12 -; after 5 comes place 2,
+            # so 12.
             back = np.where(found.ok[entries], found.ret[entries], INF)
             first = np.append(np.minimum.accumulate(back[::-1])[::-1], INF)
             later = np.searchsorted(found.inv[entries], found.ret[entries] + case.error_ns)

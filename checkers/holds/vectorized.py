@@ -91,6 +91,9 @@ class _Follow:
         odd = asked[meets]
         if table.case.promises.renew_proves:
             return odd
+        # The lease before an ok renewal began with the renewal before it of the same attempt, of
+        # the first one with the acquire. Attempts 0 0 1, renewals called at 4 7 5, acquires at 1 2:
+        # begun 1 4 2.
         at, before = self.renewals, np.roll(self.renewals, 1)
         later = np.zeros(len(at), bool)
         later[1:] = self.entry[at[1:]] == self.entry[at[:-1]]
@@ -148,6 +151,8 @@ def _ends(table: Table, follow: _Follow) -> None:
         mine = np.flatnonzero(
             np.isin(table.process, [p for p, at in case.nodes.items() if at == node])
         )
+        # Kills of a node at 5 12, attempts of its clients called at 3 7 13: places 0 1 2, and 2 is
+        # no kill.
         place = np.searchsorted(times, table.inv[mine])
         mine, place = mine[place < len(times)], place[place < len(times)]
         _sooner(table, mine, times[place], np.full(len(mine), -1), "killed")
@@ -183,6 +188,8 @@ def _proofs(table: Table, follow: _Follow) -> None:
         at = follow.renewals
         own = follow.entry[at]
         counts = (follow.inv[at] <= table.end[own]) & table.ok[own]
+        # An attempt may have several renewals: `at` compares with each of them, where an assignment
+        # to repeated entries would keep one. Entries 3 3 with 5 9: proof 9.
         np.maximum.at(table.proof, own[counts], follow.inv[at][counts])
     if promises.release_proves:
         own = np.flatnonzero((follow.release >= 0) & table.ok)
@@ -202,6 +209,8 @@ def _contracts(table: Table, follow: _Follow) -> None:
     own = follow.entry[at]
     sent = follow.inv[at] <= table.end[own]
     at, own = at[sent], own[sent]
+    # Renewals are in order of call, and of an assignment to repeated entries the last one stays:
+    # entries 2 2 with 8 11 leave 11, the lease of the last renewal.
     until[own] = follow.inv[at] + _shortest(follow.ttl[at], promises.drift_ppm)
     bound = np.minimum(until - promises.slip_ns, table.end)
     table.bound[table.ok] = bound[table.ok]
@@ -220,6 +229,8 @@ def _possible(table: Table, follow: _Follow) -> None:
     refused = follow.refused
     np.minimum.at(over, follow.entry[refused], follow.ret[refused])
     if promises.bound == "lease":
+        # The longest of all leases counts, whose ends need not be in order: returns 4 6 with TTLs 9
+        # 2 end at 13 8. A lease without a TTL may last forever.
         lease = table.ret + _longest(table.ttl, promises.drift_ppm, promises.slip_ns)
         at = follow.renewals
         longest = _longest(follow.ttl[at], promises.drift_ppm, promises.slip_ns)

@@ -411,6 +411,7 @@ def _merge_form(header: Header, rows: Rows, writer: int, numbers: Any) -> Rows:
     merged = np.empty(len(rows), MERGED_DTYPE)
     for name, _ in ROW_FIELDS:
         merged[name] = rows[name]
+    # A segment numbers its texts by itself: its text 2 may be the run's text 17, numbers[2].
     merged["key"] = numbers[rows["key"]]
     merged["err"] = numbers[rows["err"]]
     merged["res"][told] = numbers[rows["res"][told]]

@@ -22,6 +22,8 @@ def narrowed(rows: Rows, until_ns: int) -> Rows:
     flags[(rows["t_ret"] == 0) | (rows["t_ret"] > until_ns)] = 0
     tx = np.where(flags & LEFT, rows["tx"], 0).astype(np.int64)
     rx = np.where(flags & CAME, rows["rx"], 0).astype(np.int64)
+    # A call from 10 to 20 with 3 before its sending and 2 after its response's arrival becomes 13
+    # to 18; from 10 to 14 it would end before it begins.
     impossible = rows["t_ret"] - rows["t_inv"] - tx - rx < 0
     tx[impossible] = rx[impossible] = flags[impossible] = 0
     rows["tx"], rows["rx"], rows["flags"] = tx, rx, flags
