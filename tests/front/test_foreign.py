@@ -18,6 +18,7 @@ from holdfast.harness.core.operations import Mode, Op, Status, attempt_id
 from holdfast.harness.foreign import exported_table
 from holdfast.harness.foreign.operations import Malformed
 from holdfast.harness.foreign.read import read_history
+from holdfast.harness.judging.judge import SCHEMA
 from holdfast.harness.plans.manifest import to_table
 from holdfast.harness.recording import segments
 from holdfast.harness.runs import directory
@@ -54,7 +55,7 @@ def test_json_has_one_object_for_one_file_and_an_array_for_two(
 ) -> None:
     words = ("--model", "lease-mutex", "--json")
     one = json.loads(holdfast(capsys, "check", history, *words).out)
-    assert (one["schema"], one["verdict"], one["exit_code"]) == ("holdfast-verdict/2", "HOLDS", 0)
+    assert (one["schema"], one["verdict"], one["exit_code"]) == (SCHEMA, "HOLDS", 0)
     assert one["verdicts"][0]["property"] == "mutual-exclusion"
     said = holdfast(capsys, "check", history, history, "--model", "mutex", "--json")
     both = json.loads(said.out)
