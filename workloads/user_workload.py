@@ -35,7 +35,7 @@ class UserWorkload:
             raise UsageError(*(f"workload {name}: {problem}" for problem in problems))
         self._client: Callable[[Any], Awaitable[None]] = made.client
 
-    async def __call__(self, ctx: Any) -> None:
+    async def __call__(self, ctx: object) -> None:
         """The work of one client."""
         await self._client(ctx)
 

@@ -25,7 +25,7 @@ from holdfast.harness.core.operations import Status
 from holdfast.harness.foreign.operations import ForeignOp
 
 
-def given_specification(name: str, made: Any) -> Specification:
+def given_specification(name: str, made: object) -> Specification:
     """The sequential object of a user's class or object; UsageError if it is none."""
     try:
         spec = made() if isinstance(made, type) else made
@@ -40,7 +40,7 @@ def given_specification(name: str, made: Any) -> Specification:
     return _Given(name, spec)
 
 
-def given(name: str, made: Any) -> Model:
+def given(name: str, made: object) -> Model:
     """The model of a user's class or object; UsageError if it is not a specification."""
     spec = given_specification(name, made)
 

@@ -260,6 +260,6 @@ async def _rolled_back(session: Session) -> bool:
     return True
 
 
-def first(row: Sequence[Any]) -> bool:
+def first(row: Sequence[object]) -> bool:
     """Whether the one value of a row is true."""
     return bool(row and row[0])

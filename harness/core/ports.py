@@ -97,7 +97,7 @@ class Request:
     """One request to the fault agent: `do` and its arguments, as `nemesis/agent` documents them."""
 
     do: str
-    args: Mapping[str, Any]
+    args: Mapping[str, object]
 
 
 class Nemesis(Protocol):

@@ -16,7 +16,7 @@ from holdfast.harness.foreign.operations import Malformed
 _BLANK = re.compile(r"[ \t\r\n]*")
 
 
-def values(file: BinaryIO) -> Iterator[tuple[int, Any]]:
+def values(file: BinaryIO) -> Iterator[tuple[int, object]]:
     """(line where it begins, value) of each event; Malformed has the line and the reason."""
     raw = file.read()
     try:
@@ -113,5 +113,5 @@ class _Reader:
         return value
 
 
-def _refuse(word: str) -> Any:
+def _refuse(word: str) -> object:
     raise ValueError(f"invalid JSON number {word}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Mapping
-from typing import Any
 
 from holdfast.harness.core.case import Case, History
 from holdfast.harness.core.json_value import Json
@@ -53,7 +52,7 @@ def certificate(case: Case, finding: Finding) -> dict[str, Json] | None:
     roles = {name: _Row(case.history, row) for name, row in proof.roles.items()}
     promises = case.promises
     rule = RULES[proof.rule]
-    names: Mapping[str, Any] = {
+    names: Mapping[str, object] = {
         **LIMITS,
         # A rule may derive its own limit from the same promise.
         "limit": promises.notice_ns,

@@ -253,7 +253,7 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _nemeses(rows: Sequence[Any], known: Known, where: str) -> Any:
+def _nemeses(rows: Sequence[object], known: Known, where: str) -> object:
     found, problems = [], []
     for n, row in enumerate(rows, 1):
         options = _texts(row) if isinstance(row, dict) else {}
@@ -266,7 +266,7 @@ def _nemeses(rows: Sequence[Any], known: Known, where: str) -> Any:
     return tuple(found)
 
 
-def _faults(rows: Sequence[Any], known: Known, where: str) -> Any:
+def _faults(rows: Sequence[object], known: Known, where: str) -> object:
     found, problems = [], []
     for n, row in enumerate(rows, 1):
         row = _texts(row) if isinstance(row, dict) else {}

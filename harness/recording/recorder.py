@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Protocol
 
 from holdfast.harness.core.operations import NO_TOKEN, Op, Stamped, Status
 
@@ -50,7 +50,7 @@ class Unrecorded:
     def invoke(self, f: Op, process: int, key: int, **edges: int) -> int:
         return 0
 
-    def complete(self, number: int, status: Status, **said: Any) -> int:
+    def complete(self, number: int, status: Status, **said: object) -> int:
         return 0
 
 

@@ -19,7 +19,6 @@ from functools import partial
 from pathlib import Path
 from time import CLOCK_BOOTTIME, clock_gettime_ns
 from types import TracebackType
-from typing import Any
 
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.operations import (
@@ -68,7 +67,7 @@ def segment_path(directory: Path, writer: str, part: int) -> Path:
 
 
 def write_closed(
-    directory: Path, meta: Mapping[str, Any], strings: Sequence[str], rows: bytes
+    directory: Path, meta: Mapping[str, object], strings: Sequence[str], rows: bytes
 ) -> None:
     """The segments of a writer that kept its rows in memory, as if it had closed them here.
 
@@ -170,7 +169,7 @@ class Recorder:
         self,
         directory: Path | None,
         writer: str,
-        meta: Mapping[str, Any],
+        meta: Mapping[str, object],
         now: Callable[[], int] = HOST_CLOCK,
     ) -> None:
         self._directory = directory

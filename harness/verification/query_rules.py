@@ -195,7 +195,7 @@ _add(
 )
 
 # A grant on the condition that no token is newer than the one that it names.
-_GIVEN: dict[str, Any] = {"kinds": ("false-condition",), "lock": "a"}
+_GIVEN: dict[str, object] = {"kinds": ("false-condition",), "lock": "a"}
 _add(
     "granted",
     **_GIVEN,
@@ -252,7 +252,7 @@ _add(
         "asked.t_ret + slack < after*.t_inv",
     ),
 )
-_ENTRIES: dict[str, Any] = {"kinds": ("false-entries",), "lock": "release"}
+_ENTRIES: dict[str, object] = {"kinds": ("false-entries",), "lock": "release"}
 _add(
     "more",
     **_ENTRIES,

@@ -85,7 +85,7 @@ class Verifier:
 
     # One finding.
 
-    def finding(self, finding: Mapping[str, Any]) -> None:
+    def finding(self, finding: Mapping[str, object]) -> None:
         """Refused, with the reason, unless its certificate proves the finding."""
         certificate = finding.get("certificate")
         if not isinstance(certificate, dict):
@@ -123,7 +123,7 @@ class Verifier:
             wrong = [n for n in whole if _text(whole[n]) != _text(certificate.get(n))]
             raise Refused(f"its {' and '.join(wrong) or 'fields'} are not as recorded")
 
-    def _roles(self, rule: Rule, told: Any) -> dict[str, Row]:
+    def _roles(self, rule: Rule, told: object) -> dict[str, Row]:
         """The rows that the certificate names, each of the kind that its role has to be."""
         if not isinstance(told, dict):
             raise Refused("it names no rows")
@@ -146,7 +146,7 @@ class Verifier:
             raise Refused(f"it names no {missing[0]}")
         return roles
 
-    def _shown(self, row: Row) -> dict[str, Any]:
+    def _shown(self, row: Row) -> dict[str, object]:
         writer, number = self.rows.named(row.at)
         told = {name: getattr(row, name) for name in ROW_FIELDS}
         if row.f in SAYS_WHY:
@@ -227,7 +227,7 @@ def verify(run: Run, verdicts: Mapping[str, Any], orders: bytes = b"") -> Outcom
     return Outcome(accepted, refused, bare, whole=whole, unordered=unordered, unverifiable=users)
 
 
-def verdict_on(finding: Mapping[str, Any], verifier: Verifier) -> str:
+def verdict_on(finding: Mapping[str, object], verifier: Verifier) -> str:
     """Why the certificate of a finding is refused, "" if it is accepted."""
     try:
         verifier.finding(finding)
@@ -253,7 +253,7 @@ def _held(verdict: Mapping[str, Any], orders: Orders) -> str:
 
 
 def verify_run(
-    path: Path, verdicts: Mapping[str, Any] | None = None, orders: bytes | None = None
+    path: Path, verdicts: Mapping[str, object] | None = None, orders: bytes | None = None
 ) -> Outcome:
     """Verify the certificates of a run directory: of its verdicts.json, or of other verdicts.
 
@@ -301,5 +301,5 @@ def _windows(
     return found
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return json.dumps(value, sort_keys=True)

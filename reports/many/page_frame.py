@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -28,7 +27,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def render(template: str, values: Mapping[str, Any]) -> str:
+def render(template: str, values: Mapping[str, object]) -> str:
     """The page as a string. The filter `say` makes untrusted text harmless."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),

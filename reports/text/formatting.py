@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from holdfast.harness.core.json_value import Json
 
@@ -132,7 +131,7 @@ def evidence(measured: Mapping[str, Json]) -> str:
     return "; ".join(fact for fact in facts if fact) or "nothing measured"
 
 
-def _fact(key: str, value: Any) -> str:
+def _fact(key: str, value: object) -> str:
     name = LABELS.get(key, plain(key.removesuffix("_ns").replace("_", " "), 40))
     if isinstance(value, Mapping):
         parts = [
@@ -149,7 +148,7 @@ def _fact(key: str, value: Any) -> str:
     return f"{name} {_values(key, value)}"
 
 
-def _values(key: str, found: Any) -> str:
+def _values(key: str, found: object) -> str:
     """One value, or the distinct values of the processes of a node."""
     if isinstance(found, Mapping):
         leaves = dict.fromkeys(_values(key, leaf) for leaf in list(found.values())[:PARTS])

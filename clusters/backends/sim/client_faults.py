@@ -33,7 +33,7 @@ class Disturb:
         self._reset = 0
         cluster.network.disturbances.append(self)
 
-    def swallows(self, source: str, target: str, frame: Any) -> bool:
+    def swallows(self, source: str, target: str, frame: object) -> bool:
         """Whether this frame is lost on its way, and its connection with it."""
         client, server = (target, source) if self._replies else (source, target)
         if self._left <= 0 or client not in self._nodes or not self._network.serves(server):
@@ -49,7 +49,7 @@ class Disturb:
         """How many connections were reset over a frame that was lost; effective if one was."""
         return {"effective": self._reset > 0, "connections reset": self._reset}
 
-    def heal(self, others: list[Any]) -> Evidence:
+    def heal(self, others: list[object]) -> Evidence:
         """What comes later passes."""
         self._network.disturbances.remove(self)
         return self.observe()

@@ -82,7 +82,7 @@ class TornWrite:
         self.wants_dead: list[str] = []
         self._cluster = cluster
         self._hosts = _armed(cluster, "torn-write", args)
-        self._traps: dict[str, Any] = {}
+        self._traps: dict[str, object] = {}
         self._torn: dict[str, float] = {}
         self._chance = stream(cluster.place.seed, "torn-write", str(args["fault"])).random
         for host in self._hosts:
@@ -109,7 +109,7 @@ class TornWrite:
         shares = {name: round(share, 3) for name, share in self._torn.items()}
         return {"effective": bool(shares), "kept": shares}
 
-    def heal(self, others: list[Any]) -> dict[str, Json]:
+    def heal(self, others: list[object]) -> dict[str, Json]:
         """Who is dead and whom no other fault wants dead."""
         for host in self._hosts:
             if host.trap is self._traps[host.node.name]:
@@ -119,6 +119,6 @@ class TornWrite:
         return {**self.observe(), "restart": due}
 
 
-def wanted_dead(faults: Sequence[Any]) -> list[str]:
+def wanted_dead(faults: Sequence[object]) -> list[str]:
     """Nodes that some fault keeps dead until it is healed."""
     return [name for fault in faults for name in getattr(fault, "wants_dead", ())]

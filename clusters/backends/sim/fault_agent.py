@@ -78,7 +78,7 @@ class Cut:
         stopped = sum(dropped.values())
         return {"effective": stopped > 0, "dropped": stopped, "links": dropped}
 
-    def heal(self, others: list[Any]) -> Evidence:
+    def heal(self, others: list[object]) -> Evidence:
         """Frames pass again."""
         for link, _ in self._links.values():
             link.cuts -= 1
@@ -136,7 +136,7 @@ class Stops:
         seen = list(states.values())
         return {"effective": "T" in seen and (self._in_send or "S" not in seen), "states": states}
 
-    def heal(self, others: list[Any]) -> Evidence:
+    def heal(self, others: list[object]) -> Evidence:
         """They go on; a send that was stopped leaves first."""
         evidence = self.observe()
         for loop in self._loops.values():
@@ -165,7 +165,7 @@ class Kill:
         """What was killed."""
         return {"effective": True, "killed": {name: {"process": "gone"} for name in self._killed}}
 
-    def heal(self, others: list[Any]) -> Evidence:
+    def heal(self, others: list[object]) -> Evidence:
         """Who is dead and whom no other fault wants dead."""
         wanted, hosts = wanted_dead(others), self._cluster.hosts
         due = [name for name in self.nodes if name not in wanted and not hosts[name].alive]
@@ -197,7 +197,7 @@ class Clock:
             "offset_ns": {name: self._skew.offset_ns(now_ns) for name in self._nodes},
         }
 
-    def heal(self, others: list[Any]) -> Evidence:
+    def heal(self, others: list[object]) -> Evidence:
         """The true clock again, at once."""
         evidence = self.observe()
         for name in self._nodes:

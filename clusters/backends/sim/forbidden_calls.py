@@ -13,7 +13,6 @@ import sysconfig
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "clock_gettime")
 CHANCE = ("random", "randrange", "randint", "choice", "choices", "sample", "shuffle", "uniform")
@@ -45,7 +44,7 @@ def watched(active: bool, *, refuse: bool = False) -> Iterator[dict[str, None]]:
     refuse   it raises ForbiddenCall instead of doing what was called
     """
     breaches: dict[str, None] = {}
-    replaced: list[tuple[Any, str, Any]] = []
+    replaced: list[tuple[object, str, object]] = []
     try:
         for module, names in BANNED.items() if active else ():
             for dotted in names:
@@ -60,22 +59,22 @@ def watched(active: bool, *, refuse: bool = False) -> Iterator[dict[str, None]]:
             setattr(place, name, real)
 
 
-def _find(module: str, dotted: str) -> tuple[Any, str]:
+def _find(module: str, dotted: str) -> tuple[object, str]:
     """Where a name is kept. A module that nobody has imported is used by nobody."""
     *within, name = dotted.split(".")
-    place: Any = sys.modules.get(module)
+    place: object = sys.modules.get(module)
     for part in within:
         place = getattr(place, part, None)
     return place, name
 
 
 def _noting(
-    what: str, real: Callable[..., Any], breaches: dict[str, None], refuse: bool
-) -> Callable[..., Any]:
+    what: str, real: Callable[..., object], breaches: dict[str, None], refuse: bool
+) -> Callable[..., object]:
     # A simulated world has one thread; what others of the process do is none of its business.
     inside = threading.get_ident()
 
-    def called(*args: Any, **given: Any) -> Any:
+    def called(*args: object, **given: object) -> object:
         caller = _caller() if threading.get_ident() == inside else ""
         if caller:
             breaches[f"{what}() by {caller}"] = None

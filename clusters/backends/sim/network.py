@@ -96,7 +96,7 @@ class Link:
 class Disturbance(Protocol):
     """A fault that loses frames of single connections."""
 
-    def swallows(self, source: str, target: str, frame: Any) -> bool: ...
+    def swallows(self, source: str, target: str, frame: object) -> bool: ...
 
 
 class Listener:

@@ -47,7 +47,7 @@ class Handle:
         self,
         loop: NodeLoop | World,
         callback: Callable[..., object],
-        args: tuple[Any, ...],
+        args: tuple[object, ...],
         when_s: float = 0.0,
     ) -> None:
         self.loop = loop
@@ -198,6 +198,6 @@ class Engine:
                 what.arrive(frame)
 
 
-def _arrival(end: End, frame: Any) -> Handle:
+def _arrival(end: End, frame: object) -> Handle:
     """A frame that cannot be taken in where it comes out of the heap."""
     return Handle(end.target, end.arrive, (frame,))

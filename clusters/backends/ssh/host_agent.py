@@ -98,14 +98,14 @@ class Steward:
         self._agent = self._start_agent(f"agent-{request['host']}")
         return {}
 
-    def do_open(self, request: Request) -> dict[str, Any]:
+    def do_open(self, request: Request) -> dict[str, object]:
         """Create this host's part of the network and its nodes."""
         self._fabric = Fabric(**request["fabric"])
         holders = self._fabric.open(request["nodes"])
         told = {"holders": holders, "fabric": self._fabric.holder}
         return {**told, "become": self._become()}
 
-    def do_look(self, request: Request) -> dict[str, Any]:
+    def do_look(self, request: Request) -> dict[str, object]:
         """This host's clock at the request and at the response; what was written until then; which
         nodes' processes have ended."""
         asked_ns = now_ns()

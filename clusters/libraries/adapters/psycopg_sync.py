@@ -32,12 +32,12 @@ class Subject:
         words = f"host={self._address} port={PORT} user={USER} dbname={DATABASE}"
         self._connection = psycopg.connect(words, autocommit=True)
 
-    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> Any:
+    def lock(self, name: str, attempt: str, lease_s: float | None, wait_s: float | None) -> object:
         if self._connection.closed:
             self._open()
         return name, self._connection
 
-    def acquire(self, lock: Any, wait_s: float | None) -> bool:
+    def acquire(self, lock: object, wait_s: float | None) -> bool:
         until_s = time.monotonic() + (wait_s if wait_s is not None else 1e9)
         while not self._asked(TRY, lock):
             if time.monotonic() >= until_s:
@@ -45,10 +45,10 @@ class Subject:
             time.sleep(POLL_S)
         return True
 
-    def renew(self, lock: Any, lease_s: float) -> bool:
+    def renew(self, lock: object, lease_s: float) -> bool:
         return self._asked(OURS, lock)
 
-    def release(self, lock: Any) -> bool:
+    def release(self, lock: object) -> bool:
         return self._asked(FREE, lock)
 
     def close(self) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import redbeat
 from celery import Celery, signals
 from redis.exceptions import LockNotOwnedError
@@ -19,7 +17,7 @@ ERRORS = ((LockNotOwnedError, Status.NOT_OWNER),)
 class Beat:
     """The sender of the signal: redbeat gets its scheduler from it."""
 
-    def __init__(self, scheduler: Any) -> None:
+    def __init__(self, scheduler: object) -> None:
         self.scheduler = scheduler
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from holdfast.clusters.systems.majority.options import quorum_of
 from holdfast.clusters.systems.reference.wire.frames import Frame
@@ -128,7 +128,7 @@ class MajorityClient:
         return Answer(outcome=Status.FAIL, error=_words(said))
 
     async def _ask_all(
-        self, op: str, decided: Callable[[list[Frame]], bool], **fields: Any
+        self, op: str, decided: Callable[[list[Frame]], bool], **fields: object
     ) -> list[Frame]:
         """The votes up to the decision; the other requests continue in the background."""
         asked = [self._background(remote.ask(op, VOTE_S, **fields)) for remote in self._remotes]

@@ -49,7 +49,7 @@ class MariaSession:
         """As `Session`."""
         return self._turn.locked()
 
-    async def ask(self, words: str, *values: object, within_s: float | None) -> Sequence[Any]:
+    async def ask(self, words: str, *values: object, within_s: float | None) -> Sequence[object]:
         """As `Session`."""
         async with self._turn:
             asking = asyncio.ensure_future(asyncio.to_thread(self._ask, words, values))
@@ -70,10 +70,10 @@ class MariaSession:
             except (pymysql.Error, OSError) as error:
                 raise Failed(meant(error)) from error
 
-    def _ask(self, words: str, values: Sequence[object]) -> Sequence[Any]:
+    def _ask(self, words: str, values: Sequence[object]) -> Sequence[object]:
         with self._connection.cursor() as cursor:
             cursor.execute(words, values or None)
-            row: Sequence[Any] | None = cursor.fetchone() if cursor.description else None
+            row: Sequence[object] | None = cursor.fetchone() if cursor.description else None
             return row or ()
 
     def cut(self) -> None:

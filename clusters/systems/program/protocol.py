@@ -57,7 +57,7 @@ def question(
     return json.dumps(asked).encode() + b"\n"
 
 
-def read(line: bytes) -> tuple[int, dict[str, Any]] | Event:
+def read(line: bytes) -> tuple[int, dict[str, object]] | Event:
     """A response with its id, or an event. Garbage says what is wrong with the line."""
     shown = line[:SHOWN].decode(errors="replace").rstrip("\n")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from holdfast.clusters.systems.program.command_line import blanks, split
 from holdfast.clusters.systems.user_class.system import CHOICES
@@ -161,6 +160,6 @@ def has_servers(table: Mapping[str, Json]) -> bool:
     return "server" in table or "image" in table
 
 
-def _meant(name: str, known: Mapping[str, Any]) -> str:
+def _meant(name: str, known: Mapping[str, object]) -> str:
     close = difflib.get_close_matches(name, known, 1)
     return f"; did you mean {close[0]!r}?" if close else f" (known: {', '.join(known)})"

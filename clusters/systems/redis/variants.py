@@ -64,7 +64,7 @@ class Published:
 class FixedValue:
     """One value for all owners, so that the comparison always agrees."""
 
-    def __init__(self, redis: Any) -> None:
+    def __init__(self, redis: object) -> None:
         self._published = Published(redis, "none")
 
     def take(self, lock: str, attempt: int, ttl_ms: int) -> int | None:
@@ -116,7 +116,7 @@ class SetnxExpire:
         return NO_TOKEN
 
 
-def way(variant: str, redis: Any, tokens: str) -> Way:
+def way(variant: str, redis: object, tokens: str) -> Way:
     """The variant that an option names; `redis` is a connection of redis-py."""
     ways: dict[str, type[FixedValue | GetThenDel | PlainDel | SetnxExpire]] = {
         "fixed-value": FixedValue,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
 
 from holdfast.clusters.systems.reference.wire.frames import Frame
 from holdfast.clusters.systems.single.remote import NEVER_SENT, UNANSWERED, Remote
@@ -147,7 +146,7 @@ class SingleClient:
     async def _give_up(self, lock: str, attempt: int) -> None:
         await self._give_up_for(lock, attempt)
 
-    async def _persist(self, op: str, grant: Grant, **fields: Any) -> Frame:
+    async def _persist(self, op: str, grant: Grant, **fields: object) -> Frame:
         """Retries until there is a response or the call's deadline."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + self._call_s

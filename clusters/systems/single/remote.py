@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from holdfast.clusters.systems.reference.client.connection import Link, NoAnswer, NotSent
 from holdfast.clusters.systems.reference.wire.frames import Frame
@@ -20,7 +19,7 @@ class Remote:
         self._link = Link(lambda event: None)
         self._connecting = asyncio.Lock()
 
-    async def ask(self, op: str, within_s: float, **fields: Any) -> Frame:
+    async def ask(self, op: str, within_s: float, **fields: object) -> Frame:
         """The response to one request sent once, or UNANSWERED, or NEVER_SENT."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + within_s

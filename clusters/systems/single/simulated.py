@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
 
 from holdfast.clusters.systems.reference.service.simulated_node import Host
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT, Framed
@@ -12,7 +11,7 @@ from holdfast.clusters.systems.single.server import answer
 from holdfast.clusters.systems.single.table import Table
 
 
-async def serve(config: Mapping[str, Any], host: Host) -> None:
+async def serve(config: Mapping[str, object], host: Host) -> None:
     """One lease server, until its process ends."""
     table = Table(str(config["name"]), leases=bool(config.get("leases", True)))
 

@@ -92,7 +92,7 @@ def __getattr__(name: str) -> Callable[[ClientSetup], Any]:
     return partial(_client, load(f"{module}:{attr}"))
 
 
-def _client(made: type[Any], setup: ClientSetup) -> Any:
+def _client(made: type[object], setup: ClientSetup) -> object:
     if setup.clock is not None:
         from holdfast.clusters.systems.user_class.virtual_client import VirtualOwnClient
 
@@ -107,7 +107,7 @@ def made_with(made: type[Any], setup: ClientSetup, now: Callable[[], float]) -> 
     return made(list(setup.servers), options, **clock)
 
 
-def takes_clock(made: type[Any]) -> bool:
+def takes_clock(made: type[object]) -> bool:
     """Whether the class wants a clock from us: its constructor has a parameter `now`."""
     try:
         return "now" in inspect.signature(made).parameters

@@ -74,7 +74,7 @@ class VirtualOwnClient:
             _inside(close)
 
 
-def _inside(call: Callable[[], Any]) -> Any:
+def _inside(call: Callable[[], object]) -> object:
     """The result of a call of the user's code. ForbiddenCall if it used the host, even if the code
     caught that."""
     with watched(True, refuse=True) as breaches:
@@ -84,7 +84,7 @@ def _inside(call: Callable[[], Any]) -> Any:
     return result
 
 
-def refusal(made: type[Any]) -> str:
+def refusal(made: type[object]) -> str:
     """Why a class cannot run in the simulator, "" if nothing is known against it.
 
     Tries one acquire, renewal and release of an object of it, in which no call of the host gets

@@ -120,7 +120,7 @@ def command(
 
 
 def _write_page(
-    html: Path, path: Path, form: str, model: str | None, verdicts: dict[str, Any]
+    html: Path, path: Path, form: str, model: str | None, verdicts: dict[str, object]
 ) -> None:
     from holdfast.engine.foreign_report import write_page
 

@@ -49,7 +49,7 @@ class Command(click.Command):
         info_name: str | None,
         args: list[str],
         parent: click.Context | None = None,
-        **extra: Any,
+        **extra: object,
     ) -> click.Context:
         """Like click's; an error in a setting names the source of the value."""
         takes = {param.name for param in self.params if isinstance(param, Setting)}
@@ -113,7 +113,7 @@ def settings_file() -> tuple[str, dict[str, Json]]:
         if not path.exists():
             continue
         try:
-            table: Any = toml.loads(path.read_text())
+            table: object = toml.loads(path.read_text())
         except (OSError, ValueError) as error:
             raise UsageError(f"{path}: cannot be read: {error}") from error
         for part in tables:

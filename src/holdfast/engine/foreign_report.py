@@ -40,7 +40,7 @@ def write_page(target: Path, path: Path, form: str, model: str, verdicts: dict[s
 
 
 def _prefixes(
-    path: Path, form: str, model: str, findings: Sequence[dict[str, Any]]
+    path: Path, form: str, model: str, findings: Sequence[dict[str, object]]
 ) -> tuple[list[Linearization], str]:
     """The drawings of the first violated locks or registers; or why there is none."""
     history = read_history(path, form)

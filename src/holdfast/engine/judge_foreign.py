@@ -38,7 +38,7 @@ def model_of(name: str) -> Any:
     return found(parameter) if colon else found
 
 
-def user_object(name: str) -> Any:
+def user_object(name: str) -> object:
     """The class or object that `FILE.py:NAME` names. UsageError."""
     path, _, attribute = name.rpartition(":")
     module = "holdfast_model_" + re.sub(r"\W", "_", Path(path).stem)

@@ -51,7 +51,7 @@ def from_options(given: Mapping[str, Any], options: Iterable[str]) -> Plan:
     return replace(plan, seed=seed, nodes=given.get("nodes") or 0)
 
 
-def from_file(path: Path, over: Mapping[str, Any], options: Iterable[str]) -> Plan:
+def from_file(path: Path, over: Mapping[str, object], options: Iterable[str]) -> Plan:
     """A plan file, overridden by `over` (keys of a plan) and by options NAME=VALUE."""
     if over.get("nemesis"):
         raise UsageError("--nemesis cannot be combined with a plan file; write it into the file")

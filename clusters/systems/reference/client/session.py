@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from holdfast.clusters.systems.reference.client.connection import Link, NoAnswer, NotSent
 from holdfast.clusters.systems.reference.wire.frames import Frame
@@ -77,7 +76,7 @@ class Talk:
         return self._open_seqs.get(seq, 0)
 
     async def once(
-        self, op: str, *, seq: int, until_s: float, about: int = 0, **fields: Any
+        self, op: str, *, seq: int, until_s: float, about: int = 0, **fields: object
     ) -> Frame:
         """The response to a numbered request, or UNANSWERED or NEVER_SENT on timeout.
 
@@ -117,7 +116,7 @@ class Talk:
         if seq in self._open_seqs:
             self._open_seqs[seq] = session
 
-    async def plain(self, op: str, *, until_s: float, **fields: Any) -> Frame:
+    async def plain(self, op: str, *, until_s: float, **fields: object) -> Frame:
         """The response to an idempotent request, or UNANSWERED."""
         for turn in range(1 << 30):
             try:
@@ -130,7 +129,7 @@ class Talk:
                 break
         return UNANSWERED
 
-    async def post(self, op: str, *, seq: int, **fields: Any) -> None:
+    async def post(self, op: str, *, seq: int, **fields: object) -> None:
         """Sends a numbered request once, if connected, without waiting for a response."""
         try:
             question = self._numbered(op, self._session, seq, fields)
@@ -157,7 +156,9 @@ class Talk:
         for link in self._links:
             link.close("closed")
 
-    def _numbered(self, op: str, session: int, seq: int, fields: dict[str, Any]) -> dict[str, Any]:
+    def _numbered(
+        self, op: str, session: int, seq: int, fields: dict[str, object]
+    ) -> dict[str, object]:
         done = min(self._open_seqs, default=self._seq + 1)
         return {"op": op, "session": session, "seq": seq, "done": done, **fields}
 
@@ -182,7 +183,7 @@ class Talk:
             self._session = 0
             self._on_lost(session)
 
-    async def _ask(self, question: dict[str, Any], until_s: float) -> Frame:
+    async def _ask(self, question: dict[str, object], until_s: float) -> Frame:
         if not self._links[self._at].open:
             await self._connect(until_s)
         at = self._at

@@ -56,7 +56,7 @@ class TokenReset(Locks):
     """Does not restore the counter of tokens."""
 
     @classmethod
-    def load(cls, state: Mapping[str, Any]) -> Locks:
+    def load(cls, state: Mapping[str, object]) -> Locks:
         locks = super().load(state)
         locks.tokens = Tokens()
         return locks
@@ -66,7 +66,7 @@ class ForgottenHolder(Locks):
     """Does not restore the holders."""
 
     @classmethod
-    def load(cls, state: Mapping[str, Any]) -> Locks:
+    def load(cls, state: Mapping[str, object]) -> Locks:
         locks = super().load(state)
         locks.locks = {name: lock for name, lock in locks.locks.items() if lock.queue}
         for lock in locks.locks.values():
@@ -185,10 +185,10 @@ class WallTimers(Timers):
         super().__init__()
         self._node = node
 
-    def set(self, name: Hashable, due_ns: int, what: Any) -> None:
+    def set(self, name: Hashable, due_ns: int, what: object) -> None:
         super().set(name, due_ns + self._node.ahead_ns(), what)
 
-    def due(self, now_ns: int) -> list[Any]:
+    def due(self, now_ns: int) -> list[object]:
         return super().due(now_ns + self._node.ahead_ns())
 
     def next_ns(self) -> int | None:

@@ -48,7 +48,7 @@ class CourteousTries(Locks):
                 return {"is": "held", "owner": "whoever tries it too"}
         return super()._acquire(index, command)
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> dict[str, object]:
         tried = [[lock, [*who.items()]] for lock, who in self._tried.items()]
         return {**super().dump(), "tried": tried}
 

@@ -6,7 +6,6 @@ The catalogue of mutants lists what each breaks. None of them is loaded unless a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from holdfast.clusters.systems.reference.locks.state import (
     Answer,
@@ -134,7 +133,7 @@ class ZombieWaiter(Locks):
         self.sessions = Departed()
 
     @classmethod
-    def load(cls, state: Mapping[str, Any]) -> Locks:
+    def load(cls, state: Mapping[str, object]) -> Locks:
         locks = super().load(state)
         locks.sessions = Departed(locks.sessions)
         return locks
@@ -152,7 +151,7 @@ class ForgottenAnswers(Locks):
     """Does not restore responses: a retried request counts as a new one."""
 
     @classmethod
-    def load(cls, state: Mapping[str, Any]) -> Locks:
+    def load(cls, state: Mapping[str, object]) -> Locks:
         locks = super().load(state)
         for session in locks.sessions.values():
             known = session.answers.items()

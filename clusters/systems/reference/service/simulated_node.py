@@ -108,7 +108,7 @@ class MemoryDisk:
         """Nothing to close."""
 
 
-async def serve(config: Mapping[str, Any], host: Host) -> None:
+async def serve(config: Mapping[str, object], host: Host) -> None:
     """One node, until its process ends. Raises the error that made it impossible to continue."""
     clocks = {"monotonic": host.mono_ns, "wall": host.wall_ns, "run": host.run_ns}
     server = Server(config, disk=MemoryDisk(host), clocks=clocks, say=host.say)
