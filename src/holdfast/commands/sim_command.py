@@ -226,10 +226,10 @@ def _show_search(tally: Tally, mutant: str) -> None:
 
 def _speed(tally: Tally) -> str:
     hours, cpu_s = tally.virtual_ns / SECOND / 3600, tally.cpu_ns / SECOND
-    bites = sum(tally.faults.values())
+    effective = sum(tally.faults.values())
     return (
         f"{tally.seeds} seeds, {len(tally.alarms)} alarms, {len(tally.problems)} incomplete;"
-        f" {hours:.2f} simulated hours, {tally.ops} rows, {bites} effective faults;"
+        f" {hours:.2f} simulated hours, {tally.ops} rows, {effective} effective faults;"
         f" {tally.twice} re-run, {len(tally.differing)} different;"
         f" {cpu_s:.1f} s CPU to run, {tally.judge_ns / SECOND:.1f} s to judge"
     )
