@@ -217,9 +217,10 @@ class Handler(BaseHTTPRequestHandler):
             raise _no_lease(f"longer than {LONGEST_BODY} bytes")
         try:
             body = json.loads(self.rfile.read(length))
-            metadata, spec = dict(body["metadata"]), body["spec"]
-            if not isinstance(spec, dict):
+            metadata = dict(body["metadata"])
+            if not isinstance(body["spec"], dict):
                 raise TypeError("its spec is no object")
+            spec: Spec = body["spec"]
             name, version = str(metadata["name"]), str(metadata.get("resourceVersion") or "")
         except (KeyError, TypeError, ValueError) as error:
             raise _no_lease(f"{type(error).__name__}: {error}") from error
