@@ -217,8 +217,9 @@ class Handler(BaseHTTPRequestHandler):
             raise _no_lease(f"longer than {LONGEST_BODY} bytes")
         try:
             body = json.loads(self.rfile.read(length))
-            metadata, spec = dict(body["metadata"]), body["spec"]
-            if not isinstance(spec, dict):
+            metadata = dict(body["metadata"])
+            spec: Spec = body["spec"]
+            if not _is_object(spec):
                 raise TypeError("its spec is no object")
             name, version = str(metadata["name"]), str(metadata.get("resourceVersion") or "")
         except (KeyError, TypeError, ValueError) as error:
@@ -249,6 +250,10 @@ def _whole(metadata: Metadata, spec: Spec, revision: int) -> Lease:
 
 def _no_lease(why: str) -> Refused:
     return Refused(HTTPStatus.BAD_REQUEST, "BadRequest", f"not a lease: {why}")
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict)
 
 
 def _unavailable(why: str) -> Refused:
