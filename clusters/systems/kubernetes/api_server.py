@@ -218,9 +218,9 @@ class Handler(BaseHTTPRequestHandler):
         try:
             body = json.loads(self.rfile.read(length))
             metadata = dict(body["metadata"])
-            if not isinstance(body["spec"], dict):
-                raise TypeError("its spec is no object")
             spec: Spec = body["spec"]
+            if not _is_object(spec):
+                raise TypeError("its spec is no object")
             name, version = str(metadata["name"]), str(metadata.get("resourceVersion") or "")
         except (KeyError, TypeError, ValueError) as error:
             raise _no_lease(f"{type(error).__name__}: {error}") from error
@@ -250,6 +250,10 @@ def _whole(metadata: Metadata, spec: Spec, revision: int) -> Lease:
 
 def _no_lease(why: str) -> Refused:
     return Refused(HTTPStatus.BAD_REQUEST, "BadRequest", f"not a lease: {why}")
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict)
 
 
 def _unavailable(why: str) -> Refused:
