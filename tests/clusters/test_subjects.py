@@ -24,6 +24,8 @@ from holdfast.planning.resolve import resolve
 
 ROOT = Path(__file__).resolve().parents[2]
 ADAPTERS = sorted({name for row in LIBRARIES.values() for name in row.adapters.values()})
+ELECTIONS = [name for row in LIBRARIES.values() if row.elects for name in row.adapters.values()]
+"""Libraries that run a loop of their own, which a lock's acquire and release start and end."""
 LEASE_NS = 2_000_000_000
 GRANT = Grant(lock="l", attempt=7, token=-1, ttl_ns=LEASE_NS, granted_at_ns=0)
 
@@ -31,7 +33,8 @@ GRANT = Grant(lock="l", attempt=7, token=-1, ttl_ns=LEASE_NS, granted_at_ns=0)
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_an_adapter_is_one_short_file(name: str) -> None:
     path = ROOT / "clusters" / "libraries" / "adapters" / f"{name}.py"
-    assert len(path.read_text().splitlines()) <= 60
+    longest = 130 if name in ELECTIONS else 60
+    assert len(path.read_text().splitlines()) <= longest
 
 
 @pytest.mark.parametrize("name", LIBRARIES)

@@ -106,6 +106,12 @@ _SYSTEMS: dict[str, SystemRow] = {
         most=1,
         peers=False,
     ),
+    "kubernetes": SystemRow(
+        entry=f"{_S}.kubernetes.system:SYSTEM",
+        says="a Kubernetes Lease, by client-go's rules, on etcd and a stand-in for the API server",
+        nodes=3,
+        most=9,
+    ),
     "cockroachdb": SystemRow(
         entry=f"{_S}.cockroachdb.system:SYSTEM",
         says="SELECT ... FOR UPDATE on your own CockroachDB deployment (--set at=HOST:PORT)",
