@@ -34,8 +34,8 @@ class GivenTerms(TypedDict, total=False):
 
 
 class Command(TypedDict, total=False):
-    """One committed command: `op`, and the fields that `service.requests` requires of that op, or
-    those of a leader's decision (`decisions`). Validated before it is logged.
+    """One committed command: `op`, and the fields that `service.request_validation` requires of
+    that op, or those of a leader's decision (`decisions`). Validated before it is logged.
 
     session, seq, done   session; number of the request in it; all before `done` were answered
     target               number of the request that a cancel is about
