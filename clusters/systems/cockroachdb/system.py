@@ -9,9 +9,11 @@ Tested with: PostgreSQL 15 instead, over the same protocol; CockroachDB itself w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.clusters.systems.cockroachdb import where
 from holdfast.clusters.systems.postgres.row.system import SYSTEM as ROW
+from holdfast.clusters.systems.presets import CONNECTION
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Command, Node, Place
@@ -30,18 +32,8 @@ class CockroachDb:
     def promises(self, options: Mapping[str, str]) -> Promises:
         """The promises of any CockroachDB cluster. Raises UsageError."""
         where(options)
-        return Promises(
-            purpose="correctness",
-            bound="connection",
-            renew_proves=True,
-            release_proves=True,
-            release_once=True,
-            slip_ns=0,
-            drift_ppm=0,
-            tokens="none",
-            tokens_unique=False,
-            order="racing",
-            notice_ns=4 * SECOND,
+        return replace(
+            CONNECTION,
             recovery_ns=15 * SECOND,
             keeps={
                 "mutual-exclusion": (),

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.clusters.systems.dynamodb import PORT
 from holdfast.clusters.systems.dynamodb.table import HEADERS, NAMESPACE
 from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.presets import LEASE
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.ports import Command, Node, Place
 from holdfast.harness.core.verdict import Promises
@@ -56,18 +58,9 @@ class DynamoDb:
     def promises(self, options: Mapping[str, str]) -> Promises:
         """Exclusion while the table keeps its data. Raises UsageError: it has no options."""
         choose("dynamodb", options, {})
-        return Promises(
-            purpose="correctness",
-            bound="lease",
-            renew_proves=True,
-            release_proves=True,
-            release_once=True,
+        return replace(
+            LEASE,
             slip_ns=5 * MILLISECOND,
-            drift_ppm=1000,
-            tokens="none",
-            tokens_unique=False,
-            order="racing",
-            notice_ns=0,
             recovery_ns=10 * SECOND,
             keeps={
                 "mutual-exclusion": KEPT,

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.clusters.systems.etcd import PEER_PORT, PORT
 from holdfast.clusters.systems.etcd.json_gateway import (
@@ -26,7 +27,8 @@ from holdfast.clusters.systems.etcd.json_gateway import (
     number,
 )
 from holdfast.clusters.systems.options import choose
-from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Command, Node, Place
 from holdfast.harness.core.verdict import Promises
@@ -76,18 +78,11 @@ class Etcd:
         """What a consistent store can promise for a lock with leases. Raises UsageError."""
         chosen = choose("etcd", options, OPTIONS)
         rpc = chosen["lock"] == "rpc"
-        return Promises(
-            purpose="correctness",
-            bound="lease",
-            renew_proves=True,
+        return replace(
+            LEASE_WITH_TOKENS,
             release_proves=not rpc,
             release_once=not rpc,
-            slip_ns=10 * MILLISECOND,
-            drift_ppm=1000,
-            tokens="ordered",
-            tokens_unique=True,
             order="fifo" if rpc else "racing",
-            notice_ns=0,
             recovery_ns=8 * SECOND,
             keeps=dict.fromkeys(KEPT, ("any",)),
             sheet=_sheet(chosen),

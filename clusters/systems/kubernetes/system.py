@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.clusters.systems.etcd import PEER_PORT
 from holdfast.clusters.systems.etcd import PORT as ETCD_PORT
@@ -19,6 +20,7 @@ from holdfast.clusters.systems.etcd.system import KEPT
 from holdfast.clusters.systems.etcd.system import SYSTEM as ETCD
 from holdfast.clusters.systems.kubernetes import PORT
 from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.ports import Command, Node, Place
 from holdfast.harness.core.verdict import Promises
@@ -53,18 +55,9 @@ class Kubernetes:
     def promises(self, options: Mapping[str, str]) -> Promises:
         """What compare-and-replace on a consistent store can promise. Raises UsageError."""
         choose("kubernetes", options, {})
-        return Promises(
-            purpose="correctness",
-            bound="lease",
-            renew_proves=True,
-            release_proves=True,
-            release_once=True,
+        return replace(
+            LEASE_WITH_TOKENS,
             slip_ns=5 * MILLISECOND,
-            drift_ppm=1000,
-            tokens="ordered",
-            tokens_unique=True,
-            order="racing",
-            notice_ns=0,
             recovery_ns=10 * SECOND,
             keeps=dict.fromkeys(KEPT, ("any",)),
             sheet=SHEET,

@@ -11,12 +11,14 @@ Tested with: partitions, pauses, crashes and wall clock faults.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.clusters.systems.majority.options import KNOWN, quorum_of
+from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.reference.system import KEPT, known_options, status
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT
 from holdfast.clusters.systems.single.system import lease_server
-from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.ports import Command, Node, Place
 from holdfast.harness.core.verdict import Promises
 
@@ -49,17 +51,8 @@ class MajoritySystem:
     def promises(self, options: Mapping[str, str]) -> Promises:
         """What the vote claims. Raises UsageError."""
         self._check(options, MOST)
-        return Promises(
-            purpose="correctness",
-            bound="lease",
-            renew_proves=True,
-            release_proves=True,
-            release_once=True,
-            slip_ns=10 * MILLISECOND,
-            drift_ppm=1000,
-            tokens="ordered",
-            tokens_unique=True,
-            order="racing",
+        return replace(
+            LEASE_WITH_TOKENS,
             notice_ns=2 * SECOND,
             recovery_ns=2 * SECOND,
             minority_ns=2 * SECOND,

@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.clusters.systems.mariadb import PORT
 from holdfast.clusters.systems.mariadb.server import binary
 from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.presets import CONNECTION
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.ports import Command, Node, Place
 from holdfast.harness.core.verdict import Promises
@@ -49,18 +51,10 @@ class MariaRow:
                 ("token-order", "no-stale-write"), ("partition", "pause", "clock")
             )
         idle = chosen["idle"] == "lease"
-        return Promises(
-            purpose="correctness",
-            bound="connection",
-            renew_proves=True,
-            release_proves=True,
-            release_once=True,
-            slip_ns=0,
-            drift_ppm=0,
+        return replace(
+            CONNECTION,
             tokens="ordered" if tokens else "none",
             tokens_unique=tokens,
-            order="racing",
-            notice_ns=4 * SECOND,
             recovery_ns=15 * SECOND,
             keeps=keeps,
             sheet={

@@ -14,11 +14,13 @@ import asyncio
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from holdfast.clusters.systems.nats import BUCKET, PEER_PORT, PORT, STATUS_PORT
 from holdfast.clusters.systems.options import choose
-from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Command, Node, Place
@@ -57,18 +59,8 @@ class NatsKv:
     def promises(self, options: Mapping[str, str]) -> Promises:
         """All promises, except under clock steps. Raises UsageError: it has no options."""
         choose("nats-kv", options, {})
-        return Promises(
-            purpose="correctness",
-            bound="lease",
-            renew_proves=True,
-            release_proves=True,
-            release_once=True,
-            slip_ns=10 * MILLISECOND,
-            drift_ppm=1000,
-            tokens="ordered",
-            tokens_unique=True,
-            order="racing",
-            notice_ns=0,
+        return replace(
+            LEASE_WITH_TOKENS,
             recovery_ns=10 * SECOND,
             keeps={**dict.fromkeys((*SAFE, *LIVE), KEPT), "no-hung-request": ("any",)},
             sheet=SHEET,

@@ -8,10 +8,11 @@ Tested with: Debian's PostgreSQL 15 and psycopg 3.3.9
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.postgres import PORT, deploy
+from holdfast.clusters.systems.presets import CONNECTION
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.ports import Command, Node, Place
 from holdfast.harness.core.verdict import Promises
@@ -61,18 +62,10 @@ class PostgresSystem:
         if tokens:
             flushed = ("partition", "pause", "clock") if scope in self.in_tx else ("any",)
             keeps |= {"token-order": flushed, "no-stale-write": flushed}
-        return Promises(
-            purpose="correctness",
-            bound="connection",
-            renew_proves=True,
-            release_proves=True,
-            release_once=True,
-            slip_ns=0,
-            drift_ppm=0,
+        return replace(
+            CONNECTION,
             tokens="ordered" if tokens else "none",
             tokens_unique=tokens,
-            order="racing",
-            notice_ns=4 * SECOND,
             recovery_ns=10 * SECOND,
             keeps=keeps,
             sheet=self._sheet(scope, chosen),

@@ -8,8 +8,10 @@ Tested with: Debian's redis-server 7.0 and redis-py 8.1.0
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.presets import LEASE
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.server import PERSISTENCE, missing, redis_server, said
 from holdfast.harness.core.clock import MILLISECOND, SECOND
@@ -61,18 +63,15 @@ class Redis:
         if tokens:
             keeps["token-order"] = while_it_lives
             keeps["no-stale-write"] = while_it_lives
-        return Promises(
+        return replace(
+            LEASE,
             purpose="efficiency",
-            bound="lease",
             renew_proves=variant != "fixed-value",
             release_proves=asks_whose,
             release_once=asks_whose,
             slip_ns=5 * MILLISECOND,
-            drift_ppm=1000,
             tokens="ordered" if tokens else "none",
             tokens_unique=tokens,
-            order="racing",
-            notice_ns=0,
             recovery_ns=5 * SECOND,
             keeps=keeps,
             sheet={

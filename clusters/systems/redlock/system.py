@@ -10,8 +10,10 @@ client and wire format against our own servers, whose keys expire by their own w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.presets import LEASE
 from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.server import missing, redis_server, said
 from holdfast.harness.core.clock import MILLISECOND, SECOND
@@ -34,18 +36,9 @@ class RedlockSystem:
         persistence = choose("redlock", options, OPTIONS)["persistence"]
         keeps_time = ("partition", "pause", *(("kill",) if persistence == "always" else ()))
         reachable = ("partition", "pause", "kill")
-        return Promises(
-            purpose="correctness",
-            bound="lease",
-            renew_proves=True,
-            release_proves=True,
-            release_once=True,
+        return replace(
+            LEASE,
             slip_ns=5 * MILLISECOND,
-            drift_ppm=1000,
-            tokens="none",
-            tokens_unique=False,
-            order="racing",
-            notice_ns=0,
             recovery_ns=5 * SECOND,
             keeps={
                 "mutual-exclusion": keeps_time,

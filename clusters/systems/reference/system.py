@@ -13,12 +13,14 @@ import asyncio
 import difflib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.reference.client.connection import Link, NoAnswer, NotSent
 from holdfast.clusters.systems.reference.locks.admission import PRIORITIES
 from holdfast.clusters.systems.reference.options import KNOWN, read
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT, Frame
-from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import ABILITIES, Command, Node, Place
 from holdfast.harness.core.verdict import Promises
@@ -135,16 +137,9 @@ class ReferenceSystem:
         """All promises of a lock, under every fault. Raises UsageError."""
         chosen, _ = read(self._options(options))
         kept = KEPT if chosen.queue == "racing" else (*KEPT, *KEPT_IN_ORDER)
-        return Promises(
-            purpose="correctness",
+        return replace(
+            LEASE_WITH_TOKENS,
             bound="session" if chosen.session_ns else "lease",
-            renew_proves=True,
-            release_proves=True,
-            release_once=True,
-            slip_ns=10 * MILLISECOND,
-            drift_ppm=1000,
-            tokens="ordered",
-            tokens_unique=True,
             order=chosen.queue,
             notice_ns=2 * SECOND,
             recovery_ns=5 * SECOND,

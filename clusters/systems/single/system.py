@@ -14,10 +14,12 @@ Tested with: partitions, pauses, crashes and wall clock faults.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.reference.system import known_options, server_command, status
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT
-from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.ports import Command, Node, Place
 from holdfast.harness.core.verdict import Promises
 
@@ -90,17 +92,10 @@ class SingleSystem:
         """Exclusion as long as the server lives. Raises UsageError."""
         timed = leases(options)
         kept = {prop: kinds for prop, kinds in KEEPS.items() if timed or prop not in BY_LEASE}
-        return Promises(
+        return replace(
+            LEASE_WITH_TOKENS,
             purpose="efficiency",
             bound="lease" if timed else "none",
-            renew_proves=True,
-            release_proves=True,
-            release_once=True,
-            slip_ns=10 * MILLISECOND,
-            drift_ppm=1000,
-            tokens="ordered",
-            tokens_unique=True,
-            order="racing",
             notice_ns=2 * SECOND,
             recovery_ns=2 * SECOND,
             keeps=kept,

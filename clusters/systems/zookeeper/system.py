@@ -14,11 +14,13 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.zookeeper import ELECTION_PORT, FOLLOW_PORT, LONGEST_MS, PORT
-from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Command, Node, Place
 from holdfast.harness.core.verdict import Promises
@@ -61,16 +63,9 @@ class ZooKeeper:
         """What the recipe promises for a lock in a session. Raises UsageError."""
         chosen = choose("zookeeper", options, OPTIONS)
         durable = ("any",) if chosen["sync"] == "yes" else ("partition", "pause", "clock")
-        return Promises(
-            purpose="correctness",
+        return replace(
+            LEASE_WITH_TOKENS,
             bound="session",
-            renew_proves=True,
-            release_proves=True,
-            release_once=True,
-            slip_ns=10 * MILLISECOND,
-            drift_ppm=1000,
-            tokens="ordered",
-            tokens_unique=True,
             order="fifo",
             notice_ns=3 * SECOND,
             recovery_ns=12 * SECOND,

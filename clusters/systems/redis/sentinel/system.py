@@ -9,9 +9,11 @@ Tested with: Debian's redis-server 7.0 as primary, replica and three sentinels, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.presets import LEASE
 from holdfast.clusters.systems.redis import PORT as DATA_PORT
 from holdfast.clusters.systems.redis.sentinel import DATA, GROUP, PORT
 from holdfast.clusters.systems.redis.server import BINARY, missing, said
@@ -41,18 +43,10 @@ class RedisSentinel:
     def promises(self, options: Mapping[str, str]) -> Promises:
         """Few promises under faults, whatever is synced. Raises UsageError."""
         persistence = choose("redis-sentinel", options, OPTIONS)["persistence"]
-        return Promises(
+        return replace(
+            LEASE,
             purpose="efficiency",
-            bound="lease",
-            renew_proves=True,
-            release_proves=True,
-            release_once=True,
             slip_ns=5 * MILLISECOND,
-            drift_ppm=1000,
-            tokens="none",
-            tokens_unique=False,
-            order="racing",
-            notice_ns=0,
             recovery_ns=15 * SECOND,
             keeps={
                 "mutual-exclusion": (),
