@@ -262,3 +262,12 @@ def test_sixty_names_are_not_a_message(capsys: Capture) -> None:
 def test_a_failpoint_is_refused_in_the_simulator(capsys: Capture) -> None:
     said = holdfast(capsys, "run", "--backend", "sim", "--nemesis", "failpoint:function=main.main")
     refused(said, 2, "nemesis failpoint does not run in the simulator: use --backend local")
+
+
+def test_a_workload_with_too_few_locks_is_noted_before_the_run(
+    capsys: Capture, elsewhere: Path
+) -> None:
+    words = ("run", "--backend", "sim", "--workload", "many-locks", "--time", "1s", "--seed", "3")
+    note = "note: many-locks with 1 lock cannot exercise no-multi-lock-deadlock, which needs 2"
+    assert f"{note}: add --locks 2\n" in holdfast(capsys, *words).err
+    assert "note:" not in holdfast(capsys, *words, "--locks", "2").err

@@ -21,7 +21,8 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.planning import prepare
 from holdfast.reports.many.campaign import bound, headline
-from holdfast.reports.text.formatting import plain
+from holdfast.reports.text.formatting import count, plain
+from holdfast.reports.text.layout import aligned, say, width
 from holdfast.scenarios import staging
 
 WORDS = {"LIMIT": "DOCUMENTED LIMIT"}
@@ -136,7 +137,7 @@ def _put_aside(folder: Path) -> None:
 
 
 def _show(told: dict[str, Any], folder: Path) -> None:
-    width = max((len(cell["cell"]) for cell in told["cells"]), default=0)
+    rows = []
     for cell in told["cells"]:
         parts = [f"{n} of {cell['runs']} broke {prop}" for prop, n in cell["broken"].items()]
         parts += [f"documented limit: {', '.join(cell['limits'])}"] if cell["limits"] else []
@@ -145,13 +146,14 @@ def _show(told: dict[str, Any], folder: Path) -> None:
         parts += [f"{cell['failed']} could not be executed"] if cell["failed"] else []
         parts += [f"{cell['incomplete']} incomplete"] if cell["incomplete"] else []
         word = WORDS.get(cell["word"], cell["word"])
-        says = f"{cell['cell']:<{width}}  {word:<16}  {cell['runs']} runs"
-        click.echo("; ".join([says, *parts]))
+        rows.append((cell["cell"], word, "; ".join([count(cell["runs"], "run"), *parts])))
+    for line in aligned(rows, width()):
+        click.echo(line)
     failure = told["first_failure"]
     if failure is not None:
-        click.echo(f"first failure: {failure['property']}: {plain(failure['sentence'], 600)}")
+        say(f"first failure: {failure['property']}: {plain(failure['sentence'], 600)}")
         for again in failure["commands"]:
             click.echo(f"  again: {again}")
-    click.echo(f"{headline(told)}: {bound(told)}")
+    say(f"{headline(told)}: {bound(told)}")
     click.echo(f"index   {folder / 'index.html'}")
     click.echo(f"matrix  {folder / 'matrix.html'}")

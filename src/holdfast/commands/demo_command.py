@@ -17,6 +17,7 @@ from holdfast.harness.runs.directory import RUNS
 from holdfast.harness.verdicts.judged import Judged, Judgement
 from holdfast.planning import prepare
 from holdfast.reports.text.formatting import plain
+from holdfast.reports.text.layout import say
 
 OUT = Path(RUNS)
 
@@ -104,17 +105,16 @@ def command(seed: int) -> int:
     """
     told = []
     for n, part in enumerate(PARTS, 1):
-        click.echo(f"\n{n}. {part.title}")
+        click.echo()
+        say(f"{n}. {part.title}")
         plan = prepare.complete(replace(part.plan, seed=seed))
         told.append(carry_out(plan, OUT, f"holdfast demo --seed {seed}", quiet=True))
-        click.echo(f"   {part.where}: {outcome(part, told[-1])}")
+        say(f"   {part.where}: {outcome(part, told[-1])}")
     click.echo("")
     for n, verdicts in enumerate(told, 1):
         click.echo(f"report {n}: {verdicts.report}")
     if all(row_of(part, verdicts).verdict == part.expected for part, verdicts in paired(told)):
-        click.echo(
-            "As expected: the lock kept its promise in 1 and 2; only fencing stopped the write."
-        )
+        say("As expected: the lock kept its promise in 1 and 2; only fencing stopped the write.")
         return 0
     click.echo("Not as expected: see the reports above.", err=True)
     return 3

@@ -12,6 +12,7 @@ from holdfast.commands.listing import FUNCTIONS, KINDS, functions, line
 from holdfast.commands.options import Command
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import suggest
+from holdfast.reports.text.layout import aligned, width
 
 
 def _kinds(ctx: click.Context, param: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -43,7 +44,6 @@ def command(kind: str, program: Path | None, like: str | None, as_json: bool) ->
     if as_json:
         click.echo(json.dumps(table))
         return 0
-    width = max((len(name) for name in table), default=0)
-    for name, row in table.items():
-        click.echo(f"{name:<{width}}  {line(kind, row)}")
+    for text in aligned([(name, line(kind, row)) for name, row in table.items()], width()):
+        click.echo(text)
     return 0

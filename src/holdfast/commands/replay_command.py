@@ -21,6 +21,7 @@ from holdfast.harness.history.diff import first_difference
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import plan_source
+from holdfast.reports.text.layout import say
 
 
 @click.command(
@@ -117,9 +118,9 @@ def _show(path: Path, plan: Plan, done: Sequence[Trial]) -> None:
     for row in _counted(done):
         name = f"{row['property']}: {row['kind']}" if row["property"] else f"a node {row['kind']}"
         never = "" if row["promised"] else ", never promised"
-        click.echo(f"  {name}, {row['times']} of {len(done)}{never}: {row['sentence']}")
+        say(f"  {name}, {row['times']} of {len(done)}{never}: {row['sentence']}")
     for problem in dict.fromkeys(text for trial in done for text in trial.problems):
-        click.echo(f"  incomplete: {problem}")
+        say(f"  incomplete: {problem}")
     if plan.backend in VIRTUAL_TIME:
         cpu_ms = sum(trial.cpu_ns for trial in done) / len(done) / 1e6
         click.echo(f"the same history each time ({done[0].digest}), {cpu_ms:.1f} ms CPU")

@@ -25,6 +25,7 @@ from holdfast.harness.plans.plan import Plan, parse, suggest, to_toml
 from holdfast.harness.verdicts.judged import Judged
 from holdfast.planning import prepare
 from holdfast.planning.plan_options import pairs
+from holdfast.reports.text.layout import say
 from holdfast.scenarios import SCENARIOS, path_of, staging
 
 FINDING = "finding:"
@@ -189,13 +190,13 @@ def _told(name: str, verdicts: Judged) -> None:
     """Print which properties the scenario tested and which it did not."""
     tested = [row.property for row in verdicts.verdicts if row.verdict is not Verdict.UNKNOWN]
     open_ = [row.property for row in verdicts.verdicts if row.verdict is Verdict.UNKNOWN]
-    click.echo(f"scenario {name}: {verdicts.verdict}, tested: {', '.join(tested)}")
+    say(f"scenario {name}: {verdicts.verdict}, tested: {', '.join(tested)}")
     if open_:
-        click.echo(f"  required, but not tested: {', '.join(open_)}")
+        say(f"  required, but not tested: {', '.join(open_)}")
     for kind, why in _kinds_left(verdicts).items():
-        click.echo(f"  required, but not tested under {kind}: {why}")
+        say(f"  required, but not tested under {kind}: {why}")
     if verdicts.aside:
-        click.echo(f"  not required and not tested: {', '.join(verdicts.aside)}")
+        say(f"  not required and not tested: {', '.join(verdicts.aside)}")
 
 
 def _kinds_left(verdicts: Judged) -> dict[str, str]:

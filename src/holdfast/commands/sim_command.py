@@ -22,6 +22,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.plan import FILE, suggest
 from holdfast.planning import prepare
+from holdfast.reports.text.layout import aligned, say, width
 
 SHOWN = 5
 SHRUNK = Path(".holdfast/shrunk")
@@ -95,7 +96,7 @@ def command(
 
     With --mutant the search ends at the first seed that violates the property which the bug
     breaks in a way that the unmodified service does not, or that fails an assertion inside a
-    server. Exit code then: 1 found, 3 not found.
+    server. Exit code then: 1 found, since a promise is violated as in any other run; 3 not found.
     """
     _check(system, mutant, workload)
     system = system or (MUTANTS[mutant].system if mutant else "reference")
@@ -184,34 +185,36 @@ def _check(system: str | None, mutant: str | None, workload: str | None) -> None
 def _show(tally: Tally) -> None:
     for seed in tally.alarms[:SHOWN]:
         for prop, sentence in seed.alarms:
-            click.echo(f"seed {seed.seed}: {prop}: {sentence}")
+            say(f"seed {seed.seed}: {prop}: {sentence}")
         click.echo(f"  again: {seed.command}")
     for seed in tally.problems[:SHOWN]:
-        click.echo(f"seed {seed.seed}: {seed.problems[0]}")
+        say(f"seed {seed.seed}: {seed.problems[0]}")
         click.echo(f"  again: {seed.command}")
     for seed in tally.differing[:SHOWN]:
-        click.echo(f"seed {seed.seed}: different history in another process: {seed.differs}")
+        say(f"seed {seed.seed}: different history in another process: {seed.differs}")
         click.echo(f"  again: {seed.command}")
-    width = max((len(prop) for prop in tally.verdicts), default=0)
-    for prop, found in sorted(tally.verdicts.items()):
-        counts = ", ".join(f"{found[word]} {word}" for word in sorted(found))
-        click.echo(f"{prop:<{width}}  {counts}")
+    rows = [
+        (prop, ", ".join(f"{found[word]} {word}" for word in sorted(found)))
+        for prop, found in sorted(tally.verdicts.items())
+    ]
+    for line in aligned(rows, width()):
+        click.echo(line)
     if tally.limits:
         never = ", ".join(f"{prop} ({n})" for prop, n in sorted(tally.limits.items()))
-        click.echo(f"documented limits: {never}")
+        say(f"documented limits: {never}")
     if tally.unexercised():
-        click.echo(f"exercised in no seed: {', '.join(tally.unexercised())}")
-    click.echo(_speed(tally))
+        say(f"exercised in no seed: {', '.join(tally.unexercised())}")
+    say(_speed(tally))
 
 
 def _show_search(tally: Tally, mutant: str) -> None:
     """Print the result of a search for a planted bug."""
     row = MUTANTS[mutant]
     for seed in tally.found[:1]:
-        click.echo(f"found {mutant} with seed {seed.seed}: {seed.found}")
+        say(f"found {mutant} with seed {seed.seed}: {seed.found}")
         click.echo(f"  again: {seed.command}")
     if not tally.found:
-        click.echo(f"{mutant} not found in {tally.seeds} seeds: it breaks {row.breaks}")
+        say(f"{mutant} not found in {tally.seeds} seeds: it breaks {row.breaks}")
     others = [
         f"{prop} ({kind}) in seed {seed.seed}"
         for seed in tally.alarms
@@ -220,8 +223,8 @@ def _show_search(tally: Tally, mutant: str) -> None:
     ]
     if others:
         more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
-        click.echo(f"other violations, not caused by this bug: {', '.join(others[:SHOWN])}{more}")
-    click.echo(_speed(tally))
+        say(f"other violations, not caused by this bug: {', '.join(others[:SHOWN])}{more}")
+    say(_speed(tally))
 
 
 def _speed(tally: Tally) -> str:

@@ -319,6 +319,17 @@ def unable(plan: Plan) -> list[str]:
     return [f"workload {plan.workload} needs abilities that {plan.system} lacks{hint}: {what}"]
 
 
+def cannot_exercise(plan: Plan) -> list[str]:
+    """What a valid plan cannot show, one line each: known before the run."""
+    row = catalogue.WORKLOADS[plan.workload]
+    if plan.locks >= row.locks:
+        return []
+    return [
+        f"{plan.workload} with {plan.locks} lock cannot exercise {row.asks()[0]}, which needs"
+        f" {row.locks}: add --locks {row.locks}"
+    ]
+
+
 def asks(plan: Plan, promises: Promises) -> list[str]:
     """The properties to judge: those of the workload and of the plan that apply to this
     system."""
