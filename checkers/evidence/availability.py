@@ -47,7 +47,7 @@ def _down(case: Case, servers: int) -> tuple[int, int]:
     """Total time in which servers were stopped; and time in which half of them or more were."""
     edges: list[tuple[int, int, str]] = []
     for window in case.windows:
-        if window.bit and window.traits.takes_servers_down:
+        if window.effective and window.traits.takes_servers_down:
             from_ns = min(max(window.from_ns, case.start_ns), case.stop_ns)
             to_ns = min(max(window.to_ns, from_ns), case.stop_ns)
             for node in servers_struck(case, window):
@@ -68,7 +68,7 @@ def partitions(case: Case) -> Partitions:
     servers = int(case.options.get("servers", "0"))
     cuts = []
     for window in case.windows:
-        sides = _sides(case, window, servers) if window.bit else []
+        sides = _sides(case, window, servers) if window.effective else []
         if sides:
             cuts.append((window, sides))
     sides_of = (side for _, sides in cuts for side in sides)

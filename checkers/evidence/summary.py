@@ -255,7 +255,7 @@ def _failovers(case: Case) -> tuple[Failover, ...]:
     for window in case.windows:
         struck = servers_struck(case, window)
         aimed = window.target in AIMED_AT_CLIENTS or window.target == "follower"
-        if not window.bit or not struck or aimed:
+        if not window.effective or not struck or aimed:
             continue
         at = int(np.searchsorted(grants, window.from_ns, "right"))
         after = int(np.searchsorted(sent, window.from_ns, "right"))
@@ -292,7 +292,7 @@ def _lease_margin(case: Case, hold_p99_ns: float | None) -> LeaseMargin:
     pauses = [
         window.to_ns - window.from_ns
         for window in case.windows
-        if window.traits.stops and window.bit and clients.intersection(window.nodes)
+        if window.traits.stops and window.effective and clients.intersection(window.nodes)
     ]
     pause_ns = max(pauses, default=0)
     margin_ns = lease_margin(case.lease_ns, renewal_ns, error_ns, network_ns, pause_ns)

@@ -81,4 +81,4 @@ def at_work(case: Case, finding: Finding) -> str:
 
 def _acted(window: Window) -> bool:
     """Whether it took effect, or may have: without an observed heal, it was never measured."""
-    return window.bit or (bool(window.reason) and window.from_ns < window.to_ns)
+    return window.effective or (bool(window.reason) and window.from_ns < window.to_ns)

@@ -40,7 +40,7 @@ def coverage(case: Case) -> dict[str, Met]:
 
 def _kind(case: Case, kind: str, work: _Work) -> Met:
     windows = [window for window in case.windows if window.do == kind]
-    effective = [window for window in windows if window.bit]
+    effective = [window for window in windows if window.effective]
     met = [window for window in effective if held_at_bite(case, window)]
     counts = {f"{kind} windows": len(met), f"{kind} windows without effect": 0}
     counts[f"{kind} windows without effect"] = len(windows) - len(effective)
@@ -177,7 +177,7 @@ def stopped_servers(case: Case, from_ns: int, to_ns: int) -> list[str]:
     struck = dict.fromkeys(
         server
         for window in case.windows
-        if window.bit and window.traits.stops_nodes
+        if window.effective and window.traits.stops_nodes
         if window.from_ns < to_ns and from_ns < window.to_ns
         for server in servers_struck(case, window)
     )

@@ -19,9 +19,9 @@ from holdfast.harness.core.verdict import CALM as CALM
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.verdicts.evidence import Dist, Evidence
+from holdfast.harness.verdicts.former_keys import current
 from holdfast.harness.verdicts.judged import Judged, Judgement
 
-SCHEMA = "holdfast-result/1"
 EXCLUSION = "mutual-exclusion"
 EFFICIENCY = "efficiency"
 """The purpose of a lock that saves work: a duplicate does no harm, if there are few."""
@@ -65,7 +65,7 @@ class Result:
     system     with options that make it another lock: "redis persistence=always unfenced"; of a
                user's system, name and hash of its description: "mylock@1f3a9c07"
     nemesis    planned kinds, joined by "+"; "none"; "swarm": sampled from the seed
-    bit        kinds that took effect
+    effective  kinds that took effect
     measures   of performance: see MEASURES
     scenario   the scenario of its plan, "" for none
     purpose    "correctness", or "efficiency" if a duplicate is harmless; "" if an older version
@@ -85,7 +85,7 @@ class Result:
     verdict: str
     exit_code: int
     command: str
-    bit: tuple[str, ...] = ()
+    effective: tuple[str, ...] = ()
     properties: Mapping[str, Outcome] = field(default_factory=dict)
     measures: Mapping[str, float] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
@@ -167,7 +167,7 @@ def of_verdicts(judged: Judged, manifest: Manifest, *, key: str = "", run: str =
         verdict=str(judged.verdict),
         exit_code=judged.exit_code,
         command=judged.command,
-        bit=tuple(sorted({fault.do for fault in judged.faults if fault.bit})),
+        effective=tuple(sorted({fault.do for fault in judged.faults if fault.effective})),
         properties={row.property: _outcome(row) for row in judged.verdicts},
         measures=_measures(judged),
         problems=tuple(judged.problems),
@@ -221,9 +221,9 @@ def table(result: Result) -> dict[str, Any]:
 
 
 def read(row: Mapping[str, Json], where: str) -> Result:
-    """The result that `table` wrote. UsageError names an invalid field."""
+    """The result that `table` wrote, in any version. UsageError names an invalid field."""
     try:
-        return msgspec.convert(row, type=Result, strict=False)
+        return msgspec.convert(current(row), type=Result, strict=False)
     except msgspec.ValidationError as error:
         raise UsageError(f"{where}: not a result of this version: {error}") from error
 

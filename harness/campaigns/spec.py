@@ -24,6 +24,12 @@ from holdfast.harness.plans.plan import Known, Plan, parse, parse_nemesis, sugge
 SCHEMA = "holdfast-campaign/1"
 AXES = {"systems": "system", "workloads": "workload", "nemeses": "nemesis"}
 """A list in the file -> the key of a plan that gets each of its values."""
+EXAMPLES = {
+    "systems": "reference",
+    "workloads": "critical-section",
+    "nemeses": "pause",
+    "scenarios": "owner-pause",
+}
 SCENARIOS = "scenarios"
 """A list in the file; each value replaces a workload and a nemesis."""
 PLAN_KEYS = (
@@ -242,7 +248,9 @@ def _axis(row: Mapping[str, Json], axis: str, place: str, reading: _Reading) -> 
     standard = {"workloads": ["critical-section"], "nemeses": [CALM]}
     values = row.get(axis, standard.get(axis, []))
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        reading.wrong(place, f'invalid {axis}: expected a list of names, as in {axis} = ["..."]')
+        reading.wrong(
+            place, f'invalid {axis}: expected a list of names, as in {axis} = ["{EXAMPLES[axis]}"]'
+        )
         return []
     return list(dict.fromkeys(values))
 
@@ -256,8 +264,12 @@ def _seeds(row: Mapping[str, Any], place: str, reading: _Reading) -> Sequence[in
         return tuple(dict.fromkeys(seeds))
     elif _whole(seeds, 1) and _whole(first, 0):
         return range(first, first + seeds)
+    elif _whole(seeds, 1):
+        reading.wrong(place, f"invalid first_seed = {first!r}: expected a whole number >= 0")
     else:
-        reading.wrong(place, "invalid seeds: expected a number >= 1 or a list; first_seed")
+        reading.wrong(
+            place, f"invalid seeds = {seeds!r}: expected a number >= 1 or a list of seeds"
+        )
     return ()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.harness.campaigns.results import Result, failed, table, worst_code
 from holdfast.harness.core.verdict import Verdict
 
-SCHEMA = "holdfast-campaign-result/1"
+SCHEMA = "holdfast-campaign-result/2"
 
 
 @dataclass(slots=True)

@@ -141,4 +141,4 @@ class Orders:
             for path in self._folder.glob(f"{node}*.done"):
                 found += [json.loads(line) for line in path.read_text().splitlines()]
         mine = [row for row in found if row.pop("fault") == fault]
-        return {"bit": any("refused" not in row for row in mine), "done": mine}
+        return {"effective": any("refused" not in row for row in mine), "done": mine}

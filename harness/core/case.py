@@ -46,7 +46,7 @@ class History:
 class Window:
     """One injected fault, as observed.
 
-    bit       whether it took effect; False also if it was never injected
+    effective whether it took effect; False also if it was never injected
     evidence  measurements of the agent, for display: {"dropped": 214}, {"state": "T"} ...
     holder    the client node whose hold was the target, if the target was "holder"
     traits    what its kind does, as the run's manifest says
@@ -58,7 +58,7 @@ class Window:
     nodes: Sequence[str]
     from_ns: int
     to_ns: int
-    bit: bool
+    effective: bool
     evidence: Mapping[str, Json]
     holder: str = ""
     reason: str = ""

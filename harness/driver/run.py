@@ -120,6 +120,7 @@ class Run:
             ordered=any(one.in_client for one in traits) and not hosting,
             entries=entries,
             options=self.manifest.options,
+            site=self.manifest.site,
             over_ns=self.plan.time_ns + self._settle_ns() + 60 * SECOND,
         )
 

@@ -216,8 +216,10 @@ class Schedule:
             for node in evidence.pop("restart", []):
                 await self.cluster.start(node)
                 self.resting.discard(node)
-            bit = bool(evidence.pop("bit", False)) and fault.id not in self._unknown
-            self.note(_row(fault, "healed", t_ns=self.now(), evidence=evidence, bit=bit))
+            effective = bool(evidence.pop("effective", False)) and fault.id not in self._unknown
+            self.note(
+                _row(fault, "healed", t_ns=self.now(), evidence=evidence, effective=effective)
+            )
         except EnvironmentFailed as error:
             self._note(fault, "failed", str(error))
             if isinstance(error, AgentLost):

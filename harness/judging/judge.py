@@ -37,8 +37,8 @@ from holdfast.harness.verdicts.judged import (
     read,
 )
 
-SCHEMA = "holdfast-verdict/2"
-READABLE = ("holdfast-verdict/1", SCHEMA)
+SCHEMA = "holdfast-verdict/3"
+READABLE = ("holdfast-verdict/1", "holdfast-verdict/2", SCHEMA)
 """Schemas of verdicts.json that are read; the first has no `under` in its rows."""
 LONGEST_NS = 366 * 24 * 3600 * 1_000_000_000
 Measure = Callable[[Case], Evidence]
@@ -79,7 +79,7 @@ def judge_case(
 ) -> Judged:
     """The verdict of a run whose history is in memory, without its evidence."""
     verdicts = [_one(prop, checkers[prop], case) for prop in case.asked]
-    kinds = sorted({window.do for window in case.windows if window.bit})
+    kinds = sorted({window.do for window in case.windows if window.effective})
     orders = bytearray() if orders is None else orders
     plan, own = manifest.plan, manifest.checkers
     rows = [
@@ -217,7 +217,7 @@ def _window(
         nodes=tuple(row.nodes or ()),
         from_ns=from_ns,
         to_ns=healed.time_ns() if healed else (end_ns if injected else from_ns),
-        bit=bool(healed and healed.bit) and injected is not None,
+        effective=bool(healed and healed.effective) and injected is not None,
         evidence={**(row.evidence or {}), **((healed and healed.evidence) or {})},
         holder=row.holder or "",
         reason=reason,
@@ -303,7 +303,7 @@ def _fault(window: Window) -> Struck:
         nodes=tuple(window.nodes),
         from_ns=window.from_ns,
         to_ns=window.to_ns,
-        bit=window.bit,
+        effective=window.effective,
         evidence=window.evidence,
         holder=window.holder,
         reason=window.reason,

@@ -19,7 +19,8 @@ from holdfast.harness.runs import files
 T = TypeVar("T")
 RUNS = ".holdfast/runs"
 """The default folder of run directories."""
-SCHEMA = "holdfast-run/1"
+SCHEMA = "holdfast-run/2"
+READABLE = ("holdfast-run/1", SCHEMA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class RunDir:
 
     def read_manifest(self) -> Manifest:
         """The manifest. UsageError if it is missing, damaged or of a newer schema."""
-        table = read_json(self.manifest, SCHEMA)
+        table = read_json(self.manifest, *READABLE)
         try:
             return parsed(table)
         except UsageError as error:
@@ -96,7 +97,8 @@ def create(root: Path, name: str) -> RunDir:
         link.symlink_to(name)
         link.replace(root / "latest")
     except OSError as error:
-        raise UsageError(f"{path}: cannot create a run directory: {error}; try --out") from error
+        told = f"{root}: a run directory cannot be created there: {error.strerror}"
+        raise UsageError(f"{told}; choose another folder with --out") from error
     return RunDir(path)
 
 

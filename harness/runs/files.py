@@ -20,6 +20,7 @@ from typing import Any
 from holdfast.harness.core.clock import LARGEST
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
+from holdfast.harness.verdicts.former_keys import current
 
 MOST_BYTES = 256 << 20
 """Size limit of files that are read as a whole, except segments, which have their own limit."""
@@ -202,7 +203,7 @@ LINE_FIELDS: Mapping[str, Callable[[object], bool]] = {
     **dict.fromkeys(("most_ppm", "sent_ns", "host_ns", "received_ns", "from_ns"), number),
     **dict.fromkeys(("nodes", "problems"), texts),
     **dict.fromkeys(("evidence", "params", "hosts"), lambda value: isinstance(value, dict)),
-    **dict.fromkeys(("bit", "whole"), lambda value: isinstance(value, bool)),
+    **dict.fromkeys(("effective", "whole"), lambda value: isinstance(value, bool)),
 }
 """Types of the fields in faults.jsonl, times.jsonl and clocks.jsonl."""
 
@@ -216,8 +217,8 @@ def table(data: bytes) -> dict[str, Json]:
 
 
 def row(data: bytes) -> dict[str, Json]:
-    """One JSON line of a run. ValueError names the field with a wrong type."""
-    found = table(data)
+    """One JSON line of a run, with today's keys. ValueError names the field with a wrong type."""
+    found = current(table(data))
     for name, check in LINE_FIELDS.items():
         if name in found and not check(found[name]):
             raise ValueError(f"{name} is {str(found[name])[:60]!r}")

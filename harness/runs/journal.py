@@ -21,7 +21,7 @@ class FaultRow:
     before_ns   injected: just before the request to the agent
     nodes       injected: those that it acts on; holder: the client whose hold was the target
     evidence    injected, healed: what the agent measured
-    bit         healed: whether it took effect
+    effective   healed: whether it took effect
     reason      skipped, failed: why
     """
 
@@ -37,7 +37,7 @@ class FaultRow:
     nodes: Sequence[str] | None = field(default=None, metadata=OMITTED)
     holder: str | None = field(default=None, metadata=OMITTED)
     evidence: Mapping[str, Json] | None = field(default=None, metadata=OMITTED)
-    bit: bool | None = field(default=None, metadata=OMITTED)
+    effective: bool | None = field(default=None, metadata=OMITTED)
     reason: str | None = field(default=None, metadata=OMITTED)
 
     def time_ns(self) -> int:

@@ -13,6 +13,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import OMITTED, Json
 from holdfast.harness.core.verdict import Promises, Severity, Verdict
 from holdfast.harness.verdicts.evidence import Evidence, Number
+from holdfast.harness.verdicts.former_keys import current
 
 Span = tuple[int, int, str, int]
 """from_ns, to_ns, label, index of its witness (-1: none)."""
@@ -109,7 +110,7 @@ class Judgement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Struck:
-    """One observed fault. bit: whether it took effect; pattern: its hatching, None if not said."""
+    """One observed fault. effective: it took effect; pattern: its hatching, None if not said."""
 
     id: str
     do: str
@@ -117,7 +118,7 @@ class Struck:
     nodes: tuple[str, ...] = ()
     from_ns: int
     to_ns: int
-    bit: bool
+    effective: bool
     evidence: Mapping[str, Json] = field(default_factory=dict)
     holder: str = ""
     reason: str = ""
@@ -240,12 +241,12 @@ class Judged:
 def read(verdicts: Mapping[str, Json]) -> Judged:
     """The judged run of a `verdicts.json` object; unknown keys are ignored.
 
-    Raises UsageError that names the invalid key.
+    Those of an older version are converted. Raises UsageError that names the invalid key.
     """
     import msgspec
 
     try:
-        return msgspec.convert(verdicts, type=Judged, strict=False)
+        return msgspec.convert(current(verdicts), type=Judged, strict=False)
     except msgspec.ValidationError as wrong:
         raise UsageError(
             f"verdicts.json: {wrong}; judge the run again (holdfast check RUN)"

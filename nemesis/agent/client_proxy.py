@@ -88,7 +88,7 @@ class Taps:
     def observe(self, fault: str) -> Evidence:
         """Its effect so far: dropped replies, requests and bytes, reset connections."""
         seen = dict(self._faults[fault].seen) if fault in self._faults else {}
-        return {"bit": bool(set(seen) - {"passed bytes"}), **seen}
+        return {"effective": bool(set(seen) - {"passed bytes"}), **seen}
 
     def heal(self, fault: str) -> Evidence:
         """Later traffic passes; connections that have lost bytes are reset."""

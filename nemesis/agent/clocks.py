@@ -89,7 +89,7 @@ class Clocks:
         read = {node: self._read(node) for node in nodes}
         every = [skews for node in read.values() for skews in node.values()]
         return {
-            "bit": bool(every) and all(self._skews[fault] in skews for skews in every),
+            "effective": bool(every) and all(self._skews[fault] in skews for skews in every),
             "offset_ns": {
                 node: {str(pid): offset_ns(skews) for pid, skews in found.items()}
                 for node, found in read.items()

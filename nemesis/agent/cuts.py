@@ -36,7 +36,7 @@ class Cuts:
         self._claims.claim(fault, links)
         for node in nodes:
             self.settle(node)
-        return {"bit": False, "cut": len(links)}
+        return {"effective": False, "cut": len(links)}
 
     def observe(self, fault: str) -> Evidence:
         """Number of packets dropped so far; effective if there was one."""
@@ -87,7 +87,7 @@ class Cuts:
             for (node, source), total in self._totals(links).items()
         }
         stopped = sum(dropped.values())
-        return {"bit": stopped > 0, "dropped": stopped, "links": dropped}
+        return {"effective": stopped > 0, "dropped": stopped, "links": dropped}
 
 
 def _nodes(links: Iterable[Link]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Protocol
 from holdfast.harness.core.json_value import Json
 
 Evidence = dict[str, Json]
-"""Measured evidence. `bit`: whether the fault has taken effect by now."""
+"""Measured evidence. `effective`: whether the fault has taken effect by now."""
 
 
 class Refused(Exception):

@@ -77,7 +77,7 @@ class Kills:
         """Killed processes: node -> pid -> last state; effective if all have exited."""
         killed = self._killed.get(fault, {})
         states = [state for node in killed.values() for state in node.values()]
-        return {"bit": bool(states) and set(states) == {"gone"}, "killed": killed}
+        return {"effective": bool(states) and set(states) == {"gone"}, "killed": killed}
 
     def heal(self, fault: str) -> Evidence:
         """Returns the nodes to `restart`: those that no other fault keeps killed."""
@@ -99,4 +99,4 @@ def worst(states: Iterable[str]) -> str:
 
 def _evidence(states: Mapping[str, str]) -> Evidence:
     seen = set(states.values())
-    return {"bit": "T" in seen and seen <= {"T", "gone"}, "states": dict(states)}
+    return {"effective": "T" in seen and seen <= {"T", "gone"}, "states": dict(states)}

@@ -152,13 +152,13 @@ def _columns(result: Result, one: Outcome) -> dict[str, tuple[Verdict, str]]:
 
     A run of a scenario counts as one only if every kind of its faults took effect.
     """
-    bit = planned(result.bit)
-    if result.scenario and bit == result.nemesis:
+    effective = planned(result.effective)
+    if result.scenario and effective == result.nemesis:
         unmet = one.verdict is Verdict.HOLDS and Verdict.UNKNOWN in one.under.values()
         verdict = Verdict.UNKNOWN if unmet else one.verdict
-        return {staged(result.scenario): (verdict, bit)}
+        return {staged(result.scenario): (verdict, effective)}
     if not one.under:
-        return {bit if len(result.bit) < 2 else SEVERAL: (one.verdict, bit)}
+        return {effective if len(result.effective) < 2 else SEVERAL: (one.verdict, effective)}
     return {
         SEVERAL if "+" in kinds else kinds: (verdict, kinds) for kinds, verdict in one.under.items()
     }

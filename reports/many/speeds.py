@@ -48,7 +48,7 @@ def speeds(results: Iterable[Result], simulated: Collection[str]) -> list[Speed]
     for result in results:
         if result.backend in simulated or failed(result) or not result.measures:
             continue
-        key = (result.system, result.workload, result.backend, "+".join(result.bit))
+        key = (result.system, result.workload, result.backend, "+".join(result.effective))
         rows.setdefault(key, []).append(result)
     return [
         Speed(

@@ -179,7 +179,7 @@ def _faults(run: Judged) -> Table:
             Text(formatting.plain(", ".join(fault.nodes), 20)),
             formatting.seconds(run.at(fault.from_ns)),
             formatting.seconds(run.at(fault.to_ns)),
-            Text("yes") if fault.bit else Text("no", style="bold magenta"),
+            Text("yes") if fault.effective else Text("no", style="bold magenta"),
             Text(formatting.plain(evidence, 160)),
         )
     return table

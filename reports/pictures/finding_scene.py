@@ -236,7 +236,9 @@ def _lanes(marks: tuple[Mark, ...], bars: tuple[Bar, ...]) -> tuple[str, ...]:
 
 def _faults(run: Judged, low: float, high: float) -> tuple[Struck, ...]:
     touching = [
-        fault for fault in run.faults if fault.bit and fault.from_ns < high and fault.to_ns > low
+        fault
+        for fault in run.faults
+        if fault.effective and fault.from_ns < high and fault.to_ns > low
     ]
     touching.sort(key=lambda f: max(f.from_ns, low) - min(f.to_ns, high))
     return tuple(sorted(touching[:MOST_FAULTS], key=lambda f: f.from_ns))

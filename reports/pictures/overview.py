@@ -97,11 +97,11 @@ def _fault_row(root: ET.Element, do: str, faults: Sequence[Struck], scale: Scale
     free = 0.0
     for fault in faults:
         start, end = scale(fault.from_ns), scale(fault.to_ns)
-        fill = f"url(#hatch-{pattern(fault)})" if fault.bit else "none"
-        name = "fault" if fault.bit else "fault missed"
+        fill = f"url(#hatch-{pattern(fault)})" if fault.effective else "none"
+        name = "fault" if fault.effective else "fault missed"
         box = {"x": percent(start), "width": wide(max(end - start, 0.003))}
         add(root, "rect", **box, y=y + 4, height=ROW_PX - 8, fill=fill, class_=name, rx=2)
-        text = plain(fault.id, 8) + ("" if fault.bit else ": no effect")
+        text = plain(fault.id, 8) + ("" if fault.effective else ": no effect")
         width = (len(text) * CHAR_PX + 8) / NARROW_PX
         at = start if start + width <= 1 else end - width
         if at >= free:

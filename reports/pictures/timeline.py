@@ -130,7 +130,7 @@ def _faults(run: Judged) -> list[dict[str, Json]]:
             "nodes": [plain(node, 24) for node in fault.nodes[:64]],
             "from": (fault.from_ns - run.start_ns) / UNIT_NS,
             "to": (fault.to_ns - run.start_ns) / UNIT_NS,
-            "bit": fault.bit,
+            "effective": fault.effective,
             "said": plain(fault.reason or evidence(fault.evidence), 160),
             "offsets": _offsets(fault.evidence),
         }

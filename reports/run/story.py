@@ -178,11 +178,13 @@ def mechanisms(run: Judged, judged: Iterable[Judgement]) -> list[Mechanism]:
 
 def bound(run: Judged) -> str:
     """The scope of the verdict: duration, seed, grants, faults that took effect."""
-    bit = [fault for fault in run.faults if fault.bit]
-    kinds = Counter(fault.do for fault in bit)
+    effective = [fault for fault in run.faults if fault.effective]
+    kinds = Counter(fault.do for fault in effective)
     did = listed(f"{n} {plain(do, 40)}" for do, n in kinds.items())
-    faults = f"{count(len(bit), 'effective fault')} ({did})" if bit else "no effective fault"
-    missed = len(run.faults) - len(bit)
+    faults = (
+        f"{count(len(effective), 'effective fault')} ({did})" if effective else "no effective fault"
+    )
+    missed = len(run.faults) - len(effective)
     if missed:
         faults += f", {count(missed, 'fault')} without effect"
     base = (

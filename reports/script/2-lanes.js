@@ -132,7 +132,7 @@ class Lanes {
     for (const fault of this.data.about.faults) {
       if (!fault.nodes.includes(lane.node) || fault.to < view.from || fault.from > view.to) continue;
       const a = Math.max(view.x(fault.from), GUTTER), b = Math.min(view.x(fault.to), view.width - EDGE);
-      pen.globalAlpha = fault.bit ? 0.22 : 0.08;
+      pen.globalAlpha = fault.effective ? 0.22 : 0.08;
       pen.fillStyle = colours[fault.do] || colours.other;
       pen.fillRect(a, y, Math.max(b - a, 1.5), LANE - 1);
       pen.globalAlpha = 1;
@@ -267,16 +267,16 @@ class Lanes {
         if (fault.do !== name || fault.to < view.from || fault.from > view.to) continue;
         const a = Math.max(view.x(fault.from), GUTTER), b = Math.min(view.x(fault.to), view.width - EDGE);
         pen.fillStyle = pen.strokeStyle = colours[fault.do] || colours.other;
-        pen.globalAlpha = fault.bit ? 0.75 : 0.3;
+        pen.globalAlpha = fault.effective ? 0.75 : 0.3;
         pen.fillRect(a, y + 2, Math.max(b - a, 2), FAULT - 5);
         pen.globalAlpha = 0.5;
         for (const x of [view.x(fault.from), view.x(fault.to)]) {
           if (x >= GUTTER && x <= view.width - EDGE) pen.fillRect(x, y + 2, 1, height);
         }
         pen.globalAlpha = 1;
-        const text = `${fault.id} ${fault.nodes.slice(0, 3).join(", ")}${fault.bit ? "" : " (no effect)"}`;
+        const text = `${fault.id} ${fault.nodes.slice(0, 3).join(", ")}${fault.effective ? "" : " (no effect)"}`;
         if (a > free && b - a > 7 * text.length) {
-          pen.fillStyle = fault.bit ? colours.paper : colours.ink;
+          pen.fillStyle = fault.effective ? colours.paper : colours.ink;
           pen.fillText(text, a + 5, y + 12);
           free = b;
         }

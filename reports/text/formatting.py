@@ -126,9 +126,9 @@ PARTS = 6
 def evidence(measured: Mapping[str, Json]) -> str:
     """The fault agent's measurements as text: "214 packets dropped", "c1 state T".
 
-    `bit` is omitted, because it has its own column; after PARTS nodes the rest is counted.
+    `effective` is omitted, because it has its own column; after PARTS nodes the rest is counted.
     """
-    facts = [_fact(str(key), value) for key, value in measured.items() if key != "bit"]
+    facts = [_fact(str(key), value) for key, value in measured.items() if key != "effective"]
     return "; ".join(fact for fact in facts if fact) or "nothing measured"
 
 

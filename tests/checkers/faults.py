@@ -8,7 +8,7 @@ from holdfast.harness.core.fault_traits import BEFORE
 
 
 def window(
-    do: str, node: str, from_s: float, to_s: float, *, target: str = "one", bit: bool = True
+    do: str, node: str, from_s: float, to_s: float, *, target: str = "one", effective: bool = True
 ) -> Window:
     """A fault on one node; `node` may join several with "+"."""
     return Window(
@@ -18,7 +18,7 @@ def window(
         nodes=tuple(node.split("+")),
         from_ns=round(from_s * SECOND),
         to_ns=round(to_s * SECOND),
-        bit=bit,
+        effective=effective,
         evidence={},
         holder=node if target == "holder" else "",
         traits=BEFORE[do],

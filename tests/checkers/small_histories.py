@@ -144,7 +144,7 @@ def small(chance: random.Random) -> Case:
             Window(
                 id=f"w{n}", do=(do := chance.choice(("kill", "kill", "pause"))), target="one",
                 nodes=(node,), from_ns=begin * TICK, to_ns=(begin + chance.randrange(3)) * TICK,
-                bit=True, evidence={}, traits=BEFORE[do],
+                effective=True, evidence={}, traits=BEFORE[do],
             )
         )  # fmt: skip
     given = case(told, windows=tuple(windows), lease_ns=3 * TICK)

@@ -63,7 +63,7 @@ def test_cuts_that_leave_nobody_a_minority_tell_nothing(links: tuple[str, ...]) 
 
 
 def test_a_cut_that_never_bit_tells_nothing() -> None:
-    assert chosen("1a?@3 1a+1@4", replace(HALVES, bit=False))["cuts"] == []
+    assert chosen("1a?@3 1a+1@4", replace(HALVES, effective=False))["cuts"] == []
 
 
 def test_servers_that_were_stopped_are_the_p_of_the_formula() -> None:

@@ -96,7 +96,7 @@ def test_a_fault_with_work_inside_around_and_after_it_counts() -> None:
 
 NOT_EXERCISED = {
     "never injected": ((), "no pause took effect: 0 of 0"),
-    "no effect": ((window("pause", "n1", 3, 7, bit=False),), "no pause took effect: 0 of 1"),
+    "no effect": ((window("pause", "n1", 3, 7, effective=False),), "no pause took effect: 0 of 1"),
     "another kind": ((window("kill", "n1", 3, 7),), "no pause took effect: 0 of 0"),
     "idle time": (
         (window("pause", "n1", 10, 12),),

@@ -22,7 +22,7 @@ HELD += " 1a+4@24 1r?@25 1r+@26"
 BROKEN = HELD + " 0a?@60 0a+5@61 1a?@62 1a+6@63 0n?@64 0n+@65 1n?@64 1n+@65"
 """Two proved holds at once from 63 s on."""
 PAUSE, KILL = window("pause", "n1", 3, 7), window("kill", "n1", 21.2, 22.5)
-RESET = window("reset", "c0", 3, 7, bit=False)
+RESET = window("reset", "c0", 3, 7, effective=False)
 
 
 def judged(text: str, *windows: Any, kinds: tuple[str, ...]) -> PropertyVerdict:
@@ -55,7 +55,7 @@ def test_one_kind_without_effect_takes_nothing_from_the_others() -> None:
 
 
 def test_one_window_without_effect_takes_nothing_from_its_kind() -> None:
-    missed = window("pause", "n2", 4, 5, bit=False)
+    missed = window("pause", "n2", 4, 5, effective=False)
     verdict = judged(HELD, PAUSE, missed, kinds=("pause",))
     assert words(verdict) == {"pause": "HOLDS"}
     assert verdict.under["pause"].exercised["pause windows without effect"] == 1

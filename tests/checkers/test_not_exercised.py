@@ -239,7 +239,7 @@ IDLE: dict[str, Row] = {
     "the log lacks rows": (CONTENDED, {}, "the history may be incomplete"),
     "a fault without effect": (
         CONTENDED,
-        {"windows": (window("pause", "n1", 3, 7, bit=False),), "kinds": ("pause",)},
+        {"windows": (window("pause", "n1", 3, 7, effective=False),), "kinds": ("pause",)},
         "no pause took effect: 0 of 1",
     ),
     "a fault that was never drawn": (CONTENDED, {"kinds": ("clock",)}, "no clock took effect"),

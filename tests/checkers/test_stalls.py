@@ -167,7 +167,7 @@ def test_clock_error_takes_from_both_sides() -> None:
 
 
 def unbitten(at: float) -> Window:
-    return window("partition", "n1", at, at + 1, bit=False)
+    return window("partition", "n1", at, at + 1, effective=False)
 
 
 def test_a_fault_that_was_not_seen_to_bite_still_excuses() -> None:
@@ -212,7 +212,7 @@ def test_a_server_is_called_stopped_only_where_that_was_seen() -> None:
     judged = case(
         HANDED_OVER + " 2a?@20 2Q@21 2Q@35 2a-@36 9p?@90 9p+3@91",
         promises={"minority_ns": 2 * SECOND},
-        windows=[window("kill", "n1", 15, 60, bit=False)],
+        windows=[window("kill", "n1", 15, 60, effective=False)],
         options={"servers": "3"},
     )
     (finding,) = deadlock_freedom.deadlocks(judged)

@@ -86,7 +86,7 @@ def test_a_run_over_hosts_bites_heals_and_leaves_nothing(tmp_path: Path, bed: Be
     ran = run(tmp_path, hosts, *words, "--seed", "2", "--clients", "3")
     assert ran.code in (0, 3), ran.err
     rows = ran.faults()
-    assert {row["do"] for row in rows if row.get("bit")} >= {"partition", "pause", "kill"}
+    assert {row["do"] for row in rows if row.get("effective")} >= {"partition", "pause", "kill"}
     assert not [row for row in rows if row["event"] == "failed"]
     times = [row["evidence"]["took_ns"] for row in rows if row["event"] in ("injected", "healed")]
     assert sorted(times)[len(times) // 2] < AT_THE_AGENT_NS

@@ -97,11 +97,14 @@ def test_a_host_cannot_write_where_it_should_not(tmp_path: Path, name: str) -> N
 
 
 def test_a_cut_bites_where_one_host_saw_it_and_a_pause_where_all_did() -> None:
-    cut = [{"bit": False, "dropped": 0}, {"bit": True, "dropped": 4}]
-    assert merged(cut, any_bites=True) == {"bit": True, "dropped": 4}
-    pause = [{"bit": False, "states": {"n1": "S"}}, {"bit": True, "states": {"n2": "T"}}]
-    joined = merged(pause, any_bites=False)
-    assert joined == {"bit": False, "states": {"n1": "S", "n2": "T"}}
+    cut = [{"effective": False, "dropped": 0}, {"effective": True, "dropped": 4}]
+    assert merged(cut, any_effective=True) == {"effective": True, "dropped": 4}
+    pause = [
+        {"effective": False, "states": {"n1": "S"}},
+        {"effective": True, "states": {"n2": "T"}},
+    ]
+    joined = merged(pause, any_effective=False)
+    assert joined == {"effective": False, "states": {"n1": "S", "n2": "T"}}
 
 
 class SilentOnce:

@@ -36,7 +36,7 @@ STAGES = ["deployed", "start", "stop", "probe", "end"]
 class Told:
     """One plan and its known answers. answers: "op status" that must occur; never: that must not.
 
-    verdicts   property -> how it must come out; bites: kinds of fault that must be seen to bite
+    verdicts   property -> how it must come out; effective: kinds of fault that must take effect
     times      real processes show it within so many runs, where it hangs on the instant of a signal
     """
 
@@ -44,7 +44,7 @@ class Told:
     answers: frozenset[str] = frozenset()
     never: frozenset[str] = frozenset()
     verdicts: dict[str, str] = field(default_factory=dict)
-    bites: frozenset[str] = frozenset()
+    effective: frozenset[str] = frozenset()
     times: int = 1
 
 
@@ -116,37 +116,37 @@ PLANS = {
         plan=small("chubby", 6000, fault("pause", "holder", 500, 3000), nodes=3, session_ms="600"),
         answers=frozenset({"acquire ok", "closed ok"}),
         verdicts={"mutual-exclusion": "HOLDS"},
-        bites=frozenset({"pause"}),
+        effective=frozenset({"pause"}),
     ),
     "expiry": Told(
         plan=small("reference", 2500, HOLDER_PAUSED),
         answers=frozenset({"acquire ok", "lost ok"}),
         verdicts={"loss-notice": "HOLDS", "mutual-exclusion": "HOLDS"},
-        bites=frozenset({"pause"}),
+        effective=frozenset({"pause"}),
     ),
     "a release of what is another's by now": Told(
         plan=small("single", 2500, HOLDER_PAUSED, resource="unfenced", gap_ms="50"),
         answers=frozenset({"release not-owner"}),
         verdicts={"ownership": "HOLDS", "mutual-exclusion": "HOLDS"},
-        bites=frozenset({"pause"}),
+        effective=frozenset({"pause"}),
     ),
     "a service that lets it through": Told(
         plan=small("reference", 2500, HOLDER_PAUSED, gap_ms="50", mutant="release-by-lock"),
         verdicts={"ownership": "VIOLATED"},
-        bites=frozenset({"pause"}),
+        effective=frozenset({"pause"}),
         times=4,
     ),
     "a paused holder, unfenced": Told(
         plan=small("reference", 2500, HOLDER_PAUSED, resource="unfenced", gap_ms="50"),
         never=frozenset({"served-write fail"}),
         verdicts={"no-stale-write": "VIOLATED", "mutual-exclusion": "HOLDS"},
-        bites=frozenset({"pause"}),
+        effective=frozenset({"pause"}),
     ),
     "a paused holder, fenced": Told(
         plan=small("reference", 2500, HOLDER_PAUSED, gap_ms="50"),
         answers=frozenset({"served-write fail"}),
         verdicts={"no-stale-write": "HOLDS", "mutual-exclusion": "HOLDS"},
-        bites=frozenset({"pause"}),
+        effective=frozenset({"pause"}),
     ),
     "a holder cut off": Told(
         plan=small(
@@ -154,18 +154,18 @@ PLANS = {
         ),
         answers=frozenset({"acquire ok", "release info"}),
         verdicts={"mutual-exclusion": "HOLDS", "token-order": "HOLDS"},
-        bites=frozenset({"partition"}),
+        effective=frozenset({"partition"}),
     ),
     "a server killed that keeps what it knows": Told(
         plan=small("reference", 3500, fault("kill", "n1", 500, 500)),
         answers=frozenset({"acquire ok", "release ok"}),
         verdicts={"mutual-exclusion": "HOLDS", "token-order": "HOLDS"},
-        bites=frozenset({"kill"}),
+        effective=frozenset({"kill"}),
     ),
     "a server killed that keeps nothing": Told(
         plan=small("single", 3500, fault("kill", "n1", 500, 500), resource="unfenced"),
         verdicts={"token-order": "VIOLATED"},
-        bites=frozenset({"kill"}),
+        effective=frozenset({"kill"}),
     ),
 }
 AT_ONCE = ("contention", "a paused holder, fenced", "a server killed that keeps nothing")
@@ -215,7 +215,7 @@ def judged(told: Told, verdicts: dict[str, Any], seen: History) -> None:
     assert told.never & found == set()
     by_name = {row["property"]: row["verdict"] for row in verdicts["verdicts"]}
     assert {prop: by_name[prop] for prop in told.verdicts} == told.verdicts, verdicts["verdicts"]
-    assert {window["do"] for window in verdicts["faults"] if window["bit"]} == told.bites
+    assert {window["do"] for window in verdicts["faults"] if window["effective"]} == told.effective
 
 
 @pytest.mark.parametrize("name", list(PLANS))

@@ -15,10 +15,10 @@ ALL = ",".join(f"{name}:every=4s,for={'3s' if name == 'fork' else '800ms'}" for 
 """A child has time to come to its own end, on a busy machine too."""
 
 
-def bites(
+def effective_faults(
     tmp_path: Path, backend: str, library: str, *words: str
 ) -> dict[str, list[dict[str, object]]]:
-    """The evidence of every window that bit, by kind of fault."""
+    """The evidence of every effective window, by kind of fault."""
     needs.namespaces()
     needs.binary("redis-server")
     system = ("--backend", backend, "--system", "redis", "--library", library, *words)
@@ -28,7 +28,7 @@ def bites(
     found: dict[str, list[dict[str, object]]] = {}
     for row in rows:
         if row["event"] == "healed":
-            found.setdefault(row["do"], []).extend([row["evidence"]] if row["bit"] else [])
+            found.setdefault(row["do"], []).extend([row["evidence"]] if row["effective"] else [])
     return found
 
 
@@ -40,8 +40,8 @@ def rows_of(evidence: dict[str, object]) -> list[dict[str, object]]:
 
 
 @pytest.mark.real_server
-def test_every_fault_of_a_client_bites(tmp_path: Path) -> None:
-    found = bites(tmp_path, "local", "redis==8.1.0", "--set", "api=asyncio")
+def test_every_fault_of_a_client_takes_effect(tmp_path: Path) -> None:
+    found = effective_faults(tmp_path, "local", "redis==8.1.0", "--set", "api=asyncio")
     assert all(found[name] for name in FAULTS if name != "fork"), found
     assert found["fork"] == []
 
@@ -49,7 +49,7 @@ def test_every_fault_of_a_client_bites(tmp_path: Path) -> None:
 @pytest.mark.docker
 def test_they_bite_in_containers_and_a_blocking_call_is_not_cancelled(tmp_path: Path) -> None:
     needs.engine()
-    found = bites(tmp_path, "docker", "redis==8.1.0")
+    found = effective_faults(tmp_path, "docker", "redis==8.1.0")
     assert all(found[name] for name in FAULTS if name != "cancel"), found
     assert found["cancel"] == []
     assert {row["end"] for fork in found["fork"] for row in rows_of(fork)} == {"exit 0"}

@@ -27,9 +27,9 @@ FAULTS = [
     {"id": "f1", "event": "planned", "do": "pause", "target": "n1", "at_ns": 1, "for_ns": 2,
      "params": {}},
     {"id": "f1", "event": "injected", "do": "pause", "target": "n1", "t_ns": 10**9,
-     "before_ns": 10**9, "nodes": ["n1"], "holder": "", "evidence": {"bit": True}},
+     "before_ns": 10**9, "nodes": ["n1"], "holder": "", "evidence": {"effective": True}},
     {"id": "f1", "event": "healed", "do": "pause", "target": "n1", "t_ns": 2 * 10**9,
-     "evidence": {"states": {"n1": "T"}}, "bit": True},
+     "evidence": {"states": {"n1": "T"}}, "effective": True},
 ]  # fmt: skip
 
 

@@ -128,7 +128,7 @@ def test_a_run_of_all_plug_ins_is_judged_and_kept(
     assert rows["mutual-exclusion"]["verdict"] == "HOLDS", told.stderr
     assert rows["everybody-served"]["verdict"] == "HOLDS" and rows["everybody-served"]["promised"]
     assert rows["everybody-served"]["checker"] == "served"
-    assert {fault["do"] for fault in verdict["faults"] if fault["bit"]} == {"crowd-pause"}
+    assert {fault["do"] for fault in verdict["faults"] if fault["effective"]} == {"crowd-pause"}
     assert verdict["verified"]["unverifiable"] == ["everybody-served"]
     run = fresh.folder / ".holdfast" / "runs" / "latest"
     assert (run / "own" / "holdfast_example" / "workload.py").is_file()
@@ -293,7 +293,7 @@ def test_a_fault_that_does_what_its_traits_do_not_say_is_skipped(
     file = mine / "nemesis.py"
     file.write_text(file.read_text().replace(old, new))
     told = json.loads(holdfast(capsys, *QUICK, "--nemesis", "nemesis.py:CROWD_PAUSE").out)
-    assert told["faults"] and not any(fault["bit"] for fault in told["faults"])
+    assert told["faults"] and not any(fault["effective"] for fault in told["faults"])
     assert all(reason in fault["reason"] for fault in told["faults"])
 
 

@@ -20,7 +20,7 @@ PAUSES = "pause:target=holder,every=2s,for=1s"
 @pytest.mark.holdfast("single", nemesis=PAUSES, **PLAN)
 def test_single_holds(lock_campaign):
     checked = lock_campaign.check()
-    assert [result.bit for result in checked.results] == [("pause",)]
+    assert [result.effective for result in checked.results] == [("pause",)]
 
 
 @pytest.mark.holdfast(scenario="concurrent-acquisition", backend="sim", runs=1)

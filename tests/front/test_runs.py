@@ -85,7 +85,7 @@ def most_calls_are_narrowed(ran: Ran) -> None:
 
 def every_fault_has_evidence(ran: Ran, kinds: set[str]) -> None:
     faults = ran.verdicts["faults"]
-    assert {fault["do"] for fault in faults if fault["bit"]} >= kinds
+    assert {fault["do"] for fault in faults if fault["effective"]} >= kinds
     assert all(fault["evidence"] or fault["reason"] for fault in faults)
     assert all(fault["from_ns"] <= fault["to_ns"] for fault in faults)
 

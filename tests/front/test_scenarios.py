@@ -39,7 +39,7 @@ def test_a_scenario_puts_everything_that_it_is_for_to_the_test(name: str) -> Non
     must = plan_source.read_table(path_of(name))["must"]
     assert set(must) <= set(found)
     assert [prop for prop, verdict in found.items() if verdict == "UNKNOWN"] == []
-    assert [window.reason for window in ran.case.windows if not window.bit] == []
+    assert [window.reason for window in ran.case.windows if not window.effective] == []
     assert ran.verdicts.exit_code == (1 if name in BROKEN else 0)
 
 

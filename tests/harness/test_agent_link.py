@@ -139,9 +139,9 @@ def test_a_fault_that_was_not_answered_is_healed_and_is_evidence_of_nothing(
     assert "no response to pause" in told["f1", "failed"]["reason"]
     assert told["f1", "injected"]["t_ns"] == told["f1", "injected"]["before_ns"]
     assert told["f1", "injected"]["nodes"] == ["n1"]
-    assert told["f1", "healed"]["bit"] is False
+    assert told["f1", "healed"]["effective"] is False
     assert told["f1", "healed"]["evidence"]["states"] == {"n1": "T"}
-    assert told["f2", "healed"]["bit"] is True
+    assert told["f2", "healed"]["effective"] is True
     assert told["f2", "healed"]["evidence"]["states"] == {"n2": "T"}
 
 

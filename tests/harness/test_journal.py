@@ -19,7 +19,9 @@ ROWS = (
         id="f1", event="injected", do="pause", target="n1", t_ns=5, before_ns=4, nodes=["n1"],
         holder="", evidence={"state": "T"},
     ),
-    FaultRow(id="f1", event="healed", do="pause", target="n1", t_ns=9, evidence={}, bit=False),
+    FaultRow(
+        id="f1", event="healed", do="pause", target="n1", t_ns=9, evidence={}, effective=False
+    ),
     FaultRow(id="f2", event="skipped", do="kill", target="n9", t_ns=9, reason="no such node"),
 )  # fmt: skip
 
@@ -35,7 +37,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 
 
 def test_a_row_has_the_keys_of_its_event_only() -> None:
-    assert list(plain(ROWS[2])) == ["id", "event", "do", "target", "t_ns", "evidence", "bit"]
+    assert list(plain(ROWS[2])) == ["id", "event", "do", "target", "t_ns", "evidence", "effective"]
     assert list(plain(Mark(mark="start", t_ns=1))) == ["mark", "t_ns"]
 
 
@@ -45,7 +47,7 @@ def test_a_row_has_the_keys_of_its_event_only() -> None:
         ({"event": "planned"}, "id is missing"),
         ({"id": "f1"}, "event is missing"),
         ({"id": 7, "event": "planned"}, "id is '7'"),
-        ({"id": "f1", "event": "healed", "bit": 1}, "bit is '1'"),
+        ({"id": "f1", "event": "healed", "effective": 1}, "effective is '1'"),
         ({"id": "f1", "event": "healed", "t_ns": 10**30}, "t_ns is"),
     ],
 )

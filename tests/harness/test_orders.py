@@ -80,7 +80,7 @@ def test_a_cancelled_acquire_is_unknown_and_what_it_may_have_got_is_given_back(
         orders = await given(tmp_path / "w", ctx, "cancel", MOST_S)
         assert await ctx.acquire("db", wait_ns=0) is None
         evidence = await seen(orders)
-        assert evidence["bit"] and evidence["done"][0]["cancelled"] == 1
+        assert evidence["effective"] and evidence["done"][0]["cancelled"] == 1
         assert (await orders.ask("hello"))["passed on"] == "hello"
 
     found = record(tmp_path, lock, story)
@@ -95,7 +95,7 @@ def test_a_call_of_a_blocking_library_is_not_cancelled_and_the_reason_is_told(
 ) -> None:
     async def story(ctx: Context) -> None:
         evidence = await seen(await given(tmp_path / "w", ctx, "cancel", MOST_S))
-        assert not evidence["bit"]
+        assert not evidence["effective"]
         assert evidence["done"][0]["refused"] == BLOCKING
 
     record(tmp_path, BlockingLock(lambda: GRANTED), story)
@@ -109,7 +109,7 @@ def test_a_stall_holds_up_the_thread_of_the_calls(tmp_path: Path, blocking: bool
     async def story(ctx: Context) -> None:
         orders = await given(tmp_path / "w", ctx, "stall", 0.2)
         evidence = await seen(orders)
-        assert evidence["bit"] and evidence["done"][0]["stalled_ms"] >= 200
+        assert evidence["effective"] and evidence["done"][0]["stalled_ms"] >= 200
 
     record(tmp_path, BlockingLock(lambda: GRANTED) if blocking else Lock(granted), story)
 
@@ -164,7 +164,7 @@ def test_a_child_does_with_the_client_what_a_child_does_and_records_nothing(
         lock.tell = ctx.tell
         orders = await given(tmp_path / "w", ctx, "fork", 0.3 if how == "stay" else MOST_S, how)
         evidence = await seen(orders)
-        assert evidence["bit"] and evidence["done"][0]["end"] == end, evidence
+        assert evidence["effective"] and evidence["done"][0]["end"] == end, evidence
         assert not Path(f"/proc/{evidence['done'][0]['child']}").exists()
         assert file.read_text().splitlines() == said
         assert await ctx.acquire("db", wait_ns=0) is not None
@@ -176,7 +176,7 @@ def test_a_child_does_with_the_client_what_a_child_does_and_records_nothing(
 def test_a_client_of_coroutines_is_not_forked_and_the_reason_is_told(tmp_path: Path) -> None:
     async def story(ctx: Context) -> None:
         evidence = await seen(await given(tmp_path / "w", ctx, "fork", MOST_S))
-        assert not evidence["bit"]
+        assert not evidence["effective"]
         assert evidence["done"][0]["refused"] == COROUTINES
 
     record(tmp_path, Slow(), story)
@@ -198,7 +198,7 @@ def test_a_client_whose_thread_is_busy_is_not_forked_when_the_fault_is_over(
         await asyncio.sleep(0)
         over.set()
         evidence = await seen(orders)
-        assert evidence["done"][0]["refused"] == BUSY and not evidence["bit"]
+        assert evidence["done"][0]["refused"] == BUSY and not evidence["effective"]
         await asking
 
     record(tmp_path, BlockingLock(act), story)

@@ -48,7 +48,7 @@ class Watched(Nodes):
     async def ask(self, do: str, **args: Any) -> dict[str, Any]:
         assert self.schedule is not None
         self.seen.append((do, sorted(self.schedule.resting), list(self.schedule.paused)))
-        evidence = {"restart": list(self.restart), "bit": True} if do == "heal" else {}
+        evidence = {"restart": list(self.restart), "effective": True} if do == "heal" else {}
         return {"t_ns": now_ns(), "evidence": evidence}
 
 

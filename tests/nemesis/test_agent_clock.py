@@ -137,7 +137,7 @@ def test_the_bytes_of_the_stub_are_what_its_source_says(tmp_path: Path) -> None:
 def test_wall_clocks_move_and_all_others_do_not(agent: AgentProcess, python: Teller) -> None:
     adopt(agent, python.process.pid)
     evidence = agent.do("set_clock", fault="f1", nodes=["n1"], step_ns=-3 * S)
-    assert evidence == {"bit": True, "offset_ns": {"n1": {str(python.process.pid): -3 * S}}}
+    assert evidence == {"effective": True, "offset_ns": {"n1": {str(python.process.pid): -3 * S}}}
     told = dict(zip((0, 5, 11, 1, 4, 7), python.ask(), strict=False))
     off = {clock: (ns - time.clock_gettime_ns(clock)) / S for clock, ns in told.items()}
     assert [off[clock] for clock in (0, 5, 11)] == [near(-3)] * 3
@@ -217,7 +217,7 @@ def test_a_fork_inherits_the_skew_and_an_exec_gets_it_again(
     assert python.offset_s("fork") == near(50)
     assert python.ask("exec") == [0]
     assert python.offset_s() == near(0)
-    assert agent.do("observe", fault="f1")["bit"] is True
+    assert agent.do("observe", fault="f1")["effective"] is True
     assert python.offset_s() == near(50)
     agent.do("heal", fault="f1")
     assert python.offset_s() == near(0)
@@ -242,7 +242,7 @@ def test_a_paused_process_is_skewed_and_stays_paused(agent: AgentProcess, python
     adopt(agent, python.process.pid)
     agent.do("pause", fault="f1", nodes=["n1"])
     agent.do("set_clock", fault="f2", nodes=["n1"], step_ns=50 * S)
-    assert agent.do("observe", fault="f1") == {"bit": True, "states": {"n1": "T"}}
+    assert agent.do("observe", fault="f1") == {"effective": True, "states": {"n1": "T"}}
     agent.do("heal", fault="f1")
     assert python.offset_s() == near(50)
 
@@ -329,7 +329,7 @@ def test_two_hundred_changes_under_load_harm_nobody(agent: AgentProcess) -> None
         adopt(agent, busy.pid)
         for n in range(200):
             move = {"fault": f"f{n}", "nodes": ["n1"], "step_ns": S * (n - 100) + 1}
-            assert agent.do("set_clock", **move)["bit"]
+            assert agent.do("set_clock", **move)["effective"]
             assert agent.do("heal", fault=f"f{n}")["after_ns"] == {"n1": {str(busy.pid): 0}}
         assert busy.poll() is None
         assert len(list(Path(f"/proc/{busy.pid}/task").iterdir())) == 4

@@ -40,13 +40,13 @@ def test_a_cut_is_one_way_counts_what_it_drops_and_ends_with_the_heal(
 ) -> None:
     with fabric.udp(pids[0], fabric.address(0)) as a, fabric.udp(pids[1], fabric.address(1)) as b:
         assert fabric.hears(b, a)
-        assert agent.do("cut", fault="f1", links=[link(1, 0)])["bit"] is False
+        assert agent.do("cut", fault="f1", links=[link(1, 0)])["effective"] is False
         assert not fabric.hears(b, a)
         assert fabric.hears(a, b)
         assert agent.do("observe", fault="f1")["dropped"] == 1
         healed = agent.do("heal", fault="f1")
         assert fabric.hears(b, a)
-    assert healed == {"bit": True, "dropped": 1, "links": {"n1<-10.77.0.1": 1}}
+    assert healed == {"effective": True, "dropped": 1, "links": {"n1<-10.77.0.1": 1}}
     assert agent.do("heal", fault="f1") == healed
 
 

@@ -98,7 +98,8 @@ def stepping(program: Path) -> Iterator[tuple[Steps, AgentProcess]]:
 
 def held(agent: AgentProcess, fault: str = "f1") -> bool:
     return wait_until(
-        lambda: bool(agent.do("observe", fault=fault)["bit"]), time.monotonic_ns() + 5_000_000_000
+        lambda: bool(agent.do("observe", fault=fault)["effective"]),
+        time.monotonic_ns() + 5_000_000_000,
     )
 
 
@@ -124,7 +125,7 @@ def test_all_threads_are_held_where_that_is_asked_for(built: dict[str, Path]) ->
         agent.do("failpoint", fault="f1", nodes=["n1"], function="other_step", hold="all")
         assert held(agent)
         assert agent.do("states")["n1"] == {str(steps.process.pid): "T"}
-        assert agent.do("heal", fault="f1")["bit"]
+        assert agent.do("heal", fault="f1")["effective"]
         steps.go_on()
 
 
@@ -139,7 +140,7 @@ def test_a_function_that_nobody_calls_holds_nobody_and_its_byte_is_put_back(
             assert os.pread(memory.fileno(), 1, address) == b"\xcc"
             steps.go_on()
             healed = agent.do("heal", fault="f1")
-            assert (healed["bit"], healed["caught"], healed["restart"]) == (False, {}, [])
+            assert (healed["effective"], healed["caught"], healed["restart"]) == (False, {}, [])
             assert os.pread(memory.fileno(), 1, address) == before
         steps.go_on()
 
@@ -149,7 +150,7 @@ def test_it_can_be_held_again_and_again(built: dict[str, Path]) -> None:
         for n in range(20):
             agent.do("failpoint", fault=f"f{n}", nodes=["n1"], function="first_step")
             assert held(agent, f"f{n}")
-            assert agent.do("heal", fault=f"f{n}")["bit"]
+            assert agent.do("heal", fault=f"f{n}")["effective"]
         steps.go_on()
 
 
@@ -160,7 +161,7 @@ def test_a_program_that_is_killed_meanwhile_is_to_be_started_again(built: dict[s
         os.kill(steps.process.pid, signal.SIGKILL)
         steps.process.wait()
         healed = agent.do("heal", fault="f1")
-        assert (healed["bit"], healed["restart"]) == (False, ["n1"])
+        assert (healed["effective"], healed["restart"]) == (False, ["n1"])
 
 
 def test_the_end_of_the_agent_lets_the_thread_go_on(built: dict[str, Path]) -> None:

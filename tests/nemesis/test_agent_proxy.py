@@ -79,10 +79,10 @@ def test_what_is_held_back_one_way_arrives_after_the_heal(
 ) -> None:
     with closing(dial(port)) as connection:
         assert says(connection, b"one") == b"one"
-        assert agent.do("cut", fault="f1", links=[link])["bit"] is False
+        assert agent.do("cut", fault="f1", links=[link])["effective"] is False
         assert says(connection, b"two") == b""
         assert agent.do("observe", fault="f1")["dropped"] == 1
-        assert agent.do("heal", fault="f1")["bit"] is True
+        assert agent.do("heal", fault="f1")["effective"] is True
         connection.settimeout(5)
         assert hears(connection) == b"two"
         assert says(connection, b"three") == b"three"

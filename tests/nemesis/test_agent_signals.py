@@ -61,10 +61,13 @@ def test_a_pause_stops_every_process_of_a_node_and_its_children() -> None:
         # A process that still waits for the disk to give its code cannot be stopped before it has.
         assert soon(parent.pid, "S") and soon(child, "S")
         adopt(agent, "n1", parent.pid)
-        assert agent.do("pause", fault="f1", nodes=["n1"]) == {"bit": True, "states": {"n1": "T"}}
+        assert agent.do("pause", fault="f1", nodes=["n1"]) == {
+            "effective": True,
+            "states": {"n1": "T"},
+        }
         assert (shown(parent.pid), shown(child)) == ("T", "T")
         assert agent.do("states") == {"n1": {str(parent.pid): "T", str(child): "T"}}
-        assert agent.do("heal", fault="f1") == {"bit": True, "states": {"n1": "T"}}
+        assert agent.do("heal", fault="f1") == {"effective": True, "states": {"n1": "T"}}
         assert soon(parent.pid, "S")
         assert soon(child, "S")
 
@@ -116,7 +119,7 @@ def test_a_kill_takes_the_children_along_and_names_what_to_restart() -> None:
         adopt(agent, "n1", parent.pid)
         killed = agent.do("kill", fault="f1", nodes=["n1"])
         assert killed == {
-            "bit": True,
+            "effective": True,
             "killed": {"n1": {str(parent.pid): "gone", str(child): "gone"}},
         }
         assert (shown(parent.pid), shown(child)) == ("gone", "gone")

@@ -109,7 +109,8 @@ def inject(agent: AgentProcess, call: str, act: str, **rest: Any) -> None:
 def effective(agent: AgentProcess) -> bool:
     """Whether it becomes effective within a bound."""
     return wait_until(
-        lambda: bool(agent.do("observe", fault="f1")["bit"]), time.monotonic_ns() + 5_000_000_000
+        lambda: bool(agent.do("observe", fault="f1")["effective"]),
+        time.monotonic_ns() + 5_000_000_000,
     )
 
 
@@ -121,7 +122,7 @@ def test_a_frozen_send_leaves_when_the_fault_heals(tmp_path: Path) -> None:
     with caller(tmp_path) as one, AgentProcess() as agent:
         adopt(agent, "n1", one.process.pid)
         agent.do("freeze", fault="f1", nodes=["n1"])
-        assert not agent.do("observe", fault="f1")["bit"]
+        assert not agent.do("observe", fault="f1")["effective"]
         one.ask("send late")
         assert effective(agent)
         seen = agent.do("observe", fault="f1")
@@ -132,7 +133,7 @@ def test_a_frozen_send_leaves_when_the_fault_heals(tmp_path: Path) -> None:
         one.peer.setblocking(False)
         with pytest.raises(BlockingIOError):
             one.peer.recv(10)
-        assert agent.do("heal", fault="f1")["bit"]
+        assert agent.do("heal", fault="f1")["effective"]
         one.peer.settimeout(5)
         assert one.peer.recv(10) == b"late" and one.said() == "4"
         assert soon(one.process.pid, "S")
@@ -145,7 +146,7 @@ def test_a_fault_whose_call_never_came_claims_nothing(tmp_path: Path) -> None:
         inject(agent, "send", "freeze")
         assert (one.does("write 10"), one.does("sync")) == ("10", "None")
         healed = agent.do("heal", fault="f1")
-        assert not healed["bit"] and healed["calls"] == {} and healed["stops"] > 0
+        assert not healed["effective"] and healed["calls"] == {} and healed["stops"] > 0
         assert one.does("send on") == "2"
 
 

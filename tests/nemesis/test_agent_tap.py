@@ -104,7 +104,7 @@ def test_a_lost_reply_belongs_to_a_request_that_was_carried_out(
     with client(pids) as talk:
         talk.sendall(b"one")
         assert talk.recv(9) == b"one"
-        assert disturb(agent, "reply-loss")["bit"] is False
+        assert disturb(agent, "reply-loss")["effective"] is False
         talk.sendall(b"two")
         with pytest.raises(ConnectionResetError):
             talk.recv(9)
@@ -114,7 +114,7 @@ def test_a_lost_reply_belongs_to_a_request_that_was_carried_out(
         assert talk.recv(9) == b"again"
     seen = agent.do("heal", fault="f")
     assert seen == {
-        "bit": True, "passed bytes": 3, "swallowed bytes": 3, "connections reset": 1,
+        "effective": True, "passed bytes": 3, "swallowed bytes": 3, "connections reset": 1,
     }  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def test_a_delay_holds_replies_back_and_loses_none(
         talk.settimeout(5)
         assert talk.recv(9) == b"one"
         assert echo.heard == 1
-        assert agent.do("heal", fault="f") == {"bit": True, "delayed replies": 1}
+        assert agent.do("heal", fault="f") == {"effective": True, "delayed replies": 1}
 
 
 def test_a_black_hole_answers_nothing_and_resets_what_lost_bytes(
@@ -170,7 +170,7 @@ def test_a_connection_that_nobody_uses_is_ended_at_both_ends(
         talk.sendall(b"one")
         assert talk.recv(9) == b"one"
         seen = disturb(agent, "hang-up")
-        assert seen == {"bit": True, "connections ended": 1}
+        assert seen == {"effective": True, "connections ended": 1}
         assert talk.recv(9) == b""
     with client(pids) as talk:
         talk.sendall(b"again")

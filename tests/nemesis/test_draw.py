@@ -84,8 +84,8 @@ def test_in_fifteen_seconds_every_nemesis_strikes_twice_with_quiet_between(name:
         faults = draw(name, {"lease": "2s"}, seed=seed)
         assert len(faults) >= 2
         healed = [0, *(fault.at_ns + fault.for_ns for fault in faults)]
-        bites = [*(fault.at_ns for fault in faults), 15 * S]
-        assert all(bite - heal >= 400_000_000 for heal, bite in zip(healed, bites, strict=True))
+        starts = [*(fault.at_ns for fault in faults), 15 * S]
+        assert all(start - heal >= 400_000_000 for heal, start in zip(healed, starts, strict=True))
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -172,9 +172,9 @@ def test_five_hosts_come_to_the_verdicts_of_containers(
     for n in range(TIMES):
         for name, words in sides.items():
             ran = ready(tmp_path / f"{name}{n}", words)
-            bit = [row["do"] for row in ran.faults() if row.get("bit")]
-            tell(f"{name}: bit {sorted(bit)}")
-            assert set(bit) == {"partition", "pause", "kill", "clock"}
+            effective = [row["do"] for row in ran.faults() if row.get("effective")]
+            tell(f"{name}: effective {sorted(effective)}")
+            assert set(effective) == {"partition", "pause", "kill", "clock"}
             for prop, row in ran.rows().items():
                 so_far = came[name].get(prop, "UNKNOWN")
                 came[name][prop] = max(so_far, row["verdict"], key=STRENGTH.index)

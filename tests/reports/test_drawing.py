@@ -195,7 +195,7 @@ def test_ticks_are_round_numbers_within_the_axis() -> None:
 
 def test_the_hatching_of_a_fault_is_said_by_the_verdict_or_known_of_an_older_one() -> None:
     def hatching(do: str, said: str | None) -> str:
-        return pattern(Struck(id="f1", do=do, from_ns=0, to_ns=1, bit=True, pattern=said))
+        return pattern(Struck(id="f1", do=do, from_ns=0, to_ns=1, effective=True, pattern=said))
 
     assert hatching("mine.py:NEMESIS", "pause") == "pause"
     assert hatching("mine.py:NEMESIS", "") == hatching("kill", "") == "other"

@@ -1,4 +1,4 @@
-"""The matrix: a run counts under what bit, and no cell claims more than its runs show."""
+"""The matrix: a run counts under its effective faults, a cell claims what its runs show."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORDS = {"+": Verdict.HOLDS, "x": Verdict.VIOLATED, "?": Verdict.UNKNOWN}
 
 def run(
     verdict: str,
-    *bit: str,
+    *effective: str,
     system: str = "redis",
     promised: bool = True,
     exit_code: int = 0,
@@ -34,7 +34,8 @@ def run(
     return Result(
         key=f"run {text}", system=system, backend="sim", workload="try-lock", nemesis="swarm",
         seed=1, verdict=str(WORDS[verdict]), exit_code=exit_code, command=f"holdfast run {text}",
-        bit=tuple(sorted(bit)), properties={MUTEX: outcome}, problems=problems, run=path,
+        effective=tuple(sorted(effective)), properties={MUTEX: outcome}, problems=problems,
+        run=path,
     )  # fmt: skip
 
 
@@ -116,9 +117,9 @@ def test_the_page_links_reports_that_exist_and_runs_nothing_hostile(tmp_path: Pa
 
 
 def test_speed_has_a_row_for_what_was_seen_to_bite_and_none_for_virtual_time() -> None:
-    def timed(grants: float, *bit: str, backend: str = "docker") -> Result:
+    def timed(grants: float, *effective: str, backend: str = "docker") -> Result:
         measures = {"ops": 3 * grants, "grants": grants, "p50": 2_000_000.0, "p99": 1.5e9}
-        return replace(run("+", *bit), backend=backend, measures=measures)
+        return replace(run("+", *effective), backend=backend, measures=measures)
 
     found = matrix(
         [timed(10), timed(30), timed(4, "pause", "kill"), timed(9, backend="sim")], ["sim"]

@@ -99,7 +99,7 @@ def test_an_unknown_kind_of_finding_still_gets_words() -> None:
 
 def test_what_is_not_a_verdict_is_refused_with_the_place_that_does_not_fit() -> None:
     run: dict[str, Any] = specimens.clean()
-    run["faults"] = [{"id": "f1", "do": "pause", "from_ns": "soon", "to_ns": 2, "bit": True}]
+    run["faults"] = [{"id": "f1", "do": "pause", "from_ns": "soon", "to_ns": 2, "effective": True}]
     with pytest.raises(UsageError, match=r"faults\[0\].from_ns"):
         story(run)
 

@@ -21,8 +21,8 @@ from tests.reports.test_matrix import run
 EXAMPLE = Path(__file__).parents[2] / "examples" / "textbook.toml"
 
 
-def judged(prop: str, verdict: str, *bit: str, system: str = "redis") -> Result:
-    one = run(verdict, *bit, system=system)
+def judged(prop: str, verdict: str, *effective: str, system: str = "redis") -> Result:
+    one = run(verdict, *effective, system=system)
     (outcome,) = one.properties.values()
     return replace(one, properties={prop: outcome})
 

@@ -45,18 +45,18 @@ def test_a_span_is_told_in_the_unit_that_fits(ns: float | None, text: str) -> No
 
 def test_evidence_of_a_fault_reads_like_a_sentence() -> None:
     links = {"n1<-10.0.0.3": 107, "n3<-10.0.0.1": 107}
-    assert formatting.evidence({"bit": True, "dropped": 214, "links": links}) == (
+    assert formatting.evidence({"effective": True, "dropped": 214, "links": links}) == (
         "214 packets dropped; n1<-10.0.0.3 107, n3<-10.0.0.1 107"
     )
     assert formatting.evidence({"dropped": 1}) == "1 packet dropped"
-    assert formatting.evidence({"bit": True, "states": {"c1": "T"}}) == "c1 state T"
+    assert formatting.evidence({"effective": True, "states": {"c1": "T"}}) == "c1 state T"
     killed = {"n1": {"4711": "gone", "4712": "gone"}}
     assert formatting.evidence({"killed": killed, "restart": ["n1"]}) == "n1 gone; restart n1"
     offsets = {"n1": {"7": -5_000_000_000, "8": -5_000_000_000}}
     assert formatting.evidence({"offset_ns": offsets}) == f"n1 offset {formatting.MINUS}5.000 s"
     assert formatting.evidence({"offset_ns": 250_000_000}) == "offset 0.250 s"
     assert formatting.evidence({"took_ns": 120_000}) == "took 120 µs"
-    assert formatting.evidence({"bit": False}) == "nothing measured"
+    assert formatting.evidence({"effective": False}) == "nothing measured"
     assert formatting.evidence({"states": {f"n{n}": "T" for n in range(40)}}).endswith(
         "and 34 more"
     )

@@ -46,8 +46,8 @@ class Disturb:
         return True
 
     def observe(self) -> Evidence:
-        """How many connections were reset over a frame that was lost; it bit if one was."""
-        return {"bit": self._reset > 0, "connections reset": self._reset}
+        """How many connections were reset over a frame that was lost; effective if one was."""
+        return {"effective": self._reset > 0, "connections reset": self._reset}
 
     def heal(self, others: list[Any]) -> Evidence:
         """What comes later passes."""
@@ -77,7 +77,7 @@ class Order:
 
     def observe(self) -> Evidence:
         """How long the calls had run that were cancelled, ms."""
-        return {"bit": bool(self._cancelled), "cancelled after ms": list(self._cancelled)}
+        return {"effective": bool(self._cancelled), "cancelled after ms": list(self._cancelled)}
 
     def heal(self, others: list[Any]) -> Evidence:
         """What has not been cancelled by now is left alone."""

@@ -51,7 +51,7 @@ class FreezeWrite:
         return trap
 
     def observe(self) -> dict[str, Any]:
-        """It bit where a write came."""
+        """Effective where a write came."""
         states = {
             host.node.name: "S"
             if host.node.name not in self._inside
@@ -60,7 +60,7 @@ class FreezeWrite:
             else "T"
             for host in self._hosts
         }
-        return {"bit": bool(self._inside), "states": states}
+        return {"effective": bool(self._inside), "states": states}
 
     def heal(self, others: list[Any]) -> dict[str, Json]:
         """The write is done, and they go on; what a crash took meanwhile is gone."""
@@ -105,9 +105,9 @@ class TornWrite:
         return trap
 
     def observe(self) -> dict[str, Json]:
-        """Who died, and how much of the write was durable; it bit where a write came."""
+        """Who died, and how much of the write was durable; effective where a write came."""
         shares = {name: round(share, 3) for name, share in self._torn.items()}
-        return {"bit": bool(shares), "kept": shares}
+        return {"effective": bool(shares), "kept": shares}
 
     def heal(self, others: list[Any]) -> dict[str, Json]:
         """Who is dead and whom no other fault wants dead."""

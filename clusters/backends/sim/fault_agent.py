@@ -73,10 +73,10 @@ class Cut:
                     link.cuts += 1
 
     def observe(self) -> Evidence:
-        """How many frames were stopped since; it bit if there was one."""
+        """How many frames were stopped since; effective if there was one."""
         dropped = {name: link.dropped - before for name, (link, before) in self._links.items()}
         stopped = sum(dropped.values())
-        return {"bit": stopped > 0, "dropped": stopped, "links": dropped}
+        return {"effective": stopped > 0, "dropped": stopped, "links": dropped}
 
     def heal(self, others: list[Any]) -> Evidence:
         """Frames pass again."""
@@ -100,10 +100,10 @@ class Slow:
                     link.slow_ns += self._by_ns
 
     def observe(self) -> Evidence:
-        """How many frames were slowed since; it bit if there was one."""
+        """How many frames were slowed since; effective if there was one."""
         slowed = {name: link.slowed - before for name, (link, before) in self._links.items()}
         late = sum(slowed.values())
-        return {"bit": late > 0, "slowed": late, "by_ns": self._by_ns, "links": slowed}
+        return {"effective": late > 0, "slowed": late, "by_ns": self._by_ns, "links": slowed}
 
     def heal(self, others: list[Any]) -> Evidence:
         """Frames take as long as before."""
@@ -128,13 +128,13 @@ class Stops:
             loop.freeze(peers) if in_send else loop.stop()
 
     def observe(self) -> Evidence:
-        """A pause bites while every living one of them is stopped; a freeze, where a send came."""
+        """A pause is effective while every running node is stopped; a freeze, where a send came."""
         states = {
             name: "gone" if loop.dead else "T" if self._stopped(loop) else "S"
             for name, loop in self._loops.items()
         }
         seen = list(states.values())
-        return {"bit": "T" in seen and (self._in_send or "S" not in seen), "states": states}
+        return {"effective": "T" in seen and (self._in_send or "S" not in seen), "states": states}
 
     def heal(self, others: list[Any]) -> Evidence:
         """They go on; a send that was stopped leaves first."""
@@ -163,7 +163,7 @@ class Kill:
 
     def observe(self) -> Evidence:
         """What was killed."""
-        return {"bit": True, "killed": {name: {"process": "gone"} for name in self._killed}}
+        return {"effective": True, "killed": {name: {"process": "gone"} for name in self._killed}}
 
     def heal(self, others: list[Any]) -> Evidence:
         """Who is dead and whom no other fault wants dead."""
@@ -189,11 +189,11 @@ class Clock:
             cluster.hosts[name].clock.skew(self._fault, self._skew)
 
     def observe(self) -> Evidence:
-        """By how much each clock is off now; it bit where a process was there to read it."""
+        """By how much each clock is off now; effective where a process was there to read it."""
         hosts = self._cluster.hosts
         now_ns = self._cluster.engine.now_ns
         return {
-            "bit": any(hosts[name].alive for name in self._nodes),
+            "effective": any(hosts[name].alive for name in self._nodes),
             "offset_ns": {name: self._skew.offset_ns(now_ns) for name in self._nodes},
         }
 

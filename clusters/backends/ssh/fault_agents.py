@@ -94,7 +94,7 @@ class Agents:
         return answer
 
 
-def merged(evidence: Sequence[Mapping[str, Any]], any_bites: bool) -> dict[str, Any]:
+def merged(evidence: Sequence[Mapping[str, Any]], any_effective: bool) -> dict[str, Any]:
     """The evidence of several agents about one fault: counts added, tables and lists joined."""
     found: dict[str, Any] = {}
     for one in evidence:
@@ -102,8 +102,8 @@ def merged(evidence: Sequence[Mapping[str, Any]], any_bites: bool) -> dict[str, 
             before = found.get(name)
             if before is None:
                 found[name] = value
-            elif name == "bit":
-                found[name] = before or value if any_bites else before and value
+            elif name == "effective":
+                found[name] = before or value if any_effective else before and value
             elif isinstance(value, dict):
                 found[name] = {**before, **value}
             elif isinstance(value, int) and not isinstance(value, bool):

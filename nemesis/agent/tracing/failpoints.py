@@ -128,7 +128,7 @@ class Failpoints:
             if tracer.hold == "all":
                 stopped = stopped and set(letters) <= {"T", "gone"}
             held[node] = stopped
-        return {"bit": any(held.values()), "held": held, "caught": caught}
+        return {"effective": any(held.values()), "held": held, "caught": caught}
 
     def heal(self, fault: str) -> Evidence:
         """The held threads go on, the breakpoints are gone; `restart` names the nodes that died."""

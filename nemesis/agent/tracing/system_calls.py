@@ -106,7 +106,7 @@ class SystemCalls:
         else:
             effective = bool(caught)
         evidence: Evidence = {
-            "bit": effective,
+            "effective": effective,
             "states": states,
             "calls": {node: len(calls) for node, calls in caught.items()},
             "caught": {

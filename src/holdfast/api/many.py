@@ -98,7 +98,7 @@ def _runs(results: list[Result]) -> DataFrame:
             "seed": one.seed,
             "verdict": one.verdict,
             "exit_code": one.exit_code,
-            "effective": "+".join(one.bit) or None,
+            "effective": "+".join(one.effective) or None,
             "path": one.run or None,
             **{
                 name: one.measures[name] / (1 if name in RATES else SECOND)

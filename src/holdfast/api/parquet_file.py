@@ -19,6 +19,7 @@ from holdfast.harness.history.reader import Recording
 from holdfast.harness.plans.manifest import parsed, to_table
 from holdfast.harness.runs import files
 from holdfast.harness.runs.journal import FaultRow, Mark
+from holdfast.harness.verdicts.former_keys import current
 from holdfast.harness.verdicts.judged import ClockSummary
 from holdfast.harness.verdicts.judged import read as read_judged
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
     from holdfast.api.run import Recorded
 
-SCHEMA = "holdfast-run-parquet/1"
+SCHEMA = "holdfast-run-parquet/2"
+READABLE = ("holdfast-run-parquet/1", SCHEMA)
 KEY = b"holdfast"
 
 
@@ -38,7 +40,7 @@ class _About(msgspec.Struct, forbid_unknown_fields=True):
     schema: str
     manifest: dict[str, Json]
     times: list[Mark]
-    faults: list[FaultRow]
+    faults: list[dict[str, Json]]
     verdicts: dict[str, Json] | None
     strings: list[str]
     writers: list[str]
@@ -66,7 +68,7 @@ def write(recorded: Recorded, path: Path) -> Path:
         schema=SCHEMA,
         manifest=to_table(recorded.manifest),
         times=list(recorded.times),
-        faults=list(recorded.faults),
+        faults=[plain(row) for row in recorded.faults],
         verdicts=None if recorded.verdicts is None else plain(recorded.verdicts),
         strings=list(history.strings),
         writers=list(history.writers),
@@ -104,7 +106,7 @@ def read(path: Path) -> Mapping[str, Any]:
         raise UsageError(f"{path}: cannot be read: {error}") from error
     except (KeyError, ValueError, pyarrow.ArrowInvalid, msgspec.DecodeError) as error:
         raise UsageError(f"{path}: not a run that Run.to_parquet wrote: {error}") from error
-    if about.schema != SCHEMA:
+    if about.schema not in READABLE:
         raise UsageError(f"{path}: schema {about.schema}, this Holdfast reads {SCHEMA}")
     for name, limit in (("key", len(about.strings)), ("err", len(about.strings)),
                         ("writer", len(about.writers))):  # fmt: skip
@@ -113,6 +115,7 @@ def read(path: Path) -> Mapping[str, Any]:
     with files.shaped(path):
         starved = tuple(Starved(**span) for span in about.starved)
         manifest = parsed(about.manifest)
+        faults = msgspec.convert([current(row) for row in about.faults], list[FaultRow])
         clocks = {host: msgspec.convert(row, ClockSummary) for host, row in about.clocks.items()}
     history = History(
         rows=rows,
@@ -132,6 +135,6 @@ def read(path: Path) -> Mapping[str, Any]:
         "manifest": manifest,
         "recording": recording,
         "times": about.times,
-        "faults": about.faults,
+        "faults": faults,
         "verdicts": None if about.verdicts is None else read_judged(about.verdicts),
     }

@@ -81,9 +81,9 @@ def faults(case: Case) -> DataFrame:
         "nodes": ("object", lambda window: list(window.nodes)),
         "from": ("float64", lambda window: _seconds(case, window.from_ns)),
         "to": ("float64", lambda window: _seconds(case, window.to_ns)),
-        "effective": ("boolean", lambda window: window.bit),
+        "effective": ("boolean", lambda window: window.effective),
         "reason": ("string", lambda window: window.reason or None),
-        "evidence": ("object", lambda window: _without(window.evidence, "bit")),
+        "evidence": ("object", lambda window: _without(window.evidence, "effective")),
     }
     return _table(case.windows, columns)
 

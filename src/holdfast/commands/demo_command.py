@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.commands.options import Command
+from holdfast.commands.options import Command, Whole
 from holdfast.engine.runner import carry_out
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.ports import Fault
@@ -96,7 +96,7 @@ PARTS = (
     cls=Command,
     examples=("holdfast demo", "holdfast demo --seed 11"),
 )
-@click.option("--seed", type=click.IntRange(0), default=7, show_default=True, help="Random seed.")
+@click.option("--seed", type=Whole(0), default=7, show_default=True, help="Random seed.")
 def command(seed: int) -> int:
     """Show a stale write, a refused stale write, and two owners at once, in half a minute.
 

@@ -22,6 +22,7 @@ from holdfast.engine import client_conformance, system_trial
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Prechecked
+from holdfast.reports.text.formatting import count
 from holdfast.reports.text.layout import aligned, say, width
 
 Row = tuple[str, str, str | None]
@@ -100,7 +101,7 @@ def _try_client(client: str, servers: str, as_json: bool) -> int:
     else:
         for fault in faults:
             say(f"  wrong: {fault}")
-        told = f"{len(faults)} faults" if faults else "conforms to the line protocol"
+        told = count(len(faults), "fault") if faults else "conforms to the line protocol"
         click.echo(f"{client}: {told}")
     return UsageError.exit_code if faults else 0
 
@@ -113,7 +114,7 @@ def _try_system(system: str, servers: str | None, as_json: bool) -> int:
     else:
         for fault in faults:
             say(f"  wrong: {fault}")
-        told = f"{len(faults)} faults" if faults else "a lock was granted, kept and released"
+        told = count(len(faults), "fault") if faults else "a lock was granted, kept and released"
         click.echo(f"{system}: {told}")
     return UsageError.exit_code if faults else 0
 

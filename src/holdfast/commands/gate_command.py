@@ -77,6 +77,9 @@ def command(
     """
     from holdfast.reports.outputs import gate as pages
 
+    gone = [path for path in paths if not path.exists()]
+    if gone:
+        raise UsageError(*(f"{path}: no such campaign, run directory or folder" for path in gone))
     day, given = _day(today), gate.rules(fail_on)
     before = baselines.Baseline()
     if baseline.exists() or not update_baseline:

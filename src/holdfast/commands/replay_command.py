@@ -11,7 +11,7 @@ import click
 
 from holdfast import __version__
 from holdfast.catalogue import VIRTUAL_TIME
-from holdfast.commands.options import Command, name_of, out_option
+from holdfast.commands.options import Command, Whole, name_of, out_option
 from holdfast.engine import seed_search, trials
 from holdfast.engine.trials import Trial
 from holdfast.harness.core.errors import EnvironmentFailed, worst_exit_code
@@ -32,9 +32,7 @@ from holdfast.reports.text.layout import say
     ),
 )
 @click.argument("path", type=click.Path(path_type=Path), metavar="RUN|PLAN.toml")
-@click.option(
-    "--times", type=click.IntRange(min=1), default=1, show_default=True, help="Number of runs."
-)
+@click.option("--times", type=Whole(1), default=1, show_default=True, help="Number of runs.")
 @click.option(
     "--backend",
     show_default="as in the plan",

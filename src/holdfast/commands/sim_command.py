@@ -13,11 +13,10 @@ import click
 
 from holdfast import catalogue
 from holdfast.catalogue.mutants import MUTANTS
-from holdfast.commands.options import Command, name_of
+from holdfast.commands.options import Command, Whole, name_of, span
 from holdfast.engine import shrinker, swarm
 from holdfast.engine.seed_search import Seed, Tally, explore
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.durations import duration_ns
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.plan import FILE, suggest
@@ -44,15 +43,14 @@ PROGRESS_S = 5
     help="Lock service under test.",
     shell_complete=name_of("systems"),
 )
-@click.option("--seeds", type=click.IntRange(min=1), show_default="100", help="Number of seeds.")
+@click.option("--seeds", type=Whole(1), show_default="100", help="Number of seeds.")
 @click.option(
     "--budget",
+    callback=span,
     metavar="DURATION",
     help="Run as many seeds as fit in this time, instead of --seeds.",
 )
-@click.option(
-    "--first-seed", type=click.IntRange(min=0), default=1, show_default=True, help="First seed."
-)
+@click.option("--first-seed", type=Whole(0), default=1, show_default=True, help="First seed.")
 @click.option(
     "--mutant",
     help="Plant this bug, and stop at the first seed that shows it.",
@@ -65,12 +63,10 @@ PROGRESS_S = 5
     shell_complete=name_of("workloads"),
 )
 @click.option("--shrink", is_flag=True, help="Shrink the first violation to a minimal plan.")
-@click.option(
-    "-j", "processes", type=click.IntRange(min=1), show_default="one per core", help="Processes."
-)
+@click.option("-j", "processes", type=Whole(1), show_default="one per core", help="Processes.")
 @click.option(
     "--twice-every",
-    type=click.IntRange(min=0),
+    type=Whole(0),
     default=50,
     show_default=True,
     help="Re-run every N-th seed in a fresh process to check determinism; 0: never.",
@@ -79,7 +75,7 @@ PROGRESS_S = 5
 def command(
     system: str | None,
     seeds: int | None,
-    budget: str | None,
+    budget: int | None,
     first_seed: int,
     mutant: str | None,
     workload: str | None,
@@ -103,7 +99,7 @@ def command(
     if seeds is None and budget is None:
         seeds = 100
     given = {"mutant": mutant} if mutant else {}
-    over_s = time.monotonic() + duration_ns(budget) / SECOND if budget else float("inf")
+    over_s = time.monotonic() + budget / SECOND if budget else float("inf")
     tally = Tally()
 
     def enough() -> bool:
@@ -174,6 +170,9 @@ def _shrink(
 def _check(system: str | None, mutant: str | None, workload: str | None) -> None:
     able = [name for name, row in catalogue.SYSTEMS.items() if row.simulated]
     if system is not None and system not in able:
+        if system in catalogue.SYSTEMS:
+            these = f"these do: {', '.join(able)}; test it with holdfast run --system {system}"
+            raise UsageError(f"{system} does not run in the simulator; {these}")
         raise UsageError(suggest(system, able, "simulated system"))
     if mutant is not None and mutant not in MUTANTS:
         raise UsageError(suggest(mutant, MUTANTS, "mutant"))
@@ -229,10 +228,10 @@ def _show_search(tally: Tally, mutant: str) -> None:
 
 def _speed(tally: Tally) -> str:
     hours, cpu_s = tally.virtual_ns / SECOND / 3600, tally.cpu_ns / SECOND
-    bites = sum(tally.faults.values())
+    effective = sum(tally.faults.values())
     return (
         f"{tally.seeds} seeds, {len(tally.alarms)} alarms, {len(tally.problems)} incomplete;"
-        f" {hours:.2f} simulated hours, {tally.ops} rows, {bites} effective faults;"
+        f" {hours:.2f} simulated hours, {tally.ops} rows, {effective} effective faults;"
         f" {tally.twice} re-run, {len(tally.differing)} different;"
         f" {cpu_s:.1f} s CPU to run, {tally.judge_ns / SECOND:.1f} s to judge"
     )

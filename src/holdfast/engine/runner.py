@@ -325,7 +325,7 @@ def carry_out(
     then show a violation.
     """
     click.echo(f"seed {plan.seed}: {plan.system} on {plan.backend}, {plan.workload}", err=True)
-    for line in prepare.cannot_exercise(plan):
+    for line in prepare.notes(plan):
         click.echo(f"note: {line}", err=True)
     run = prepare.create(plan, out, again, hosts=hosts)
     shown = Shown(virtual=plan.backend in catalogue.VIRTUAL_TIME)

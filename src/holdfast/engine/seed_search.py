@@ -212,7 +212,7 @@ def one_plan(plan: Plan, command: str, *, twice: bool = False) -> Seed:
         virtual_ns=simulated.virtual_ns,
         cpu_ns=ran.cpu_ns,
         judge_ns=ran.judge_ns,
-        faults=Counter(window.do for window in case.windows if window.bit),
+        faults=Counter(window.do for window in case.windows if window.effective),
     )
     # The world is full of cycles: it goes now, not in the middle of the next seed.
     del ran, simulated, case, judged, violated

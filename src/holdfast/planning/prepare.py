@@ -34,6 +34,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import NOT_SIMULATED
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
+from holdfast.harness.core.neighbours import site_folders
 from holdfast.harness.core.ports import ABILITIES, Able, Confined, Fault, Nemesis, Packaged, System
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.plans.manifest import (
@@ -319,15 +320,22 @@ def unable(plan: Plan) -> list[str]:
     return [f"workload {plan.workload} needs abilities that {plan.system} lacks{hint}: {what}"]
 
 
-def cannot_exercise(plan: Plan) -> list[str]:
-    """What a valid plan cannot show, one line each: known before the run."""
-    row = catalogue.WORKLOADS[plan.workload]
-    if plan.locks >= row.locks:
-        return []
-    return [
-        f"{plan.workload} with {plan.locks} lock cannot exercise {row.asks()[0]}, which needs"
-        f" {row.locks}: add --locks {row.locks}"
-    ]
+def notes(plan: Plan) -> list[str]:
+    """What is known before the run to spoil it, one line each."""
+    row, found = catalogue.WORKLOADS[plan.workload], []
+    if plan.locks < row.locks:
+        found.append(
+            f"{plan.workload} with {plan.locks} lock cannot exercise {row.asks()[0]}, which needs"
+            f" {row.locks}: add --locks {row.locks}"
+        )
+    packages = own_code.installed(plan)
+    elsewhere = not _clients_here(plan) and plan.backend not in catalogue.VIRTUAL_TIME
+    if packages and elsewhere and not system_of(plan).libraries:
+        found.append(
+            f"{plan.system} imports {', '.join(packages)}: clients on {plan.backend} have the"
+            f" standard library and its `libraries`, of which it names none"
+        )
+    return found
 
 
 def asks(plan: Plan, promises: Promises) -> list[str]:
@@ -471,6 +479,7 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
         peers=user_system.row(plan.system).peers,
         pins=list(system_of(plan).libraries),
         libraries=list(fetched),
+        site=site_folders() if own_code.installed(plan) and _clients_here(plan) else (),
         entries=Entries(
             system=system_entry(plan),
             backend=catalogue.BACKENDS[plan.backend].entry,
@@ -488,6 +497,10 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
             },
         ),
     )
+
+
+def _clients_here(plan: Plan) -> bool:
+    return catalogue.BACKENDS[plan.backend].programs_here
 
 
 def command(plan: Plan) -> str:

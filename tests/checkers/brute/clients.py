@@ -59,7 +59,7 @@ class Crowd:
                 nodes=(node,),
                 from_ns=now,
                 to_ns=now + 5,
-                bit=True,
+                effective=True,
                 evidence={},
                 traits=BEFORE["kill"],
             )

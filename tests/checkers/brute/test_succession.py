@@ -138,7 +138,7 @@ def drawn_windows(rng: random.Random) -> list[Window]:
             nodes=(rng.choice(("c0", "c1", "c2", "n1")),),
             from_ns=start,
             to_ns=start + rng.randrange(40),
-            bit=True,
+            effective=True,
             evidence={},
             traits=BEFORE[do],
         )

@@ -356,7 +356,7 @@ def _windows(worlds: Sequence[World], faults: Faults) -> list[Window]:
     return [
         Window(
             id=f"w{n}", do=do, target="client" if node != "n1" else "leader", nodes=(node,),
-            from_ns=begin + BASE_NS, to_ns=over + BASE_NS, bit=True, evidence={},
+            from_ns=begin + BASE_NS, to_ns=over + BASE_NS, effective=True, evidence={},
             traits=BEFORE[do],
         )
         for n, (do, node, begin, over) in enumerate(spans)

@@ -41,10 +41,10 @@ def test_one_reply_of_a_server_to_that_client_is_lost_and_no_more() -> None:
     assert not fault.swallows("c1", "n1", {}), "a request"
     assert not fault.swallows("n1", "c2", {}), "another client's"
     assert not fault.swallows("resource", "c1", {}), "the resource is no lock server"
-    assert fault.observe() == {"bit": False, "connections reset": 0}
+    assert fault.observe() == {"effective": False, "connections reset": 0}
     assert fault.swallows("n1", "c1", {})
     assert not fault.swallows("n1", "c1", {}), "once"
-    assert fault.observe() == {"bit": True, "connections reset": 1}
+    assert fault.observe() == {"effective": True, "connections reset": 1}
 
 
 def test_a_request_is_lost_where_the_connection_is_reset_before_it_arrives() -> None:
@@ -87,4 +87,4 @@ def test_calls_under_way_are_cancelled_and_told() -> None:
 
     why, evidence = asyncio.run(called())
     assert why == "cancelled by a fault"
-    assert evidence["bit"] and len(evidence["cancelled after ms"]) == 1
+    assert evidence["effective"] and len(evidence["cancelled after ms"]) == 1

@@ -90,7 +90,7 @@ class Story:
 
     def window(self, do: str) -> Window:
         (found,) = [window for window in self.case.windows if window.do == do]
-        assert found.bit
+        assert found.effective
         return found
 
     def holding_at(self, t_ns: int) -> Hold:

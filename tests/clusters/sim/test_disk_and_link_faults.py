@@ -1,4 +1,4 @@
-"""Writes that stop or tear, links that are slow: each bites where it can, and only there."""
+"""Writes that stop or tear, links that are slow: each takes effect where it can, and only there."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def faulted(do: str) -> dict[str, Any]:
 @pytest.mark.parametrize("do", ["freeze-write", "torn-write", "slow-links"])
 def test_it_bites_and_the_reference_keeps_its_promises(do: str) -> None:
     found = faulted(do)
-    assert [window["bit"] for window in found["faults"]] == [True, True], found["faults"]
+    assert [window["effective"] for window in found["faults"]] == [True, True], found["faults"]
     assert found["problems"] == []
     assert "VIOLATED" not in verdicts(found).values()
     assert verdicts(found)["mutual-exclusion"] == "HOLDS"
@@ -42,7 +42,7 @@ def test_it_bites_and_the_reference_keeps_its_promises(do: str) -> None:
 def test_where_nothing_is_written_no_write_is_hurt(do: str) -> None:
     faults = [fault(do, "n1", 1000, 1500)]
     (window,) = judged(plan(system="single", faults=faults, time_ns=4 * SECOND))["faults"]
-    assert window["bit"] is False and window["reason"] == ""
+    assert window["effective"] is False and window["reason"] == ""
 
 
 def test_a_fault_at_a_send_waits_for_one_to_the_chosen_peer() -> None:
@@ -52,7 +52,7 @@ def test_a_fault_at_a_send_waits_for_one_to_the_chosen_peer() -> None:
         fault("syscall", "n1", 7000, 500, call="write", act="tear"),
     ]
     found = judged(plan(faults=faults, time_ns=8 * SECOND, nodes=3, clients=3))
-    assert [window["bit"] for window in found["faults"]] == [True, False, True]
+    assert [window["effective"] for window in found["faults"]] == [True, False, True]
     # It stopped inside the write to the resource, which had served a later owner when it arrived.
     # Without an old token to reject it would be UNKNOWN.
     assert verdicts(found)["no-stale-write"] == "HOLDS"
@@ -62,7 +62,7 @@ def test_a_fault_at_a_send_waits_for_one_to_the_chosen_peer() -> None:
 def test_what_the_simulator_does_not_have_fails_and_is_no_evidence() -> None:
     faults = [fault("syscall", "n1", 1000, 500, call="sync", act="fail")]
     (window,) = judged(plan(faults=faults, time_ns=3 * SECOND))["faults"]
-    assert window["bit"] is False and "act=fail at call=sync" in window["reason"]
+    assert window["effective"] is False and "act=fail at call=sync" in window["reason"]
 
 
 def test_a_torn_write_kills_its_node_and_says_how_much_of_it_stayed() -> None:
@@ -111,7 +111,7 @@ def test_drawn_from_a_seed_it_bites_and_nothing_promised_breaks(do: str) -> None
     found = judged(
         plan(nemeses=((do, {"every": "2s", "for": "1s"}),), time_ns=6 * SECOND, clients=3)
     )
-    assert any(window["bit"] for window in found["faults"])
+    assert any(window["effective"] for window in found["faults"])
     assert "VIOLATED" not in verdicts(found).values()
 
 
@@ -131,7 +131,7 @@ def test_a_partition_of_independent_servers_stops_frames_of_their_clients(
     faults = [fault("partition", target, 1000, 1500, shape=shape)]
     found = judged(plan(system="majority", faults=faults, time_ns=4 * SECOND, nodes=3, clients=3))
     (window,) = found["faults"]
-    assert window["bit"], window
+    assert window["effective"], window
     links = window["evidence"]["links"]
     assert all(link.startswith("c") or "<-10.77.1." in link for link in links)
     assert not [link for link in links if link[0] == "n" and link.endswith((".1", ".2", ".3"))]
@@ -141,7 +141,7 @@ def test_a_partition_of_independent_servers_stops_frames_of_their_clients(
 def test_the_lone_server_of_a_system_can_be_cut_off_or_slow(do: str) -> None:
     faults = [fault(do, "leader|one", 1000, 1500, **BY.get(do, {}))]
     found = judged(plan(system="single", faults=faults, time_ns=4 * SECOND, clients=3))
-    assert [window["bit"] for window in found["faults"]] == [True], found["faults"]
+    assert [window["effective"] for window in found["faults"]] == [True], found["faults"]
 
 
 def test_the_history_of_a_system_with_peers_does_not_depend_on_who_has_none() -> None:

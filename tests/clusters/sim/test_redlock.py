@@ -130,7 +130,7 @@ def broken(found: dict[str, Any]) -> set[str]:
 def test_it_keeps_its_promises_under_the_faults_that_it_is_made_for(do: str, target: str) -> None:
     params = {"shape": "isolate"} if do == "partition" else {}
     found = run(fault(do, target, 1000, 2000, **params), fault(do, target, 4500, 2000, **params))
-    assert [window["bit"] for window in found["faults"]] == [True, True]
+    assert [window["effective"] for window in found["faults"]] == [True, True]
     assert found["problems"] == []
     assert verdicts(found)["mutual-exclusion"] == "HOLDS"
     assert "VIOLATED" not in verdicts(found).values()

@@ -86,7 +86,7 @@ def test_every_fault_that_can_bite_is_seen_to_bite() -> None:
         ]
     )
     windows = judged(chosen)["faults"]
-    assert [(window["do"], window["bit"]) for window in windows] == [
+    assert [(window["do"], window["effective"]) for window in windows] == [
         ("partition", True),
         ("pause", True),
         ("kill", True),
