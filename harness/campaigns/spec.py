@@ -24,12 +24,6 @@ from holdfast.harness.plans.plan import Known, Plan, parse, parse_nemesis, sugge
 SCHEMA = "holdfast-campaign/1"
 AXES = {"systems": "system", "workloads": "workload", "nemeses": "nemesis"}
 """A list in the file -> the key of a plan that gets each of its values."""
-EXAMPLES = {
-    "systems": "reference",
-    "workloads": "critical-section",
-    "nemeses": "pause",
-    "scenarios": "owner-pause",
-}
 SCENARIOS = "scenarios"
 """A list in the file; each value replaces a workload and a nemesis."""
 PLAN_KEYS = (
@@ -248,9 +242,13 @@ def _axis(row: Mapping[str, Json], axis: str, place: str, reading: _Reading) -> 
     standard = {"workloads": ["critical-section"], "nemeses": [CALM]}
     values = row.get(axis, standard.get(axis, []))
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        reading.wrong(
-            place, f'invalid {axis}: expected a list of names, as in {axis} = ["{EXAMPLES[axis]}"]'
-        )
+        known = {
+            "systems": reading.known.systems,
+            "workloads": reading.known.workloads,
+            "nemeses": reading.known.nemeses,
+        }
+        like = next(iter(known.get(axis, ("owner-pause",))))
+        reading.wrong(place, f'invalid {axis}: expected a list of names, as in {axis} = ["{like}"]')
         return []
     return list(dict.fromkeys(values))
 

@@ -262,7 +262,8 @@ def _nemeses(rows: Sequence[Any], known: Known, where: str) -> Any:
         options = _texts(row) if isinstance(row, dict) else {}
         name = options.pop("name", "")
         if not name:
-            problems.append(f'nemesis {n}: missing name, as in name = "pause"')
+            like = next(iter(known.nemeses))
+            problems.append(f'nemesis {n}: missing name, as in name = "{like}"')
         elif name not in known.nemeses and not FILE.fullmatch(name):
             problems.append(f"nemesis {n}: {suggest(name, known.nemeses, 'nemesis')}")
         found.append((name, options))
@@ -271,16 +272,14 @@ def _nemeses(rows: Sequence[Any], known: Known, where: str) -> Any:
     return tuple(found)
 
 
-_FAULT_KEYS = {"do": "pause", "at": "4s", "for": "3s"}
-"""Keys that every fault of a plan needs, with an example."""
-
-
 def _faults(rows: Sequence[Any], known: Known, where: str) -> Any:
     found, problems = [], []
+    # What every fault needs, with an example.
+    needed = {"do": next(iter(known.nemeses)), "at": "4s", "for": "3s"}
     for n, row in enumerate(rows, 1):
         given = _texts(row) if isinstance(row, dict) else {}
         ident = given.pop("id", f"f{n}")
-        missing = [f'{key} = "{like}"' for key, like in _FAULT_KEYS.items() if not given.get(key)]
+        missing = [f'{key} = "{like}"' for key, like in needed.items() if not given.get(key)]
         try:
             if missing:
                 raise UsageError(f"missing {', '.join(missing)}")

@@ -352,8 +352,8 @@ def test_a_mistake_in_a_command_names_the_option_and_what_it_accepts(
     [
         ("time = 5\n", ["invalid time = 5: expected a duration in quotes, like"]),
         ('[[fault]]\ndo = "pause"\nat = "1s"\n', ['fault 1 (f1): missing for = "3s"']),
-        ('[[fault]]\nid = "x"\n', ['(x): missing do = "pause", at = "4s", for = "3s"']),
-        ("[[nemesis]]\n", ['nemesis 1: missing name, as in name = "pause"']),
+        ('[[fault]]\nid = "x"\n', ['(x): missing do = "partition", at = "4s", for = "3s"']),
+        ("[[nemesis]]\n", ['nemesis 1: missing name, as in name = "partition"']),
     ],
 )
 def test_a_mistake_in_a_plan_names_the_key_and_shows_one_that_is_right(
@@ -368,7 +368,7 @@ def test_a_mistake_in_a_plan_names_the_key_and_shows_one_that_is_right(
     [
         ("seeds = 'three'\n", "invalid seeds = 'three': expected a number >= 1 or a list of seeds"),
         ("seeds = 2\nfirst_seed = -1\n", "invalid first_seed = -1"),
-        ("nemeses = 'pause'\n", 'as in nemeses = ["pause"]'),
+        ("nemeses = 'pause'\n", 'as in nemeses = ["partition"]'),
     ],
 )
 def test_a_mistake_in_a_campaign_names_the_key_that_is_wrong(

@@ -14,6 +14,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+import holdfast as hf
 from holdfast.harness.core.operations import Mode, Op, Status, attempt_id
 from holdfast.harness.foreign import table
 from holdfast.harness.foreign.operations import Malformed
@@ -54,7 +55,7 @@ def test_json_has_one_object_for_one_file_and_an_array_for_two(
 ) -> None:
     words = ("--model", "lease-mutex", "--json")
     one = json.loads(holdfast(capsys, "check", history, *words).out)
-    assert (one["schema"], one["verdict"], one["exit_code"]) == ("holdfast-verdict/2", "HOLDS", 0)
+    assert (one["schema"], one["verdict"], one["exit_code"]) == ("holdfast-verdict/3", "HOLDS", 0)
     assert one["verdicts"][0]["property"] == "mutual-exclusion"
     said = holdfast(capsys, "check", history, history, "--model", "mutex", "--json")
     both = json.loads(said.out)
@@ -142,6 +143,7 @@ def test_an_export_as_csv_has_every_row_and_its_columns(capsys: Capture, tmp_pat
     first = dict(zip(head, rows[0], strict=True))
     assert (first["f"], first["status"], first["token"]) == ("acquire", "ok", "7")
     assert first["key"] == "db \u00e9\n"
+    assert sorted(head) == sorted(hf.Run(recorded(tmp_path / "again").path).frame(raw=True).columns)
 
 
 def test_an_export_as_parquet_has_what_the_csv_has(capsys: Capture, tmp_path: Path) -> None:

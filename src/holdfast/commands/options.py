@@ -152,7 +152,7 @@ def settings_file() -> tuple[str, dict[str, Json]]:
     return "", {}
 
 
-def _wrong(key: str, value: Any) -> list[str]:
+def _wrong(key: str, value: object) -> list[str]:
     from holdfast.harness.plans.plan import suggest
 
     if isinstance(value, dict):
