@@ -280,7 +280,7 @@ def test_a_class_that_imports_installed_packages_is_noted_where_clients_lack_the
     Path("own.py").write_text(f"import msgspec\n{lock}")
     words = ("--system", "own.py:Lock", "--time", "1s", "--seed", "3")
     plan = plan_options.from_options({"system": "own.py:Lock", "backend": "docker"}, ())
-    (note,) = prepare.notes(prepare.complete(plan))
+    (note,) = prepare.notes(prepare.prepared(plan))
     assert note.startswith("own.py:Lock imports msgspec: clients on docker have the standard")
     said = holdfast(capsys, "run", "--backend", "local-proxy", *words)
     assert "note:" not in said.err and said.code in (0, 3), said.err

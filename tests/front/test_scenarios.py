@@ -29,7 +29,7 @@ BROKEN = {"split-vote"}
 
 def simulated(name: str) -> seed_search.Ran:
     plan = plan_of(name, {"backend": "sim"})
-    return seed_search.in_memory(prepare.manifest(prepare.complete(plan), name, ""))
+    return seed_search.in_memory(prepare.manifest(prepare.prepared(plan), name, ""))
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -116,7 +116,7 @@ def test_a_planted_bug_is_found_by_a_scenario(capsys: Capture, tmp_path: Path) -
 def test_a_storm_of_tries_on_a_lock_that_never_comes_free_is_a_livelock() -> None:
     over = {"backend": "sim", "time": "22s", "options": {"mutant": "endless-lease"}}
     plan = plan_of("retry-storm", over)
-    ran = seed_search.in_memory(prepare.manifest(prepare.complete(plan), "storm", ""))
+    ran = seed_search.in_memory(prepare.manifest(prepare.prepared(plan), "storm", ""))
     rows = {row["property"]: row for row in plain(ran.verdicts)["verdicts"]}
     assert "livelock" in [f["kind"] for f in rows["starvation-freedom"]["findings"]]
     assert ran.verdicts.exit_code == 1

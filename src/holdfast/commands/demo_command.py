@@ -107,7 +107,7 @@ def command(seed: int) -> int:
     for n, part in enumerate(PARTS, 1):
         click.echo()
         say(f"{n}. {part.title}")
-        plan = prepare.complete(replace(part.plan, seed=seed))
+        plan = prepare.prepared(replace(part.plan, seed=seed))
         told.append(carry_out(plan, OUT, f"holdfast demo --seed {seed}", quiet=True))
         say(f"   {part.where}: {outcome(part, told[-1])}")
     click.echo("")

@@ -222,7 +222,7 @@ def _show_search(tally: Tally, mutant: str) -> None:
     ]
     if others:
         more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
-        say(f"other violations, not caused by this bug: {', '.join(others[:SHOWN])}{more}")
+        say(f"other violations, not counted as this bug: {', '.join(others[:SHOWN])}{more}")
     say(_speed(tally))
 
 
