@@ -133,7 +133,7 @@ def _say(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
 def _words(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
     """A command: each word apart, so that a line does not end amid one, after "--"."""
     words = formatting.plain(text, limit).split(" ")
-    return Markup(" ").join(Markup('<span class="word">{}</span>').format(word) for word in words)
+    return Markup(" ").join(Markup('<span class="arg">{}</span>').format(word) for word in words)
 
 
 FILTERS = {
