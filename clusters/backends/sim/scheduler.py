@@ -126,7 +126,8 @@ class Engine:
         collecting = gc.isenabled()
         gc.disable()
         try:
-            while not self.over:
+            # What is ready at the end belongs to that instant, also where a drain stopped amid it.
+            while not self.over or self.ready:
                 if not self.ready and not self._advance(until_ns):
                     return False
                 self._drain(until_ns)
