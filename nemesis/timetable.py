@@ -6,12 +6,12 @@ import random
 from collections.abc import Mapping
 
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.durations import duration_ns, duration_text
+from holdfast.harness.core.durations import duration_ns, duration_text, positive_ns
 from holdfast.harness.core.errors import UsageError
 
 EVERY_NS = 5 * SECOND
 LEASE = "2s"
-TIMING = {"every": duration_ns, "for": duration_ns, "lease": duration_ns}
+TIMING = {"every": positive_ns, "for": positive_ns, "lease": positive_ns}
 """Options of every nemesis: `every` (period), `for` (length of a fault), `lease` (of the run's
 locks; the defaults of both follow from it)."""
 

@@ -242,7 +242,13 @@ def _axis(row: Mapping[str, Json], axis: str, place: str, reading: _Reading) -> 
     standard = {"workloads": ["critical-section"], "nemeses": [CALM]}
     values = row.get(axis, standard.get(axis, []))
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        reading.wrong(place, f'invalid {axis}: expected a list of names, as in {axis} = ["..."]')
+        known = {
+            "systems": reading.known.systems,
+            "workloads": reading.known.workloads,
+            "nemeses": reading.known.nemeses,
+        }
+        like = next(iter(known.get(axis, ("owner-pause",))))
+        reading.wrong(place, f'invalid {axis}: expected a list of names, as in {axis} = ["{like}"]')
         return []
     return list(dict.fromkeys(values))
 
@@ -256,8 +262,12 @@ def _seeds(row: Mapping[str, Any], place: str, reading: _Reading) -> Sequence[in
         return tuple(dict.fromkeys(seeds))
     elif _whole(seeds, 1) and _whole(first, 0):
         return range(first, first + seeds)
+    elif _whole(seeds, 1):
+        reading.wrong(place, f"invalid first_seed = {first!r}: expected a whole number >= 0")
     else:
-        reading.wrong(place, "invalid seeds: expected a number >= 1 or a list; first_seed")
+        reading.wrong(
+            place, f"invalid seeds = {seeds!r}: expected a number >= 1 or a list of seeds"
+        )
     return ()
 
 

@@ -40,6 +40,8 @@ OURS = (ImportError, NameError, AttributeError, TypeError, SyntaxError, Assertio
 def main(argv: list[str]) -> int:
     """Exit code 0: closed cleanly; 1: a workload or adapter raised, see the log."""
     config: Config = json.loads(Path(argv[1]).read_text())
+    # At the end: no package of the user's environment hides one of the standard library.
+    sys.path.extend(config.get("site", ()))
     phase = Phase(Path(config["phase"]), writable=False)
     recorder = segments.Recorder(
         Path(config["history"]),

@@ -20,6 +20,14 @@ def duration_ns(text: str) -> int:
     return round(float(match[1]) * UNITS_NS[match[2]])
 
 
+def positive_ns(text: str) -> int:
+    """The same for a duration that must not be 0."""
+    span_ns = duration_ns(text)
+    if span_ns <= 0:
+        raise UsageError(f"invalid duration {text!r}: expected > 0")
+    return span_ns
+
+
 def duration_text(span_ns: int) -> str:
     """The shortest exact text of a duration: 1500000000 -> "1500ms"."""
     for unit in ("s", "ms", "us"):

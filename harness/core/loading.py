@@ -6,6 +6,7 @@ import difflib
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,10 +30,10 @@ def load(name: str) -> Any:
     try:
         return getattr(found, attr)
     except AttributeError as error:
-        raise UsageError(_no_attribute(found, attr)) from error
+        raise UsageError(no_attribute(found, attr)) from error
 
 
-def _no_attribute(module: ModuleType, attr: str) -> str:
+def no_attribute(module: ModuleType, attr: str) -> str:
     """What a module lacks, with the names that it defines and the one that may be meant."""
     own = [
         name
@@ -66,8 +67,21 @@ def load_file(module: str, path: Path, *, again: bool = False) -> None:
             exec(compile(path.read_bytes(), str(path), "exec"), made.__dict__)
     except Exception as error:
         del sys.modules[module]
-        raise UsageError(f"{path}: execution failed: {type(error).__name__}: {error}") from error
+        told = f"{path}{_line(error, path)}: execution failed: {type(error).__name__}: {error}"
+        if isinstance(error, ModuleNotFoundError):
+            told += (
+                f"; it is not installed beside Holdfast, in {sys.prefix}: install it there, or"
+                " install Holdfast in the environment of your project"
+            )
+        raise UsageError(told) from error
     _EXECUTED[module] = texts
+
+
+def _line(error: Exception, path: Path) -> str:
+    """ ", line 3" where the file itself failed, and not what it calls."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    return f", line {lines[-1]}" if lines else ""
 
 
 @contextmanager

@@ -1,12 +1,13 @@
-"""Modules of a user's repository that a user's file imports: those beside it, and what they import.
+"""What a user's file imports: modules beside it, copied into the run, and installed packages.
 
-A run copies them with the file, so that clients on other nodes have them too.
+Clients on other nodes have the copies; installed packages only clients on this machine can have.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +34,24 @@ def neighbours(path: Path) -> dict[str, Path]:
                     found[below] = file
                     left.append(file)
     return found
+
+
+def installed(path: Path) -> list[str]:
+    """Top-level packages that a file, or a module beside it, imports and that are neither beside it
+    nor of the standard library nor Holdfast."""
+    beside = neighbours(path)
+    ours = {Path(below).parts[0].removesuffix(".py") for below in beside} | {"holdfast"}
+    found = dict.fromkeys(name for file in [path, *beside.values()] for name in _imported(file))
+    return [name for name in found if name not in ours and name not in sys.stdlib_module_names]
+
+
+def site_folders() -> list[str]:
+    """The import folders of this environment behind those of the standard library: installed
+    packages, and folders that a .pth file names."""
+    standard = sysconfig.get_path("stdlib")
+    own = [standard, str(Path(standard) / "lib-dynload")]
+    behind = max((n for n, folder in enumerate(sys.path) if folder in own), default=-1)
+    return [folder for folder in sys.path[behind + 1 :] if Path(folder).is_dir()]
 
 
 def _files(folder: Path, name: str) -> list[Path]:

@@ -36,6 +36,7 @@ READY_WITHIN_NS = 20 * SECOND
 EXIT_LOOK_NS = 200 * MILLISECOND
 """So long between two looks at which processes run."""
 STAMPED_LINE = r"^\d{10,} "
+LOG_LINES = 3
 TAPS = "127.78.0"
 GENERATION = 1000
 """A client started again is a new logical client: its process number grows by so much."""
@@ -56,6 +57,7 @@ class Cluster:
     """Starts and restarts what a plan deploys. The fault agent learns of every process.
 
     entries   names of what processes load by themselves, "module:attr" each, as in the manifest
+    site      import folders of installed packages for the clients, behind all others
     """
 
     plan: Plan
@@ -67,6 +69,7 @@ class Cluster:
     entries: Entries
     options: Options
     over_ns: int
+    site: Sequence[str] = ()
     tapped: bool = False
     ordered: bool = False
     nodes: Sequence[Node] = ()
@@ -208,7 +211,7 @@ class Cluster:
         return f"{name} exited unexpectedly{self._last_output(name)}"
 
     def _last_output(self, name: str) -> str:
-        """The last log line of a process, as the end of a sentence."""
+        """The last log lines of a process, as the end of a sentence."""
         if self._exits is not None:
             last = self._exits.last_output(name)
             return f": {last}" if last else ""
@@ -218,8 +221,8 @@ class Cluster:
         except OSError:
             lines = []
         # Our own servers begin each line with their clock, which is of no use here.
-        last = f": {re.sub(STAMPED_LINE, '', lines[-1])[:300]}" if lines else ""
-        return f"{last} (see {log})"
+        last = " | ".join(re.sub(STAMPED_LINE, "", line)[:300] for line in lines[-LOG_LINES:])
+        return f": {last} (see {log})" if last else f": no output (see {log})"
 
     def _workers(self) -> int:
         """How many processes the clients share, each on a node of its own."""
@@ -311,6 +314,7 @@ class Cluster:
             "lease_ns": self.plan.lease_ns,
             "seed": self.plan.seed,
             "locks": lock_names(self.plan),
+            "site": list(self.site),
         }
 
 

@@ -65,6 +65,8 @@ class Run:
         self._reported: list[str] = []
         self._ends_with_client = False
         self._broken = asyncio.Event()
+        self.tell: Callable[[], None] = lambda: None
+        """Reports how far the workload is; for a backend on which looking takes no time."""
 
     async def execute(self) -> None:
         """Deploy, drive under faults, heal, settle, probe, tear down; heals on every way out."""
@@ -118,6 +120,7 @@ class Run:
             ordered=any(one.in_client for one in traits) and not hosting,
             entries=entries,
             options=self.manifest.options,
+            site=self.manifest.site,
             over_ns=self.plan.time_ns + self._settle_ns() + 60 * SECOND,
         )
 
@@ -280,20 +283,24 @@ class Run:
 
     async def _watch(self, cluster: Cluster, schedule: Schedule, start_ns: int) -> None:
         """Report progress, start again owners that died on purpose, notice other deaths."""
+        self.tell = partial(self._say_run, schedule, start_ns)
         while True:
             self._live.look()
-            self._say(
-                "run",
-                t_ns=self._runtime.now() - start_ns,
-                of_ns=self.plan.time_ns,
-                grants=self._live.grants,
-                ops=self._live.ops,
-                faults=schedule.done,
-                active=schedule.active,
-            )
+            self.tell()
             for name in await cluster.exited(schedule.resting):
                 if name not in schedule.mortal:
                     await self._handle_exit(cluster, name, schedule)
+
+    def _say_run(self, schedule: Schedule, start_ns: int) -> None:
+        self._say(
+            "run",
+            t_ns=self._runtime.now() - start_ns,
+            of_ns=self.plan.time_ns,
+            grants=self._live.grants,
+            ops=self._live.ops,
+            faults=schedule.done,
+            active=schedule.active,
+        )
 
     async def _handle_exit(self, cluster: Cluster, name: str, schedule: Schedule) -> None:
         writer = cluster.running[name].writer

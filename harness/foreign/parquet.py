@@ -14,7 +14,6 @@ from holdfast.harness.core.case import History
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import Mode, Op, Status
-from holdfast.harness.foreign.write import LEFT_OUT
 
 WORDS: dict[str, type[IntEnum]] = {"f": Op, "status": Status, "mode": Mode}
 
@@ -37,7 +36,7 @@ def write_parquet(history: History, path: Path) -> None:
             columns[name] = _dictionary(pyarrow, rows[name], _words(WORDS[name]))
         elif name in named:
             columns[name] = _dictionary(pyarrow, rows[name], named[name])
-        elif name not in LEFT_OUT:
+        else:
             columns[name] = pyarrow.array(rows[name].astype(np.int64))
     try:
         parquet.write_table(pyarrow.table(columns), path)

@@ -27,8 +27,6 @@ FS = {
 KINDS = {Status.OK: "ok", Status.FAIL: "fail", Status.NOT_OWNER: "fail", Status.INFO: "info"}
 WORDS = ("type", "f", "mode")
 """Fields whose values are keywords in EDN."""
-LEFT_OUT = ("late", "flags", "spent")
-"""Columns about the recording of a row, not about its operation."""
 
 Fields = dict[str, Any]
 
@@ -112,7 +110,7 @@ def _edn(name: str, value: int | str) -> str:
 
 def table(history: History) -> Iterator[str]:
     """Every row of the run as CSV, with the column names in the first line."""
-    names = [name for name in history.rows.dtype.names or () if name not in LEFT_OUT]
+    names = list(history.rows.dtype.names or ())
     yield _line(names)
     for index in range(len(history.rows)):
         row = history.rows[index]

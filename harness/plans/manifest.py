@@ -88,6 +88,7 @@ class Manifest:
     longest_hold_ns   longest time that a client intends to hold a lock
     peers             whether the servers communicate with each other
     pins, libraries   pinned packages of the client; folders into which they were fetched
+    site              import folders of Holdfast's environment, for a user's file that needs them
     hosts             content of the hosts file, {} if all nodes are on this machine
     """
 
@@ -110,6 +111,7 @@ class Manifest:
     peers: bool = True
     pins: Sequence[str] = ()
     libraries: Sequence[str] = ()
+    site: Sequence[str] = ()
     entries: Entries = field(default_factory=Entries)
     hosts: Mapping[str, Json] = field(default_factory=dict)
 
@@ -118,10 +120,11 @@ def to_table(manifest: Manifest) -> dict[str, Json]:
     """The manifest as JSON-ready values, in the order of its fields."""
     # By way of JSON, which has lists and no tuples: what is shown is what is in the file.
     table: dict[str, Json] = json.loads(json.dumps(asdict(manifest)))
-    # Of the traits only those that differ from the defaults; of no hosts file no key.
+    # Of the traits only those that differ from the defaults; of nothing no key.
     table["traits"] = {kind: traits_table(traits) for kind, traits in manifest.traits.items()}
-    if not manifest.hosts:
-        del table["hosts"]
+    for name in ("hosts", "site"):
+        if not table[name]:
+            del table[name]
     return table
 
 

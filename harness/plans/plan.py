@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.harness.core import toml
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.durations import duration_ns, duration_text
+from holdfast.harness.core.durations import duration_ns, duration_text, positive_ns
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Fault
@@ -93,10 +93,17 @@ def suggest(word: str, known: Collection[str], kind: str) -> str:
     hint = f"; did you mean {close[0]!r}?" if close else ""
     if len(known) > MOST_NAMES and kind in LISTED:
         return f"unknown {kind} {word!r}{hint} (holdfast list {LISTED[kind]} has all {len(known)})"
-    told = f"unknown {kind} {word!r}{hint} (known: {', '.join(sorted(known))})"
-    if ":" in word and not hint and kind in ("system", "workload"):
-        told += f"; your own {kind} is FILE.py:NAME"
-    return told
+    if kind in _FROM_FILES and not hint and (":" in word or word.endswith((".py", ".toml"))):
+        return f"unknown {kind} {word!r}: your own {kind} is {_FROM_FILES[kind]}"
+    return f"unknown {kind} {word!r}{hint} (known: {', '.join(sorted(known))})"
+
+
+_FROM_FILES = {
+    "system": "FILE.py:CLASS or FILE.toml, like mylock.py:MyLock",
+    "workload": "FILE.py:NAME, like mine.py:Mine",
+    "nemesis": "FILE.py:NAME, like mine.py:MINE",
+    "checker": "FILE.py:NAME, like mine.py:check",
+}
 
 
 def parse_nemesis(text: str) -> list[tuple[str, dict[str, str]]]:
@@ -121,7 +128,10 @@ def parse_nemesis(text: str) -> list[tuple[str, dict[str, str]]]:
                 raise UsageError(f"--nemesis {text!r}: expected NAME=VALUE after {name}:")
             options[key.strip()] = value.strip()
         if not _NAME.fullmatch(name) and not FILE.fullmatch(name):
-            raise UsageError(f"--nemesis {text!r}: invalid nemesis name {name!r}")
+            raise UsageError(
+                f"--nemesis {text!r}: invalid nemesis name {name!r}: expected NAME, NAME,NAME or"
+                " NAME:OPTION=VALUE,..."
+            )
         found.append((name, options))
     return found
 
@@ -142,9 +152,8 @@ class _Reader:
             return default
         value = self._table.pop(name)
         if not isinstance(value, kind) or isinstance(value, bool):
-            self._problems.append(
-                f"{self._where}: invalid {name} = {value!r}: expected a {_TYPE_WORDS[kind]}"
-            )
+            wanted = _TYPE_WORDS[kind] if turn is not positive_ns else _DURATION
+            self._problems.append(f"{self._where}: invalid {name} = {value!r}: expected {wanted}")
             return default
         try:
             return turn(value)
@@ -158,7 +167,8 @@ class _Reader:
             self._problems.append(f"{self._where}: {suggest(name, self._names, 'key')}")
 
 
-_TYPE_WORDS = {str: "string", int: "whole number", dict: "table", list: "list"}
+_TYPE_WORDS = {str: "a string", int: "a whole number", dict: "a table", list: "a list"}
+_DURATION = 'a duration in quotes, like "300ms", "5s" or "2m"'
 
 
 def parse(table: Mapping[str, Any], known: Known, where: str = "plan") -> Plan:
@@ -200,8 +210,8 @@ def parse(table: Mapping[str, Any], known: Known, where: str = "plan") -> Plan:
         ),
         resource=reader.take("resource", str, "", one_of(known.resources, "resource")),
         seed=reader.take("seed", int, 0, at_least(0)),
-        time_ns=reader.take("time", str, 30 * SECOND, _positive),
-        lease_ns=reader.take("lease", str, 2 * SECOND, _positive),
+        time_ns=reader.take("time", str, 30 * SECOND, positive_ns),
+        lease_ns=reader.take("lease", str, 2 * SECOND, positive_ns),
         nodes=reader.take("nodes", int, 3, at_least(1)),
         clients=reader.take("clients", int, 5, at_least(1)),
         locks=reader.take("locks", int, 1, at_least(1)),
@@ -216,13 +226,6 @@ def parse(table: Mapping[str, Any], known: Known, where: str = "plan") -> Plan:
     if problems:
         raise UsageError(*(line for problem in problems for line in problem.split("\n")))
     return plan
-
-
-def _positive(text: str) -> int:
-    span = duration_ns(text)
-    if span <= 0:
-        raise UsageError(f"invalid duration {text!r}: expected > 0")
-    return span
 
 
 def _properties(names: Sequence[Any]) -> tuple[str, ...]:
@@ -258,7 +261,10 @@ def _nemeses(rows: Sequence[object], known: Known, where: str) -> object:
     for n, row in enumerate(rows, 1):
         options = _texts(row) if isinstance(row, dict) else {}
         name = options.pop("name", "")
-        if name not in known.nemeses and not FILE.fullmatch(name):
+        if not name:
+            like = next(iter(known.nemeses))
+            problems.append(f'nemesis {n}: missing name, as in name = "{like}"')
+        elif name not in known.nemeses and not FILE.fullmatch(name):
             problems.append(f"nemesis {n}: {suggest(name, known.nemeses, 'nemesis')}")
         found.append((name, options))
     if problems:
@@ -268,20 +274,26 @@ def _nemeses(rows: Sequence[object], known: Known, where: str) -> object:
 
 def _faults(rows: Sequence[object], known: Known, where: str) -> object:
     found, problems = [], []
+    # What every fault needs, with an example.
+    needed = {"do": next(iter(known.nemeses)), "at": "4s", "for": "3s"}
     for n, row in enumerate(rows, 1):
-        row = _texts(row) if isinstance(row, dict) else {}
-        do, ident = row.pop("do", ""), row.pop("id", f"f{n}")
+        given = _texts(row) if isinstance(row, dict) else {}
+        ident = given.pop("id", f"f{n}")
+        missing = [f'{key} = "{like}"' for key, like in needed.items() if not given.get(key)]
         try:
+            if missing:
+                raise UsageError(f"missing {', '.join(missing)}")
+            do = given.pop("do")
             if do not in known.nemeses and not FILE.fullmatch(do):
                 raise UsageError(suggest(do, known.nemeses, "nemesis"))
-            at_ns, for_ns = duration_ns(row.pop("at", "")), duration_ns(row.pop("for", ""))
+            at_ns, for_ns = (duration_ns(given.pop(key)) for key in ("at", "for"))
             fault = Fault(
                 id=ident,
                 do=do,
-                target=row.pop("target", "one"),
+                target=given.pop("target", "one"),
                 at_ns=at_ns,
                 for_ns=for_ns,
-                params=row,
+                params=given,
             )
             found.append(fault)
         except UsageError as error:

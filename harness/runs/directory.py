@@ -97,7 +97,8 @@ def create(root: Path, name: str) -> RunDir:
         link.symlink_to(name)
         link.replace(root / "latest")
     except OSError as error:
-        raise UsageError(f"{path}: cannot create a run directory: {error}; try --out") from error
+        told = f"{root}: a run directory cannot be created there: {error.strerror}"
+        raise UsageError(f"{told}; choose another folder with --out") from error
     return RunDir(path)
 
 

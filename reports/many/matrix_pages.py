@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from urllib.parse import quote
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -20,6 +19,7 @@ from holdfast.reports.many.claims import claim_of
 from holdfast.reports.many.matrix import HELD, NOT_EXERCISED, VIOLATED, Matrix, Square
 from holdfast.reports.many.page_frame import render
 from holdfast.reports.many.speeds import COLUMNS
+from holdfast.reports.text import tables
 from holdfast.reports.text.formatting import count, percent, plain
 
 SIGNS = {HELD: "+", VIOLATED: "x", NOT_EXERCISED: "?"}
@@ -38,7 +38,7 @@ def terminal(found: Matrix, *, width: int, colour: bool) -> str:
     out = io.StringIO()
     console = Console(
         file=out,
-        width=max(width, 60),
+        width=max(width, 40),
         force_terminal=colour,
         color_system="standard" if colour else None,
         highlight=False,
@@ -47,28 +47,22 @@ def terminal(found: Matrix, *, width: int, colour: bool) -> str:
         legacy_windows=False,
     )
     for system in found.systems:
-        grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=Text(plain(system, 100)))
-        grid.title_justify = "left"
-        grid.add_column("property", no_wrap=True)
         columns = found.columns(system)
-        for fault in columns:
-            grid.add_column(plain(fault, 40), overflow="fold")
+        names = (plain(fault, 40) for fault in columns)
+        grid = tables.table(["property"], *names, title=Text(plain(system, 100)))
         for prop in found.rows(system):
             squares = [found.squares.get((system, prop, fault)) for fault in columns]
             grid.add_row(prop, *(_text(square) for square in squares))
-        console.print(grid)
+        tables.show(console, grid)
     if found.speeds:
-        console.print(_speeds(found))
+        tables.show(console, _speeds(found))
     console.print(Text(_legend(found)))
     console.print(Text(SIGNS_SAY))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
 def _speeds(found: Matrix) -> Table:
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=Text("speed"))
-    grid.title_justify = "left"
-    for name in (*SPEED_OF, *COLUMNS.values()):
-        grid.add_column(name, overflow="fold")
+    grid = tables.table((), *SPEED_OF, *COLUMNS.values(), title=Text("speed"))
     for row in found.speeds:
         of = (row.system, row.workload, row.backend, row.faults, str(row.runs))
         grid.add_row(*(Text(plain(cell, 80)) for cell in (*of, *row.cells())))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from rich import box
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.padding import Padding
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.verdicts.judged import Judged, Judgement, Outcome, UnderKind
 from holdfast.reports.run import story
-from holdfast.reports.text import formatting
+from holdfast.reports.text import formatting, tables
 
 STYLES = {
     Outcome.HOLDS: "bold green",
@@ -27,8 +26,6 @@ FINDINGS_A_PROPERTY = 3
 COUNTS = 3
 ERRORS = 5
 WIDE = 100
-ROOM_TO_WRAP = 6
-"""Columns that a wrapping column needs beyond its minimum before a table is worth it."""
 """Minimum width in columns for showing coverage counts."""
 
 
@@ -53,17 +50,17 @@ def render(run: Judged, *, width: int, colour: bool) -> str:
     _print_verdict(console, run)
     if run.verdicts:
         console.print(Text("Properties", style="bold"))
-        _print_table(console, _properties(run, wide=console.width >= WIDE))
+        tables.show(console, _properties(run, wide=console.width >= WIDE))
     if any(len(one.under) > 1 for one in run.verdicts):
         console.print(Text("By kind of fault", style="bold"))
-        _print_table(console, _by_kind(run))
+        tables.show(console, _by_kind(run))
     _print_findings(console, run)
     if run.evidence.errors:
         console.print(Text("Call errors", style="bold"))
-        _print_table(console, _errors(run))
+        tables.show(console, _errors(run))
     if run.faults:
         console.print(Text("Faults", style="bold"))
-        _print_table(console, _faults(run))
+        tables.show(console, _faults(run))
     _print_end(console, run)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
@@ -84,43 +81,8 @@ def _print_verdict(console: Console, run: Judged) -> None:
     console.print()
 
 
-def _table(short: Sequence[str], *folding: str) -> Table:
-    """A table whose `short` columns stay on one line while the others wrap."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in short:
-        table.add_column(column, no_wrap=True)
-    for column in folding:
-        table.add_column(column, overflow="fold", min_width=12)
-    return table
-
-
-def _print_table(console: Console, table: Table) -> None:
-    """A table; where its columns have no room, each of its rows as a block with the same words."""
-    wrapped = [column for column in table.columns if not column.no_wrap]
-    needed = table.__rich_measure__(console, console.options).minimum
-    if needed + ROOM_TO_WRAP * len(wrapped) <= console.width:
-        console.print(table)
-        return
-    for cells in zip(*(column.cells for column in table.columns), strict=True):
-        named = list(zip(table.columns, cells, strict=True))
-        console.print(_words(named[0][1]), style="bold")
-        short = [_named(column, cell) for column, cell in named[1:] if column.no_wrap]
-        long = [_named(column, cell) for column, cell in named[1:] if not column.no_wrap]
-        for text in ([Text(", ").join(short)] if short else []) + long:
-            console.print(Padding(text, (0, 0, 0, 2)))
-    console.print()
-
-
-def _named(column: Column, cell: RenderableType) -> Text:
-    return Text.assemble(f"{column.header}: ", _words(cell))
-
-
-def _words(cell: RenderableType) -> Text:
-    return cell if isinstance(cell, Text) else Text(str(cell))
-
-
 def _properties(run: Judged, *, wide: bool) -> Table:
-    table = _table(
+    table = tables.table(
         ("property", "verdict", "promised", "severity"), "why", *(["coverage"] if wide else [])
     )
     for one in run.verdicts:
@@ -137,7 +99,7 @@ def _properties(run: Judged, *, wide: bool) -> Table:
 
 def _by_kind(run: Judged) -> Table:
     kinds = list(dict.fromkeys(kind for one in run.verdicts for kind in one.under))
-    table = _table(["property"], *(formatting.plain(kind, 40) for kind in kinds))
+    table = tables.table(["property"], *(formatting.plain(kind, 40) for kind in kinds))
     for one in run.verdicts:
         cells = [_under(one, one.under[kind]) if kind in one.under else Text("") for kind in kinds]
         table.add_row(Text(formatting.plain(one.property, 40)), *cells)
@@ -189,7 +151,7 @@ def _print_findings(console: Console, run: Judged) -> None:
 
 
 def _errors(run: Judged) -> Table:
-    table = _table(("op", "calls", "clients", "first"), "error")
+    table = tables.table(("op", "calls", "clients", "first"), "error")
     for one in run.evidence.errors[:ERRORS]:
         table.add_row(
             Text(formatting.plain(one.op, 20)),
@@ -202,7 +164,9 @@ def _errors(run: Judged) -> Table:
 
 
 def _faults(run: Judged) -> Table:
-    table = _table(("fault", "kind", "target", "nodes", "from", "to", "effective"), "evidence")
+    table = tables.table(
+        ("fault", "kind", "target", "nodes", "from", "to", "effective"), "evidence"
+    )
     for fault in run.faults:
         brief = {name: what for name, what in fault.evidence.items() if name != "links"}
         evidence = formatting.evidence(brief)

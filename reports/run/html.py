@@ -130,7 +130,14 @@ def _say(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
     return Markup("<bdi>") + escape(formatting.plain(text, limit)) + Markup("</bdi>")
 
 
+def _words(text: object, limit: int = formatting.DISPLAY_LIMIT) -> Markup:
+    """A command: each word apart, so that a line does not end amid one, after "--"."""
+    words = formatting.plain(text, limit).split(" ")
+    return Markup(" ").join(Markup('<span class="arg">{}</span>').format(word) for word in words)
+
+
 FILTERS = {
+    "words": _words,
     "say": _say,
     "sentence": formatting.sentence,
     "stopped": formatting.stopped,

@@ -52,15 +52,15 @@ def environment(folder: Path) -> Path:
 def steps(folder: Path, bin_folder: Path) -> Iterator[Step]:
     """Carries the page out in a folder: writes its files, runs its commands."""
     for kind, text in re.findall(
-        r"```(python|javascript|console)\n(.*?)```", PAGE.read_text(), re.S
+        r"```(python|javascript|toml|console)\n(.*?)```", PAGE.read_text(), re.S
     ):
         if kind == "console":
             yield from _commands(text, folder, bin_folder)
-        elif text.startswith(FIXED[kind]):
+        elif text.startswith(FIXED.get(kind, "#!")):
             _fix(folder, kind, text.removeprefix(FIXED[kind]))
         else:
             name, _, body = text.partition("\n")
-            (folder / name.removeprefix("# ")).write_text(body)
+            (folder / name.removeprefix("# ").removeprefix("// ")).write_text(body)
 
 
 def _fix(folder: Path, kind: str, text: str) -> None:
@@ -108,7 +108,6 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "project"
         folder.mkdir()
-        (folder / "examples").symlink_to(ROOT / "examples")
         begun = time.monotonic()
         bin_folder = environment(Path(scratch))
         sys.stdout.write(f"{time.monotonic() - begun:6.1f} s  wheel, venv, pip install\n")

@@ -12,6 +12,7 @@ from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.plans.manifest import to_table
 from holdfast.harness.recording import segments
 from holdfast.harness.runs import directory
+from holdfast.planning import plan_options, prepare
 from tests.front.said import Said, holdfast
 from tests.manifests import manifest
 
@@ -80,7 +81,22 @@ def test_an_unknown_flag_is_a_usage_error(capsys: Capture) -> None:
         (("--set", "writes"), "expected NAME=VALUE"),
         (("--set", "writes=many"), "invalid option writes=many: expected a whole number"),
         (("--lease", "2"), "invalid duration '"),
-        (("--clients", "0"), "0 is not in the range"),
+        (("--lease", "2"), "--lease: invalid duration '2': expected a number with a unit"),
+        (("--clients", "0"), "'--clients': '0': expected a whole number >= 1"),
+        (("--nodes", "many"), "'--nodes': 'many': expected a whole number >= 1"),
+        (("--seed", "-4"), "'--seed': '-4': expected a whole number >= 0"),
+        (("--nemesis", "pause,"), "expected NAME, NAME,NAME or NAME:OPTION=VALUE"),
+        (("--nemesis", "pause:for=0s"), "option for: invalid duration '0s': expected > 0"),
+        (("--nemesis", "pause:for=-1s"), "option for: invalid duration '-1s': expected > 0"),
+        (("--client", "./x", "--system", "redis"), "needs --system program, not redis"),
+        (("--client", "./x"), "needs --system program, not reference"),
+        (("--system", "mylock.py"), "is FILE.py:CLASS or FILE.toml, like mylock.py:MyLock"),
+        (
+            ("--system", "a.b:C"),
+            "unknown system 'a.b:C': your own system is FILE.py:CLASS",
+        ),
+        (("--workload", "mine.py"), "is FILE.py:NAME, like mine.py:Mine"),
+        (("--checker", "mine.py"), "is FILE.py:NAME, like mine.py:check"),
     ],
 )
 def test_what_does_not_fit_together_is_told_before_anything_starts(
@@ -190,9 +206,7 @@ def test_no_engine_is_an_environment_that_failed(
 
 def test_a_folder_that_cannot_be_written_is_told(capsys: Capture, elsewhere: Path) -> None:
     (elsewhere / "file").write_text("")
-    refused(
-        holdfast(capsys, "run", "--out", "file/runs"), 2, "cannot create a run directory", "--out"
-    )
+    refused(holdfast(capsys, "run", "--out", "file/runs"), 2, "cannot be created", "--out")
 
 
 def test_a_target_that_no_plan_knows_is_refused_before_the_run(capsys: Capture) -> None:
@@ -247,11 +261,6 @@ def test_a_class_that_a_file_lacks_is_told_with_its_neighbour(
     assert "mylock.py has no 'Lok'; did you mean 'Lock'? (it defines Lock)" in said.err
 
 
-def test_a_dotted_name_is_told_how_a_class_of_ones_own_is_named(capsys: Capture) -> None:
-    said = holdfast(capsys, "run", "--system", "a.b:C")
-    assert said.code == 2 and "your own system is FILE.py:NAME" in said.err
-
-
 def test_sixty_names_are_not_a_message(capsys: Capture) -> None:
     said = holdfast(capsys, "sim", "--mutant", "nope")
     assert said.code == 2 and "holdfast list mutants has all" in said.err
@@ -262,3 +271,134 @@ def test_sixty_names_are_not_a_message(capsys: Capture) -> None:
 def test_a_failpoint_is_refused_in_the_simulator(capsys: Capture) -> None:
     said = holdfast(capsys, "run", "--backend", "sim", "--nemesis", "failpoint:function=main.main")
     refused(said, 2, "nemesis failpoint does not run in the simulator: use --backend local")
+
+
+def test_a_class_that_imports_installed_packages_is_noted_where_clients_lack_them(
+    capsys: Capture, elsewhere: Path
+) -> None:
+    lock = LOCK.replace("FOLDER", str(elsewhere))
+    Path("own.py").write_text(f"import msgspec\n{lock}")
+    words = ("--system", "own.py:Lock", "--time", "1s", "--seed", "3")
+    plan = plan_options.from_options({"system": "own.py:Lock", "backend": "docker"}, ())
+    (note,) = prepare.notes(prepare.prepared(plan))
+    assert note.startswith("own.py:Lock imports msgspec: clients on docker have the standard")
+    said = holdfast(capsys, "run", "--backend", "local-proxy", *words)
+    assert "note:" not in said.err and said.code in (0, 3), said.err
+    assert len(json.loads(Path(".holdfast/runs/latest/manifest.json").read_text())["site"]) >= 1
+    Path("own.py").write_text(lock)
+    assert holdfast(capsys, "run", "--backend", "local-proxy", *words).code in (0, 3)
+    assert "site" not in json.loads(Path(".holdfast/runs/latest/manifest.json").read_text())
+
+
+LOCK = """
+import fcntl
+
+class Lock:
+    nodes = 0
+
+    def __init__(self, servers, options):
+        self.held = None
+
+    def acquire(self, lock, owner, ttl_s):
+        file = open("FOLDER/" + lock, "w")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        self.held = file
+        return True
+
+    def release(self, lock, owner):
+        self.held.close()
+        return True
+"""
+
+
+def test_a_workload_with_too_few_locks_is_noted_before_the_run(
+    capsys: Capture, elsewhere: Path
+) -> None:
+    words = ("run", "--backend", "sim", "--workload", "many-locks", "--time", "1s", "--seed", "3")
+    note = "note: many-locks with 1 lock cannot exercise no-multi-lock-deadlock, which needs 2"
+    assert f"{note}: add --locks 2\n" in holdfast(capsys, *words).err
+    assert "note:" not in holdfast(capsys, *words, "--locks", "2").err
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("sim", "--budget", "5"), "--budget: invalid duration '5'"),
+        (("sim", "--system", "redis"), "redis does not run in the simulator; these do: reference"),
+        (("shrink", "gone", "--budget", "0s"), "--budget: invalid duration '0s': expected > 0"),
+        (("campaign", "gone.toml", "--time", "5"), "--time: invalid duration '5'"),
+        (("gate", "gone"), "gone: no such campaign, run directory or folder"),
+        (("list",), "missing KIND: one of systems, workloads"),
+        (("list", "functions"), "missing PROGRAM: holdfast list functions PROGRAM"),
+        (("list", "systems", "x"), "list systems takes no PROGRAM, x"),
+        (("serve", "--port", "99999"), "expected a whole number >= 0 and <= 65535"),
+        (("scenario", "finding:redis-py-4280"), "'redis-py-4279'? (holdfast list findings has all"),
+        (("run", "--backend", "sim", "--out", "file"), "file: a run directory cannot be created"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_mistake_in_a_command_names_the_option_and_what_it_accepts(
+    capsys: Capture, words: tuple[str, ...], part: str
+) -> None:
+    Path("file").touch()
+    refused(holdfast(capsys, *words), 2, part)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("time = 5\n", ["invalid time = 5: expected a duration in quotes, like"]),
+        ('[[fault]]\ndo = "pause"\nat = "1s"\n', ['fault 1 (f1): missing for = "3s"']),
+        ('[[fault]]\nid = "x"\n', ['(x): missing do = "partition", at = "4s", for = "3s"']),
+        ("[[nemesis]]\n", ['nemesis 1: missing name, as in name = "partition"']),
+    ],
+)
+def test_a_mistake_in_a_plan_names_the_key_and_shows_one_that_is_right(
+    capsys: Capture, text: str, parts: list[str]
+) -> None:
+    Path("plan.toml").write_text(f'system = "reference"\nbackend = "sim"\n{text}')
+    refused(holdfast(capsys, "run", "plan.toml", "--dry-run"), 2, "plan.toml: ", *parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("seeds = 'three'\n", "invalid seeds = 'three': expected a number >= 1 or a list of seeds"),
+        ("seeds = 2\nfirst_seed = -1\n", "invalid first_seed = -1"),
+        ("nemeses = 'pause'\n", 'as in nemeses = ["partition"]'),
+    ],
+)
+def test_a_mistake_in_a_campaign_names_the_key_that_is_wrong(
+    capsys: Capture, text: str, part: str
+) -> None:
+    Path("c.toml").write_text(f'systems = ["reference"]\nbackend = "sim"\n{text}')
+    refused(holdfast(capsys, "campaign", "c.toml", "--dry-run"), 2, part)
+
+
+def test_a_wrong_setting_names_its_source(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("holdfast.toml").write_text("time = 5\n")
+    refused(holdfast(capsys, "run"), 2, "holdfast.toml: time: invalid duration '5'")
+    monkeypatch.setenv("HOLDFAST_BACKEND", "dokcer")
+    words = ("run", "--time", "5s")
+    refused(holdfast(capsys, *words), 2, "environment HOLDFAST_BACKEND: backend: unknown backend")
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("x = 1\nraise RuntimeError('boom')\n", ["own.py, line 2: ", "RuntimeError: boom"]),
+        (
+            "import nosuchmodule\n",
+            ["line 1: ", "'nosuchmodule'", "not installed beside Holdfast"],
+        ),
+        ("def (:\n", ["own.py: execution failed: SyntaxError", "line 1"]),
+    ],
+)
+def test_a_file_of_ones_own_that_fails_is_told_with_its_line(
+    capsys: Capture, text: str, parts: list[str]
+) -> None:
+    Path("own.py").write_text(text)
+    refused(holdfast(capsys, "run", "--system", "own.py:Lock"), 2, *parts)

@@ -71,11 +71,11 @@ def test_each_way_to_break_it_is_named(
     after = after.replace("ATEXIT", "atexit.register(time.sleep, 9)")
     assert before in GOOD
     said = doctor(capsys, tmp_path, GOOD.replace(before, after), "--json")
-    assert said.code == 1 and part in said.out, said.out
+    assert said.code == 2 and part in said.out, said.out
 
 
 def test_a_program_that_is_not_there_is_told(capsys: Capture) -> None:
     said = holdfast(capsys, "doctor", "--client", "./gone")
-    assert said.code == 1 and "no executable program './gone'" in said.out
+    assert said.code == 2 and "no executable program './gone'" in said.out
     said = holdfast(capsys, "doctor", "--client", "./gone {nod}")
     assert said.code == 2 and "{nod}" in said.err

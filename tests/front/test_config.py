@@ -52,10 +52,10 @@ def test_a_value_that_was_set_is_shown_as_it_was_set(capsys: Capture, monkeypatc
     [
         (
             "[run]\nnodes = 5\n",
-            "holdfast.toml: [run]: unexpected table; settings are at the top level",
+            "holdfast.toml: [run]: unexpected table; settings like",
         ),
         ("nodes = true\n", "invalid nodes = True: expected a string or a whole number"),
-        ("nodes = 0\n", "holdfast.toml: nodes: 0 is not in the range x>=1"),
+        ("nodes = 0\n", "holdfast.toml: nodes: 0: expected a whole number >= 1"),
         ("nodes = \n", "holdfast.toml: cannot be read"),
     ],
 )

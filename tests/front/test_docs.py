@@ -13,7 +13,6 @@ from holdfast import catalogue
 from holdfast.commands import COMMANDS
 from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.reports.run.finding_kinds import KINDS
-from tests.front.said import holdfast
 
 ROOT = Path(__file__).resolve().parents[2]
 Capture = pytest.CaptureFixture[str]
@@ -28,25 +27,6 @@ def commands(name: str) -> list[str]:
         for line in block.splitlines()
         if line.startswith("$ holdfast")
     ]
-
-
-@pytest.mark.parametrize("line", commands("README.md"))
-def test_every_command_of_the_readme_exists(
-    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    words = shlex.split(line)[1:]
-    assert words[0] in COMMANDS
-    if "mylock.py" in line:
-        page = (ROOT / "docs" / "howto" / "own-lock.md").read_text()
-        (block,) = re.findall(r"```python\n# mylock.py\n(.*?)```", page, re.S)
-        (tmp_path / "mylock.py").write_text(block)
-    if words[0] == "run" and not words[1].endswith(".toml"):
-        said = holdfast(capsys, *words, "--dry-run")
-        assert said.code == 0, said.err
-        assert 'schema = "holdfast-plan/1"' in said.out
-    if words[0] in ("list", "config", "scenario"):
-        assert holdfast(capsys, *words).code == 0
 
 
 def finding_kinds() -> set[str]:

@@ -14,11 +14,11 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+import holdfast as hf
 from holdfast.harness.core.operations import Mode, Op, Status, attempt_id
 from holdfast.harness.foreign import exported_table
 from holdfast.harness.foreign.operations import Malformed
 from holdfast.harness.foreign.read import read_history
-from holdfast.harness.judging.judge import SCHEMA
 from holdfast.harness.plans.manifest import to_table
 from holdfast.harness.recording import segments
 from holdfast.harness.runs import directory
@@ -55,7 +55,7 @@ def test_json_has_one_object_for_one_file_and_an_array_for_two(
 ) -> None:
     words = ("--model", "lease-mutex", "--json")
     one = json.loads(holdfast(capsys, "check", history, *words).out)
-    assert (one["schema"], one["verdict"], one["exit_code"]) == (SCHEMA, "HOLDS", 0)
+    assert (one["schema"], one["verdict"], one["exit_code"]) == ("holdfast-verdict/3", "HOLDS", 0)
     assert one["verdicts"][0]["property"] == "mutual-exclusion"
     said = holdfast(capsys, "check", history, history, "--model", "mutex", "--json")
     both = json.loads(said.out)
@@ -143,6 +143,7 @@ def test_an_export_as_csv_has_every_row_and_its_columns(capsys: Capture, tmp_pat
     first = dict(zip(head, rows[0], strict=True))
     assert (first["f"], first["status"], first["token"]) == ("acquire", "ok", "7")
     assert first["key"] == "db \u00e9\n"
+    assert sorted(head) == sorted(hf.Run(recorded(tmp_path / "again").path).frame(raw=True).columns)
 
 
 def test_an_export_as_parquet_has_what_the_csv_has(capsys: Capture, tmp_path: Path) -> None:

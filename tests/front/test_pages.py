@@ -27,7 +27,7 @@ SERVERS = {
 """Pages whose commands need a server: `tests/front/test_findings.py` runs them."""
 EXAMPLE_REPORT = "gallery/example-report.html"
 """Made with the site."""
-PAGES = [
+PAGES = [DOCS / "simulator.md", DOCS / "README.md"] + [
     page
     for folder in ("tutorial", "explanation", "gallery")
     for page in sorted((DOCS / folder).glob("*.md"))
@@ -51,7 +51,7 @@ def test_the_commands_of_a_page_end_as_it_says(
             (tmp_path / name).write_text(whole)
             continue
         for line in text.splitlines():
-            command, _, comment = line.removeprefix("$ ").partition("  #")
+            command, _, comment = line.removeprefix("$ ").partition("  # ")
             wanted = re.search(r"exit code (\d+)", comment)
             said = holdfast(capsys, *shlex.split(command)[1:])
             assert said.code == (int(wanted[1]) if wanted else 0), (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ import pytest
 
 from holdfast.engine import runner
 from tests import needs
+from tests.front import said as front
 
 RUN_WITHIN_S = 180
 HOLDER_PAUSES = "pause:target=holder,every=3s,for=2s"
@@ -233,7 +235,17 @@ def test_a_redis_whose_clock_jumps_ahead_breaks_leases_in_containers(tmp_path: P
     assert run(tmp_path, *words).kinds("mutual-exclusion") == {"broken-lease"}
 
 
-def test_a_simulated_run_is_not_shown_as_a_deployment() -> None:
-    """It reports no stage of its own: until it ends, the first one stays on the terminal."""
-    assert runner.first_stage("sim") == "simulate"
-    assert {runner.first_stage(name) for name in ("local", "docker", "ssh")} == {"deploy"}
+def test_a_simulated_run_shows_how_far_its_virtual_time_is(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner.Shown, "EVERY_S", 0.0)
+    words = ("--backend", "sim", "--time", "9s", "--seed", "7", "--out", tmp_path)
+    said = front.holdfast(capsys, "run", *words)
+    found = re.findall(r"  simulate +(\d+)%  (\d\.\d) of 9 s, \d+ grants, .*virtual time", said.err)
+    percents = [int(percent) for percent, _ in found]
+    assert len(set(percents)) > 3 and percents == sorted(percents)
+    assert all(
+        abs(min(9.0, float(at)) / 9 - n / 100) < 0.02
+        for n, (_, at) in zip(percents, found, strict=True)
+    )
+    assert "deploy" not in said.err

@@ -5,6 +5,7 @@ Marked power: npm fetches axe for it, which is no part of Holdfast.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
+from holdfast.engine.foreign_report import write_page
+from holdfast.engine.judge_foreign import judge_file
 from holdfast.harness.campaigns.summary import summary
 from holdfast.reports.many import campaign, matrix_pages
 from holdfast.reports.many.matrix import matrix
@@ -54,6 +57,16 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         made[name] = html.write(folder, getattr(specimens, name)(), MANIFEST, PLAN, recorded())
     results = [run("x", "kill", exit_code=1), run("+", "pause")]
     folder = tmp_path_factory.mktemp("many")
+    history, made["foreign"] = folder / "bad.jsonl", folder / "foreign.html"
+    ends = [(0, "invoke"), (0, "ok"), (1, "invoke"), (1, "ok")]
+    rows = [
+        {"process": client, "type": kind, "f": "acquire", "time": at}
+        for at, (client, kind) in enumerate(ends)
+    ]
+    history.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    told = judge_file(history, "auto", "mutex")
+    assert told["exit_code"] == 1
+    write_page(made["foreign"], history, "auto", "mutex", told)
     made["campaign"] = folder / "index.html"
     made["campaign"].write_text(campaign.page(summary("night", 9, results)))
     made["matrix"] = folder / "matrix.html"
@@ -64,7 +77,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(
-    "name", ["clean", "broken", "limit", "unknown", "hostile", "campaign", "matrix"]
+    "name", ["clean", "broken", "limit", "unknown", "hostile", "campaign", "matrix", "foreign"]
 )
 def test_axe_finds_nothing(
     browser: Browser, axe: str, pages: dict[str, Path], name: str, scheme: Any, width: int

@@ -22,7 +22,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.core.ports import Place
-from holdfast.harness.driver.run import Run
+from holdfast.harness.driver.run import Progress, Run
 from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.recording.segments import write_closed
 from holdfast.harness.runs import directory
@@ -109,8 +109,8 @@ class VirtualRuntime:
         """Nothing is open."""
 
 
-def simulate(manifest: Manifest) -> Simulated:
-    """Carry out the run of a manifest as fast as it goes.
+def simulate(manifest: Manifest, progress: Progress = lambda row: None) -> Simulated:
+    """Carry out the run of a manifest as fast as it goes; `progress` gets each of its stages.
 
     EnvironmentFailed where no cluster came up, or the run does not end.
     """
@@ -125,10 +125,10 @@ def simulate(manifest: Manifest) -> Simulated:
     begun_ns = engine.now_ns
     with watched(knobs.guard) as breaches:
         runtime = VirtualRuntime(backend, breaches)
-        run = Run(manifest, place, backend, runtime)
+        run = Run(manifest, place, backend, runtime, progress)
         work = _begin(loop, run)
         try:
-            if not engine.run(begun_ns + BEYOND_NS):
+            if not engine.run(begun_ns + BEYOND_NS, lambda: run.tell()):
                 raise EnvironmentFailed("simulator: the run did not end within 1 h of virtual time")
         except EnvironmentFailed:
             _stop(engine, backend, work)

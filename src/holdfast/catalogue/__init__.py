@@ -273,6 +273,7 @@ _WORKLOADS: dict[str, WorkloadRow] = {
     "many-locks": WorkloadRow(
         entry=f"{_W}.kinds.many_locks",
         says="holds one lock and acquires another, in random order (--set ordered=1: fixed order)",
+        locks=2,
     ),
     "priority-flood": WorkloadRow(
         entry=f"{_W}.kinds.priority_flood",

@@ -21,7 +21,7 @@ from holdfast.catalogue.rows import BackendRow, NemesisRow, SystemRow, WorkloadR
 from holdfast.clusters.systems.user_class import PREFIX, module_of
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.loading import load, load_file
+from holdfast.harness.core.loading import load, load_file, no_attribute
 from holdfast.harness.core.neighbours import neighbours
 from holdfast.harness.plans.plan import FILE
 
@@ -134,12 +134,14 @@ def _by(plug_in: PlugIn) -> str:
 
 def _loaded(place: Place) -> Any:
     try:
-        return getattr(importlib.import_module(place.module), place.attr)
-    except AttributeError as error:
-        raise UsageError(f"{place.by}: {place.module} has no {place.attr!r}") from error
+        module = importlib.import_module(place.module)
     except Exception as error:
         why = f"{type(error).__name__}: {error}".splitlines()[0]
         raise UsageError(f"{place.by}: cannot be loaded: {why}") from error
+    try:
+        return getattr(module, place.attr)
+    except AttributeError as error:
+        raise UsageError(f"{place.by}: {no_attribute(module, place.attr)}") from error
 
 
 def _forget(package: str) -> None:

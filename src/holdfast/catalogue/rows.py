@@ -25,11 +25,13 @@ class WorkloadRow:
     """A workload. entry: a module with `client` and `ASKS`, or "module:attr" of a callable object.
 
     `needs`: abilities of `harness.core.ports` that it requires of a system's client.
+    `locks`: with fewer locks it cannot exercise the first property that it asks for.
     """
 
     entry: str
     says: str
     needs: tuple[str, ...] = ()
+    locks: int = 1
 
     @property
     def client(self) -> str:

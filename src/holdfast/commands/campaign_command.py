@@ -12,16 +12,16 @@ from typing import Any
 
 import click
 
-from holdfast.commands.options import Command
+from holdfast.commands.options import Command, Whole, span
 from holdfast.engine import campaign_progress, campaign_runner, shrinker
 from holdfast.harness.campaigns.spec import Campaign, read
 from holdfast.harness.core import toml
-from holdfast.harness.core.durations import duration_ns
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.planning import prepare
 from holdfast.reports.many.campaign import bound, headline
-from holdfast.reports.text.formatting import plain
+from holdfast.reports.text.formatting import count, plain
+from holdfast.reports.text.layout import aligned, say, width
 from holdfast.scenarios import staging
 
 WORDS = {"LIMIT": "DOCUMENTED LIMIT"}
@@ -37,9 +37,7 @@ WORDS = {"LIMIT": "DOCUMENTED LIMIT"}
     ),
 )
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.toml")
-@click.option(
-    "-j", "processes", type=click.IntRange(min=1), show_default="one per core", help="Processes."
-)
+@click.option("-j", "processes", type=Whole(1), show_default="one per core", help="Processes.")
 @click.option("--scheduler", default="", help="Dask scheduler to run on: tcp://host:8786.")
 @click.option(
     "--out",
@@ -48,8 +46,10 @@ WORDS = {"LIMIT": "DOCUMENTED LIMIT"}
     help="Folder of the campaign.",
 )
 @click.option("--fresh", is_flag=True, help="Move earlier results aside and start over.")
-@click.option("--shrink", metavar="DURATION", help="Then shrink the first failure, this long.")
-@click.option("--time", "each", metavar="DURATION", help="Duration of every run.")
+@click.option(
+    "--shrink", metavar="DURATION", callback=span, help="Then shrink the first failure, this long."
+)
+@click.option("--time", "each", metavar="DURATION", callback=span, help="Duration of every run.")
 @click.option("--dry-run", is_flag=True, help="Print the runs, and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 def command(
@@ -58,8 +58,8 @@ def command(
     scheduler: str,
     out: Path | None,
     fresh: bool,
-    shrink: str | None,
-    each: str | None,
+    shrink: int | None,
+    each: int | None,
     dry_run: bool,
     as_json: bool,
 ) -> int:
@@ -75,7 +75,6 @@ def command(
         campaign = lasting(campaign, each)
     campaign_progress.check(campaign)
     jobs = list(campaign.jobs(campaign_progress.version(campaign)))
-    shrink_ns = duration_ns(shrink) if shrink else 0
     if dry_run:
         for job in jobs:
             click.echo(job.key)
@@ -91,8 +90,8 @@ def command(
         _show(found, folder)
     failure = found["first_failure"]
     broken_off = 0
-    if shrink_ns and failure is not None:
-        broken_off = _shrink(failure, folder, shrink_ns, quiet=as_json)
+    if shrink and failure is not None:
+        broken_off = _shrink(failure, folder, shrink, quiet=as_json)
     return broken_off or int(found["exit_code"])
 
 
@@ -115,11 +114,8 @@ def _toml(file: Path) -> dict[str, Json]:
         raise UsageError(f"{file}: not TOML: {error}") from error
 
 
-def lasting(campaign: Campaign, each: str) -> Campaign:
-    """The campaign with another duration of runs. UsageError if invalid, or sampled by a swarm."""
-    time_ns = duration_ns(each)
-    if time_ns <= 0:
-        raise UsageError(f"invalid --time {each}: expected > 0, as in --time 10m")
+def lasting(campaign: Campaign, time_ns: int) -> Campaign:
+    """The campaign with another duration of runs. UsageError if sampled by a swarm."""
     if any(cell.swarm for cell in campaign.cells):
         raise UsageError("--time: a swarm samples the duration of its runs from the seed")
     cells = [replace(cell, plan=replace(cell.plan, time_ns=time_ns)) for cell in campaign.cells]
@@ -136,7 +132,7 @@ def _put_aside(folder: Path) -> None:
 
 
 def _show(told: dict[str, Any], folder: Path) -> None:
-    width = max((len(cell["cell"]) for cell in told["cells"]), default=0)
+    rows = []
     for cell in told["cells"]:
         parts = [f"{n} of {cell['runs']} broke {prop}" for prop, n in cell["broken"].items()]
         parts += [f"documented limit: {', '.join(cell['limits'])}"] if cell["limits"] else []
@@ -145,13 +141,14 @@ def _show(told: dict[str, Any], folder: Path) -> None:
         parts += [f"{cell['failed']} could not be executed"] if cell["failed"] else []
         parts += [f"{cell['incomplete']} incomplete"] if cell["incomplete"] else []
         word = WORDS.get(cell["word"], cell["word"])
-        says = f"{cell['cell']:<{width}}  {word:<16}  {cell['runs']} runs"
-        click.echo("; ".join([says, *parts]))
+        rows.append((cell["cell"], word, "; ".join([count(cell["runs"], "run"), *parts])))
+    for line in aligned(rows, width()):
+        click.echo(line)
     failure = told["first_failure"]
     if failure is not None:
-        click.echo(f"first failure: {failure['property']}: {plain(failure['sentence'], 600)}")
+        say(f"first failure: {failure['property']}: {plain(failure['sentence'], 600)}")
         for again in failure["commands"]:
             click.echo(f"  again: {again}")
-    click.echo(f"{headline(told)}: {bound(told)}")
+    say(f"{headline(told)}: {bound(told)}")
     click.echo(f"index   {folder / 'index.html'}")
     click.echo(f"matrix  {folder / 'matrix.html'}")

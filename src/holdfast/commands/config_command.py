@@ -6,6 +6,7 @@ import click
 
 from holdfast.commands.options import Command, Setting, settings_file, source_of
 from holdfast.commands.run_command import command as run
+from holdfast.reports.text.layout import aligned, width
 
 
 @click.group()
@@ -29,7 +30,6 @@ def show() -> int:
                 text = ",".join(value) if isinstance(value, tuple) else value
                 shown = param.show_default if text in (None, "") else text
                 rows.append((param.name, str(shown), source_of(ctx, param, file)))
-    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    for name, value, source in rows:
-        click.echo(f"{name:<{widths[0]}}  {value:<{widths[1]}}  {source}")
+    for line in aligned(rows, width()):
+        click.echo(line)
     return 0

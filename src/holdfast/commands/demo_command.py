@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.commands.options import Command
+from holdfast.commands.options import Command, Whole
 from holdfast.engine.runner import carry_out
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.ports import Fault
@@ -17,6 +17,7 @@ from holdfast.harness.runs.directory import RUNS
 from holdfast.harness.verdicts.judged import Judged, Judgement
 from holdfast.planning import prepare
 from holdfast.reports.text.formatting import plain
+from holdfast.reports.text.layout import say
 
 OUT = Path(RUNS)
 
@@ -95,7 +96,7 @@ PARTS = (
     cls=Command,
     examples=("holdfast demo", "holdfast demo --seed 11"),
 )
-@click.option("--seed", type=click.IntRange(0), default=7, show_default=True, help="Random seed.")
+@click.option("--seed", type=Whole(0), default=7, show_default=True, help="Random seed.")
 def command(seed: int) -> int:
     """Show a stale write, a refused stale write, and two owners at once, in half a minute.
 
@@ -104,17 +105,16 @@ def command(seed: int) -> int:
     """
     told = []
     for n, part in enumerate(PARTS, 1):
-        click.echo(f"\n{n}. {part.title}")
+        click.echo()
+        say(f"{n}. {part.title}")
         plan = prepare.prepared(replace(part.plan, seed=seed))
         told.append(carry_out(plan, OUT, f"holdfast demo --seed {seed}", quiet=True))
-        click.echo(f"   {part.where}: {outcome(part, told[-1])}")
+        say(f"   {part.where}: {outcome(part, told[-1])}")
     click.echo("")
     for n, verdicts in enumerate(told, 1):
         click.echo(f"report {n}: {verdicts.report}")
     if all(row_of(part, verdicts).verdict == part.expected for part, verdicts in paired(told)):
-        click.echo(
-            "As expected: the lock kept its promise in 1 and 2; only fencing stopped the write."
-        )
+        say("As expected: the lock kept its promise in 1 and 2; only fencing stopped the write.")
         return 0
     click.echo("Not as expected: see the reports above.", err=True)
     return 3

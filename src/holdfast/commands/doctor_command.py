@@ -22,6 +22,8 @@ from holdfast.engine import client_conformance, system_trial
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Prechecked
+from holdfast.reports.text.formatting import count
+from holdfast.reports.text.layout import aligned, say, width
 
 Row = tuple[str, str, str | None]
 """(what was checked, its purpose, why it is missing; None: present)."""
@@ -52,7 +54,7 @@ def command(
     """Show what this machine can run, what is missing, and what aborted runs left behind.
 
     Changes nothing without --clean. --client and --system instead test a lock of your own: it is
-    started, asked for a lock, and every mistake is listed.
+    started, asked for a lock, and every mistake is listed; exit code 2 if there are any.
     """
     if system is not None and client is not None:
         raise UsageError("--client and --system exclude each other")
@@ -71,24 +73,25 @@ def command(
         click.echo(json.dumps({**found, "cleaned": clean and not code}))
         return code
     click.echo(f"holdfast {__version__}, Python {sys.version.split()[0]}, user {os.geteuid()}")
-    width = max(len(what) for what, _, _ in rows)
-    for what, use, why in rows:
-        word, text = ("yes", use) if why is None else ("no", why)
-        click.echo(f"  {word:<3}  {what:<{width}}  {text}")
+    checked = [
+        ("no ", what, why) if why is not None else ("yes", what, use) for what, use, why in rows
+    ]
+    for line in aligned(checked, width(), indent=2):
+        click.echo(line)
     if unseen:
-        click.echo(f"leftovers of aborted runs: cannot be listed: {unseen}")
+        say(f"leftovers of aborted runs: cannot be listed: {unseen}")
     elif not left:
         click.echo("leftovers of aborted runs: none")
     for item, problem in zip(told, unremoved, strict=True):
         word = "left" if problem or not clean else "removed"
-        click.echo(f"  {word}: {item}{f' ({problem})' if problem else ''}")
+        say(f"  {word}: {item}{f' ({problem})' if problem else ''}")
     if left and not clean:
         click.echo(f"{len(left)} leftovers; remove them with: holdfast doctor --clean")
     return code
 
 
 def _try_client(client: str, servers: str, as_json: bool) -> int:
-    """Test a client program and print its faults; 1 if there are any."""
+    """Test a client program and print its faults; 2 if there are any."""
     wrong = problems({"client": client})
     if wrong:
         raise UsageError(*(f"--client: {line.removeprefix('client ')}" for line in wrong))
@@ -97,10 +100,10 @@ def _try_client(client: str, servers: str, as_json: bool) -> int:
         click.echo(json.dumps({"client": client, "faults": faults}))
     else:
         for fault in faults:
-            click.echo(f"  wrong: {fault}")
-        told = f"{len(faults)} faults" if faults else "conforms to the line protocol"
+            say(f"  wrong: {fault}")
+        told = count(len(faults), "fault") if faults else "conforms to the line protocol"
         click.echo(f"{client}: {told}")
-    return 1 if faults else 0
+    return UsageError.exit_code if faults else 0
 
 
 def _try_system(system: str, servers: str | None, as_json: bool) -> int:
@@ -110,8 +113,8 @@ def _try_system(system: str, servers: str | None, as_json: bool) -> int:
         click.echo(json.dumps({"system": system, "faults": faults}))
     else:
         for fault in faults:
-            click.echo(f"  wrong: {fault}")
-        told = f"{len(faults)} faults" if faults else "a lock was granted, kept and released"
+            say(f"  wrong: {fault}")
+        told = count(len(faults), "fault") if faults else "a lock was granted, kept and released"
         click.echo(f"{system}: {told}")
     return UsageError.exit_code if faults else 0
 

@@ -17,6 +17,7 @@ from holdfast.harness.campaigns import gate
 from holdfast.harness.campaigns.gate import Trouble
 from holdfast.harness.campaigns.results import Result
 from holdfast.harness.core.errors import UsageError
+from holdfast.reports.text.layout import say
 
 
 @click.command(
@@ -76,6 +77,9 @@ def command(
     """
     from holdfast.reports.outputs import gate as pages
 
+    gone = [path for path in paths if not path.exists()]
+    if gone:
+        raise UsageError(*(f"{path}: no such campaign, run directory or folder" for path in gone))
     day, given = _day(today), gate.rules(fail_on)
     before = baselines.Baseline()
     if baseline.exists() or not update_baseline:
@@ -86,9 +90,12 @@ def command(
         _update(baseline, results, before, troubles)
     else:
         troubles = gate.judge(results, before, given, day)
-    click.echo(
-        json.dumps(gate.table(troubles, results)) if as_json else pages.terminal(troubles, results)
-    )
+    if as_json:
+        click.echo(json.dumps(gate.table(troubles, results)))
+    else:
+        for line in pages.terminal(troubles, results).splitlines():
+            # Indented lines are to be copied: the report's path, the command that repeats it.
+            click.echo(line) if line.startswith("  ") else say(line)
     _write(troubles, results, junit, json_path, github)
     return gate.exit_code(troubles)
 

@@ -12,6 +12,7 @@ from holdfast.commands.listing import FUNCTIONS, KINDS, functions, line
 from holdfast.commands.options import Command
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import suggest
+from holdfast.reports.text.layout import aligned, width
 
 
 def _kinds(ctx: click.Context, param: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -26,24 +27,27 @@ def _kinds(ctx: click.Context, param: click.Parameter, begun: str) -> list[Compl
         "holdfast list functions /usr/bin/etcd --like lease",
     ),
 )
-@click.argument("kind", metavar="KIND", shell_complete=_kinds)
+@click.argument("kind", metavar="KIND", required=False, shell_complete=_kinds)
 @click.argument("program", required=False, type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--like", metavar="TEXT", help="Only names that contain it, in any case.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: name -> fields.")
-def command(kind: str, program: Path | None, like: str | None, as_json: bool) -> int:
+def command(kind: str | None, program: Path | None, like: str | None, as_json: bool) -> int:
     """List what KIND names: systems, workloads, nemeses, checkers, backends, scenarios, models,
     resources, mutants or findings; or the functions of a PROGRAM, for the nemesis failpoint."""
+    if kind is None:
+        raise UsageError(f"missing KIND: one of {', '.join([*KINDS, FUNCTIONS])}")
     if kind not in (*KINDS, FUNCTIONS):
         raise UsageError(suggest(kind, [*KINDS, FUNCTIONS], "kind"))
-    if (kind == FUNCTIONS) != (program is not None):
-        raise UsageError("a PROGRAM belongs to: holdfast list functions PROGRAM")
+    if kind == FUNCTIONS and program is None:
+        raise UsageError("missing PROGRAM: holdfast list functions PROGRAM")
+    if kind != FUNCTIONS and program is not None:
+        raise UsageError(f"list {kind} takes no PROGRAM, {program}")
     table = functions(program) if program is not None else KINDS[kind]()
     if like is not None:
         table = {name: row for name, row in table.items() if like.lower() in name.lower()}
     if as_json:
         click.echo(json.dumps(table))
         return 0
-    width = max((len(name) for name in table), default=0)
-    for name, row in table.items():
-        click.echo(f"{name:<{width}}  {line(kind, row)}")
+    for text in aligned([(name, line(kind, row)) for name, row in table.items()], width()):
+        click.echo(text)
     return 0

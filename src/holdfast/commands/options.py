@@ -18,6 +18,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from holdfast.harness.core import toml
+from holdfast.harness.core.durations import positive_ns
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.runs.directory import RUNS
@@ -70,6 +71,28 @@ class Command(click.Command):
             with formatter.section("Examples"):
                 for line in self.examples:
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+class Whole(click.IntRange):
+    """A whole number within limits, which the message about another value names."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number."""
+        try:
+            number: int = super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            most = "" if self.max is None else f" and <= {self.max}"
+            expected = f"expected a whole number >= {self.min}{most}"
+            raise click.BadParameter(f"{value!r}: {expected}", ctx, param) from error
+        return number
+
+
+def span(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    """Callback of an option that takes a duration: its nanoseconds, None if not given."""
+    try:
+        return None if text is None else positive_ns(text)
+    except UsageError as error:
+        raise UsageError(f"{param.opts[0]}: {error}") from error
 
 
 class Setting(click.Option):
@@ -129,11 +152,12 @@ def settings_file() -> tuple[str, dict[str, Json]]:
     return "", {}
 
 
-def _wrong(key: str, value: Any) -> list[str]:
+def _wrong(key: str, value: object) -> list[str]:
     from holdfast.harness.plans.plan import suggest
 
     if isinstance(value, dict):
-        return [f"[{key}]: unexpected table; settings are at the top level"]
+        inside = next(iter(value), "system")
+        return [f"[{key}]: unexpected table; settings like {inside} = ... need no [{key}] above"]
     if key not in SETTINGS:
         return [suggest(key, list(SETTINGS), "setting")]
     if isinstance(value, bool) or not isinstance(value, str | int):

@@ -11,7 +11,7 @@ import click
 
 from holdfast import __version__
 from holdfast.catalogue import VIRTUAL_TIME
-from holdfast.commands.options import Command, name_of, out_option
+from holdfast.commands.options import Command, Whole, name_of, out_option
 from holdfast.engine import seed_search, trials
 from holdfast.engine.trials import Trial
 from holdfast.harness.core.errors import EnvironmentFailed, worst_exit_code
@@ -21,6 +21,7 @@ from holdfast.harness.history.diff import first_difference
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import plan_source
+from holdfast.reports.text.layout import say
 
 
 @click.command(
@@ -31,9 +32,7 @@ from holdfast.planning import plan_source
     ),
 )
 @click.argument("path", type=click.Path(path_type=Path), metavar="RUN|PLAN.toml")
-@click.option(
-    "--times", type=click.IntRange(min=1), default=1, show_default=True, help="Number of runs."
-)
+@click.option("--times", type=Whole(1), default=1, show_default=True, help="Number of runs.")
 @click.option(
     "--backend",
     show_default="as in the plan",
@@ -117,9 +116,9 @@ def _show(path: Path, plan: Plan, done: Sequence[Trial]) -> None:
     for row in _counted(done):
         name = f"{row['property']}: {row['kind']}" if row["property"] else f"a node {row['kind']}"
         never = "" if row["promised"] else ", never promised"
-        click.echo(f"  {name}, {row['times']} of {len(done)}{never}: {row['sentence']}")
+        say(f"  {name}, {row['times']} of {len(done)}{never}: {row['sentence']}")
     for problem in dict.fromkeys(text for trial in done for text in trial.problems):
-        click.echo(f"  incomplete: {problem}")
+        say(f"  incomplete: {problem}")
     if plan.backend in VIRTUAL_TIME:
         cpu_ms = sum(trial.cpu_ns for trial in done) / len(done) / 1e6
         click.echo(f"the same history each time ({done[0].digest}), {cpu_ms:.1f} ms CPU")

@@ -15,10 +15,13 @@ import click
 from holdfast.commands.options import (
     SETTINGS,
     Command,
+    Whole,
     name_of,
     on_command_line,
     out_option,
     setting,
+    settings_file,
+    source_of,
 )
 from holdfast.engine import runner
 from holdfast.harness.core.errors import UsageError
@@ -72,22 +75,18 @@ IS_PYTHON = re.compile(r".+\.py:\w+")
     help="Protected resource: fenced, strict, unfenced, cas or idempotent.",
     shell_complete=name_of("resources"),
 )
-@setting(
-    "--nodes", type=click.IntRange(1), show_default="per system", help="Number of lock servers."
-)
-@setting(
-    "--clients", type=click.IntRange(1), default=5, help="Client processes, each on its own node."
-)
-@setting("--locks", type=click.IntRange(1), default=1, help="Number of locks the clients share.")
+@setting("--nodes", type=Whole(1), show_default="per system", help="Number of lock servers.")
+@setting("--clients", type=Whole(1), default=5, help="Client processes, each on its own node.")
+@setting("--locks", type=Whole(1), default=1, help="Number of locks the clients share.")
 @setting("--time", default="30s", help="Duration of the workload.")
 @setting("--lease", default="2s", help="Lease that clients request.")
-@click.option("--rate", type=click.IntRange(1), help="Acquires per second, for --workload paced.")
+@click.option("--rate", type=Whole(1), help="Acquires per second, for --workload paced.")
 @click.option(
     "--workers",
-    type=click.IntRange(1),
+    type=Whole(1),
     help="Processes that share the clients of --workload paced.",
 )
-@setting("--seed", type=click.IntRange(0), show_default="a new one, printed", help="Random seed.")
+@setting("--seed", type=Whole(0), show_default="a new one, printed", help="Random seed.")
 @click.option(
     "--set", "options", multiple=True, metavar="NAME=VALUE", help="Option of system or workload."
 )
@@ -125,13 +124,21 @@ def command(
     table["checkers"] = list(given["checkers"]) or None
     table["require"] = [name for text in given["require"] for name in text.split(",")] or None
     if plan_file is None:
-        plan = plan_options.from_options(table, given["options"])
+        try:
+            plan = plan_options.from_options(table, given["options"])
+        except UsageError as error:
+            raise UsageError(*(_with_source(ctx, line) for line in error.problems)) from error
     else:
         over = {name: value for name, value in table.items() if name in named}
         plan = plan_options.from_file(plan_file, over, given["options"])
     for name in ("library", "mutant", "rate", "workers", "client"):
         if given[name] is not None:
             plan = replace(plan, options={**plan.options, name: str(given[name])})
+    if given["client"] is not None and plan.system != "program":
+        raise UsageError(
+            f"--client {given['client']}: a client of your own needs --system program, not"
+            f" {plan.system}"
+        )
     if plan.seed < 0:
         plan = replace(plan, seed=secrets.randbelow(1 << 31))
     if dry_run and plan_file is not None:
@@ -148,6 +155,17 @@ def command(
     if as_json:
         click.echo(json.dumps(plain(verdicts)))
     return verdicts.exit_code
+
+
+def _with_source(ctx: click.Context, problem: str) -> str:
+    """ "run: time: ..." with the source of the value: "--time: ...", "holdfast.toml: time: ..."."""
+    found = re.fullmatch(r"run: (\w+): (.*)", problem, re.S)
+    param = next((one for one in ctx.command.params if found and one.name == found[1]), None)
+    if found is None or param is None:
+        return problem
+    source = source_of(ctx, param, settings_file()[0])
+    where = param.opts[0] if source == "command line" else f"{source}: {param.name}"
+    return f"{where}: {found[2]}"
 
 
 def _nothing_to_execute(plan: Plan, file: Path, named: set[str]) -> None:

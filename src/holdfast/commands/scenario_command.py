@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from holdfast.catalogue.findings import FINDINGS
 from holdfast.commands import run_command
-from holdfast.commands.options import Command, name_of, out_option
+from holdfast.commands.options import Command, Whole, name_of, out_option
 from holdfast.engine import sweep as sweeping
 from holdfast.engine import sweep_progress
 from holdfast.engine.runner import carry_out
@@ -25,6 +25,7 @@ from holdfast.harness.plans.plan import Plan, parse, suggest, to_toml
 from holdfast.harness.verdicts.judged import Judged
 from holdfast.planning import prepare
 from holdfast.planning.plan_options import pairs
+from holdfast.reports.text.layout import say
 from holdfast.scenarios import SCENARIOS, path_of, staging
 
 FINDING = "finding:"
@@ -62,21 +63,21 @@ FINDING = "finding:"
 )
 @click.option(
     "--nodes",
-    type=click.IntRange(1),
+    type=Whole(1),
     show_default="as in the file",
     help="Number of lock servers.",
 )
-@click.option("--clients", type=click.IntRange(1), help="Number of client processes.")
-@click.option("--locks", type=click.IntRange(1), help="Number of locks the clients share.")
+@click.option("--clients", type=Whole(1), help="Number of client processes.")
+@click.option("--locks", type=Whole(1), help="Number of locks the clients share.")
 @click.option("--time", metavar="DURATION", help="Duration of the workload.")
 @click.option("--lease", metavar="DURATION", help="Lease that clients request.")
-@click.option("--seed", type=click.IntRange(0), help="Random seed.")
+@click.option("--seed", type=Whole(0), help="Random seed.")
 @click.option(
     "--set", "options", multiple=True, metavar="NAME=VALUE", help="Option of system or workload."
 )
 @click.option("--mutant", help="Plant this bug in the service.", shell_complete=name_of("mutants"))
 @click.option("--values", help="Values of a sweep: 1s,2s,5s.")
-@click.option("--seeds", type=click.IntRange(min=1), help="Runs at each value of a sweep.")
+@click.option("--seeds", type=Whole(1), help="Runs at each value of a sweep.")
 @out_option()
 @click.option("--show", is_flag=True, help="Print the plan file, and stop.")
 @click.option("--dry-run", is_flag=True, help="Print the whole plan with every fault, and stop.")
@@ -131,7 +132,7 @@ def command(
 def _found(ctx: click.Context, name: str, options: tuple[str, ...]) -> int:
     """Run a reproduced bug, with the options of the command line over it. UsageError."""
     if name not in FINDINGS:
-        raise UsageError(suggest(name, FINDINGS, "finding") + "; holdfast list findings")
+        raise UsageError(suggest(name, FINDINGS, "finding"))
     if ctx.params["values"] or ctx.params["seeds"]:
         raise UsageError(f"--values and --seeds are for sweeps; finding {name} is not one")
     words = shlex.split(FINDINGS[name].command)
@@ -189,13 +190,13 @@ def _told(name: str, verdicts: Judged) -> None:
     """Print which properties the scenario tested and which it did not."""
     tested = [row.property for row in verdicts.verdicts if row.verdict is not Verdict.UNKNOWN]
     open_ = [row.property for row in verdicts.verdicts if row.verdict is Verdict.UNKNOWN]
-    click.echo(f"scenario {name}: {verdicts.verdict}, tested: {', '.join(tested)}")
+    say(f"scenario {name}: {verdicts.verdict}, tested: {', '.join(tested)}")
     if open_:
-        click.echo(f"  required, but not tested: {', '.join(open_)}")
+        say(f"  required, but not tested: {', '.join(open_)}")
     for kind, why in _kinds_left(verdicts).items():
-        click.echo(f"  required, but not tested under {kind}: {why}")
+        say(f"  required, but not tested under {kind}: {why}")
     if verdicts.aside:
-        click.echo(f"  not required and not tested: {', '.join(verdicts.aside)}")
+        say(f"  not required and not tested: {', '.join(verdicts.aside)}")
 
 
 def _kinds_left(verdicts: Judged) -> dict[str, str]:

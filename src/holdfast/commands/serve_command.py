@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.commands.options import Command, setting
+from holdfast.commands.options import Command, Whole, setting
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError
 from holdfast.harness.runs.directory import RUNS
 
@@ -30,7 +30,7 @@ SHORTEST = 16
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=Whole(0, 65535),
     default=8080,
     show_default=True,
     help="Port to listen on; 0: any free one.",

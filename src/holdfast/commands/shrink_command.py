@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from holdfast.commands.options import Command, out_option
+from holdfast.commands.options import Command, out_option, span
 from holdfast.engine import shrinker
-from holdfast.harness.core.durations import duration_ns
 from holdfast.planning import plan_source
 
 
@@ -21,7 +20,14 @@ from holdfast.planning import plan_source
     ),
 )
 @click.argument("path", type=click.Path(path_type=Path), metavar="RUN|PLAN.toml")
-@click.option("--budget", metavar="DURATION", default="10m", show_default=True, help="Time limit.")
+@click.option(
+    "--budget",
+    metavar="DURATION",
+    default="10m",
+    callback=span,
+    show_default=True,
+    help="Time limit.",
+)
 @click.option(
     "--property", "prop", show_default="the first violated", help="Property to keep violated."
 )
@@ -34,7 +40,7 @@ from holdfast.planning import plan_source
 @out_option()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
-    path: Path, budget: str, prop: str | None, to: Path | None, out: str, as_json: bool
+    path: Path, budget: int, prop: str | None, to: Path | None, out: str, as_json: bool
 ) -> int:
     """Find a minimal plan that still shows the same kind of violation.
 
@@ -42,10 +48,9 @@ def command(
     networks in the simulator, and up to three times on other backends, where every run is kept.
     ^C and the end of the budget keep the smallest plan found so far.
     """
-    budget_ns = duration_ns(budget)
     run = plan_source.run_of(path)
     file = to or (run.path / "shrunk.toml" if run else path.with_suffix(".shrunk.toml"))
-    shrunk = shrinker.shrink_path(path, prop, budget_ns, Path(out))
+    shrunk = shrinker.shrink_path(path, prop, budget, Path(out))
     shrinker.write(shrunk, file)
     if as_json:
         click.echo(json.dumps(shrinker.table(shrunk, file)))

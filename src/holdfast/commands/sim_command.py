@@ -13,15 +13,15 @@ import click
 
 from holdfast import catalogue
 from holdfast.catalogue.mutants import MUTANTS
-from holdfast.commands.options import Command, name_of
+from holdfast.commands.options import Command, Whole, name_of, span
 from holdfast.engine import shrinker, swarm
 from holdfast.engine.seed_search import Seed, Tally, explore
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.durations import duration_ns
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.plan import FILE, suggest
 from holdfast.planning import prepare
+from holdfast.reports.text.layout import aligned, say, width
 
 SHOWN = 5
 SHRUNK = Path(".holdfast/shrunk")
@@ -43,15 +43,14 @@ PROGRESS_S = 5
     help="Lock service under test.",
     shell_complete=name_of("systems"),
 )
-@click.option("--seeds", type=click.IntRange(min=1), show_default="100", help="Number of seeds.")
+@click.option("--seeds", type=Whole(1), show_default="100", help="Number of seeds.")
 @click.option(
     "--budget",
+    callback=span,
     metavar="DURATION",
     help="Run as many seeds as fit in this time, instead of --seeds.",
 )
-@click.option(
-    "--first-seed", type=click.IntRange(min=0), default=1, show_default=True, help="First seed."
-)
+@click.option("--first-seed", type=Whole(0), default=1, show_default=True, help="First seed.")
 @click.option(
     "--mutant",
     help="Plant this bug, and stop at the first seed that shows it.",
@@ -64,12 +63,10 @@ PROGRESS_S = 5
     shell_complete=name_of("workloads"),
 )
 @click.option("--shrink", is_flag=True, help="Shrink the first violation to a minimal plan.")
-@click.option(
-    "-j", "processes", type=click.IntRange(min=1), show_default="one per core", help="Processes."
-)
+@click.option("-j", "processes", type=Whole(1), show_default="one per core", help="Processes.")
 @click.option(
     "--twice-every",
-    type=click.IntRange(min=0),
+    type=Whole(0),
     default=50,
     show_default=True,
     help="Re-run every N-th seed in a fresh process to check determinism; 0: never.",
@@ -78,7 +75,7 @@ PROGRESS_S = 5
 def command(
     system: str | None,
     seeds: int | None,
-    budget: str | None,
+    budget: int | None,
     first_seed: int,
     mutant: str | None,
     workload: str | None,
@@ -95,14 +92,14 @@ def command(
 
     With --mutant the search ends at the first seed that violates the property which the bug
     breaks in a way that the unmodified service does not, or that fails an assertion inside a
-    server. Exit code then: 1 found, 3 not found.
+    server. Exit code then: 1 found, since a promise is violated as in any other run; 3 not found.
     """
     _check(system, mutant, workload)
     system = system or (MUTANTS[mutant].system if mutant else "reference")
     if seeds is None and budget is None:
         seeds = 100
     given = {"mutant": mutant} if mutant else {}
-    over_s = time.monotonic() + duration_ns(budget) / SECOND if budget else float("inf")
+    over_s = time.monotonic() + budget / SECOND if budget else float("inf")
     tally = Tally()
 
     def enough() -> bool:
@@ -173,6 +170,9 @@ def _shrink(
 def _check(system: str | None, mutant: str | None, workload: str | None) -> None:
     able = [name for name, row in catalogue.SYSTEMS.items() if row.simulated]
     if system is not None and system not in able:
+        if system in catalogue.SYSTEMS:
+            these = f"these do: {', '.join(able)}; test it with holdfast run --system {system}"
+            raise UsageError(f"{system} does not run in the simulator; {these}")
         raise UsageError(suggest(system, able, "simulated system"))
     if mutant is not None and mutant not in MUTANTS:
         raise UsageError(suggest(mutant, MUTANTS, "mutant"))
@@ -184,34 +184,36 @@ def _check(system: str | None, mutant: str | None, workload: str | None) -> None
 def _show(tally: Tally) -> None:
     for seed in tally.alarms[:SHOWN]:
         for prop, sentence in seed.alarms:
-            click.echo(f"seed {seed.seed}: {prop}: {sentence}")
+            say(f"seed {seed.seed}: {prop}: {sentence}")
         click.echo(f"  again: {seed.command}")
     for seed in tally.problems[:SHOWN]:
-        click.echo(f"seed {seed.seed}: {seed.problems[0]}")
+        say(f"seed {seed.seed}: {seed.problems[0]}")
         click.echo(f"  again: {seed.command}")
     for seed in tally.differing[:SHOWN]:
-        click.echo(f"seed {seed.seed}: different history in another process: {seed.differs}")
+        say(f"seed {seed.seed}: different history in another process: {seed.differs}")
         click.echo(f"  again: {seed.command}")
-    width = max((len(prop) for prop in tally.verdicts), default=0)
-    for prop, found in sorted(tally.verdicts.items()):
-        counts = ", ".join(f"{found[word]} {word}" for word in sorted(found))
-        click.echo(f"{prop:<{width}}  {counts}")
+    rows = [
+        (prop, ", ".join(f"{found[word]} {word}" for word in sorted(found)))
+        for prop, found in sorted(tally.verdicts.items())
+    ]
+    for line in aligned(rows, width()):
+        click.echo(line)
     if tally.limits:
         never = ", ".join(f"{prop} ({n})" for prop, n in sorted(tally.limits.items()))
-        click.echo(f"documented limits: {never}")
+        say(f"documented limits: {never}")
     if tally.unexercised():
-        click.echo(f"exercised in no seed: {', '.join(tally.unexercised())}")
-    click.echo(_speed(tally))
+        say(f"exercised in no seed: {', '.join(tally.unexercised())}")
+    say(_speed(tally))
 
 
 def _show_search(tally: Tally, mutant: str) -> None:
     """Print the result of a search for a planted bug."""
     row = MUTANTS[mutant]
     for seed in tally.found[:1]:
-        click.echo(f"found {mutant} with seed {seed.seed}: {seed.found}")
+        say(f"found {mutant} with seed {seed.seed}: {seed.found}")
         click.echo(f"  again: {seed.command}")
     if not tally.found:
-        click.echo(f"{mutant} not found in {tally.seeds} seeds: it breaks {row.breaks}")
+        say(f"{mutant} not found in {tally.seeds} seeds: it breaks {row.breaks}")
     others = [
         f"{prop} ({kind}) in seed {seed.seed}"
         for seed in tally.alarms
@@ -220,8 +222,8 @@ def _show_search(tally: Tally, mutant: str) -> None:
     ]
     if others:
         more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
-        click.echo(f"other violations, not counted as this bug: {', '.join(others[:SHOWN])}{more}")
-    click.echo(_speed(tally))
+        say(f"other violations, not counted as this bug: {', '.join(others[:SHOWN])}{more}")
+    say(_speed(tally))
 
 
 def _speed(tally: Tally) -> str:

@@ -9,6 +9,7 @@ import click
 
 from holdfast.commands.options import Command
 from holdfast.harness.verification.verify import verify_run
+from holdfast.reports.text.layout import say
 
 
 @click.command(
@@ -28,15 +29,15 @@ def command(path: Path, as_json: bool) -> int:
         click.echo(json.dumps(outcome._asdict()))
         return 4 if outcome.refused else 0
     for line in outcome.refused:
-        click.echo(f"refused: {line}")
+        say(f"refused: {line}")
     if outcome.why:
-        click.echo(f"nothing was verified: {outcome.why}")
+        say(f"nothing was verified: {outcome.why}")
     told = f"{outcome.accepted} certificates accepted, {len(outcome.refused)} refused"
-    click.echo(f"{told}; {outcome.bare} findings have none" if outcome.bare else told)
+    say(f"{told}; {outcome.bare} findings have none" if outcome.bare else told)
     if outcome.unordered:
         names = ", ".join(name.replace("-", " ") for name in outcome.unordered)
-        click.echo(f"{len(outcome.unordered)} properties hold without an order to verify: {names}")
+        say(f"{len(outcome.unordered)} properties hold without an order to verify: {names}")
     if outcome.unverifiable:
         names = ", ".join(outcome.unverifiable)
-        click.echo(f"not independently verified: checker of the user: {names}")
+        say(f"not independently verified: checker of the user: {names}")
     return 4 if outcome.refused else 0

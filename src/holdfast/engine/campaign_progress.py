@@ -157,16 +157,15 @@ class Shown:
             click.echo(harmless, err=True)
 
     def _table(self) -> Any:
-        from rich.table import Table
         from rich.text import Text
 
-        grid = Table(title=self._counts(), title_justify="left")
-        for name in ("cell", "state", "runs", "broken"):
-            grid.add_column(name)
+        from holdfast.reports.text import tables
+
+        grid = tables.table((), "cell", "state", "runs", "broken", title=Text(self._counts()))
         for cell in tally(self._done):
             broken = ", ".join(f"{prop} ({n})" for prop, n in cell.broken.items())
             grid.add_row(Text(cell.says), cell.word(), str(cell.runs), Text(broken))
-        return grid
+        return tables.fitted(self._live.console, grid)
 
     def close(self) -> None:
         """Restore the terminal."""

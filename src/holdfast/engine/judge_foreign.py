@@ -19,6 +19,7 @@ from holdfast.harness.core.verdict import Finding, Verdict
 from holdfast.harness.foreign.operations import keyed_apart
 from holdfast.harness.judging.judge import SCHEMA
 from holdfast.harness.plans.plan import suggest
+from holdfast.reports.text.layout import say
 
 EXIT = {Verdict.HOLDS: 0, Verdict.VIOLATED: 1, Verdict.UNKNOWN: 3}
 MOST_SHOWN = 5
@@ -112,12 +113,12 @@ def show(verdicts: dict[str, Any]) -> None:
     """The verdict on a foreign history as text; witnesses are lines of the file."""
     row = verdicts["verdicts"][0]
     counts = ", ".join(f"{count} {name}" for name, count in row["exercised"].items())
-    click.echo(f"{verdicts['verdict']}  {verdicts['run']} as {verdicts['model']} ({counts})")
+    say(f"{verdicts['verdict']}  {verdicts['run']} as {verdicts['model']} ({counts})")
     if not row["findings"]:
-        click.echo(f"  {row['reason']}")
+        say(f"  {row['reason']}")
     for kind in ("findings", "notes"):
         for each in row[kind][:MOST_SHOWN]:
-            click.echo(f"  {each['kind']}: {each['sentence']}")
+            say(f"  {each['kind']}: {each['sentence']}")
         if len(row[kind]) > MOST_SHOWN:
             click.echo(f"  and {len(row[kind]) - MOST_SHOWN} more {kind} (--json has all)")
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -142,7 +143,7 @@ def execute(run: RunDir, show: Show) -> None:
     precheck(manifest)
     row = catalogue.BACKENDS[manifest.plan.backend]
     if row.virtual_time:
-        load(manifest.entries.backend)(manifest).keep(run)
+        load(manifest.entries.backend)(manifest, show).keep(run)
         return
     prefix = load(row.prefix)() if row.prefix else []
     argv = [*prefix, sys.executable, "-P", "-m", "holdfast.harness.driver.run", str(run.path)]
@@ -244,13 +245,14 @@ def _last_output(run: RunDir) -> str:
 class Shown:
     """Progress as a bar on a terminal, as a plain line now and then elsewhere."""
 
-    EVERY = 25
+    EVERY_S = 5.0
 
-    def __init__(self, first_stage: str = "deploy") -> None:
+    def __init__(self, *, virtual: bool) -> None:
+        self._virtual = virtual
         plain = os.environ.get("CI") or os.environ.get("NO_COLOR")
         self._bar: Any = None
         self._task: Any = None
-        self._lines = 0
+        self._told_s = time.monotonic()
         if sys.stderr.isatty() and not plain:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -264,34 +266,35 @@ class Shown:
                 transient=True,
             )
             # Without a total the bar moves: of the first stage only its end is known.
-            self._task = self._bar.add_task(first_stage, total=None, counts="")
+            stage = "simulate" if virtual else "deploy"
+            self._task = self._bar.add_task(stage, total=None, counts="")
             self._bar.start()
 
     def __call__(self, row: Mapping[str, Any]) -> None:
         stage = row["stage"]
-        counts = ""
+        if self._virtual and stage != "run":
+            return  # on virtual time the other stages take milliseconds
+        counts, done = "", None
         if stage == "run":
-            counts = f"{row['grants']} grants, {row['faults']} faults healed"
+            done = min(1.0, row["t_ns"] / row["of_ns"])
+            at = f"{row['t_ns'] / SECOND:.1f} of {row['of_ns'] / SECOND:g} s"
+            counts = f"{at}, {row['grants']} grants, {row['faults']} faults healed"
+        if self._virtual:
+            stage, counts = f"simulate {done:4.0%}", f"{counts} (virtual time)"
         if self._bar is not None:
-            done = row["t_ns"] / row["of_ns"] if stage == "run" else None
             total = None if done is None else 1.0
             self._bar.update(
                 self._task, description=stage, counts=counts, completed=done, total=total
             )
-            return
-        if stage != "run" or self._lines % self.EVERY == 0:
-            at = f" {row['t_ns'] / 1e9:5.1f} s" if stage == "run" else ""
-            click.echo(f"  {stage}{at}  {counts}".rstrip(), err=True)
-        self._lines += 1 if stage == "run" else 0
+        elif stage != "run" and not self._virtual:
+            click.echo(f"  {stage}", err=True)
+        elif time.monotonic() - self._told_s >= self.EVERY_S:
+            self._told_s = time.monotonic()
+            click.echo(f"  {stage}  {counts}", err=True)
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar.stop()
-
-
-def first_stage(backend: str) -> str:
-    """The stage that is shown until a run reports another: on virtual time it reports none."""
-    return "simulate" if backend in catalogue.VIRTUAL_TIME else "deploy"
 
 
 def show_verdict(verdicts: Judged, report: str) -> None:
@@ -323,8 +326,10 @@ def carry_out(
     """
     plan = prepared.plan
     click.echo(f"seed {plan.seed}: {plan.system} on {plan.backend}, {plan.workload}", err=True)
+    for line in prepare.notes(prepared):
+        click.echo(f"note: {line}", err=True)
     run = prepare.create(prepared, out, again, hosts=hosts)
-    shown = Shown(first_stage(plan.backend))
+    shown = Shown(virtual=plan.backend in catalogue.VIRTUAL_TIME)
     failed = 0
     try:
         execute(run, shown)

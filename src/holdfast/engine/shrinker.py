@@ -22,6 +22,7 @@ from holdfast.harness.plans.plan import Plan, suggest, to_toml
 from holdfast.harness.plans.shrink import Failing, shrink
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import plan_source
+from holdfast.reports.text.layout import say
 
 INTERRUPTED = "interrupted"
 
@@ -154,7 +155,7 @@ def show(shrunk: Shrunk, file: Path) -> None:
         at, span = duration_text(fault.at_ns), duration_text(fault.for_ns)
         click.echo(f"  {fault.do} {fault.target} at {at} for {span}")
     never = "" if shrunk.wanted.promised else " (never promised)"
-    click.echo(f"{shrunk.wanted.name}{never}: {shrunk.best.sentence}")
+    say(f"{shrunk.wanted.name}{never}: {shrunk.best.sentence}")
     ended = f"; {shrunk.ended}: smallest plan so far" if shrunk.ended else ""
     click.echo(f"{_many(shrunk.runs, 'run')}, {shrunk.cpu_ns / SECOND:.1f} s CPU{ended}")
     click.echo(f"again: holdfast replay {file}")

@@ -17,6 +17,7 @@ from holdfast.engine.sweep import Step, Sweep
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import worst_exit_code
 from holdfast.harness.core.json_value import Json
+from holdfast.reports.text.layout import say
 
 
 def carry_out(
@@ -37,13 +38,13 @@ def carry_out(
     for step in sweeping.steps(table, sweep, int(table.get("seed", 0)), again, out):
         done.append(step)
         if not as_json:
-            click.echo(_line(step, sweep))
+            say(_line(step, sweep), indent=12)
     code = exit_code(done)
     if as_json:
         click.echo(json.dumps(_object(name, table, sweep, done, code)))
     else:
         for line in _conclusion(done, sweep):
-            click.echo(line)
+            say(line)
     return code
 
 

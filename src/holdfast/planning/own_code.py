@@ -13,6 +13,7 @@ from typing import Any
 
 from holdfast.catalogue import plug_ins
 from holdfast.clusters.systems.user_class import module_of
+from holdfast.harness.core import neighbours
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.plans.plan import Plan
@@ -52,6 +53,16 @@ def problems(plan: Plan) -> list[str]:
     except UsageError as error:
         return list(error.problems)
     return []
+
+
+def installed(plan: Plan) -> list[str]:
+    """Installed packages that the plan's own Python files import, where clients need them."""
+    paths = [
+        Path(name.rpartition(":")[0])
+        for kind, name in named(plan)
+        if kind in ("systems", "workloads") and ".py:" in name
+    ]
+    return list(dict.fromkeys(name for path in paths for name in neighbours.installed(path)))
 
 
 def copy(plan: Plan, run: RunDir) -> Path | None:

@@ -31,6 +31,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import NOT_SIMULATED
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
+from holdfast.harness.core.neighbours import site_folders
 from holdfast.harness.core.ports import ABILITIES, Fault, Nemesis, Packaged
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.plans.manifest import (
@@ -262,6 +263,24 @@ def unable(found: Prepared) -> list[str]:
     return [f"workload {plan.workload} needs abilities that {plan.system} lacks{hint}: {what}"]
 
 
+def notes(found: Prepared) -> list[str]:
+    """What is known before the run to spoil it, one line each."""
+    plan, row, told = found.plan, found.workload, list[str]()
+    if plan.locks < row.locks:
+        told.append(
+            f"{plan.workload} with {plan.locks} lock cannot exercise {found.asks[0]}, which needs"
+            f" {row.locks}: add --locks {row.locks}"
+        )
+    packages = own_code.installed(plan)
+    elsewhere = not _clients_here(plan) and plan.backend not in catalogue.VIRTUAL_TIME
+    if packages and elsewhere and not found.system.libraries:
+        told.append(
+            f"{plan.system} imports {', '.join(packages)}: clients on {plan.backend} have the"
+            f" standard library and its `libraries`, of which it names none"
+        )
+    return told
+
+
 def asks(found: Prepared) -> list[str]:
     """The properties to judge: those of the workload and of the plan that apply to this
     system."""
@@ -384,6 +403,7 @@ def manifest(found: Prepared, name: str, again: str, fetched: Sequence[str] = ()
         peers=found.row.peers,
         pins=list(found.system.libraries),
         libraries=list(fetched),
+        site=site_folders() if own_code.installed(plan) and _clients_here(plan) else (),
         entries=Entries(
             system=found.entry,
             backend=found.backend.entry,
@@ -401,6 +421,10 @@ def manifest(found: Prepared, name: str, again: str, fetched: Sequence[str] = ()
             },
         ),
     )
+
+
+def _clients_here(plan: Plan) -> bool:
+    return catalogue.BACKENDS[plan.backend].programs_here
 
 
 def command(plan: Plan) -> str:

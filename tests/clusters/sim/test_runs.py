@@ -177,3 +177,12 @@ def test_a_server_that_exits_at_its_start_ends_the_run_with_its_last_words(
     says = "n1 exited unexpectedly: AssertionError: a broken invariant"
     with pytest.raises(EnvironmentFailed, match=says):
         simulate(plan(system="single"))
+
+
+def test_how_often_the_engine_looks_at_its_counts_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A look amid the last instant ended the run before its driver had finished."""
+    usual = simulate(plan(time_ns=SECOND))[0].digest
+    monkeypatch.setattr(scheduler, "DRAIN", 1)
+    assert simulate(plan(time_ns=SECOND))[0].digest == usual
