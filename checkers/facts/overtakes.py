@@ -135,6 +135,8 @@ def _first_entries(case: Case, known: Indices) -> Indices:
     """
     every = table(case)
     asked = known[np.argsort(every.inv[known], kind="stable")]
+    if len(np.unique(every.token[asked])) == len(asked):
+        return asked
     owners = np.stack((every.process[asked], every.token[asked]), axis=1)
     _, owner, times = np.unique(owners, axis=0, return_inverse=True, return_counts=True)
     owner = owner.ravel()
