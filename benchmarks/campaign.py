@@ -9,10 +9,12 @@ import time
 from pathlib import Path
 from statistics import median
 
-from holdfast.commands.campaign_command import carry_out
+from holdfast.engine.campaign_progress import carry_out
 from holdfast.engine.campaign_runner import Task, work
 from holdfast.harness.campaigns.spec import read
+from holdfast.harness.core.interpreter import build
 from holdfast.planning import prepare
+from holdfast.scenarios import staging
 
 RUNS = 20
 ROUNDS = 7
@@ -28,7 +30,7 @@ TABLE = {
 
 def overhead() -> str:
     """Runs through the whole machinery, beside the same runs alone, both in this process."""
-    campaign = read(TABLE, prepare.KNOWN, "benchmark", "benchmark")
+    campaign = read(TABLE, prepare.KNOWN, "benchmark", "benchmark", staging.one_run)
     jobs = list(campaign.jobs("1"))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -67,4 +69,5 @@ def plugin() -> str:
 
 
 if __name__ == "__main__":
+    sys.stdout.write(f"{build()}\n")
     sys.stdout.write(f"{overhead()}\n{plugin()}\n")

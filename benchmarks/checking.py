@@ -24,6 +24,7 @@ import numpy as np
 
 from holdfast.checkers.linearizability.exact.pairing import LockColumns
 from holdfast.checkers.linearizability.exact.rules import Rule, conflicts
+from holdfast.harness.core.interpreter import build
 from holdfast.harness.core.operations import NO_TOKEN
 
 ROUNDS = 7
@@ -189,4 +190,5 @@ def show(name: str, histories: Sequence[LockColumns], rule: Rule, sorts: Sequenc
 
 
 if __name__ == "__main__":
+    sys.stdout.write(f"{build()}\n")
     main()

@@ -20,6 +20,7 @@ from holdfast.clusters.backends.docker.backend import DockerBackend
 from holdfast.clusters.backends.local import backend as local
 from holdfast.clusters.backends.local.backend import LocalBackend
 from holdfast.harness.core.clock import MILLISECOND, now_ns
+from holdfast.harness.core.interpreter import build
 from holdfast.harness.core.ports import Command, Node, Place
 
 STEPS = ("open", "start", "close")
@@ -78,4 +79,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    sys.stdout.write(f"{build()}\n")
     sys.exit(main())

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from holdfast.harness.core.interpreter import build
 from holdfast.nemesis.agent import nft
 from holdfast.nemesis.agent.requests import Agent
 
@@ -118,7 +119,7 @@ def main() -> int:
         bench.close()
     write(f"\nthe library is {slow / library:.0f} times as fast as the program\n")
     write(f"a program that only makes system calls is {slower():.1f} times as slow while traced\n")
-    write(f"{sys.version}\n")
+    write(f"{build()}\n")
     return 0
 
 

@@ -13,6 +13,7 @@ from tests.checkers.shorthand import case as shorthand
 
 from holdfast.api import history_frame
 from holdfast.harness.core.case import MERGED_DTYPE, Case, History
+from holdfast.harness.core.interpreter import build
 
 ROWS = 1_000_000
 
@@ -51,7 +52,7 @@ def main() -> None:
     sys.stdout.write(
         f"{number} rows: {spent:.2f} s of CPU ({spent / max(copied, 1e-9):.0f} times a copy of the"
         f" rows), {size / 1e6:.0f} MB, {size / (96 * number):.2f} times the segments; "
-        f"{sys.version}\n"
+        f"{build()}\n"
     )
 
 

@@ -9,7 +9,6 @@ virtual environment of its own. Packages and MiB count what came on top of pip.
 from __future__ import annotations
 
 import argparse
-import platform
 import resource
 import subprocess
 import sys
@@ -19,6 +18,8 @@ import venv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from holdfast.harness.core.interpreter import build
 
 ROOT = Path(__file__).resolve().parents[1]
 MIB = 1 << 20
@@ -82,7 +83,7 @@ def main(argv: Sequence[str]) -> None:
         built = pip(python, "wheel", "--no-deps", "--wheel-dir", wheels, ".")
         (wheel,) = wheels.glob("holdfast-*.whl")
         pip(python, "download", "--dest", wheels, *PINNED, f"{wheel}[{','.join(asked)}]")
-        say(f"{platform.python_implementation()} {sys.version.split(' [')[0]}")
+        say(build())
         say(f"building the wheel: {built:.1f} s of CPU, its tools' download among them")
         say("| installed | CPU, s | MiB | packages |\n| --- | --- | --- | --- |")
         for extra in ["", *asked]:

@@ -25,6 +25,7 @@ from holdfast.checkers.properties.mutual_exclusion import check
 from holdfast.clusters.libraries.environments import fetch
 from holdfast.clusters.systems.redis.system import LIBRARIES
 from holdfast.harness.core.case import Case, History, Rows
+from holdfast.harness.core.interpreter import build
 from holdfast.harness.core.operations import CAME, LEFT, Op, Status
 from holdfast.harness.core.ports import CALL
 from holdfast.harness.core.verdict import Promises, Verdict
@@ -299,6 +300,7 @@ def _judged(found: History, rows: Rows, *attempts: int) -> bool:
 
 def main(ops: int) -> None:
     """Print one line per kind of client, call edges first, kernel stamps second."""
+    sys.stdout.write(f"{build()}\n")
     with tempfile.TemporaryDirectory() as name:
         program = compiled(Path(name))
         total = impossible = 0

@@ -21,6 +21,7 @@ import numpy as np
 from benchmarks.run_directory import Shape, write
 
 from holdfast.engine.runner import judge_run
+from holdfast.harness.core.interpreter import build
 from holdfast.harness.history.reader import load
 from holdfast.harness.runs.directory import RunDir
 
@@ -51,6 +52,7 @@ def main() -> None:
     if args.judge is not None:
         sys.stdout.write(json.dumps(measured(args.judge)))
         return
+    sys.stdout.write(f"{build()}\n")
     for ops in args.ops:
         shape = Shape(ops=ops, locks=args.locks, writes=args.writes, violation=args.violation)
         with tempfile.TemporaryDirectory() as folder:

@@ -18,6 +18,7 @@ from statistics import median
 from holdfast.catalogue.mutant_row import AREAS, ASSERTION, Mutant
 from holdfast.catalogue.mutants import MUTANTS
 from holdfast.engine.seed_search import Seed, one_seed, warm
+from holdfast.harness.core.interpreter import build
 
 FIRST = 100_000
 """Searches begin here, far from the seeds that tests pin and budgets were looked up with."""
@@ -72,4 +73,5 @@ def main(words: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
+    sys.stdout.write(f"{build()}\n")
     main(sys.argv[1:])

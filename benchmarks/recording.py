@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from holdfast.harness.core.clock import now_ns
+from holdfast.harness.core.interpreter import build
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.recording.segments import Recorder
 
@@ -55,4 +56,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    sys.stdout.write(f"{build()}\n")
     main()

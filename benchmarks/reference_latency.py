@@ -16,6 +16,7 @@ import tempfile
 import time
 
 from holdfast.harness.core.clock import MILLISECOND
+from holdfast.harness.core.interpreter import build
 
 RUN = ["run", "--system", "reference", "--clients", "1", "--time", "10s", "--json", "--seed", "1"]
 SYNCS = 200
@@ -51,4 +52,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    sys.stdout.write(f"{build()}\n")
     main()

@@ -19,9 +19,11 @@ from typing import Any
 
 from benchmarks.run_directory import Shape, write
 from playwright.sync_api import sync_playwright
-from tests.reports.browser import FLAGS, executable
+from tests import needs
+from tests.reports.browser import FLAGS
 
 from holdfast.engine.runner import judge_run
+from holdfast.harness.core.interpreter import build
 from holdfast.harness.runs.directory import RunDir
 
 ZOOM = """() => new Promise((done) => {
@@ -49,7 +51,7 @@ def built(path: Path) -> float:
 def opened(path: Path) -> dict[str, Any]:
     """Milliseconds until the timeline was ready, and of each frame of a zoom; best of three."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable(), args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=needs.chromium(), args=FLAGS)
         found = []
         for _ in range(3):
             page = browser.new_page(viewport={"width": 1280, "height": 900})
@@ -86,4 +88,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    sys.stdout.write(f"{build()}\n")
     main()

@@ -13,6 +13,7 @@ from holdfast.catalogue.mutants import MUTANTS
 from holdfast.engine import shrinker, swarm, trials
 from holdfast.engine.trials import Shown
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.interpreter import build
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning import prepare
 
@@ -50,4 +51,5 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    sys.stdout.write(f"{build()}\n")
     main(sys.argv[1:])

@@ -1,5 +1,6 @@
 """How fast the simulator is, per second of CPU: three loads, and what each of them spends it on.
 
+`python -m benchmarks.simulator [ROUNDS] [LOAD ...]`
 A row of numbers is the best of a few rounds, for other work on the machine only ever adds; the
 yardstick beside it is a bare Python loop in the same minute, to compare machines by. The run is
 counted, from its first event to its last; the judging of its history is not.
@@ -14,14 +15,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from types import FrameType
 from typing import Any
+
+import numpy as np
 
 from holdfast import catalogue
 from holdfast.engine.seed_search import warm
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.interpreter import build
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.operations import Op
+from holdfast.harness.core.operations import ROW_FIELDS, Op
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning import prepare
 from holdfast.planning.resolve import resolve
@@ -108,7 +113,8 @@ def carry_out(plans: Sequence[Plan]) -> Counter[str]:
         total["events"] += done.events
         for recorder in done.recorders:
             if recorder.meta["role"] != "resource":
-                total["ops"] += sum(row[14] not in TOLD for row in recorder.rows)
+                kinds = np.frombuffer(recorder.packed(), np.dtype([*ROW_FIELDS]))["f"]
+                total["ops"] += int((~np.isin(kinds, TOLD)).sum())
     return total
 
 
@@ -163,10 +169,9 @@ def _part(frame: FrameType | None) -> str:
     return "other"
 
 
-def measured(chosen: Load) -> str:
+def measured(chosen: Load, rounds: int) -> str:
     """The line of one load."""
-    rounds = [carry_out(chosen.plans) for _ in range(ROUNDS)]
-    best = min(rounds, key=lambda total: total["cpu"])
+    best = min((carry_out(chosen.plans) for _ in range(rounds)), key=itemgetter("cpu"))
     cpu_s, virtual_s = best["cpu"] / SECOND, best["virtual"] / SECOND
     got = virtual_s / cpu_s if chosen.counts == "simulated s" else best["ops"] / cpu_s
     found = where(lambda: carry_out(chosen.plans))
@@ -183,11 +188,13 @@ def measured(chosen: Load) -> str:
 
 
 if __name__ == "__main__":
+    sys.stdout.write(f"{build()}\n")
     warm()
-    names = sys.argv[1:]
+    words = sys.argv[1:]
+    rounds = int(words.pop(0)) if words[:1] and words[0].isdecimal() else ROUNDS
     for row in loads():
-        if not names or row.name in names:
-            sys.stdout.write(measured(row))
+        if not words or row.name in words:
+            sys.stdout.write(measured(row, rounds))
             sys.stdout.flush()
     best_ns = min(yardstick_ns() for _ in range(5))
     sys.stdout.write(f"yardstick: {best_ns:.1f} ns for one turn of an empty loop\n")

@@ -43,6 +43,7 @@ from holdfast.clusters.systems.redis.resp import encoded
 from holdfast.clusters.systems.redis.system import LIBRARIES
 from holdfast.harness.client.context import Context, Parts
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.interpreter import build
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.ports import CALL, ClientSetup
 from holdfast.harness.recording.clock_sync import KernelStamps
@@ -352,4 +353,5 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["client"]:
         client(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
     else:
+        sys.stdout.write(f"{build()}\n")
         main(int(sys.argv[1]) if sys.argv[1:] else ROUNDS)

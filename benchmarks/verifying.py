@@ -10,6 +10,7 @@ from dataclasses import asdict
 import numpy as np
 
 from holdfast import catalogue
+from holdfast.harness.core.interpreter import build
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import ROW_FIELDS, Op, Status
 from holdfast.harness.verification.recorded_rows import Rows, Writer
@@ -91,7 +92,7 @@ def measure(operations: int, *last: Op) -> tuple[int, float]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{sys.version}\n")
+    sys.stdout.write(f"{build()}\n")
     for steps in ((Op.RENEW, Op.RELEASE), (Op.WRITE, Op.RELEASE)):
         orders, took = measure(1_000_000, *steps)
         names = ", ".join(("acquire", *(op.name.lower() for op in steps)))

@@ -79,7 +79,9 @@ def _thinned(n: int, falls: Sequence[tuple[int, int]]) -> list[int]:
     """Which of n entries to show: both sides of steps down first, the rest evenly spaced."""
     kept = sorted({side for fall in falls[: SHOWN // 2] for side in fall})[:SHOWN]
     room = SHOWN - len(kept)
-    rest = np.setdiff1d(np.arange(n), kept)
+    others = np.ones(n, bool)
+    others[kept] = False
+    rest = np.flatnonzero(others)
     if len(rest) > room:
         rest = rest[np.linspace(0, len(rest) - 1, room).astype(int)]
     return sorted([*kept, *rest.tolist()])

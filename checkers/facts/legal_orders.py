@@ -168,14 +168,16 @@ def of_tokens(case: Case) -> Order:
         order = mine[np.lexsort((found.known[mine], found.token[mine]))]
         if len({int(mode) for mode in found.mode[order]} - {Mode.EXCLUSIVE}) > 1:
             return None
-        first = 0
-        for last in [*np.flatnonzero(np.diff(found.token[order])).tolist(), len(order) - 1]:
+        # Tokens 3 3 5 6 6: groups [0, 2), [2, 3), [3, 5), of which the second has nothing to check.
+        others = np.flatnonzero(np.diff(found.token[order])) + 1
+        edges = np.concatenate(([0], others, [len(order)]))
+        shared = np.flatnonzero(np.diff(edges) > 1)
+        for first, last in zip(edges[shared].tolist(), edges[shared + 1].tolist(), strict=True):
             # One of each owner, mode and lock represents the others like it.
             same = {
                 (int(found.process[n]), int(found.mode[n]), int(found.key[n])): n
-                for n in order[first : last + 1].tolist()
+                for n in order[first:last].tolist()
             }
-            first = last + 1
             if any(_excludes(found, trees, a, b) for a, b in combinations(same.values(), 2)):
                 return None
         named.append((case.history.strings[key] if key not in trees else root(trees[key]), order))

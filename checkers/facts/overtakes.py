@@ -136,6 +136,8 @@ def _first_entries(case: Case, known: Indices) -> Indices:
     """
     every = table(case)
     asked = known[np.argsort(every.inv[known], kind="stable")]
+    if len(np.unique(every.token[asked])) == len(asked):
+        return asked
     # Process and token (1, 7) (2, 8) (1, 7): owners 0 1 0, times 2 1. Only an owner that has a
     # token twice is walked through.
     owners = np.stack((every.process[asked], every.token[asked]), axis=1)

@@ -86,7 +86,8 @@ class Run:
                 if attempt := attempts[at]:
                     found.setdefault(attempt, []).append(at)
             for group in found.values():
-                group.sort(key=self.rows.t_inv.__getitem__)
+                if len(group) > 1:
+                    group.sort(key=self.rows.t_inv.__getitem__)
             self._grouped = found
         return self._grouped.get(self.rows.attempt[a], [])
 
@@ -138,21 +139,23 @@ class Run:
         attempt after the service had responded that it does not hold."""
         if self._withdrawn is None:
             self._withdrawn = {}
-            rows, status = self.rows, self.rows.status
+            rows, status, kinds = self.rows, self.rows.status, self.rows.f
             refused = {
                 rows.attempt[at]: rows.t_ret[at]
-                for at, f in enumerate(rows.f)
-                if f in ASKS and status[at] in (FAIL, NOT_OWNER)
+                for at in rows.of_kinds(*ASKS)
+                if status[at] in (FAIL, NOT_OWNER)
             }
             self.following(a)
             for attempt, mine in (self._grouped or {}).items():
-                said = [r for r in mine if rows.f[r] in (RENEW, RELEASE)]
+                said = [r for r in mine if kinds[r] in (RENEW, RELEASE)]
+                if len(said) < 2 and attempt not in refused:
+                    continue  # one response contradicts nothing
                 ends = [r for r in said if status[r] == NOT_OWNER]
-                ends += [r for r in said if status[r] == OK and rows.f[r] == RELEASE]
+                ends += [r for r in said if status[r] == OK and kinds[r] == RELEASE]
                 over = min([refused.get(attempt, INF), *(rows.t_ret[r] for r in ends)])
                 for r in said if over < INF else ():
                     if status[r] == OK and rows.t_inv[r] > over + self.slack_ns:
-                        self._withdrawn.setdefault(rows.key[r], set()).add(rows.f[r])
+                        self._withdrawn.setdefault(rows.key[r], set()).add(kinds[r])
         gone = self._withdrawn.get(self.rows.key[a], ())
         if not gone:
             return self.promises

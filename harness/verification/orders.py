@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from holdfast.harness.verification.conditions import SERVED_WRITE, Conditions, Row
-from holdfast.harness.verification.derived import EXCLUSIVE, OK, SHARED, Run
+from holdfast.harness.verification.derived import EXCLUSIVE, INF, OK, SHARED, Run
 from holdfast.harness.verification.recorded_rows import ASKS
 from holdfast.harness.verification.writes import Writes
 
@@ -169,14 +169,24 @@ class Orders:
     def _walked(self, order: Sequence[int], reach: Callable[[int], int], walk: Walk) -> str:
         """Places each grant as early as possible: "" if that is not later than its return.
 
-        No hold lasts beyond the last call of its releases: few need a closer check.
+        No hold lasts beyond the last call of its releases: only where that is later than the return
+        of a later grant does it matter when exactly the hold ended.
         """
         attempt, released = self._run.rows.attempt, self._released_by()
         most = [released.get(attempt[at], -1) for at in order]
         rough = [far if far >= 0 else reach(at) for far, at in zip(most, order, strict=True)]
         if not walk(order, rough):
             return ""
-        return walk(order, [reach(at) for at in order])
+        slack, known_of = self._run.slack_ns, self._run.known
+        t_ret, status = self._run.rows.t_ret, self._run.rows.status
+        exact, first = list[int](), INF
+        # From the last grant to the first, with the first return of all that follow.
+        for at, far in zip(reversed(order), reversed(rough), strict=True):
+            exact.append(far if far - slack <= first else reach(at))
+            known = t_ret[at if status[at] == OK else known_of(at)]
+            if known < first:
+                first = known
+        return walk(order, exact[::-1])
 
     def _released_by(self) -> Mapping[int, int]:
         """Per attempt the call of the last of its releases."""

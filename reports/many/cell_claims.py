@@ -142,6 +142,12 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
         _RACE,
         _UNBOUNDED,
     ),
+    "kubernetes": _table(
+        _yes("a write that names the version it replaces decides, on a consistent store"),
+        _yes("a lease that does not change for its duration is taken over"),
+        _RACE,
+        _UNBOUNDED,
+    ),
     "cockroachdb": _table(
         _yes("a replicated store decides; the lock itself may be lost with its node", "kill"),
         _yes("a dead transaction is rolled back; a cycle of waits ends by an error"),

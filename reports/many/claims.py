@@ -65,6 +65,12 @@ CLAIMS: Mapping[str, Claim] = {
         mechanism="keys bound to a lease, ordered by create revision",
         caveat="the owner may learn late that its lease expired; resources must check the revision",
     ),
+    "kubernetes": Claim(
+        claim="one leader at a time, while monotonic clocks run at nearly the same rate",
+        mechanism="a Lease replaced under its resourceVersion, by whom saw it unchanged for its"
+        " duration",
+        caveat="no fencing: a leader that is paused learns late; leaseTransitions can be the token",
+    ),
     "zookeeper": Claim(
         claim="mutual exclusion and FIFO order under partitions",
         mechanism="ephemeral sequential nodes; each waiter watches its predecessor",
