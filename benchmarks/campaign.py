@@ -12,7 +12,7 @@ from statistics import median
 from holdfast.engine.campaign_progress import carry_out
 from holdfast.engine.campaign_runner import Task, work
 from holdfast.harness.campaigns.spec import read
-from holdfast.harness.core.interpreter import build
+from holdfast.interpreter import build
 from holdfast.planning import prepare
 from holdfast.scenarios import staging
 

@@ -24,8 +24,8 @@ import numpy as np
 
 from holdfast.checkers.linearizability.exact.pairing import LockColumns
 from holdfast.checkers.linearizability.exact.rules import Rule, conflicts
-from holdfast.harness.core.interpreter import build
 from holdfast.harness.core.operations import NO_TOKEN
+from holdfast.interpreter import build
 
 ROUNDS = 7
 TURN = 1000

@@ -20,8 +20,8 @@ from holdfast.clusters.backends.docker.backend import DockerBackend
 from holdfast.clusters.backends.local import backend as local
 from holdfast.clusters.backends.local.backend import LocalBackend
 from holdfast.harness.core.clock import MILLISECOND, now_ns
-from holdfast.harness.core.interpreter import build
 from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.interpreter import build
 
 STEPS = ("open", "start", "close")
 BACKENDS: dict[str, Any] = {"local": LocalBackend, "docker": DockerBackend}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from holdfast.harness.core.interpreter import build
+from holdfast.interpreter import build
 from holdfast.nemesis.agent import nft
 from holdfast.nemesis.agent.requests import Agent
 

@@ -13,7 +13,7 @@ from tests.checkers.shorthand import case as shorthand
 
 from holdfast.api import history_frame
 from holdfast.harness.core.case import MERGED_DTYPE, Case, History
-from holdfast.harness.core.interpreter import build
+from holdfast.interpreter import build
 
 ROWS = 1_000_000
 

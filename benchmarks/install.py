@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.harness.core.interpreter import build
+from holdfast.interpreter import build
 
 ROOT = Path(__file__).resolve().parents[1]
 MIB = 1 << 20

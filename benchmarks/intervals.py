@@ -25,13 +25,13 @@ from holdfast.checkers.properties.mutual_exclusion import check
 from holdfast.clusters.libraries.environments import fetch
 from holdfast.clusters.systems.redis.system import LIBRARIES
 from holdfast.harness.core.case import Case, History, Rows
-from holdfast.harness.core.interpreter import build
 from holdfast.harness.core.operations import CAME, LEFT, Op, Status
 from holdfast.harness.core.ports import CALL
 from holdfast.harness.core.verdict import Promises, Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.recording.clock_sync import KernelStamps
 from holdfast.harness.recording.segments import Recorder
+from holdfast.interpreter import build
 
 CLIENTS = 10
 NEAR_NS = 1_000_000

@@ -21,9 +21,9 @@ import numpy as np
 from benchmarks.run_directory import Shape, write
 
 from holdfast.engine.runner import judge_run
-from holdfast.harness.core.interpreter import build
 from holdfast.harness.history.reader import load
 from holdfast.harness.runs.directory import RunDir
+from holdfast.interpreter import build
 
 
 def measured(path: Path) -> dict[str, object]:

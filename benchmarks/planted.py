@@ -18,7 +18,7 @@ from statistics import median
 from holdfast.catalogue.mutant_row import AREAS, ASSERTION, Mutant
 from holdfast.catalogue.mutants import MUTANTS
 from holdfast.engine.seed_search import Seed, one_seed, warm
-from holdfast.harness.core.interpreter import build
+from holdfast.interpreter import build
 
 FIRST = 100_000
 """Searches begin here, far from the seeds that tests pin and budgets were looked up with."""

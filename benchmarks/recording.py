@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 from holdfast.harness.core.clock import now_ns
-from holdfast.harness.core.interpreter import build
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.recording.segments import Recorder
+from holdfast.interpreter import build
 
 OPS = 20_000
 ROUNDS = 15

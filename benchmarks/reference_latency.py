@@ -16,7 +16,7 @@ import tempfile
 import time
 
 from holdfast.harness.core.clock import MILLISECOND
-from holdfast.harness.core.interpreter import build
+from holdfast.interpreter import build
 
 RUN = ["run", "--system", "reference", "--clients", "1", "--time", "10s", "--json", "--seed", "1"]
 SYNCS = 200

@@ -23,8 +23,8 @@ from tests import needs
 from tests.reports.browser import FLAGS
 
 from holdfast.engine.runner import judge_run
-from holdfast.harness.core.interpreter import build
 from holdfast.harness.runs.directory import RunDir
+from holdfast.interpreter import build
 
 ZOOM = """() => new Promise((done) => {
   const from = timeline.frames.length;

@@ -13,8 +13,8 @@ from holdfast.catalogue.mutants import MUTANTS
 from holdfast.engine import shrinker, swarm, trials
 from holdfast.engine.trials import Shown
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.interpreter import build
 from holdfast.harness.plans.plan import Plan
+from holdfast.interpreter import build
 from holdfast.planning import prepare
 
 USUAL = ("early-expiry", "unchecked-tokens", "tolerant-tokens", "release-by-lock", "lone-commit")

@@ -24,10 +24,10 @@ import numpy as np
 from holdfast import catalogue
 from holdfast.engine.seed_search import warm
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.interpreter import build
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import ROW_FIELDS, Op
 from holdfast.harness.plans.plan import Plan
+from holdfast.interpreter import build
 from holdfast.planning import prepare
 from holdfast.planning.resolve import resolve
 

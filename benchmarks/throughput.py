@@ -43,12 +43,12 @@ from holdfast.clusters.systems.redis.resp import encoded
 from holdfast.clusters.systems.redis.system import LIBRARIES
 from holdfast.harness.client.context import Context, Parts
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.interpreter import build
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.ports import CALL, ClientSetup
 from holdfast.harness.recording.clock_sync import KernelStamps
 from holdfast.harness.recording.phase import GO
 from holdfast.harness.recording.segments import Recorder
+from holdfast.interpreter import build
 
 CONNECTIONS = (10, 50, 200)
 ROUNDS = 5

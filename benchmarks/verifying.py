@@ -10,11 +10,11 @@ from dataclasses import asdict
 import numpy as np
 
 from holdfast import catalogue
-from holdfast.harness.core.interpreter import build
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import ROW_FIELDS, Op, Status
 from holdfast.harness.verification.recorded_rows import Rows, Writer
 from holdfast.harness.verification.verify import run_of, verify
+from holdfast.interpreter import build
 
 PROMISES = asdict(load(catalogue.SYSTEMS["reference"].entry).promises({}))
 CLIENTS, SECOND = 4, 10**9

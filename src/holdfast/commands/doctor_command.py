@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from holdfast import __version__, catalogue
+from holdfast import __version__, catalogue, interpreter
 from holdfast.clusters.backends import abilities
 from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.rows import LIBRARIES
@@ -18,7 +18,6 @@ from holdfast.clusters.libraries.system import entry
 from holdfast.clusters.systems.program.table import problems
 from holdfast.commands.options import Command
 from holdfast.engine import client_conformance, system_trial
-from holdfast.harness.core import interpreter
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Prechecked
