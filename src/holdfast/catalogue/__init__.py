@@ -152,6 +152,8 @@ _BACKENDS: dict[str, BackendRow] = {
         says="processes on this machine, one network namespace per node",
         precheck=f"{_B}.local.backend:precheck",
         prefix=f"{_B}.local.backend:launch_prefix",
+        options=f"{_B}.local.backend:DEFAULTS",
+        disks=f"{_B}.local.backend:diskless",
         instead="local-proxy",
         programs_here=True,
         clients_here=True,
@@ -358,6 +360,26 @@ _NEMESES: dict[str, NemesisRow] = {
     "failpoint": NemesisRow(
         entry=f"{_N}.kinds.failpoint:NEMESIS",
         says="hold the first thread that calls a chosen function of a program, or all threads",
+    ),
+    "power": NemesisRow(
+        entry=f"{_N}.kinds.power:NEMESIS",
+        says="cut the power of servers: what was not synced is lost; restart later",
+    ),
+    "disk-hang": NemesisRow(
+        entry=f"{_N}.kinds.disk_hang:NEMESIS", says="freeze disks: every write and sync waits"
+    ),
+    "disk-full": NemesisRow(
+        entry=f"{_N}.kinds.disk_full:NEMESIS", says="take all free space of disks"
+    ),
+    "disk-slow": NemesisRow(
+        entry=f"{_N}.kinds.disk_slow:NEMESIS", says="delay every sync to a disk"
+    ),
+    "disk-error": NemesisRow(
+        entry=f"{_N}.kinds.disk_error:NEMESIS", says="fail syncs or writes with EIO or ENOSPC"
+    ),
+    "sync-lie": NemesisRow(
+        entry=f"{_N}.kinds.sync_lie:NEMESIS",
+        says="report syncs as done without making them, then cut the power",
     ),
     "torn-write": NemesisRow(
         entry=f"{_N}.kinds.torn_write:NEMESIS",

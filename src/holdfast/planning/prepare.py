@@ -37,6 +37,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import ABILITIES, Able, Confined, Fault, Nemesis, Packaged, System
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.plans.manifest import (
+    DISK,
     Entries,
     Manifest,
     Options,
@@ -65,12 +66,16 @@ KNOWN = Known(
     checkers=Names(catalogue.CHECKERS),
 )
 READY_NS = 60 * SECOND
+DISK_MIB = "512"
+"""Size of a server's disk where a kind of fault needs one; only what is written takes memory."""
+DISK_SIZES = range(16, 65537)
 NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 """Characters that are removed from the name of a run directory."""
 
 
 def complete(plan: Plan) -> Plan:
     """The plan with all defaults and all sampled faults; UsageError lists its mistakes."""
+    plan = with_disks(plan)
     row = user_system.row(plan.system)
     nodes = plan.nodes or row.nodes
     problems = []
@@ -91,6 +96,7 @@ def complete(plan: Plan) -> Plan:
         *user_system.missing_files(plan.system, system_options(plan)),
         *nemeses_elsewhere(plan),
         *out_of_reach(plan),
+        *without_disks(plan),
         *own_code.problems(plan),
         *unknown_asks(plan),
     ]
@@ -191,6 +197,30 @@ def out_of_reach(plan: Plan) -> list[str]:
     return problems
 
 
+def with_disks(plan: Plan) -> Plan:
+    """The plan with a disk for each server, if one of its kinds of fault needs that."""
+    needed = any(catalogue.NEMESES[kind].traits.needs_disk for kind in kinds_of(plan))
+    if not needed or DISK in plan.options or DISK not in options_of(plan.backend):
+        return plan
+    return replace(plan, options={**plan.options, DISK: DISK_MIB})
+
+
+def without_disks(plan: Plan) -> list[str]:
+    """Why the plan's servers cannot have the disks that it needs, one line each."""
+    backend = catalogue.BACKENDS[plan.backend]
+    wanted = [kind for kind in kinds_of(plan) if catalogue.NEMESES[kind].traits.needs_disk]
+    if backend.virtual_time or not (wanted or int(backend_options(plan).get(DISK, "0") or "0")):
+        return []
+    who = f"nemesis {wanted[0]}" if wanted else f"option {DISK}"
+    if not backend.disks:
+        return [f"{who} needs a disk of its own for each server: use --backend local, as root"]
+    if int(backend_options(plan)[DISK]) not in DISK_SIZES:
+        low, high = DISK_SIZES[0], DISK_SIZES[-1]
+        return [f"invalid option {DISK}={plan.options[DISK]}: expected {low} to {high}"]
+    reason = load(backend.disks)()
+    return [f"{who}: {reason}"] if reason else []
+
+
 def usable_backend(name: str) -> str:
     """The given backend, or its replacement if this machine cannot run it.
 
@@ -256,7 +286,7 @@ def system_entry(plan: Plan) -> str:
 
 def promises_of(plan: Plan) -> Promises:
     """The promises of the system with these options; UsageError for unknown options."""
-    return design_sheet.with_kinds(system_of(plan).promises(system_options(plan)))
+    return design_sheet.with_kinds(system_of(plan).promises(system_options(plan)), kinds_of(plan))
 
 
 def system_options(plan: Plan) -> dict[str, str]:
