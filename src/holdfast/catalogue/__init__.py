@@ -397,6 +397,7 @@ _CHECKERS: dict[str, str] = {
     "applied-once": f"{_C}.properties.applied_once:check",
     "exactly-once-job": f"{_C}.properties.exactly_once_job:check",
     "token-order": f"{_C}.properties.token_order:check",
+    "durable-grants": f"{_C}.properties.durable_grants:check",
     "ownership": f"{_C}.properties.ownership:check",
     "loss-notice": f"{_C}.properties.loss_notice:check",
     "grant-notice": f"{_C}.properties.grant_notice:check",

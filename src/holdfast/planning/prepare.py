@@ -350,11 +350,14 @@ def unable(plan: Plan) -> list[str]:
 
 
 def asks(plan: Plan, promises: Promises) -> list[str]:
-    """The properties to judge: those of the workload and of the plan that apply to this
-    system."""
+    """The properties to judge: those of the workload, of the plan and of its kinds of fault that
+    apply to this system."""
     wanted = catalogue.WORKLOADS[plan.workload].asks()
     without = {"token-order"} if promises.tokens == "none" else set()
-    every = dict.fromkeys((*wanted, *plan.must, *plan.require, *own_checkers(plan)))
+    traits = [catalogue.NEMESES[kind].traits for kind in kinds_of(plan)]
+    disks = any(one.loses_unsynced or one.hangs_disk for one in traits)
+    durable = ("durable-grants",) if disks else ()
+    every = dict.fromkeys((*wanted, *durable, *plan.must, *plan.require, *own_checkers(plan)))
     return [prop for prop in every if prop not in without]
 
 
