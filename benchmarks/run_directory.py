@@ -29,6 +29,7 @@ from holdfast.harness.recording.segments import write_closed
 from holdfast.harness.runs import directory
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import prepare
+from holdfast.planning.resolve import resolve
 
 Ints = npt.NDArray[np.int64]
 Columns = dict[str, Ints]
@@ -241,7 +242,7 @@ def write(shape: Shape, out: Path) -> RunDir:
                 resource="fenced", seed=shape.seed, time_ns=last_ns - START_NS,
                 lease_ns=LEASE_NS, locks=shape.locks)  # fmt: skip
     run = directory.create(out, f"drawn-{shape.ops}-{shape.locks}-{shape.seed}")
-    manifest = prepare.manifest(plan, run.path.name, "python benchmarks/run_directory.py")
+    manifest = prepare.manifest(resolve(plan), run.path.name, "python benchmarks/run_directory.py")
     asks = [prop for prop in catalogue.CHECKERS if prop not in NOT_DRAWN]
     table = to_table(replace(manifest, asks=asks))
     directory.write_json(run.manifest, {**table, "drawn": asdict(shape)})

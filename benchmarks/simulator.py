@@ -24,6 +24,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning import prepare
+from holdfast.planning.resolve import resolve
 
 ROUNDS = 5
 TOLD = (Op.WAITING, Op.LOST, Op.CLOSED, Op.HEARTBEAT)
@@ -98,7 +99,7 @@ def carry_out(plans: Sequence[Plan]) -> Counter[str]:
     """Simulated ns, events, client ops and CPU ns of some plans."""
     total: Counter[str] = Counter()
     for chosen in plans:
-        manifest = prepare.manifest(chosen, "benchmark", "")
+        manifest = prepare.manifest(resolve(chosen), "benchmark", "")
         gc.collect()
         begun = time.process_time_ns()
         done = load(catalogue.BACKENDS["sim"].entry)(manifest)

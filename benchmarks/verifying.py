@@ -12,7 +12,7 @@ import numpy as np
 from holdfast import catalogue
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import ROW_FIELDS, Op, Status
-from holdfast.harness.verification.recorded import Rows, Writer
+from holdfast.harness.verification.recorded_rows import Rows, Writer
 from holdfast.harness.verification.verify import run_of, verify
 
 PROMISES = asdict(load(catalogue.SYSTEMS["reference"].entry).promises({}))

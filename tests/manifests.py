@@ -14,5 +14,5 @@ def manifest(
     asks: Sequence[str] = (), checkers: dict[str, RecordedChecker] | None = None
 ) -> Manifest:
     """Of a run of the reference service that asks for these properties."""
-    made = prepare.manifest(prepare.complete(Plan(system="reference", backend="sim")), "made", "")
+    made = prepare.manifest(prepare.prepared(Plan(system="reference", backend="sim")), "made", "")
     return replace(made, asks=asks, checkers=checkers or {})

@@ -11,7 +11,7 @@ import numpy as np
 
 from holdfast.checkers.coverage.lost_rows import could_explain
 from holdfast.checkers.coverage.offered_load import too_slow
-from holdfast.checkers.facts import fault_kinds, resource_log
+from holdfast.checkers.facts import resource_log, verdicts_by_fault
 from holdfast.checkers.facts.fault_windows import coverage
 from holdfast.checkers.facts.late_writes import late_writes
 from holdfast.checkers.facts.latency_breakdown import SAID
@@ -42,7 +42,7 @@ class Exercise:
 
     counts: Mapping[str, int]
     missing: tuple[str, ...]
-    kinds: Mapping[str, fault_kinds.Met]
+    kinds: Mapping[str, verdicts_by_fault.Met]
     aside: str = ""
 
 
@@ -108,7 +108,7 @@ def conclude(
         exercised=dict(exercise.counts),
         findings=tuple(findings),
         notes=tuple(notes),
-        under=fault_kinds.under(case, proved, exercise.kinds, lacking),
+        under=verdicts_by_fault.under(case, proved, exercise.kinds, lacking),
     )
 
 

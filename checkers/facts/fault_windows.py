@@ -1,4 +1,4 @@
-"""Coverage of the faults of a run: windows that took effect, with work inside and around them."""
+"""Fault windows of a run: those that took effect, with calls inside and around them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.checkers.facts.fault_kinds import Met
+from holdfast.checkers.facts.verdicts_by_fault import Met
 from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.leases import INF, longest
 from holdfast.harness.core.case import Case, Window

@@ -1,8 +1,8 @@
 """Spans in which a lock was requested, no client could hold it, and no request was granted.
 
 Liveness is judged only where every legitimate delay is used up: possible holds, faults with the
-time to recover from them plus a restarted lease, and for each acquire of unknown outcome the lease
-that it may still hold.
+time to recover from them plus a restarted lease, for each acquire of unknown outcome the lease that
+it may still hold, and the time in which the host was starved of CPU.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from holdfast.checkers.holds.attempt_table import ENDS, Bools, Table, table
 from holdfast.checkers.holds.derive import INF, Attempt, Span
 from holdfast.checkers.holds.history_index import Indices, Ints
 from holdfast.checkers.holds.leases import EXPIRY_SLACK_NS
+from holdfast.checkers.holds.starvation import starved_ns
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Status
@@ -132,6 +133,7 @@ def _of_lock(
                 EXPIRY_SLACK_NS
                 + delay_ns
                 + burning * (EXPIRY_SLACK_NS + delay_ns + longest_ns(case))
+                + starved_ns(case, first_ns, last_ns)
             )
             if last_ns - first_ns < excused_ns:
                 continue

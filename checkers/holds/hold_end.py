@@ -15,7 +15,8 @@ from holdfast.checkers.holds.assumptions import ENDING, stands_for
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import INF, Attempt, conflict
 from holdfast.checkers.holds.history_index import UNKNOWN, Ints, column, rows_of
-from holdfast.checkers.holds.leases import EXPIRY_SLACK_NS, longest
+from holdfast.checkers.holds.leases import longest
+from holdfast.checkers.holds.starvation import overdue_ns
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
@@ -92,8 +93,9 @@ def _ends(case: Case, a: Attempt) -> Iterator[Ended]:
             break
     if a.possible is not None and a.possible[1] < INF and _lease_ran_by_itself(case, a):
         # A service may notice late that a lease is over: `no-false-rejection` allows the same time.
-        t_ns = a.possible[1] + EXPIRY_SLACK_NS
-        why = f"had expired with its lease, with {EXPIRY_SLACK_NS / SECOND:.3f} s of tolerance,"
+        t_ns = overdue_ns(case, a.possible[1])
+        tolerance_s = (t_ns - a.possible[1]) / SECOND
+        why = f"had expired with its lease, with {tolerance_s:.3f} s of tolerance,"
         yield Ended(t_ns=t_ns, row=a.row, why=why, more=_lengthening(case, a))
     successor = _successor(case, a)
     if successor is not None:

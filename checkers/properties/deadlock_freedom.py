@@ -26,6 +26,7 @@ from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.fault_windows import stopped_servers
 from holdfast.checkers.facts.stalls import Stall, answered_span, stalls
+from holdfast.checkers.facts.starved_hosts import only_starved
 from holdfast.checkers.facts.wording import drawn, seconds, who
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.checkers.holds.derive import Attempt, Span
@@ -35,13 +36,16 @@ from holdfast.harness.core.verdict import Finding, PropertyVerdict
 
 PROPERTY = "deadlock-freedom"
 NEEDS = ("contention", "handovers", "probes", "faults")
+WAITS = "spans without a grant"
 
 
 def check(case: Case) -> PropertyVerdict:
     """The verdict on deadlock-freedom."""
     met = exercise(case, needs=NEEDS)
-    missing = (*met.missing, *unanswered_probes(case))
-    return conclude(case, PROPERTY, deadlocks(case), (), replace(met, missing=missing))
+    findings = deadlocks(case)
+    starved = only_starved(case, findings, deadlocks, WAITS)
+    missing = (*met.missing, *unanswered_probes(case), *starved)
+    return conclude(case, PROPERTY, findings, (), replace(met, missing=missing))
 
 
 def deadlocks(case: Case) -> list[Finding]:

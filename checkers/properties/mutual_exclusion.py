@@ -23,7 +23,7 @@ from itertools import chain
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
-from holdfast.checkers.facts import foreign_release, orders, witnesses
+from holdfast.checkers.facts import foreign_release, legal_orders, witnesses
 from holdfast.checkers.facts.stale_belief import stale_beliefs
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds, span, who
 from holdfast.checkers.holds.assumptions import (
@@ -83,7 +83,7 @@ def check(case: Case) -> PropertyVerdict:
         aside="; ".join(part for part in (aside, went_without) if part),
     )
     verdict = conclude(case, PROPERTY, findings, notes, met)
-    return orders.ordered(case, verdict, orders.of_grants)
+    return legal_orders.ordered(case, verdict, legal_orders.of_grants)
 
 
 def _disputed(case: Case) -> list[str]:

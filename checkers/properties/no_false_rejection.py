@@ -31,6 +31,7 @@ from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, who
 from holdfast.checkers.holds.attempt_table import ENDS, Bools, table
 from holdfast.checkers.holds.history_index import Indices, Ints, column
 from holdfast.checkers.holds.leases import EXPIRY_SLACK_NS
+from holdfast.checkers.holds.starvation import overdue_ns
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Mode, Op, Status
 from holdfast.harness.core.verdict import Finding, Proof, PropertyVerdict
@@ -204,12 +205,16 @@ def _spans(case: Case, entries: Indices) -> tuple[Ints, Ints]:
     given_back = (found.why[holds] == RELEASED) & (status[ended] == Status.OK)
     given_back &= ret[ended] == found.over[holds]
     longest = np.iinfo(np.int64).max // 4
-    late = np.where(given_back, 0, EXPIRY_SLACK_NS + case.promises.delay_ns)
+    ends = np.minimum(found.over[holds], longest)
+    late = np.full(len(ends), EXPIRY_SLACK_NS)
+    if case.starved:
+        late = np.array([overdue_ns(case, end_ns) - end_ns for end_ns in ends.tolist()], np.int64)
+    late = np.where(given_back, 0, late + case.promises.delay_ns)
     waits = entries[(found.op[entries] != Op.TRY) & (found.over[entries] < 0)]
     from_ns, to_ns = _troubled(case)
     begun = [found.inv[holds], found.inv[waits], from_ns]
     over = [
-        np.minimum(found.over[holds], longest) + late,
+        ends + late,
         np.minimum(found.ret[waits], longest),
         to_ns,
     ]

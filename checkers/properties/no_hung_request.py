@@ -15,16 +15,16 @@ Cost
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
+from holdfast.checkers.facts.starved_hosts import excuse
 from holdfast.checkers.facts.wording import name, seconds, span
+from holdfast.checkers.holds.starvation import Cover, starved_spans
 from holdfast.harness.client.context import GUARD_NS
 from holdfast.harness.core.case import Case, Window
 from holdfast.harness.core.clock import SECOND
@@ -76,7 +76,7 @@ def _late(case: Case) -> Iterator[Late]:
     acquires = np.isin(rows["f"], (Op.ACQUIRE, Op.TRY, Op.PROBE))
     bounds = np.where(acquires, rows["aux"], 0)
     late = back - rows["t_inv"] - bounds
-    covers: dict[str | None, tuple[_Cover, _Cover]] = {}
+    covers: dict[str | None, tuple[Cover, Cover]] = {}
     for n in np.flatnonzero((bounds >= 0) & (late > SLACK_NS)):
         row = rows[n]
         if row["status"] == Status.INVOKED and _died(case, row):
@@ -85,7 +85,7 @@ def _late(case: Case) -> Iterator[Late]:
         node = case.nodes.get(int(row["process"]))
         if node not in covers:
             own = _stopped(case, node)
-            covers[node] = _Cover(own), _Cover([*own, *_starved(case)])
+            covers[node] = Cover(own), Cover([*own, *starved_spans(case)])
         own_ns, all_ns = (cover.ns(*span_ns) for cover in covers[node])
         if int(late[n]) - own_ns > SLACK_NS:
             yield Late(int(asked[n]), int(late[n]) - own_ns, int(late[n]) - all_ns)
@@ -104,18 +104,8 @@ def _died(case: Case, row: Any) -> bool:
 
 def _excuse(case: Case, late: Sequence[Late]) -> str:
     """Why late requests are no evidence against the service."""
-    rows = case.history.rows[[one.row for one in late]]
-    from_ns, until_ns = int(rows["t_inv"].min()), case.end_ns
-    starved_ns = _Cover(_starved(case)).ns(from_ns, until_ns)
-    return (
-        f"{len(late)} late requests are no evidence against the service: for {span(starved_ns)}"
-        f" from {seconds(case, from_ns)} on the host had too little processor time"
-    )
-
-
-def _starved(case: Case) -> list[tuple[int, int]]:
-    """Spans in which any process of the run, or its host, got no CPU time."""
-    return [(one.from_ns, one.to_ns) for one in case.starved]
+    from_ns = int(case.history.rows["t_inv"][[one.row for one in late]].min())
+    return excuse(case, len(late), "late requests", from_ns)
 
 
 def _stopped(case: Case, node: str | None) -> list[tuple[int, int]]:
@@ -127,33 +117,6 @@ def _stopped(case: Case, node: str | None) -> list[tuple[int, int]]:
 
 def _stops(window: Window, node: str | None) -> bool:
     return window.traits.delays_clients and node in window.nodes
-
-
-class _Cover:
-    """The union of spans: how much of another span it covers, overlaps counted once.
-
-    [(1, 3), (2, 5), (7, 8)] are the pieces 1..5 and 7..8, with 0 and 4 covered before them.
-    """
-
-    def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
-        self._begins: list[int] = []
-        self._ends: list[int] = []
-        for begin, over in sorted(spans):
-            if self._ends and begin <= self._ends[-1]:
-                self._ends[-1] = max(self._ends[-1], over)
-            elif over > begin:
-                self._begins.append(begin)
-                self._ends.append(over)
-        lengths = (over - begin for begin, over in zip(self._begins, self._ends, strict=True))
-        self._before = [0, *accumulate(lengths)]
-
-    def ns(self, from_ns: int, until_ns: int) -> int:
-        """How much is covered between two times."""
-        return max(0, self._up_to(until_ns) - self._up_to(from_ns))
-
-    def _up_to(self, t_ns: int) -> int:
-        n = bisect_right(self._begins, t_ns)
-        return self._before[n] - (max(0, self._ends[n - 1] - t_ns) if n else 0)
 
 
 def _finding(case: Case, late: Late) -> Finding:

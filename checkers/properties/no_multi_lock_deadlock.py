@@ -6,7 +6,8 @@ Claims
 Assumes
     That a lock proved or promised to one attempt cannot be granted to a conflicting one.
 Blind to
-    Cycles during faults and until the service has recovered from them; cycles through permits of a
+    Cycles during faults and until the service has recovered from them, or while the host is
+    starved of CPU; cycles through permits of a
     semaphore, and through clients that are only ahead in a queue.
 Cost
     O(n log n), plus the waits that last longer than a cycle may, times the holders meanwhile;
@@ -24,12 +25,14 @@ from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.overtakes import first_told
 from holdfast.checkers.facts.stalls import longest_ns
+from holdfast.checkers.facts.starved_hosts import excuse
 from holdfast.checkers.facts.wording import drawn, lock_name, name, seconds, span
 from holdfast.checkers.holds.assumptions import LASTING, stands_for
 from holdfast.checkers.holds.attempt_table import Bools, table
 from holdfast.checkers.holds.derive import Attempt, Span, conflict
 from holdfast.checkers.holds.history_index import Indices, Ints
 from holdfast.checkers.holds.overlaps import proof_reach, proof_reaches, reach, reaches, slack
+from holdfast.checkers.holds.starvation import starved_spans, without_starvation
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import Mode
@@ -63,6 +66,9 @@ def check(case: Case) -> PropertyVerdict:
     if found.given_up:
         reason = f"too many waits at once: more than {MOST_STEPS} steps to search for cycles"
         missing = (*missing, reason)
+    if case.starved and not findings and (every := _Found(without_starvation(case)).first):
+        from_ns = min(during[0] for _, during in every.values())
+        missing = (*missing, excuse(case, len(every), "wait-for cycles", from_ns))
     counts = {**met.counts, "wait-for cycles": found.count}
     return conclude(case, PROPERTY, findings, (), replace(met, counts=counts, missing=missing))
 
@@ -140,7 +146,8 @@ def _edges(case: Case) -> tuple[Sequence[Edge], bool]:
     every, slack_ns = table(case), slack(case)
     far = np.where(_lasting(case), reaches(case), proof_reaches(case))
     calm_ns = case.promises.recovery_ns + longest_ns(case)
-    faults = sorted((window.from_ns, window.to_ns + calm_ns) for window in case.windows)
+    faults = [(window.from_ns, window.to_ns + calm_ns) for window in case.windows]
+    faults = sorted([*faults, *starved_spans(case)])
     since, until = first_told(case), np.minimum(every.ret, case.end_ns)
     least_ns = FOUND_WITHIN_NS + 2 * slack_ns
     found: list[Edge] = []

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
-from holdfast.checkers.facts import orders, resource_log
+from holdfast.checkers.facts import legal_orders, resource_log
 from holdfast.checkers.facts.admissions import accepted, walked
 from holdfast.checkers.facts.wording import drawn, seconds, who
 from holdfast.checkers.holds.derive import Attempt
@@ -37,7 +37,7 @@ def check(case: Case) -> PropertyVerdict:
     """The verdict on no-stale-write."""
     findings = [_finding(case, *stale) for stale in stale_writes(case)]
     verdict = conclude(case, PROPERTY, findings, (), exercise(case, needs=NEEDS))
-    return orders.ordered(case, verdict, orders.of_requests)
+    return legal_orders.ordered(case, verdict, legal_orders.of_requests)
 
 
 def stale_writes(case: Case) -> Iterator[Stale]:

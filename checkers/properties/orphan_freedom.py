@@ -21,9 +21,10 @@ from dataclasses import replace
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.stalls import Stall, answered_span, stalls
+from holdfast.checkers.facts.starved_hosts import only_starved
 from holdfast.checkers.facts.wording import drawn, seconds, who
 from holdfast.checkers.holds.derive import Attempt, Span
-from holdfast.checkers.properties.deadlock_freedom import unanswered_probes
+from holdfast.checkers.properties.deadlock_freedom import WAITS, unanswered_probes
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
@@ -34,10 +35,16 @@ NEEDS = ("contention", "probes", "faults")
 
 def check(case: Case) -> PropertyVerdict:
     """The verdict on orphan-freedom."""
-    findings = [_finding(case, stall) for stall in stalls(case, _refused, dead_let_go=False)]
+    findings = orphans(case)
     met = exercise(case, needs=NEEDS)
-    missing = (*met.missing, *unanswered_probes(case))
+    starved = only_starved(case, findings, orphans, WAITS)
+    missing = (*met.missing, *unanswered_probes(case), *starved)
     return conclude(case, PROPERTY, findings, (), replace(met, missing=missing))
+
+
+def orphans(case: Case) -> list[Finding]:
+    """One finding per stall in which a lock was refused."""
+    return [_finding(case, stall) for stall in stalls(case, _refused, dead_let_go=False)]
 
 
 def _refused(case: Case, a: Attempt) -> Span | None:

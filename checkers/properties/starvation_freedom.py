@@ -20,8 +20,9 @@ from dataclasses import replace
 from holdfast.checkers.coverage.requirements import conclude, exercise
 from holdfast.checkers.facts import witnesses
 from holdfast.checkers.facts.overtakes import Passed, told, waits
+from holdfast.checkers.facts.starved_hosts import only_starved
 from holdfast.checkers.facts.wording import drawn, lock_name
-from holdfast.checkers.properties.deadlock_freedom import deadlocks, unanswered_probes
+from holdfast.checkers.properties.deadlock_freedom import WAITS, deadlocks, unanswered_probes
 from holdfast.checkers.properties.livelock import livelocks
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.verdict import Finding, PropertyVerdict
@@ -39,11 +40,13 @@ def check(case: Case) -> PropertyVerdict:
         "judged waits": found.judged,
         "overtakes of one wait": found.most,
     }
+    findings = starved(case)
     missing = [*met.missing, *unanswered_probes(case)]
+    missing += only_starved(case, findings, starved, WAITS)
     if not found.judged:
         missing.append("no client that waited was granted a token of its place in the queue")
     met = replace(met, counts=counts, missing=tuple(missing))
-    return conclude(case, PROPERTY, starved(case), (), met)
+    return conclude(case, PROPERTY, findings, (), met)
 
 
 def starved(case: Case) -> list[Finding]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from holdfast.checkers.coverage.requirements import conclude, exercise
-from holdfast.checkers.facts import orders, witnesses
+from holdfast.checkers.facts import legal_orders, witnesses
 from holdfast.checkers.facts.wording import drawn, known_row, lock_name, name, seconds
 from holdfast.checkers.holds.derive import Attempt
 from holdfast.checkers.holds.overlaps import (
@@ -55,7 +55,7 @@ def check(case: Case) -> PropertyVerdict:
     findings = [*inverted.values(), *repetitions.values()]
     findings.sort(key=lambda finding: finding.t_ns)
     verdict = conclude(case, PROPERTY, findings, (), met)
-    return orders.ordered(case, verdict, orders.of_tokens)
+    return legal_orders.ordered(case, verdict, legal_orders.of_tokens)
 
 
 def _inverted(case: Case, key: int) -> Iterator[tuple[Attempt, Attempt, bool]]:

@@ -9,6 +9,7 @@ REDIS, ETCD = f"{_S}.redis.system:SYSTEM", f"{_S}.etcd.system:SYSTEM"
 FIVE_REDIS = f"{_S}.redlock.system:SYSTEM"
 ZOOKEEPER = f"{_S}.zookeeper.system:SYSTEM"
 POSTGRES = f"{_S}.postgres.advisory.system:SYSTEM"
+KUBERNETES = "holdfast.clusters.systems.kubernetes.system:SYSTEM"
 DYNAMODB = "holdfast.clusters.systems.dynamodb.system:SYSTEM"
 
 
@@ -25,6 +26,8 @@ class LibraryRow:
     served    its servers are packages too, listed in `beside`
     tells     it reports whether the lock is still held, and its user may rely on that
     asks      options of the servers that it requires
+    elects    it renews by itself until it says that the caller leads no more, which a paused caller
+              hears late
     """
 
     says: str
@@ -39,11 +42,21 @@ class LibraryRow:
     served: bool = False
     tells: bool = False
     asks: tuple[tuple[str, str], ...] = ()
+    elects: bool = False
 
 
 _TIMEOUT = "async-timeout==5.0.1"
 _PSYCOPG = (
     "psycopg==3.3.9", "psycopg-binary==3.3.9", "typing_extensions==4.16.0", "greenlet==3.5.6",
+)  # fmt: skip
+_AIOHTTP = (
+    "aiohttp==3.14.5", "aiohappyeyeballs==2.7.1", "aiohttp-retry==2.9.1", "aiosignal==1.4.0",
+    "attrs==26.1.0", "frozenlist==1.8.0", "multidict==7.2.1", "propcache==0.5.4",
+    "typing_extensions==4.16.0", "yarl==1.25.1",
+)  # fmt: skip
+_PYDANTIC = (
+    "pydantic==2.14.3", "pydantic_core==2.50.4", "annotated-types==0.8.0",
+    "typing-inspection==0.4.5",
 )  # fmt: skip
 LIBRARIES: dict[str, LibraryRow] = {
     "redis": LibraryRow(
@@ -263,6 +276,38 @@ LIBRARIES: dict[str, LibraryRow] = {
         adapters={"sync": "dynamodb_lock"},
         version="0.9.3",
         served=True,
+    ),
+    "kubernetes": LibraryRow(
+        says="leader election on a Lease, blocking; its end is taken as the truth",
+        system="kubernetes",
+        servers=KUBERNETES,
+        adapters={"sync": "kubernetes_election"},
+        version="37.0.2",
+        beside=(
+            "certifi==2026.10.18", "charset-normalizer==3.5.2", "durationpy==0.11", "idna==3.20",
+            "oauthlib==4.0.1", "python-dateutil==2.9.0.post0", "PyYAML==6.0.3",
+            "requests==2.34.2", "requests-oauthlib==2.0.0", "six==1.17.0", "urllib3==2.8.0",
+            "websocket-client==1.9.2", *_AIOHTTP, *_PYDANTIC,
+        ),
+        bound="none",
+        proves=(False, False),
+        tells=True,
+        elects=True,
+    ),
+    "kubernetes_asyncio": LibraryRow(
+        says="leader election on a Lease, asyncio; its end is taken as the truth",
+        system="kubernetes",
+        servers=KUBERNETES,
+        adapters={"asyncio": "kubernetes_election_asyncio"},
+        version="36.1.0",
+        beside=(
+            "certifi==2026.10.18", "idna==3.20", "python-dateutil==2.9.0.post0", "PyYAML==6.0.3",
+            "six==1.17.0", "urllib3==2.8.0", *_AIOHTTP,
+        ),
+        bound="none",
+        proves=(False, False),
+        tells=True,
+        elects=True,
     ),
     "celery-redbeat": LibraryRow(
         says="the lock that allows one celery beat at a time",

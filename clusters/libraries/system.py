@@ -65,6 +65,7 @@ class LibrarySystem:
         mine = {name: value for name, value in options.items() if name in OPTIONS}
         chosen = choose(self._package, mine, OPTIONS)
         told = {"loss-notice": REACHED} if self._row.tells else {}
+        kept = tuple(kind for kind in KEPT if kind != "pause") if self._row.elects else KEPT
         base = self._servers.promises(self._rest(options))
         renew, release = self._row.proves
         by_call = chosen["way"] == "call"
@@ -78,8 +79,8 @@ class LibrarySystem:
             tokens_unique=False,
             order="racing",
             keeps={
-                "mutual-exclusion": KEPT,
-                "ownership": KEPT,
+                "mutual-exclusion": kept,
+                "ownership": kept,
                 "deadlock-freedom": REACHED,
                 "orphan-freedom": REACHED,
                 "no-hung-request": ("any",),

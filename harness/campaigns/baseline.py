@@ -6,7 +6,6 @@ a reason and a day of expiry.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -156,17 +155,20 @@ def of_results(results: Sequence[Result], known: Sequence[Known]) -> Baseline:
 
 def to_toml(baseline: Baseline) -> str:
     """The baseline as text for `read`; the same runs give the same text."""
-    lines = [f"schema = {json.dumps(SCHEMA)}"]
+    lines = [f"schema = {toml.quoted(SCHEMA)}"]
     for one in baseline.known:
-        lines += ["", "[[known]]", f"system = {json.dumps(one.system)}"]
-        lines += [f"property = {json.dumps(one.property)}"]
-        lines += [f"cell = {json.dumps(one.cell)}"] if one.cell else []
-        lines += [f"reason = {json.dumps(one.reason)}", f"expires = {one.expires.isoformat()}"]
+        lines += ["", "[[known]]", f"system = {toml.quoted(one.system)}"]
+        lines += [f"property = {toml.quoted(one.property)}"]
+        lines += [f"cell = {toml.quoted(one.cell)}"] if one.cell else []
+        lines += [f"reason = {toml.quoted(one.reason)}", f"expires = {one.expires.isoformat()}"]
     for (cell, prop), (exercised, runs) in sorted(baseline.exercised.items()):
-        lines += ["", "[[cell]]", f"cell = {json.dumps(cell)}", f"property = {json.dumps(prop)}"]
+        lines += ["", "[[cell]]", f"cell = {toml.quoted(cell)}", f"property = {toml.quoted(prop)}"]
         lines += [f"exercised = {exercised}", f"runs = {runs}"]
     for (cell, name), values in sorted(baseline.measures.items()):
         if name in MEASURES:
-            lines += ["", "[[measure]]", f"cell = {json.dumps(cell)}", f"name = {json.dumps(name)}"]
-            lines += [f"values = {json.dumps([float(value) for value in values])}"]
+            lines += ["", "[[measure]]", f"cell = {toml.quoted(cell)}"]
+            lines += [
+                f"name = {toml.quoted(name)}",
+                f"values = {[float(value) for value in values]}",
+            ]
     return "\n".join(lines) + "\n"

@@ -290,13 +290,14 @@ class Context:
         res: int = 0,
         text: str = "",
         token: int = NO_TOKEN,
+        arg: int = 0,
     ) -> None:
         """Record a notification to the client. Safe to call from any thread."""
         recorder = self._recorder
         if op in (Op.LOST, Op.CLOSED):
             res = recorder.intern(text)
         key = recorder.intern(lock)
-        row = recorder.invoke(op, self.process, key, attempt=attempt, token=token)
+        row = recorder.invoke(op, self.process, key, attempt=attempt, token=token, arg=arg)
         recorder.complete(row, Status.OK, res=res)
         if op is Op.LOST:
             self.claims.lost(attempt)

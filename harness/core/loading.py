@@ -46,10 +46,16 @@ def _no_attribute(module: ModuleType, attr: str) -> str:
     return f"{Path(module.__file__ or module.__name__).name} has no {attr!r}{hint}{known}"
 
 
-def load_file(module: str, path: Path) -> None:
-    """Execute a file as the module of that name, again each time; UsageError if that fails."""
+def load_file(module: str, path: Path, *, again: bool = False) -> None:
+    """Execute a file as the module of that name, once per content; UsageError if that fails.
+
+    again: also if it was executed before; what the module keeps in memory is new then.
+    """
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
+    texts = {file.resolve(): file.read_bytes() for file in (path, *neighbours(path).values())}
+    if not again and module in sys.modules and _EXECUTED.get(module) == texts:
+        return
     spec = importlib.util.spec_from_file_location(module, path)
     assert spec is not None and spec.loader is not None
     made = importlib.util.module_from_spec(spec)
@@ -61,6 +67,7 @@ def load_file(module: str, path: Path) -> None:
     except Exception as error:
         del sys.modules[module]
         raise UsageError(f"{path}: execution failed: {type(error).__name__}: {error}") from error
+    _EXECUTED[module] = texts
 
 
 @contextmanager
@@ -83,3 +90,5 @@ def _beside(path: Path) -> Iterator[None]:
 
 _OF_USERS: set[str] = set()
 """Top-level modules that were loaded from beside a user's file."""
+_EXECUTED: dict[str, dict[Path, bytes]] = {}
+"""Module of a user's file -> the files that it was executed from, with their content."""

@@ -348,7 +348,15 @@ class Tell(Protocol):
     """Records a row that belongs to no call, with the time of the call to `tell`."""
 
     def __call__(
-        self, op: Op, *, attempt: int, lock: str, res: int = 0, text: str = "", token: int = -1
+        self,
+        op: Op,
+        *,
+        attempt: int,
+        lock: str,
+        res: int = 0,
+        text: str = "",
+        token: int = -1,
+        arg: int = 0,
     ) -> None: ...
 
 

@@ -1,4 +1,4 @@
-"""What a run keeps its time, its phase and its records in.
+"""The runtime of a run: its clock, its phase and its records.
 
 On hosts that is a run directory (`host_runtime.py`), in the simulator virtual time and memory.
 """

@@ -19,10 +19,10 @@ import msgspec
 
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.foreign.edn import forms
-from holdfast.harness.foreign.fields import event_of
+from holdfast.harness.foreign.event_fields import event_of
+from holdfast.harness.foreign.exported_table import csv_events, parquet_events
 from holdfast.harness.foreign.json_document import values
 from holdfast.harness.foreign.operations import Event, ForeignHistory, Malformed, Pairing
-from holdfast.harness.foreign.table import csv_events, parquet_events
 
 LONGEST_LINE = 16 << 20
 HEAD = 4096

@@ -6,12 +6,12 @@ All mistakes in a plan are reported at once.
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.harness.core import toml
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_ns, duration_text
 from holdfast.harness.core.errors import UsageError
@@ -293,18 +293,18 @@ def _faults(rows: Sequence[Any], known: Known, where: str) -> Any:
 
 def to_toml(plan: Plan, *, exact: bool) -> str:
     """The plan as TOML; `exact` omits the nemeses and writes only their sampled faults."""
-    lines = [f"schema = {json.dumps(SCHEMA)}"]
+    lines = [f"schema = {toml.quoted(SCHEMA)}"]
     for name in ("system", "backend", "workload", "resource"):
-        lines.append(f"{name} = {json.dumps(getattr(plan, name))}")
+        lines.append(f"{name} = {toml.quoted(getattr(plan, name))}")
     for name in ("seed", "nodes", "clients", "locks"):
         value = getattr(plan, name)
         # A system without servers has no number of nodes to ask for.
         lines += [f"{name} = {value}"] if value or name == "seed" else []
-    lines.append(f"time = {json.dumps(duration_text(plan.time_ns))}")
-    lines.append(f"lease = {json.dumps(duration_text(plan.lease_ns))}")
-    lines += [f"must = {json.dumps(list(plan.must))}"] if plan.must else []
-    lines += [f"require = {json.dumps(list(plan.require))}"] if plan.require else []
-    lines += [f"checkers = {json.dumps(list(plan.checkers))}"] if plan.checkers else []
+    lines.append(f"time = {toml.quoted(duration_text(plan.time_ns))}")
+    lines.append(f"lease = {toml.quoted(duration_text(plan.lease_ns))}")
+    lines += [f"must = {toml.quoted(list(plan.must))}"] if plan.must else []
+    lines += [f"require = {toml.quoted(list(plan.require))}"] if plan.require else []
+    lines += [f"checkers = {toml.quoted(list(plan.checkers))}"] if plan.checkers else []
     lines += _table("[options]", plan.options) if plan.options else []
     for name, options in () if exact else plan.nemeses:
         lines += _table("[[nemesis]]", {"name": name, **options})
@@ -316,9 +316,9 @@ def to_toml(plan: Plan, *, exact: bool) -> str:
 
 
 def _table(head: str, values: Mapping[str, str]) -> list[str]:
-    rows = [f"{_key(name)} = {json.dumps(value)}" for name, value in values.items()]
+    rows = [f"{_key(name)} = {toml.quoted(value)}" for name, value in values.items()]
     return ["", head, *rows]
 
 
 def _key(name: str) -> str:
-    return name if _NAME.fullmatch(name) and "." not in name else json.dumps(name)
+    return name if _NAME.fullmatch(name) and "." not in name else toml.quoted(name)

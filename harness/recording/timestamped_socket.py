@@ -1,4 +1,4 @@
-"""Sockets that carry the kernel's stamps of when a request left and when its answer arrived.
+"""Sockets with the kernel's timestamps of when a request left and when its response arrived.
 
 A request cannot take effect before its last byte has left, nor after its answer has come. A busy
 interpreter notes both edges of a call milliseconds wide of that; the kernel does not. `install`

@@ -17,7 +17,7 @@ from holdfast.harness.verification.derived import (
     RELEASE,
     RENEW,
 )
-from holdfast.harness.verification.recorded import LOST, SERVED, WAITING
+from holdfast.harness.verification.recorded_rows import LOST, SERVED, WAITING
 
 UNKNOWN = (INVOKED, INFO)
 MOST_NAMED = 64

@@ -18,7 +18,7 @@ from holdfast.harness.verification.derived import (
     SHARED,
     Run,
 )
-from holdfast.harness.verification.recorded import ASKS, SERVED, Rows
+from holdfast.harness.verification.recorded_rows import ASKS, SERVED, Rows
 from holdfast.harness.verification.rule import OPS, count, permits
 
 JOB = re.compile(r"(.*)#([0-9]+)( done)?", re.S)
@@ -72,7 +72,7 @@ class Conditions:
             "highest": lambda row: row.aux if row.f == SERVED_WRITE else row.arg,
             "reach": lambda a: run.reach(a.at),
             "until": lambda a: run.until(a.at),
-            "lapsed": lambda a: run.possible_end(a.at) + 3_000_000_000,
+            "lapsed": lambda a: run.overdue(run.possible_end(a.at)),
             "knows": lambda a, row: row.at == run.known(a.at),
             "in_token_order": lambda a: not self.disorder(a.key),
             "disjoint": lambda a: self._disjoint(a.key),

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from holdfast.harness.core.fault_traits import UNKNOWN, Traits
-from holdfast.harness.verification.recorded import ASKS, CLOSED, LOST, WAITING, Rows, Starved
+from holdfast.harness.verification.recorded_rows import ASKS, CLOSED, LOST, WAITING, Rows, Starved
 from holdfast.harness.verification.rule import OPS
 
 INF = 1 << 62
@@ -312,6 +312,17 @@ class Run:
             ends.append(session if self.bound == "session" else late)
         return max(rows.t_ret[a], min(ends))
 
+    def starved_ns(self, from_ns: int, to_ns: int) -> int:
+        """How long any process of the run, or its host, got no CPU time between two times."""
+        return covered([(one.from_ns, one.to_ns) for one in self.starved], from_ns, to_ns)
+
+    def overdue(self, end: int) -> int:
+        """Until when a service may not have noticed that a lease ended; no starved time counts."""
+        over, later = end, end + LATE_NS
+        while later > over:
+            over, later = later, end + LATE_NS + self.starved_ns(end, later)
+        return over
+
     def longest(self, ttl_ns: int) -> int:
         """A lease as the slowest clock of the service may count it."""
         drift = -ttl_ns * self.promises["drift_ppm"] // 1_000_000
@@ -349,3 +360,13 @@ class Run:
         mine = [r for r in beats[own:] if inv[r] <= self.end(a) and inv[r] < to_ns]
         mine = [r for r in mine if self.rows.arg[r] == self.rows.arg[beats[own]]]
         return mine[-1] if mine else -1
+
+
+def covered(spans: Iterable[tuple[int, int]], from_ns: int, to_ns: int) -> int:
+    """How much of a span others cover, overlaps counted once."""
+    total, reached = 0, from_ns
+    for begun, over in sorted(spans):
+        first, last = max(begun, reached), min(over, to_ns)
+        total += max(0, last - first)
+        reached = max(reached, last)
+    return total

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.harness.verification.answers import Answers
 from holdfast.harness.verification.conditions import Row
 from holdfast.harness.verification.derived import FAIL, INF, INFO, INVOKED, NOT_OWNER
-from holdfast.harness.verification.recorded import ASKS
+from holdfast.harness.verification.recorded_rows import ASKS
 from holdfast.harness.verification.rule import OPS, entries, waits
 
 

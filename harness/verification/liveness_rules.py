@@ -29,7 +29,7 @@ for _kind, _of in (("deadlock", "acquire|probe"), ("orphan", "try|probe"), ("liv
         ),
         values={
             "until": f"refused_until(last, '{_kind}')",
-            "excused": "excused(first, until)",
+            "excused": "excused(first, first.t_inv, until)",
         },
         facts=("first.t_inv < until", "excused <= until - first.t_inv"),
     )
@@ -40,7 +40,7 @@ for _kind, _of in (("deadlock", "acquire|probe"), ("orphan", "try|probe"), ("liv
             roles={"asked": (_of, ANY)},
             states=("from_ns", "to_ns"),
             where=(f"whole_part(asked, from_ns, to_ns, '{_kind}')",),
-            values={"excused": "excused(asked, to_ns)"},
+            values={"excused": "excused(asked, from_ns, to_ns)"},
             facts=("from_ns < to_ns", "excused <= to_ns - from_ns"),
         )
 _STORM = LIVENESS["livelock"]

@@ -17,7 +17,7 @@ from typing import Any
 
 from holdfast.harness.verification.conditions import SERVED_WRITE, Conditions, Row
 from holdfast.harness.verification.derived import EXCLUSIVE, OK, SHARED, Run
-from holdfast.harness.verification.recorded import ASKS
+from holdfast.harness.verification.recorded_rows import ASKS
 from holdfast.harness.verification.writes import Writes
 
 Walk = Callable[[Sequence[int], Sequence[int]], str]

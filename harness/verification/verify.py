@@ -24,7 +24,7 @@ from holdfast.harness.verification.conditions import Conditions, Row, job
 from holdfast.harness.verification.derived import Run, Window
 from holdfast.harness.verification.lengths import Lengths
 from holdfast.harness.verification.orders import FILE, Orders
-from holdfast.harness.verification.recorded import (
+from holdfast.harness.verification.recorded_rows import (
     SAYS_WHY,
     Damaged,
     Rows,

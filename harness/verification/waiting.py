@@ -19,8 +19,9 @@ from holdfast.harness.verification.derived import (
     NOT_OWNER,
     OK,
     Window,
+    covered,
 )
-from holdfast.harness.verification.recorded import WAITING
+from holdfast.harness.verification.recorded_rows import WAITING
 from holdfast.harness.verification.rule import LIMITS, OPS
 
 Span = tuple[int, int]
@@ -172,8 +173,8 @@ class Waits:
         whole = from_ns in begins and to_ns in ends
         return inside and whole and self._idle(row, from_ns, to_ns, dead)
 
-    def _excused(self, row: Row, until: int) -> int:
-        """How long a lock may appear held although no client holds it."""
+    def _excused(self, row: Row, from_ns: int, until: int) -> int:
+        """How long a lock may appear held from one time to another although no client holds it."""
         rows, delay = self.rows, int(self.run.promises.get("delay_ns", 0))
         unknown = [
             at
@@ -183,7 +184,8 @@ class Waits:
         if self.run.bound == "none":
             unknown = [at for at in unknown if self._given_back(at) >= INF]
         once = LATE_NS + delay
-        return once + len(unknown) * (once + self.longest_ns())
+        leases = len(unknown) * (once + self.longest_ns())
+        return once + leases + self.run.starved_ns(from_ns, until)
 
     # Requests without success.
 
@@ -250,12 +252,7 @@ class Waits:
             if (w.traits.stops or w.traits.shifts_clocks) and node in w.nodes
         ]
         spans += [(one.from_ns, one.to_ns) for one in self.run.starved]
-        covered, reached = 0, row.t_inv
-        for from_ns, to_ns in sorted(spans):
-            begun, over = max(from_ns, reached), min(to_ns, until)
-            covered += max(0, over - begun)
-            reached = max(reached, over)
-        return covered
+        return covered(spans, row.t_inv, until)
 
     def _lived_on(self, row: Row) -> bool:
         """Whether the client of a request without a return was not killed or stopped after it."""
@@ -282,6 +279,7 @@ class Waits:
             ends += [min(roles[f"waiter{n}"].t_ret or INF, run.end_ns)]
         calm = int(run.promises["recovery_ns"]) + self.longest_ns()
         faults = [(w.from_ns, w.to_ns + calm) for w in run.windows]
+        faults += [(one.from_ns, one.to_ns) for one in run.starved]
         begun, over = max(begins) + slack, min(ends) - slack
         whole = from_ns in {begun, *(to for _, to in faults)}
         whole = whole and to_ns in {over, *(begin for begin, _ in faults)}
@@ -326,8 +324,9 @@ class Waits:
                 for r in run.releases(at)
                 if rows.status[r] == OK and rows.t_ret[r] == over and rows.t_inv[r] == run.end(at)
             ]
-            late = 0 if back else LATE_NS + int(run.promises.get("delay_ns", 0))
-            yield rows.t_inv[at], min(over, most) + late
+            over = min(over, most)
+            delay = int(run.promises.get("delay_ns", 0))
+            yield rows.t_inv[at], over if back else run.overdue(over) + delay
         elif rows.f[at] != TRY:
             yield rows.t_inv[at], min(rows.t_ret[at] or INF, most)
 

@@ -17,7 +17,7 @@ from holdfast.harness.verification.derived import (
     RENEW,
     Run,
 )
-from holdfast.harness.verification.recorded import CLOSED, LOST
+from holdfast.harness.verification.recorded_rows import CLOSED, LOST
 
 
 class Writes:
@@ -152,7 +152,7 @@ class Writes:
             if rows.status[r] == OK and conditions.freed(a, Row(rows, r)):
                 ends.append(rows.t_ret[r])
         if a.status == OK and conditions.calm(a):
-            ends.append(run.possible_end(at) + LATE_NS)
+            ends.append(run.overdue(run.possible_end(at)))
         return [*ends, *self._passed_on(a)]
 
     def _passed_on(self, a: Row) -> list[int]:

@@ -31,9 +31,11 @@ KINDS: dict[str, Kind] = {
     ),
     "double-holder": Kind(
         name="Double holder",
-        means="two clients held a lock at the same time although only a release can free it",
-        remedy="Bind the lock to the session or connection that acquired it, and grant it again"
-        " only after a release by the same attempt.",
+        means="two clients held a lock at the same time: the first had neither released it nor been"
+        " notified of a loss (split brain)",
+        remedy="Grant it again only after a release by the same attempt, or after the holder was"
+        " notified. A holder that renews needs a timeout on every request, and stops before a lease"
+        " that it counts from its last acknowledged renewal, on a monotonic clock.",
     ),
     "dead-grant": Kind(
         name="Dead grant",

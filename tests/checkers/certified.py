@@ -14,7 +14,7 @@ from holdfast.harness.core.operations import ROW_FIELDS, Op
 from holdfast.harness.core.verdict import PropertyVerdict
 from holdfast.harness.judging.certificates import certificate, order_certificate
 from holdfast.harness.verification.derived import Run
-from holdfast.harness.verification.recorded import Rows, Starved, Writer
+from holdfast.harness.verification.recorded_rows import Rows, Starved, Writer
 from holdfast.harness.verification.verify import Outcome, run_of, verify
 
 ROW_DTYPE = np.dtype([*ROW_FIELDS])

@@ -11,12 +11,12 @@ import pytest
 
 from holdfast import catalogue
 from holdfast.checkers.coverage import requirements
-from holdfast.checkers.facts import orders
+from holdfast.checkers.facts import legal_orders
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.verdict import Verdict
 from tests.checkers.certified import named, told, verified
 
-_conclude, _ordered = requirements.conclude, orders.ordered
+_conclude, _ordered = requirements.conclude, legal_orders.ordered
 
 
 def _verified_too(case: Any, *given: Any) -> Any:
@@ -53,4 +53,4 @@ def _verifies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     for name, module in list(sys.modules.items()):
         if name.startswith("holdfast.checkers.") and hasattr(module, "conclude"):
             monkeypatch.setattr(module, "conclude", _verified_too)
-    monkeypatch.setattr(orders, "ordered", _ordered_too)
+    monkeypatch.setattr(legal_orders, "ordered", _ordered_too)

@@ -13,11 +13,11 @@ import pytest
 
 from holdfast import catalogue
 from holdfast.checkers.coverage.requirements import exercise
-from holdfast.checkers.facts import orders
-from holdfast.checkers.facts.fault_kinds import at_work
+from holdfast.checkers.facts import legal_orders
 from holdfast.checkers.facts.fault_windows import _quorum_left
 from holdfast.checkers.facts.overtakes import waits
 from holdfast.checkers.facts.stale_belief import stale_beliefs
+from holdfast.checkers.facts.verdicts_by_fault import at_work
 from holdfast.checkers.holds.assumptions import ENDING, UNIQUE, against, answers
 from holdfast.checkers.holds.attempt_table import Table, table
 from holdfast.checkers.holds.derive import attempts
@@ -159,7 +159,7 @@ def test_a_token_of_two_owners_is_in_no_order_whichever_of_them_is_alone() -> No
         ((reader, reader), False),
     ):  # fmt: skip
         given = case(on(history(words), *terms), promises={"tokens_unique": False})
-        assert (orders.of_tokens(given) is None) == none
+        assert (legal_orders.of_tokens(given) is None) == none
 
 
 def test_why_a_part_under_a_fault_is_unknown_names_the_lost_row_where_a_finding_is_proved() -> None:
@@ -426,7 +426,7 @@ def test_the_order_of_grants_has_within_a_hold_what_is_no_hold_of_its_own() -> N
     reader = Terms(mode=Mode.SHARED)
     words = "1a?@0 0a?@1 0a+1@2 1a+1/0@3 2a?@4 2a+1/0@6 0r?@6 0r+@7"
     given = case(on(history(words), reader, reader, reader))
-    ((_, rows),) = orders.of_grants(given) or ()
+    ((_, rows),) = legal_orders.of_grants(given) or ()
     assert not verified(given, told(given, held(given))).refused
     assert sorted(rows) == [a.row for a in attempts(given)]
 
@@ -435,12 +435,12 @@ def held(given: Case) -> PropertyVerdict:
     """The order of its grants, as if mutual exclusion had been exercised."""
     verdict: PropertyVerdict = load(catalogue.CHECKERS["mutual-exclusion"])(given)
     assert not verdict.findings
-    return replace(verdict, verdict=Verdict.HOLDS, order=orders.of_grants(given))
+    return replace(verdict, verdict=Verdict.HOLDS, order=legal_orders.of_grants(given))
 
 
 def test_a_grant_of_an_instant_follows_a_hold_that_ends_as_it_is_known() -> None:
     given = case("0a?@0 0a+1@1 1a?@2 1a+2/1@6 0r?@6 0r+@7")
-    ((_, rows),) = orders.of_grants(given) or ()
+    ((_, rows),) = legal_orders.of_grants(given) or ()
     assert rows == tuple(a.row for a in attempts(given))
 
 

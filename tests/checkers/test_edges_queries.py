@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checkers.facts import orders
+from holdfast.checkers.facts import legal_orders
 from holdfast.checkers.facts.stale_belief import stale_beliefs
 from holdfast.checkers.holds.assumptions import RELEASES, RENEWALS, UNIQUE, fallen
 from holdfast.checkers.holds.attempt_table import table
@@ -209,9 +209,9 @@ def test_of_two_false_notices_each_is_known_by_the_renewal_after_it() -> None:
 
 def test_updates_each_based_on_its_predecessor_are_an_order_and_others_are_none() -> None:
     chain = "0a? 0a+1 0w?=0 0S+=1 0w+=1 0w?=1 0S+=2 0w+=2 0w? 0S+=3 0w+=3"
-    ((lock, rows),) = orders.of_updates(case(chain)) or ()
+    ((lock, rows),) = legal_orders.of_updates(case(chain)) or ()
     assert (lock, len(rows)) == ("db", 3)
-    assert orders.of_updates(case(chain.replace("0w?=1", "0w?=0"))) is None
+    assert legal_orders.of_updates(case(chain.replace("0w?=1", "0w?=0"))) is None
 
 
 def test_a_successor_may_be_the_first_grant_that_was_known() -> None:
@@ -236,4 +236,4 @@ def test_a_lock_of_readers_and_of_permits_has_no_order_of_tokens() -> None:
     words = "0a? 0a+1 0r? 0r+ 1a? 1a+2 1r? 1r+"
     reader, permit = Terms(mode=Mode.SHARED), Terms(mode=Mode.PERMITS, permits=1, limit=2)
     for terms, none in (((reader, permit), True), ((reader, reader), False), ((permit,), False)):
-        assert (orders.of_tokens(case(on(history(words), *terms))) is None) == none
+        assert (legal_orders.of_tokens(case(on(history(words), *terms))) is None) == none

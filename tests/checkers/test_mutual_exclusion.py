@@ -6,6 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+
 from holdfast.checkers.holds.derive import attempts
 from holdfast.checkers.properties import mutual_exclusion, token_order
 from holdfast.harness.core.case import History
@@ -260,3 +263,14 @@ def test_the_owner_of_a_lease_that_runs_on_is_not_blamed_for_its_release() -> No
 def test_a_release_before_the_grant_that_was_met_frees_nothing_of_it() -> None:
     early = "0a? 0a+/2@1 0r?@3 0r+@3.5 1a?@4 1a+@5 2a?@8 2a+@8.5 1r?@9 1r+@10"
     assert [f.cause for f in judged(early, promises=UNCONDITIONAL).findings] == [""]
+
+
+@pytest.mark.parametrize(("session", "found"), [(7, ["broken-lease"]), (8, [])])
+def test_a_session_that_ended_unnoticed_is_not_kept_alive_by_the_next_one(
+    session: int, found: list[str]
+) -> None:
+    told = history("0h?@0 0h+/5@0.1 0a?@1 0a+7@1.1 1a?@8 1a+8@8.1 0h?@9 0h+/5@9.1 0q?@20 0q+8@21")
+    beats = np.flatnonzero(told.rows["f"] == Op.HEARTBEAT)
+    told.rows["arg"][beats] = 7, session
+    given = case(told, promises={"bound": "session", "tokens": "none"})
+    assert kinds(mutual_exclusion.check(given)) == found

@@ -124,7 +124,15 @@ class User:
         self._attempts = itertools.count(1)
 
     def _tell(
-        self, op: Op, *, attempt: int, lock: str, res: int = 0, text: str = "", token: int = -1
+        self,
+        op: Op,
+        *,
+        attempt: int,
+        lock: str,
+        res: int = 0,
+        text: str = "",
+        token: int = -1,
+        arg: int = 0,
     ) -> None:
         self.told.append((op, attempt, text))
 

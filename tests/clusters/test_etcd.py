@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.clusters.systems.etcd import client as adapter
-from holdfast.clusters.systems.etcd.gateway import NoAnswer, NotSent, Refused, Server, refusal
+from holdfast.clusters.systems.etcd.json_gateway import NoAnswer, NotSent, Refused, Server, refusal
 from holdfast.clusters.systems.etcd.system import SYSTEM, status
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import EnvironmentFailed, UsageError

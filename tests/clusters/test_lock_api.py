@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.clusters.systems.reference.locks.state import PERMITS, SHARED
 from holdfast.clusters.systems.reference.locks.state_machine import Locks
-from holdfast.clusters.systems.reference.service.requests import command
+from holdfast.clusters.systems.reference.service.request_validation import command
 from tests.clusters.test_locks import Log
 
 READER = {"mode": SHARED}

@@ -12,6 +12,13 @@ def test_a_holder_that_is_never_notified_is_found_as_such() -> None:
     assert not one_seed(31, "reference", {}, "critical-section").alarms
 
 
+def test_a_loss_that_a_client_does_not_notice_is_no_grant_within_its_lease() -> None:
+    """Its process goes on with another session, whose heartbeats keep no hold of the one before."""
+    ran = one_seed(80, "reference", {"mutant": "unheard-loss"})
+    assert ran.verdicts["mutual-exclusion"] == "HOLDS"
+    assert ran.shown == ()
+
+
 def test_tries_that_give_way_to_each_other_are_a_livelock() -> None:
     found = {
         kind

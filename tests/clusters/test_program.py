@@ -12,8 +12,9 @@ from holdfast.catalogue import user_system
 from holdfast.clusters.systems.program import protocol
 from holdfast.clusters.systems.program.system import ProgramSystem
 from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Status
-from holdfast.harness.core.ports import Image, Node, Place
+from holdfast.harness.core.ports import Image, Node, Place, System
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning.prepare import complete
 
@@ -173,21 +174,26 @@ def test_a_file_without_a_table_is_told(tmp_path: Path, text: str, part: str) ->
         user_system.row(described(tmp_path, text))
 
 
+def made(name: str) -> System:
+    system: System = load(user_system.row(name).entry)
+    return system
+
+
 def test_files_travel_under_their_paths_and_missing_ones_are_told(tmp_path: Path) -> None:
     (tmp_path / "client").write_text("x")
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "part").write_text("y")
     name = described(tmp_path, '[system]\nclient = "./client {node}"\nfiles = ["lib"]\n')
-    told = user_system.program_options(name, {}, tmp_path / "copy")
+    told = user_system.program_options(name, made(name), {}, tmp_path / "copy")
     assert json.loads(told["argv"]) == ["./client", "{node}"]
     assert (tmp_path / "copy" / "client").read_text() == "x"
     assert (tmp_path / "copy" / "lib" / "part").read_text() == "y"
     lost = described(tmp_path, '[system]\nclient = "./gone"\nfiles = ["away"]\n')
     assert (
-        len(user_system.missing_files(lost, {})) == 2
-        and user_system.missing_files("redis", {}) == []
+        len(user_system.missing_files(lost, made(lost), {})) == 2
+        and user_system.missing_files("redis", made("redis"), {}) == []
     )
-    assert user_system.program_options("redis", {}, tmp_path / "none") == {}
+    assert user_system.program_options("redis", made("redis"), {}, tmp_path / "none") == {}
 
 
 def test_the_client_loads_without_site_packages() -> None:

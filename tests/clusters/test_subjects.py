@@ -20,9 +20,12 @@ from holdfast.harness.core.operations import Grant, Mode, Status
 from holdfast.harness.core.ports import ClientSetup
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning import prepare
+from holdfast.planning.resolve import resolve
 
 ROOT = Path(__file__).resolve().parents[2]
 ADAPTERS = sorted({name for row in LIBRARIES.values() for name in row.adapters.values()})
+ELECTIONS = [name for row in LIBRARIES.values() if row.elects for name in row.adapters.values()]
+"""Libraries that run a loop of their own, which a lock's acquire and release start and end."""
 LEASE_NS = 2_000_000_000
 GRANT = Grant(lock="l", attempt=7, token=-1, ttl_ns=LEASE_NS, granted_at_ns=0)
 
@@ -30,7 +33,8 @@ GRANT = Grant(lock="l", attempt=7, token=-1, ttl_ns=LEASE_NS, granted_at_ns=0)
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_an_adapter_is_one_short_file(name: str) -> None:
     path = ROOT / "clusters" / "libraries" / "adapters" / f"{name}.py"
-    assert len(path.read_text().splitlines()) <= 60
+    longest = 130 if name in ELECTIONS else 60
+    assert len(path.read_text().splitlines()) <= longest
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
@@ -44,7 +48,7 @@ def test_every_row_names_servers_that_start_and_pins_that_are_exact(name: str) -
 
 def test_a_library_is_chosen_by_an_option_of_its_system() -> None:
     plan = Plan(system="redis", options={"library": "redis==4.5.1", "api": "asyncio"})
-    system: Any = prepare.system_of(plan)
+    system: Any = resolve(plan).system
     assert system.libraries[0] == "redis==4.5.1"
     assert system.client.endswith(":redis_py_asyncio")
 
@@ -75,7 +79,7 @@ def test_a_library_promises_under_every_kind_of_fault_of_a_single_client() -> No
         "stall",
         "fork",
     )
-    keeps = prepare.promises_of(plan).keeps
+    keeps = resolve(plan).promises.keeps
     assert keeps["mutual-exclusion"] == ("partition", "pause", *of_clients)
     assert keeps["deadlock-freedom"] == ("partition", "pause", "kill", *of_clients)
     assert keeps["no-hung-request"] == ("any",)

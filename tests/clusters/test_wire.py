@@ -18,7 +18,7 @@ from holdfast.clusters.systems.reference.consensus.messages import (
     pack,
     unpack,
 )
-from holdfast.clusters.systems.reference.service.requests import command
+from holdfast.clusters.systems.reference.service.request_validation import command
 from holdfast.clusters.systems.reference.wire.frames import (
     MAX_FRAME,
     BadFrame,

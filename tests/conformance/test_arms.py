@@ -182,14 +182,14 @@ def answers(seen: History) -> set[str]:
 
 
 def simulated(plan: Plan) -> tuple[dict[str, Any], History]:
-    ran = seed_search.in_memory(prepare.manifest(prepare.complete(plan), "conformance", ""))
+    ran = seed_search.in_memory(prepare.manifest(prepare.prepared(plan), "conformance", ""))
     assert [row.mark for row in ran.world.marks] == STAGES
     return plain(ran.verdicts), ran.case.history
 
 
 def on_processes(plan: Plan, folder: Path) -> tuple[dict[str, Any], History]:
     verdicts: dict[str, Any] = plain(
-        carry_out(prepare.complete(plan), folder, "a test", quiet=True)
+        carry_out(prepare.prepared(plan), folder, "a test", quiet=True)
     )
     run = Path(str(verdicts["report"])).parent
     assert [row.mark for row in journal.marks(RunDir(run))] == STAGES

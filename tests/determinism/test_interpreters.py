@@ -39,7 +39,7 @@ def manifests() -> list[Manifest]:
     plans: list[Plan] = [
         swarm.draw(seed, system, catalogue.SYSTEMS[system].nodes, {}) for system, seed in CASES
     ]
-    return [prepare.manifest(prepare.complete(plan), "same", "") for plan in plans]
+    return [prepare.manifest(prepare.prepared(plan), "same", "") for plan in plans]
 
 
 @cache

@@ -54,7 +54,7 @@ def test_messages_that_went_through_json_change_nothing(seed: int) -> None:
 
 
 def test_leaving_out_one_fault_leaves_all_others_as_they_were() -> None:
-    whole = prepare.complete(swarm.draw(3, "reference", 3, {}))
+    whole = prepare.prepared(swarm.draw(3, "reference", 3, {}))
     manifest = prepare.manifest(whole, "whole", "")
     simulate = load(catalogue.BACKENDS["sim"].entry)
     planned = [row for row in simulate(manifest).faults if row.event == "planned"]

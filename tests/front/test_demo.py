@@ -40,8 +40,8 @@ def test_the_simulated_parts_come_out_as_expected_under_other_seeds(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for seed in (7, 8, 9):
-        plan = prepare.complete(replace(part.plan, seed=seed))
-        verdicts = runner.carry_out(plan, tmp_path, "again", quiet=True)
+        prepared = prepare.prepared(replace(part.plan, seed=seed))
+        verdicts = runner.carry_out(prepared, tmp_path, "again", quiet=True)
         assert demo_command.row_of(part, verdicts).verdict == part.expected
         said = demo_command.outcome(part, verdicts)
         if part.expected is Verdict.HOLDS:

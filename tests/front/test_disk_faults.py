@@ -12,6 +12,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.plans.plan import Plan
 from holdfast.planning import prepare
+from holdfast.planning.resolve import resolve
 from tests import needs
 from tests.front import aborted
 from tests.nemesis.test_agent_disks import attached
@@ -81,7 +82,7 @@ def test_every_fault_of_a_disk_is_over_after_its_run(do: str) -> None:
 @pytest.mark.usefixtures("here")
 def test_no_system_promises_anything_on_a_disk_that_lies(tmp_path: Path) -> None:
     plan = planned("sync-lie", "power")
-    keeps = prepare.promises_of(plan).keeps["mutual-exclusion"]
+    keeps = resolve(plan).promises.keeps["mutual-exclusion"]
     assert "power" in keeps and "kill" in keeps and "sync-lie" not in keeps and "any" not in keeps
 
 

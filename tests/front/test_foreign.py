@@ -15,7 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from holdfast.harness.core.operations import Mode, Op, Status, attempt_id
-from holdfast.harness.foreign import table
+from holdfast.harness.foreign import exported_table
 from holdfast.harness.foreign.operations import Malformed
 from holdfast.harness.foreign.read import read_history
 from holdfast.harness.plans.manifest import to_table
@@ -198,7 +198,7 @@ def test_a_parquet_file_of_more_rows_than_memory_is_refused_before_it_is_read() 
     rows = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 1000
     told = SimpleNamespace(num_rows=rows, num_row_groups=0, row_group=None)
     with pytest.raises(Malformed) as refused:
-        table._fits(told)
+        exported_table._fits(told)
     assert "memory" in refused.value.reason
 
 

@@ -289,3 +289,15 @@ def test_numbers_of_the_right_kind_that_no_run_has_are_refused(
     capsys.readouterr()
     assert code_of("check", str(run)) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_run_that_died_while_it_was_deployed_is_told_as_that(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = sound(tmp_path)
+    marks = [line for line in (run / "times.jsonl").read_text().splitlines() if "deployed" in line]
+    (run / "times.jsonl").write_text("".join(f"{line}\n" for line in marks))
+    capsys.readouterr()
+    assert code_of("check", str(run)) == 3
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "the run ended during deployment, before its workload began" in shown

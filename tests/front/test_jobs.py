@@ -18,7 +18,7 @@ def simulated(system: str, *options: str, **given: object) -> tuple[str, bool, s
     if "mutant" in given:
         chosen["mutant"] = str(given.pop("mutant"))
     plan = plan_of(NAME, {"backend": "sim", "system": system, **given, "options": chosen})
-    ran = seed_search.in_memory(prepare.manifest(prepare.complete(plan), NAME, ""))
+    ran = seed_search.in_memory(prepare.manifest(prepare.prepared(plan), NAME, ""))
     rows = {row["property"]: row for row in plain(ran.verdicts)["verdicts"]}
     row = rows["exactly-once-job"]
     return row["verdict"], row["promised"], {finding["kind"] for finding in row["findings"]}

@@ -15,6 +15,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.plans.plan import Plan, to_toml
 from holdfast.harness.plans.shrink import Failing
 from holdfast.planning import plan_source, prepare
+from holdfast.planning.resolve import resolve
 from tests import needs
 from tests.front.said import holdfast
 
@@ -33,7 +34,7 @@ def failing() -> Plan:
 
 def found_by(plan: Plan) -> list[tuple[str, str]]:
     """(property, kind) of every finding."""
-    rows = seed_search.in_memory(prepare.manifest(plan, "sought", "")).verdicts.verdicts
+    rows = seed_search.in_memory(prepare.manifest(resolve(plan), "sought", "")).verdicts.verdicts
     return [(row.property, found.kind) for row in rows for found in row.findings]
 
 

@@ -20,7 +20,7 @@ from holdfast.planning import prepare
 @pytest.fixture(scope="module")
 def judged() -> Judged:
     plan = Plan(system="majority", backend="sim", seed=1, nemeses=[("pause", {}), ("clock", {})])
-    return seed_search.in_memory(prepare.manifest(prepare.complete(plan), "made", "")).verdicts
+    return seed_search.in_memory(prepare.manifest(prepare.prepared(plan), "made", "")).verdicts
 
 
 def table(value: Judged) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def table() -> dict[str, Any]:
 
 def test_what_is_written_is_read_again() -> None:
     plan = Plan(system="majority", backend="sim", nemeses=[("pause", {"for": "1s"})])
-    made = prepare.manifest(prepare.complete(plan), "made", "again")
+    made = prepare.manifest(prepare.prepared(plan), "made", "again")
     assert made.plan.faults and made.traits["pause"].stops
     again = parsed(json.loads(json.dumps(to_table(made))))
     assert to_table(again) == to_table(made)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from tests.house import figures
+from tests.house import figures, guess
+from tests.house.imports import ROOT
 
 
 def test_every_figure_is_printed_once() -> None:
@@ -19,3 +20,10 @@ def test_a_name_is_counted_where_it_is_read() -> None:
 
 def test_a_fault_kind_is_a_whole_string() -> None:
     assert figures.fault_kinds(ast.parse("do = 'kill' if a else 'kills'")) == 1
+
+
+def test_a_sample_of_modules_is_that_of_its_seed() -> None:
+    first = guess.sampled(60, 1)
+    assert first == guess.sampled(60, 1) != guess.sampled(60, 2)
+    assert len({path for path, _ in first}) == 60
+    assert all((ROOT / path).is_file() and line.endswith((".", "?")) for path, line in first)

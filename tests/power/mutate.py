@@ -1,6 +1,6 @@
 """Mutants of the checkers and of the verifier: python -m tests.power.mutate COUNT [SEED]
 
-or, of one place: python -m tests.power.mutate --only holdfast.checkers.facts.orders:67 ...
+or, of one place: python -m tests.power.mutate --only holdfast.checkers.facts.legal_orders:67 ...
 
 A mutant is one small change to one function: a comparison, a constant, a sign, `and` for `or`, a
 dropped guard, `min` for `max`, a loop that ends after its first turn. The tests are collected once

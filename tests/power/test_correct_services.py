@@ -16,8 +16,8 @@ import pytest
 from holdfast.commands.scenario_command import plan_of
 from holdfast.engine import sweep as sweeping
 from holdfast.engine.seed_search import one_plan
-from holdfast.harness.plans.plan import Plan
 from holdfast.planning import prepare
+from holdfast.planning.resolve import Prepared
 from holdfast.scenarios import SCENARIOS, staging
 
 OPS = 1_000_000
@@ -26,7 +26,7 @@ INCORRECT = {"majority", "redlock"}
 """Systems of plan files that are broken by design, or promise nothing of what their files do."""
 
 
-def plans(seed: int) -> Iterator[tuple[str, Plan]]:
+def plans(seed: int) -> Iterator[tuple[str, Prepared]]:
     """Every scenario once, on a correct service; a sweep at the value whose turn it is."""
     for name, scenario in SCENARIOS.items():
         over: dict[str, Any] = {"backend": "sim", "seed": seed}
@@ -36,9 +36,9 @@ def plans(seed: int) -> Iterator[tuple[str, Plan]]:
             table = staging.table_of(name, over)
             sweep = sweeping.read(table, name)
             value = sweep.values[seed % len(sweep.values)]
-            yield name, prepare.complete(sweeping.plan_at(table, sweep, value))
+            yield name, prepare.prepared(sweeping.plan_at(table, sweep, value))
         else:
-            yield name, prepare.complete(plan_of(name, over))
+            yield name, prepare.prepared(plan_of(name, over))
 
 
 @pytest.mark.power
@@ -48,8 +48,8 @@ def test_a_million_operations_of_correct_services_accuse_nobody(
     ops: Counter[str] = Counter()
     seed = FIRST_SEED
     while sum(ops.values()) < OPS:
-        for name, plan in plans(seed):
-            ran = one_plan(plan, f"scenario {name} --seed {seed}")
+        for name, prepared in plans(seed):
+            ran = one_plan(prepared, f"scenario {name} --seed {seed}")
             assert not ran.alarms, (name, seed, ran.alarms)
             assert not ran.problems, (name, seed, ran.problems)
             ops[name] += ran.ops

@@ -24,7 +24,7 @@ TABLE = {
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_an_owner_stops_after_a_write_that_may_still_be_on_its_way(seed: int) -> None:
-    plan = prepare.complete(parse({**TABLE, "seed": seed}, prepare.KNOWN, "plan"))
+    plan = prepare.prepared(parse({**TABLE, "seed": seed}, prepare.KNOWN, "plan"))
     case = seed_search.in_memory(prepare.manifest(plan, "own", "")).case
     rows = case.history.rows
     unknown = rows[(rows["f"] == Op.WRITE) & (rows["status"] == Status.INFO)]

@@ -17,7 +17,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 
 from holdfast.clusters.systems.etcd import PORT
-from holdfast.clusters.systems.etcd.gateway import (
+from holdfast.clusters.systems.etcd.json_gateway import (
     Body,
     NoAnswer,
     NotSent,

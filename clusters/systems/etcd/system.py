@@ -17,7 +17,14 @@ import shutil
 from collections.abc import Mapping, Sequence
 
 from holdfast.clusters.systems.etcd import PEER_PORT, PORT
-from holdfast.clusters.systems.etcd.gateway import Body, NoAnswer, NotSent, Refused, Server, number
+from holdfast.clusters.systems.etcd.json_gateway import (
+    Body,
+    NoAnswer,
+    NotSent,
+    Refused,
+    Server,
+    number,
+)
 from holdfast.clusters.systems.options import choose
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed

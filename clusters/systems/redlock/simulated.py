@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from holdfast.clusters.systems.redlock.client import RELEASE, RENEW
-from holdfast.clusters.systems.reference.service.simulation import Host
+from holdfast.clusters.systems.reference.service.simulated_node import Host
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 
 Keys = dict[str, tuple[str, int]]

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.clusters.systems.reference.service.simulation import Host
+from holdfast.clusters.systems.reference.service.simulated_node import Host
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT, Framed
 from holdfast.clusters.systems.single.server import answer
 from holdfast.clusters.systems.single.table import Table

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.clusters.systems.reference.service.requests import (
+from holdfast.clusters.systems.reference.service.request_validation import (
     MAX_NS,
     command,
     list_of,

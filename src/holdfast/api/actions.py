@@ -56,8 +56,8 @@ def run(
         made = plan_options.from_file(Path(plan), given, texts)
     if made.seed < 0:
         made = replace(made, seed=secrets.randbelow(1 << 31))
-    full = prepare.complete(made)
-    found = prepare.hosts_of(full, os.fspath(hosts) if hosts is not None else "")
+    full = prepare.prepared(made)
+    found = prepare.hosts_of(full.plan, os.fspath(hosts) if hosts is not None else "")
     again = prepare.command(made) if plan is None else f"holdfast run {shlex.quote(str(plan))}"
     verdicts = runner.carry_out(full, Path(out), again, quiet=True, hosts=found)
     return Run(Path(out) / verdicts.run)

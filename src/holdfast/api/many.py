@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.catalogue import VIRTUAL_TIME
-from holdfast.engine.gather import gather
+from holdfast.engine.result_collection import gather
 from holdfast.harness.campaigns.results import MEASURES, RATES, Result
 from holdfast.harness.core import extras
 from holdfast.harness.core.clock import SECOND

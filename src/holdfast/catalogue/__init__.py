@@ -12,14 +12,14 @@ _SYSTEMS: dict[str, SystemRow] = {
         says="replicated by Raft; leases, FIFO queue, fencing tokens, loss notifications",
         nodes=3,
         most=9,
-        simulated=f"{_S}.reference.service.simulation:serve",
+        simulated=f"{_S}.reference.service.simulated_node:serve",
     ),
     "chubby": SystemRow(
         entry=f"{_S}.chubby.system:SYSTEM",
         says="the reference service with Chubby's sessions, lock-delay and sequencers",
         nodes=3,
         most=9,
-        simulated=f"{_S}.reference.service.simulation:serve",
+        simulated=f"{_S}.reference.service.simulated_node:serve",
     ),
     "single": SystemRow(
         entry=f"{_S}.single.system:SYSTEM",
@@ -105,6 +105,12 @@ _SYSTEMS: dict[str, SystemRow] = {
         nodes=1,
         most=1,
         peers=False,
+    ),
+    "kubernetes": SystemRow(
+        entry=f"{_S}.kubernetes.system:SYSTEM",
+        says="a Kubernetes Lease, by client-go's rules, on etcd and a stand-in for the API server",
+        nodes=3,
+        most=9,
     ),
     "cockroachdb": SystemRow(
         entry=f"{_S}.cockroachdb.system:SYSTEM",

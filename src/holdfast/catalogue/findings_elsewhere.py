@@ -9,6 +9,10 @@ _HANG_UP = (
     " hang-up:every=16s,for=100ms,target=holder --time 30s"
 )
 _EXPIRY = f"python_dynamodb_lock PR 366 requested that expiry; the violation: {NEW}"
+_CUT_OFF = (
+    "--workload leader-election --set wait_ms=30000 --lease 6s --clients 3"
+    " --nemesis black-hole:target=holder,every=19s,for=17s,count=1 --time 20s"
+)
 ELSEWHERE: dict[str, Finding] = {
     "etcd3gw-with": Finding(
         package="etcd3gw==2.6.0",
@@ -153,6 +157,24 @@ ELSEWHERE: dict[str, Finding] = {
         command="--system postgres-advisory --set via=pgbouncer --set idle=none --time 6s",
         seen=(3, 3),
         cited="pgbouncer#102",
+    ),
+    "kubernetes-black-hole": Finding(
+        package="kubernetes==37.0.2",
+        breaks="mutual-exclusion",
+        says="LeaderElection sends requests without a timeout, so a leader whose packets are"
+        " dropped never reaches its renew deadline: it leads beside its successor, and"
+        " onstopped_leading is not called",
+        command=f"--system kubernetes --library kubernetes==37.0.2 {_CUT_OFF}",
+        seen=(5, 5),
+        cited=f"kubernetes#65090 (the same in client-go, fixed in 2018); here {NEW}",
+    ),
+    "kubernetes-asyncio-black-hole": Finding(
+        package="kubernetes_asyncio==36.1.0",
+        breaks="mutual-exclusion",
+        says="the same bug; requests time out after 300 s only, the default of aiohttp",
+        command=f"--system kubernetes --library kubernetes_asyncio==36.1.0 {_CUT_OFF}",
+        seen=(5, 5),
+        cited=f"kubernetes#65090 (the same in client-go, fixed in 2018); here {NEW}",
     ),
     "dynamodb-wall-clock": Finding(
         package="python-dynamodb-lock-whatnick==0.9.3",

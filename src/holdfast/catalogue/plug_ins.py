@@ -100,7 +100,7 @@ def place_of(kind: str, name: str) -> Place:
         raise KeyError(name)
     path, _, attr = name.rpartition(":")
     module = module_of(Path(path))
-    _execute(module, Path(path))
+    load_file(module, Path(path))
     return Place(module=module, attr=attr, by=name)
 
 
@@ -130,15 +130,6 @@ def sources(kind: str, name: str) -> dict[str, Path]:
 
 def _by(plug_in: PlugIn) -> str:
     return f"plug-in {plug_in.name} of {plug_in.origin}"
-
-
-def _execute(module: str, path: Path) -> None:
-    """Execute a user's file once per content, so that its objects stay the same in a command."""
-    known = sys.modules.get(module)
-    text = path.read_bytes() if path.is_file() else b""
-    if known is None or getattr(known, "__holdfast_text__", None) != text:
-        load_file(module, path)
-        sys.modules[module].__dict__["__holdfast_text__"] = text
 
 
 def _loaded(place: Place) -> Any:

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import shutil
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from holdfast.catalogue import SYSTEMS
 from holdfast.catalogue.rows import SystemRow
@@ -24,6 +24,7 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load, load_file
 from holdfast.harness.core.neighbours import neighbours
+from holdfast.harness.core.ports import System
 from holdfast.harness.plans.plan import OWN
 
 MOST = 9
@@ -39,8 +40,8 @@ def file_of(system: str) -> Path | None:
     return Path(system if system.endswith(".toml") else system.rpartition(":")[0])
 
 
-def row(system: str) -> SystemRow:
-    """The row of a system, from the catalogue or the user's file. The file is read again each time.
+def row(system: str, *, again: bool = False) -> SystemRow:
+    """The row of a system, from the catalogue or the user's file; again: execute the file again.
 
     UsageError if the file cannot be read or executed, or has no such class.
     """
@@ -51,7 +52,10 @@ def row(system: str) -> SystemRow:
         return _described(Path(system))
     path, _, name = system.rpartition(":")
     module = module_of(Path(path))
-    load_file(module, Path(path))
+    if again:
+        # First: the trial leaves its traces also in the modules beside the file.
+        _refusal(module, name, Path(path), _source(Path(path)))
+    load_file(module, Path(path), again=again)
     entry = f"{CLASS}{module}.{name}"
     made = load(entry)
     return SystemRow(
@@ -64,19 +68,28 @@ def not_simulated(system: str, found: SystemRow) -> str:
 
     A lock class does if it uses nothing of the host: its servers are none, its calls are local.
     """
+    path = file_of(system)
     if found.entry.startswith(CLASS):
         module, _, name = found.entry.removeprefix(CLASS).rpartition(".")
-        # The trial leaves its traces in a copy of the module, not in the one that is tested.
-        path = file_of(system)
-        if path is not None:
-            load_file(f"{module}_trial", path)
-            module = f"{module}_trial"
-        why = refusal(load(f"{module}:{name}"))
+        why = _refusal(module, name, path, _source(path)) if path else refusal(_class(module, name))
         return f"{system} does not run in the simulator: {why}; use --backend local" if why else ""
-    if found.simulated or not (found.most or file_of(system)):
+    if found.simulated or not (found.most or path):
         return ""
     able = ", ".join(name for name, row in SYSTEMS.items() if row.simulated)
     return f"{system} does not run in the simulator; these do: {able}"
+
+
+@functools.cache
+def _refusal(module: str, name: str, path: Path, source: bytes) -> str:
+    """Why a class of this source does not run in the simulator, "" if it does."""
+    # The trial leaves its traces in a copy of the module, not in the one that is tested.
+    load_file(f"{module}_trial", path, again=True)
+    return refusal(_class(f"{module}_trial", name))
+
+
+def _class(module: str, name: str) -> type[object]:
+    found: type[object] = load(f"{module}:{name}")
+    return found
 
 
 def identity(system: str) -> str:
@@ -149,9 +162,8 @@ def _base(system: str) -> Path:
     return Path() if path is None else path.parent
 
 
-def missing_files(system: str, options: Mapping[str, str]) -> list[str]:
-    """Missing files of a client program, one line each."""
-    made: Any = load(row(system).entry)
+def missing_files(system: str, made: System, options: Mapping[str, str]) -> list[str]:
+    """Missing files of a client program, one line each; `made`: the system of that name."""
     if not isinstance(made, ProgramSystem):
         return []
     base, argv = _base(system), made.argv(options)
@@ -163,12 +175,13 @@ def missing_files(system: str, options: Mapping[str, str]) -> list[str]:
     return [f"{system}: no such file: {base / name}" for name in missing]
 
 
-def program_options(system: str, options: Mapping[str, str], folder: Path) -> dict[str, str]:
+def program_options(
+    system: str, made: System, options: Mapping[str, str], folder: Path
+) -> dict[str, str]:
     """Options of a client program for the workers; copies its files to `folder`.
 
     Empty if the system's client is not a program.
     """
-    made: Any = load(row(system).entry)
     if not isinstance(made, ProgramSystem):
         return {}
     base, argv = _base(system), made.argv(options)

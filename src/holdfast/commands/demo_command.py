@@ -105,7 +105,7 @@ def command(seed: int) -> int:
     told = []
     for n, part in enumerate(PARTS, 1):
         click.echo(f"\n{n}. {part.title}")
-        plan = prepare.complete(replace(part.plan, seed=seed))
+        plan = prepare.prepared(replace(part.plan, seed=seed))
         told.append(carry_out(plan, OUT, f"holdfast demo --seed {seed}", quiet=True))
         click.echo(f"   {part.where}: {outcome(part, told[-1])}")
     click.echo("")

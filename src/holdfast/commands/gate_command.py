@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from holdfast.commands.options import Command
-from holdfast.engine.gather import gather
+from holdfast.engine.result_collection import gather
 from holdfast.harness.campaigns import baseline as baselines
 from holdfast.harness.campaigns import gate
 from holdfast.harness.campaigns.gate import Trouble

@@ -12,7 +12,7 @@ import click
 
 from holdfast.catalogue import VIRTUAL_TIME
 from holdfast.commands.options import Command
-from holdfast.engine.gather import gather
+from holdfast.engine.result_collection import gather
 from holdfast.harness.core.errors import UsageError
 
 

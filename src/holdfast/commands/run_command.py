@@ -136,10 +136,10 @@ def command(
         plan = replace(plan, seed=secrets.randbelow(1 << 31))
     if dry_run and plan_file is not None:
         _nothing_to_execute(plan, plan_file, named)
-    full = prepare.complete(plan)
-    hosts = prepare.hosts_of(full, given["hosts"] or "")
+    full = prepare.prepared(plan)
+    hosts = prepare.hosts_of(full.plan, given["hosts"] or "")
     if dry_run:
-        click.echo(to_toml(full, exact=True), nl=False)
+        click.echo(to_toml(full.plan, exact=True), nl=False)
         return 0
     again = prepare.command(plan) if plan_file is None else f"holdfast run {plan_file}"
     if hosts:

@@ -116,9 +116,9 @@ def command(
     if values or seeds:
         raise UsageError(f"--values and --seeds are for sweeps; scenario {name} is not one")
     plan = plan_of(name, _over(given, options))
-    full = prepare.complete(plan)
+    full = prepare.prepared(plan)
     if dry_run:
-        click.echo(to_toml(full, exact=True), nl=False)
+        click.echo(to_toml(full.plan, exact=True), nl=False)
         return 0
     verdicts = carry_out(full, Path(out), again(name, given, options), quiet=as_json)
     if as_json:

@@ -220,7 +220,7 @@ def _show_search(tally: Tally, mutant: str) -> None:
     ]
     if others:
         more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
-        click.echo(f"other violations, not caused by this bug: {', '.join(others[:SHOWN])}{more}")
+        click.echo(f"other violations, not counted as this bug: {', '.join(others[:SHOWN])}{more}")
     click.echo(_speed(tally))
 
 

@@ -37,6 +37,7 @@ from holdfast.harness.core.loading import load
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import registry
 from holdfast.planning import prepare
+from holdfast.planning.resolve import Prepared, system_options
 
 SEEDS_A_TASK = 8
 """Simulated runs per task: they are so short that one task per run would cost more than the run."""
@@ -78,9 +79,10 @@ def _one(job: Job, folder: Path, *, archive: bool) -> Done:
             nodes = catalogue.SYSTEMS[plan.system].nodes
             plan = swarm.draw(plan.seed, plan.system, nodes, plan.options)
             again = prepare.command(plan)
-        plan = prepare.complete(plan)
+        prepared = prepare.prepared(plan)
+        plan = prepared.plan
         act = _simulated if plan.backend in catalogue.VIRTUAL_TIME else _real
-        result, made = act(job, plan, again, folder)
+        result, made = act(job, prepared, again, folder)
     except HoldfastError as error:
         return Done(result=_failed(job, plan, again, str(error)))
     if made is None:
@@ -91,22 +93,24 @@ def _one(job: Job, folder: Path, *, archive: bool) -> Done:
     return Done(result=result, archive=_zipped(kept) if archive else b"")
 
 
-def _simulated(job: Job, plan: Plan, again: str, folder: Path) -> tuple[Result, Path | None]:
+def _simulated(
+    job: Job, prepared: Prepared, again: str, folder: Path
+) -> tuple[Result, Path | None]:
     """In memory; a directory is written only for a violated or incomplete run."""
-    manifest = prepare.manifest(plan, job.key, again)
+    manifest = prepare.manifest(prepared, job.key, again)
     done = seed_search.in_memory(manifest)
     verdicts = done.verdicts
     if not job.swarm:
         verdicts = replace(verdicts, evidence=load(catalogue.EVIDENCE)(done.case))
     result = replace(results.of_verdicts(verdicts, manifest, key=job.key), digest=done.world.digest)
     if job.swarm:
-        name = results.variant(plan.system, job.plan.options, "")
+        name = results.variant(prepared.plan.system, job.plan.options, "")
         result = replace(result, system=name, workload=SWARM, nemesis=SWARM)
     made = None
     if result.problems or any(one.verdict == "VIOLATED" for one in result.properties.values()):
         attempts = folder / ATTEMPTS
         shutil.rmtree(attempts / job.key, ignore_errors=True)
-        run = prepare.create(plan, attempts, again, name=job.key)
+        run = prepare.create(prepared, attempts, again, name=job.key)
         done.world.keep(run)
         runner.report_run(run, runner.judge_run(run))
         made = run.path
@@ -116,9 +120,10 @@ def _simulated(job: Job, plan: Plan, again: str, folder: Path) -> tuple[Result, 
     return result, made
 
 
-def _real(job: Job, plan: Plan, again: str, folder: Path) -> tuple[Result, Path]:
+def _real(job: Job, prepared: Prepared, again: str, folder: Path) -> tuple[Result, Path]:
     """On processes or containers, as `holdfast run` does it."""
-    run = prepare.create(plan, folder / ATTEMPTS, again)
+    plan = prepared.plan
+    run = prepare.create(prepared, folder / ATTEMPTS, again)
     try:
         runner.execute(run, lambda row: None)
     except HoldfastError as error:
@@ -131,7 +136,7 @@ def _real(job: Job, plan: Plan, again: str, folder: Path) -> tuple[Result, Path]
 
 def _failed(job: Job, plan: Plan, again: str, reason: str) -> Result:
     """The result of a run that could not be executed; its plan may be incomplete."""
-    options = job.plan.options if job.swarm else prepare.system_options(plan)
+    options = job.plan.options if job.swarm else system_options(plan)
     return Result(
         key=job.key,
         system=results.variant(_identity(plan.system), options, "" if job.swarm else plan.resource),

@@ -24,12 +24,12 @@ from holdfast.harness.core.json_value import Json, plain
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.ports import Prechecked
 from holdfast.harness.plans.manifest import Manifest, to_table
-from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import directory, files, journal
 from holdfast.harness.runs.directory import RunDir
 from holdfast.harness.verdicts.judged import Judged, Verified
 from holdfast.harness.verification.orders import FILE as ORDERS
 from holdfast.planning import prepare
+from holdfast.planning.resolve import Prepared
 
 if TYPE_CHECKING:
     from holdfast.reports.pictures.timeline import Recorded
@@ -312,7 +312,7 @@ def show_verdict(verdicts: Judged, report: str) -> None:
 
 
 def carry_out(
-    plan: Plan,
+    prepared: Prepared,
     out: Path,
     again: str,
     *,
@@ -324,8 +324,9 @@ def carry_out(
     A run that the environment aborted ends with that error's code, unless the rows recorded until
     then show a violation.
     """
+    plan = prepared.plan
     click.echo(f"seed {plan.seed}: {plan.system} on {plan.backend}, {plan.workload}", err=True)
-    run = prepare.create(plan, out, again, hosts=hosts)
+    run = prepare.create(prepared, out, again, hosts=hosts)
     shown = Shown(first_stage(plan.backend))
     failed = 0
     try:

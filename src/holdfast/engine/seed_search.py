@@ -27,11 +27,11 @@ from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
 from holdfast.harness.plans.manifest import Manifest, to_table
-from holdfast.harness.plans.plan import Plan
 from holdfast.harness.verdicts.judged import Judged, Judgement
 from holdfast.harness.verification import verify
-from holdfast.harness.verification.recorded import Rows, Writer
+from holdfast.harness.verification.recorded_rows import Rows, Writer
 from holdfast.planning import prepare
+from holdfast.planning.resolve import Prepared
 
 SAFE_PATH = "PYTHONSAFEPATH"
 ENDED_BY_ASSERTION = "exited unexpectedly: AssertionError"
@@ -143,14 +143,14 @@ def one_seed(
     nodes = catalogue.SYSTEMS[system].nodes
     drawn = swarm.draw(seed, system, nodes, given, workload)
     twice = bool(twice_every) and seed % twice_every == 0
-    ran = one_plan(prepare.complete(drawn), prepare.command(drawn), twice=twice)
+    ran = one_plan(prepare.prepared(drawn), prepare.command(drawn), twice=twice)
     mutant = MUTANTS.get(given.get("mutant", ""))
     if mutant is None or not shows(mutant, system, ran, None):
         return ran
     # The same seed without the bug: what that shows as well is not the bug's doing.
     without = {name: text for name, text in given.items() if name != "mutant"}
     twin = swarm.draw(seed, system, nodes, without, workload)
-    plain = one_plan(prepare.complete(twin), prepare.command(twin))
+    plain = one_plan(prepare.prepared(twin), prepare.command(twin))
     return replace(ran, found=shows(mutant, system, ran, plain))
 
 
@@ -187,9 +187,10 @@ def _shown(violated: Iterable[Judgement]) -> Iterator[tuple[str, str, str]]:
             yield row.property, kind, sentence
 
 
-def one_plan(plan: Plan, command: str, *, twice: bool = False) -> Seed:
+def one_plan(prepared: Prepared, command: str, *, twice: bool = False) -> Seed:
     """Run and judge one complete plan in memory; `twice`: re-run it in another process."""
-    manifest = prepare.manifest(plan, f"sim-{plan.seed}", command)
+    plan = prepared.plan
+    manifest = prepare.manifest(prepared, f"sim-{plan.seed}", command)
     try:
         ran = in_memory(manifest)
     except EnvironmentFailed as error:

@@ -149,9 +149,9 @@ def plan_at(table: Mapping[str, Json], sweep: Sweep, value: str) -> Plan:
 
 
 def _one(plan: Plan, again: str, out: Path) -> tuple[Judged, Case]:
-    full = prepare.complete(plan)
-    if full.backend in VIRTUAL_TIME:
-        ran = seed_search.in_memory(prepare.manifest(full, f"sim-{full.seed}", again))
+    full = prepare.prepared(plan)
+    if full.plan.backend in VIRTUAL_TIME:
+        ran = seed_search.in_memory(prepare.manifest(full, f"sim-{full.plan.seed}", again))
         return ran.verdicts, ran.case
     verdicts = runner.carry_out(full, out, again, quiet=True)
     run = directory.RunDir(Path(verdicts.report).parent)

@@ -27,7 +27,7 @@ from holdfast.harness.core.ports import Node, Place
 from holdfast.harness.plans.plan import OWN
 
 READY_S = 20.0
-SPOKEN = "holdfast.clusters.systems.user_class.spoken"
+SPOKEN = "holdfast.clusters.systems.user_class.line_protocol"
 
 
 def tried(system: str, servers: str | None) -> list[str]:
@@ -51,7 +51,7 @@ def tried(system: str, servers: str | None) -> list[str]:
             module = module_of(path)
             (folder / f"{module}.py").write_bytes(path.read_bytes())
             paths.append(str(folder))
-        given = user_system.program_options(system, {}, folder / command_line.FOLDER)
+        given = user_system.program_options(system, made, {}, folder / command_line.FOLDER)
         nodes = [
             Node(name=f"n{n}", role="server", address=f"127.0.0.{n}", python=sys.executable)
             for n in range(1, made.nodes + 1)

@@ -22,6 +22,7 @@ from holdfast.harness.plans.plan import Plan
 from holdfast.harness.plans.shrink import Failing
 from holdfast.harness.verdicts.judged import Judged
 from holdfast.planning import prepare
+from holdfast.planning.resolve import resolve
 
 ENDED = "exited unexpectedly"
 """Text of a problem that is also a finding: an assertion of a node failed."""
@@ -96,7 +97,7 @@ def of_verdicts(judged: Judged) -> tuple[Shown, ...]:
 
 def simulated(plan: Plan, only: Collection[str] = ()) -> Trial:
     """Run one complete plan in the simulator. only: judge these properties, () for all."""
-    manifest = prepare.manifest(plan, f"sim-{plan.seed}", "")
+    manifest = prepare.manifest(resolve(plan), f"sim-{plan.seed}", "")
     if only:
         manifest = replace(manifest, asks=[prop for prop in manifest.asks if prop in only])
     ran = in_memory(manifest)
@@ -116,7 +117,7 @@ def simulated(plan: Plan, only: Collection[str] = ()) -> Trial:
 
 def carried_out(plan: Plan, out: Path, again: str) -> Trial:
     """Run one complete plan outside of the simulator, judged, reported and kept under `out`."""
-    verdicts = runner.carry_out(plan, out, again, quiet=True)
+    verdicts = runner.carry_out(resolve(plan), out, again, quiet=True)
     return Trial(
         shown=of_verdicts(verdicts),
         problems=tuple(verdicts.problems),

@@ -14,6 +14,7 @@ from holdfast.harness.plans.plan import Plan, parse, suggest
 from holdfast.harness.runs import files
 from holdfast.harness.runs.directory import RunDir
 from holdfast.planning import own_code, prepare
+from holdfast.planning.resolve import options_of
 
 
 def read_table(path: Path, inside: RunDir | None = None) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def read_plan(path: Path, backend: str | None = None) -> Plan:
 
 def elsewhere(plan: Plan, backend: str) -> Plan:
     """The same plan on another backend."""
-    others = {name for other in catalogue.BACKENDS for name in prepare.options_of(other)}
-    left = others - prepare.options_of(backend).keys()
+    others = {name for other in catalogue.BACKENDS for name in options_of(other)}
+    left = others - options_of(backend).keys()
     options = {name: text for name, text in plan.options.items() if name not in left}
     return replace(plan, backend=backend, options=options)

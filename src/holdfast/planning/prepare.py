@@ -21,12 +21,9 @@ import holdfast
 from holdfast import __version__, catalogue
 from holdfast.catalogue import design_sheet, user_system
 from holdfast.catalogue.mutants import MUTANTS
-from holdfast.catalogue.rows import SystemRow
 from holdfast.catalogue.table import Names
-from holdfast.checkers.user_checker import UserChecker
 from holdfast.clusters.libraries import environments
 from holdfast.clusters.libraries.rows import LIBRARIES
-from holdfast.clusters.libraries.system import entry as entry_of_library
 from holdfast.clusters.systems.program.command_line import FOLDER
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.durations import duration_text
@@ -34,14 +31,12 @@ from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.fault_traits import NOT_SIMULATED
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import ABILITIES, Able, Confined, Fault, Nemesis, Packaged, System
+from holdfast.harness.core.ports import ABILITIES, Fault, Nemesis, Packaged
 from holdfast.harness.core.verdict import Promises
 from holdfast.harness.plans.manifest import (
-    DISK,
     Entries,
     Manifest,
     Options,
-    RecordedChecker,
     to_table,
 )
 from holdfast.harness.plans.plan import Known, Plan, suggest, to_toml
@@ -51,9 +46,17 @@ from holdfast.nemesis.compose import draw_all
 from holdfast.nemesis.targets import unknown_parts
 from holdfast.nemesis.user_nemesis import UserNemesis
 from holdfast.planning import load as driving
-from holdfast.planning import own_code
+from holdfast.planning import own_code, server_disks
+from holdfast.planning.resolve import (
+    Prepared,
+    backend_options,
+    kinds_of,
+    resolve,
+    resource_options,
+    too_many_nodes,
+    workload_options,
+)
 from holdfast.scenarios import staging
-from holdfast.workloads.shape import DEFAULTS as WORKLOAD_OPTIONS
 from holdfast.workloads.shape import Shape
 
 KNOWN = Known(
@@ -66,39 +69,34 @@ KNOWN = Known(
     checkers=Names(catalogue.CHECKERS),
 )
 READY_NS = 60 * SECOND
-DISK_MIB = "512"
-"""Size of a server's disk where a kind of fault needs one; only what is written takes memory."""
-DISK_SIZES = range(16, 65537)
 NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 """Characters that are removed from the name of a run directory."""
 
 
 def complete(plan: Plan) -> Plan:
     """The plan with all defaults and all sampled faults; UsageError lists its mistakes."""
-    plan = with_disks(plan)
-    row = user_system.row(plan.system)
-    nodes = plan.nodes or row.nodes
-    problems = []
-    if nodes > row.most:
-        problems.append(f"--nodes {nodes}: {plan.system} supports at most {row.most} nodes")
-    try:
-        promises = promises_of(plan)
-    except UsageError as error:
-        raise UsageError(*problems, *error.problems) from error
-    resource = plan.resource or design_sheet.suited_to(system_of(plan), promises)
-    problems += [
-        *without_tokens(plan, resource, promises),
-        *on_other_backends(plan, row),
+    return prepared(plan).plan
+
+
+def prepared(plan: Plan) -> Prepared:
+    """The complete plan, resolved; UsageError lists its mistakes."""
+    plan = server_disks.with_disks(plan)
+    found = resolve(plan)
+    resource = plan.resource or design_sheet.suited_to(found.system, found.promises)
+    problems = [
+        *too_many_nodes(plan, found.row),
+        *without_tokens(plan, resource, found.promises),
+        *on_other_backends(found),
         *not_whole(plan),
         *driving.problems(plan),
         *wrong_mutant(plan),
-        *unable(plan),
-        *user_system.missing_files(plan.system, system_options(plan)),
+        *unable(found),
+        *user_system.missing_files(plan.system, found.system, found.options),
         *nemeses_elsewhere(plan),
         *out_of_reach(plan),
-        *without_disks(plan),
+        *server_disks.problems(plan),
         *own_code.problems(plan),
-        *unknown_asks(plan),
+        *unknown_asks(found),
     ]
     drawn: Sequence[Fault] = ()
     try:
@@ -107,13 +105,14 @@ def complete(plan: Plan) -> Plan:
         problems += error.problems
     if problems:
         raise UsageError(*problems)
-    return replace(
+    full = replace(
         driving.shared(plan),
         backend=usable_backend(plan.backend),
-        nodes=nodes,
+        nodes=plan.nodes or found.row.nodes,
         resource=resource,
         faults=(*plan.faults, *drawn),
     )
+    return replace(found, plan=full)
 
 
 def without_tokens(plan: Plan, resource: str, promises: Promises) -> list[str]:
@@ -132,16 +131,16 @@ def without_tokens(plan: Plan, resource: str, promises: Promises) -> list[str]:
     return problems
 
 
-def on_other_backends(plan: Plan, row: SystemRow) -> list[str]:
+def on_other_backends(found: Prepared) -> list[str]:
     """Why the plan's backend does not support its system, in one line at most."""
-    only = backends_of(plan)
+    plan, only = found.plan, found.backends()
     if only and plan.backend not in only:
         return [
             f"{plan.system} starts its servers from a container image: use"
             f" --backend {only[0]} instead of {plan.backend}"
         ]
     if plan.backend in catalogue.VIRTUAL_TIME:
-        why = user_system.not_simulated(plan.system, row)
+        why = user_system.not_simulated(plan.system, found.row)
         return [why] if why else []
     return []
 
@@ -162,11 +161,6 @@ def nemeses_elsewhere(plan: Plan) -> list[str]:
         for name in kinds_of(plan)
         if (only := catalogue.NEMESES[name].only) and only != plan.backend
     ]
-
-
-def kinds_of(plan: Plan) -> list[str]:
-    """The kinds of fault that a plan names, each once."""
-    return list(dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]))
 
 
 def unknown_targets(faults: Sequence[Fault]) -> list[str]:
@@ -195,30 +189,6 @@ def out_of_reach(plan: Plan) -> list[str]:
         elif backend.virtual_time:
             problems.append(f"nemesis {name} does not run in the simulator: use --backend local")
     return problems
-
-
-def with_disks(plan: Plan) -> Plan:
-    """The plan with a disk for each server, if one of its kinds of fault needs that."""
-    needed = any(catalogue.NEMESES[kind].traits.needs_disk for kind in kinds_of(plan))
-    if not needed or DISK in plan.options or DISK not in options_of(plan.backend):
-        return plan
-    return replace(plan, options={**plan.options, DISK: DISK_MIB})
-
-
-def without_disks(plan: Plan) -> list[str]:
-    """Why the plan's servers cannot have the disks that it needs, one line each."""
-    backend = catalogue.BACKENDS[plan.backend]
-    wanted = [kind for kind in kinds_of(plan) if catalogue.NEMESES[kind].traits.needs_disk]
-    if backend.virtual_time or not (wanted or int(backend_options(plan).get(DISK, "0") or "0")):
-        return []
-    who = f"nemesis {wanted[0]}" if wanted else f"option {DISK}"
-    if not backend.disks:
-        return [f"{who} needs a disk of its own for each server: use --backend local, as root"]
-    if int(backend_options(plan)[DISK]) not in DISK_SIZES:
-        low, high = DISK_SIZES[0], DISK_SIZES[-1]
-        return [f"invalid option {DISK}={plan.options[DISK]}: expected {low} to {high}"]
-    reason = load(backend.disks)()
-    return [f"{who}: {reason}"] if reason else []
 
 
 def usable_backend(name: str) -> str:
@@ -266,59 +236,6 @@ def wrong_params(plan: Plan) -> list[str]:
     return problems
 
 
-def backends_of(plan: Plan) -> Sequence[str]:
-    """The only backends that the system runs on; () for all."""
-    system = system_of(plan)
-    return system.backends if isinstance(system, Confined) else ()
-
-
-def system_of(plan: Plan) -> System:
-    system: System = load(system_entry(plan))
-    return system
-
-
-def system_entry(plan: Plan) -> str:
-    """The entry of the System: the library's adapter, if a library is under test."""
-    if "library" in plan.options:
-        return entry_of_library(plan.system, plan.options)
-    return user_system.row(plan.system).entry
-
-
-def promises_of(plan: Plan) -> Promises:
-    """The promises of the system with these options; UsageError for unknown options."""
-    return design_sheet.with_kinds(system_of(plan).promises(system_options(plan)), kinds_of(plan))
-
-
-def system_options(plan: Plan) -> dict[str, str]:
-    mutant = MUTANTS.get(plan.options.get("mutant", ""))
-    others = dict.fromkeys([*WORKLOAD_OPTIONS, *backend_options(plan)])
-    if mutant is None or mutant.part != plan.system:
-        others["mutant"] = None
-    return {k: v for k, v in plan.options.items() if k not in others}
-
-
-def workload_options(plan: Plan) -> dict[str, str]:
-    return {k: v for k, v in plan.options.items() if k in WORKLOAD_OPTIONS}
-
-
-def backend_options(plan: Plan) -> dict[str, str]:
-    """The plan's options for its backend itself."""
-    known = options_of(plan.backend)
-    return {k: v for k, v in plan.options.items() if k in known}
-
-
-def options_of(backend: str) -> Mapping[str, str]:
-    """A backend's own options, with their defaults."""
-    entry = catalogue.BACKENDS[backend].options
-    return load(entry) if entry else {}
-
-
-def resource_options(plan: Plan) -> dict[str, str]:
-    """The bug to plant in the protected resource, "" for a bug of the system."""
-    mutant = MUTANTS.get(plan.options.get("mutant", ""))
-    return {"mutant": plan.options["mutant"]} if mutant and mutant.part == "resource" else {}
-
-
 def wrong_mutant(plan: Plan) -> list[str]:
     """Reasons why the plan's mutant cannot be planted, one line each."""
     name = plan.options.get("mutant")
@@ -332,16 +249,10 @@ def wrong_mutant(plan: Plan) -> list[str]:
     return []
 
 
-def abilities(plan: Plan) -> Sequence[str]:
-    """Abilities of the system's client with the plan's options."""
-    system = system_of(plan)
-    return system.abilities(system_options(plan)) if isinstance(system, Able) else ()
-
-
-def unable(plan: Plan) -> list[str]:
+def unable(found: Prepared) -> list[str]:
     """The abilities that the workload needs and the system lacks, one line or none."""
-    able = abilities(plan)
-    lacking = [need for need in catalogue.WORKLOADS[plan.workload].needs if need not in able]
+    able, plan = found.abilities(), found.plan
+    lacking = [need for need in found.workload.needs if need not in able]
     if not lacking:
         return []
     what = "; ".join(f"{need}: {ABILITIES[need]}" for need in lacking)
@@ -349,41 +260,24 @@ def unable(plan: Plan) -> list[str]:
     return [f"workload {plan.workload} needs abilities that {plan.system} lacks{hint}: {what}"]
 
 
-def asks(plan: Plan, promises: Promises) -> list[str]:
+def asks(found: Prepared) -> list[str]:
     """The properties to judge: those of the workload, of the plan and of its kinds of fault that
     apply to this system."""
-    wanted = catalogue.WORKLOADS[plan.workload].asks()
-    without = {"token-order"} if promises.tokens == "none" else set()
+    without = {"token-order"} if found.promises.tokens == "none" else set()
+    plan = found.plan
     traits = [catalogue.NEMESES[kind].traits for kind in kinds_of(plan)]
     disks = any(one.loses_unsynced or one.hangs_disk for one in traits)
     durable = ("durable-grants",) if disks else ()
-    every = dict.fromkeys((*wanted, *durable, *plan.must, *plan.require, *own_checkers(plan)))
+    every = dict.fromkeys((*found.asks, *durable, *plan.must, *plan.require, *found.checkers))
     return [prop for prop in every if prop not in without]
 
 
-def own_checkers(plan: Plan) -> dict[str, RecordedChecker]:
-    """The checkers that the plan adds, by property: name, severity and sentence of each.
-
-    UsageError for one that cannot be loaded, and for two of one property.
-    """
-    found: dict[str, RecordedChecker] = {}
-    for name in plan.checkers:
-        made = load(catalogue.CHECKERS[name])
-        if not isinstance(made, UserChecker):
-            raise UsageError(f"--checker {name}: built in; a workload requests it, or `must`")
-        if made.property in found:
-            other = found[made.property].name
-            raise UsageError(f"--checker {name}: {other} judges {made.property} too")
-        found[made.property] = made.recorded(name)
-    return found
-
-
-def unknown_asks(plan: Plan) -> list[str]:
+def unknown_asks(found: Prepared) -> list[str]:
     """Properties that a workload requests and that no checker judges, one line each."""
-    known = {*catalogue.CHECKERS, *own_checkers(plan)}
+    known = {*catalogue.CHECKERS, *found.checkers}
     return [
-        f"workload {plan.workload}: {suggest(prop, known, 'property')}"
-        for prop in catalogue.WORKLOADS[plan.workload].asks()
+        f"workload {found.plan.workload}: {suggest(prop, known, 'property')}"
+        for prop in found.asks
         if prop not in known
     ]
 
@@ -401,7 +295,7 @@ def hosts_of(plan: Plan, path: str) -> Mapping[str, Json]:
 
 
 def create(
-    plan: Plan,
+    found: Prepared,
     out: Path,
     again: str,
     *,
@@ -413,29 +307,28 @@ def create(
     `again` is the command line that shows the run again; `name` of the run is made from the time
     if it is not given; `hosts` is what `hosts_of` gave.
     """
-    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    plan, now = found.plan, datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     # Of a user's own file neither the folder nor the hash is needed to tell runs apart.
     system = NOT_OF_NAMES.sub("-", user_system.declared_name(plan.system).rpartition(":")[2])
     name = name or f"{now}-{system}-{plan.seed}"
     # What cannot be fetched or used leaves no run behind.
-    fetched = _libraries(plan)
+    fetched = _libraries(found)
     run = directory.create(out, name)
     run.plan.write_text(to_toml(plan, exact=True))
     own = own_code.copy(plan, run)
     if plan.backend not in catalogue.VIRTUAL_TIME:
         # Nothing travels into the simulator.
         directory.pack_code(Path(holdfast.__file__).parent, run.code, own)
-    made = manifest(plan, name, again, fetched)
-    added = user_system.program_options(plan.system, system_options(plan), run.path / FOLDER)
+    made = manifest(found, name, again, fetched)
+    added = user_system.program_options(plan.system, found.system, found.options, run.path / FOLDER)
     options = replace(made.options, system={**made.options.system, **added})
     made = replace(made, options=options, hosts=hosts or {})
     directory.write_json(run.manifest, to_table(made))
     return run
 
 
-def _libraries(plan: Plan) -> list[str]:
-    system = system_of(plan)
-    pins = system.libraries
+def _libraries(found: Prepared) -> list[str]:
+    system, pins = found.system, found.system.libraries
     packaged = system if isinstance(system, Packaged) else None
     if not pins:
         return []
@@ -443,7 +336,7 @@ def _libraries(plan: Plan) -> list[str]:
         pins,
         packaged.built if packaged else (),
         lambda line: click.echo(f"  {line}", err=True),
-        dependencies=user_system.file_of(plan.system) is not None,
+        dependencies=user_system.file_of(found.plan.system) is not None,
     )
     why = environments.unusable(folder, packaged.adapter) if packaged else ""
     if why:
@@ -455,19 +348,18 @@ def _libraries(plan: Plan) -> list[str]:
     return [str(folder)]
 
 
-def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> Manifest:
+def manifest(found: Prepared, name: str, again: str, fetched: Sequence[str] = ()) -> Manifest:
     """The manifest of a complete plan: everything that is decided before the run."""
-    promises = design_sheet.with_resource(promises_of(plan), plan.resource)
+    plan = found.plan
+    promises = design_sheet.with_resource(found.promises, plan.resource)
     shape = Shape.of(workload_options(plan))
     # A hold that ends with a session lasts as long as its section does.
     longest_ns = max(plan.lease_ns, shape.hold_leases * plan.lease_ns, shape.writes * shape.gap_ns)
     probe_ns = promises.recovery_ns + (plan.clients + 2) * plan.lease_ns + 5 * SECOND
     workload = {**workload_options(plan), "probe_ns": str(probe_ns)}
     workload |= {"over_ns": str(plan.time_ns + 600 * SECOND), "clients": str(plan.clients)}
-    row = catalogue.WORKLOADS[plan.workload]
-    own = own_checkers(plan)
     # What the plan itself asks to be judged counts like a promise.
-    asked_for = dict.fromkeys(own, ("any",))
+    asked_for = dict.fromkeys(found.checkers, ("any",))
     return Manifest(
         schema=directory.SCHEMA,
         run=name,
@@ -478,11 +370,11 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
         plan=plan,
         identity=user_system.identity(plan.system),
         promises=replace(promises, keeps={**promises.keeps, **asked_for}),
-        asks=asks(plan, promises),
-        checkers=own,
+        asks=asks(found),
+        checkers=found.checkers,
         plug_ins=own_code.origins(plan),
         options=Options(
-            system=system_options(plan),
+            system=found.options,
             workload=workload,
             backend=backend_options(plan),
             resource=resource_options(plan),
@@ -490,16 +382,16 @@ def manifest(plan: Plan, name: str, again: str, fetched: Sequence[str] = ()) -> 
         traits={kind: catalogue.NEMESES[kind].traits for kind in kinds_of(plan)},
         ready_ns=READY_NS,
         longest_hold_ns=longest_ns,
-        peers=user_system.row(plan.system).peers,
-        pins=list(system_of(plan).libraries),
+        peers=found.row.peers,
+        pins=list(found.system.libraries),
         libraries=list(fetched),
         entries=Entries(
-            system=system_entry(plan),
-            backend=catalogue.BACKENDS[plan.backend].entry,
-            workload=row.client,
+            system=found.entry,
+            backend=found.backend.entry,
+            workload=found.workload.client,
             probe=catalogue.PROBE,
             resource_main=catalogue.RESOURCE_MAIN,
-            simulated=user_system.row(plan.system).simulated,
+            simulated=found.row.simulated,
             resource_store=catalogue.RESOURCE_STORE,
             resource_server=catalogue.RESOURCE_SERVER,
             resource_client=catalogue.RESOURCE_CLIENT,

@@ -16,7 +16,7 @@ import pytest
 from holdfast import catalogue
 from holdfast.catalogue import user_system
 from holdfast.engine.campaign_progress import carry_out, check, version
-from holdfast.engine.gather import gather
+from holdfast.engine.result_collection import gather
 from holdfast.harness.campaigns import baseline as baselines
 from holdfast.harness.campaigns import gate
 from holdfast.harness.campaigns import spec as campaigns

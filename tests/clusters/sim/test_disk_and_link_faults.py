@@ -14,7 +14,7 @@ from holdfast.clusters.systems.reference.consensus.messages import (
     Save,
     Tail,
 )
-from holdfast.clusters.systems.reference.service.simulation import torn
+from holdfast.clusters.systems.reference.service.simulated_node import torn
 from holdfast.harness.core.errors import UsageError
 from tests.clusters.sim.small import MS, SECOND, Small
 from tests.clusters.sim.test_runs import fault, judged, plan, verdicts

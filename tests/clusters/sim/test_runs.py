@@ -23,6 +23,7 @@ from holdfast.harness.plans.manifest import Manifest
 from holdfast.harness.plans.plan import Plan
 from holdfast.harness.runs import journal
 from holdfast.planning import prepare
+from holdfast.planning.resolve import resolve
 
 MS = 1_000_000
 FAULTS: tuple[tuple[str, dict[str, str]], ...] = (("partition", {}), ("kill", {}), ("pause", {}))
@@ -34,7 +35,7 @@ def plan(**given: Any) -> Plan:
 
 
 def simulate(chosen: Plan) -> tuple[Any, Manifest]:
-    manifest = prepare.manifest(chosen, "test", "again")
+    manifest = prepare.manifest(resolve(chosen), "test", "again")
     return load(manifest.entries.backend)(manifest), manifest
 
 
@@ -64,7 +65,7 @@ def fault(do: str, target: str, at_ms: int, for_ms: int, **params: str) -> Fault
 
 def test_what_is_judged_in_memory_is_judged_the_same_from_files(tmp_path: Path) -> None:
     chosen = plan(nemeses=FAULTS)
-    run = prepare.create(chosen, tmp_path, "again")
+    run = prepare.create(resolve(chosen), tmp_path, "again")
     runner.execute(run, lambda row: None)
     from_files = plain(runner.judge_run(run))
     in_memory = judged(chosen)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.checkers.facts import orders
+from holdfast.checkers.facts import legal_orders
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Mode, Terms
 from holdfast.harness.verification.conditions import Conditions, Row
@@ -80,7 +80,7 @@ def test_how_often_one_may_be_overtaken_follows_from_the_order_that_is_promised(
 
 
 def test_an_order_by_another_rule_is_no_order() -> None:
-    given, verdicts = held("mutual-exclusion", orders.of_grants)
+    given, verdicts = held("mutual-exclusion", legal_orders.of_grants)
     verdicts["verdicts"][0]["certificate"]["rule"] = "order/token-order"
     (why,) = verified(given, verdicts).refused
     assert "there is no rule" in why
@@ -88,6 +88,6 @@ def test_an_order_by_another_rule_is_no_order() -> None:
 
 @pytest.mark.parametrize("change", [{"verdict": "UNKNOWN"}, {"findings": [{"kind": "orphan"}]}])
 def test_only_a_property_that_holds_has_an_order(change: dict[str, Any]) -> None:
-    given, verdicts = held("mutual-exclusion", orders.of_grants)
+    given, verdicts = held("mutual-exclusion", legal_orders.of_grants)
     verdicts["verdicts"][0] |= change
     assert "only a property that holds has one" in verified(given, verdicts).refused[0]

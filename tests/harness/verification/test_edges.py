@@ -14,13 +14,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from holdfast import catalogue
 from holdfast.checkers.facts.fault_windows import stops_a_minority
 from holdfast.checkers.facts.stalls import _disturbed, longest_ns
 from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op, Status
 from holdfast.harness.core.verdict import PropertyVerdict, Verdict
 from holdfast.harness.verification.conditions import Conditions, Row
-from holdfast.harness.verification.recorded import SERVED, Rows, Writer, starved_spans
+from holdfast.harness.verification.recorded_rows import SERVED, Rows, Writer, starved_spans
 from holdfast.harness.verification.verify import Verifier
 from holdfast.harness.verification.waiting import Waits
 from tests.checkers.certified import ROW_DTYPE, recorded, verified
@@ -189,3 +191,15 @@ def test_kernel_timestamps_narrow_the_side_that_they_are_of_where_they_count_and
     rows = Rows([Writer("c0", "c0", [0], memoryview(packed.tobytes()), [""], 250)])
     assert list(rows.t_inv) == [100, 107, 100, 107, 100, 100]
     assert list(rows.t_ret) == [200, 200, 191, 191, 200, 300]
+
+
+def test_a_heartbeat_of_the_next_session_proves_no_broken_lease() -> None:
+    words = "0h?@0 0h+/5@0.1 0a?@1 0a+7@1.1 1a?@8 1a+8@8.1 0h?@9 0h+/5@9.1 0q?@20 0q+8@21"
+    given = case(words, promises={"bound": "session", "tokens": "none"})
+    beats = np.flatnonzero(given.history.rows["f"] == Op.HEARTBEAT)
+    given.history.rows["arg"][beats] = 7
+    verdict = told_of(given, load(catalogue.CHECKERS["mutual-exclusion"])(given))
+    assert len(verdict["verdicts"][0]["findings"]) == 1
+    assert not verified(given, verdict).refused
+    given.history.rows["arg"][beats[1]] = 8
+    assert verified(given, verdict).refused

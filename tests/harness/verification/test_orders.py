@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.checkers.facts import orders
-from holdfast.checkers.facts.orders import Order
+from holdfast.checkers.facts import legal_orders
+from holdfast.checkers.facts.legal_orders import Order
 from holdfast.checkers.properties import (
     mutual_exclusion,
     no_expired_write,
@@ -114,7 +114,7 @@ def accepted(given: Case, order: Order) -> bool:
 def compare(given: Case, possible: bool) -> str:
     """An order of all grants is accepted if and only if one is possible; ours is one of them."""
     findings = mutual_exclusion.check(given).findings
-    order = orders.of_grants(given)
+    order = legal_orders.of_grants(given)
     groups: dict[str, list[int]] = {}
     for name, rows in order or ():
         groups[name] = list(rows)
@@ -173,7 +173,7 @@ def test_one_lock_is_not_shared_and_a_semaphore_at_once() -> None:
     made: list[Grant] = [(0, "db", 0, 1, 0), (1, "db", 2, 3, 0)]
     terms = Terms(mode=Mode.PERMITS, permits=1, limit=2), Terms(mode=Mode.SHARED)
     given = judged(made, *terms)
-    assert orders.of_grants(given) is None
+    assert legal_orders.of_grants(given) is None
     assert not any(accepted(given, order) for order in every_order(given, ["db"]))
 
 
@@ -181,7 +181,7 @@ def test_an_order_of_permits_is_no_order_of_fewer() -> None:
     made: list[Grant] = [(0, "db", 0, 1, 8), (1, "db", 2, 3, 7)]
     terms = [Terms(mode=Mode.PERMITS, permits=1, limit=2)] * 2
     given = judged(made, *terms)
-    order = orders.of_grants(given)
+    order = legal_orders.of_grants(given)
     assert order is not None and accepted(given, order)
     fewer = [Terms(mode=Mode.PERMITS, permits=1, limit=limit) for limit in (1, 2)]
     assert not accepted(judged(made, *fewer), order)
@@ -190,8 +190,8 @@ def test_an_order_of_permits_is_no_order_of_fewer() -> None:
 # Of the resource's log.
 
 LOGS: dict[str, tuple[Any, Callable[[Case], Order]]] = {
-    "no-stale-write": (no_stale_write.check, orders.of_requests),
-    "no-expired-write": (no_expired_write.check, orders.of_writes),
+    "no-stale-write": (no_stale_write.check, legal_orders.of_requests),
+    "no-expired-write": (no_expired_write.check, legal_orders.of_writes),
 }
 
 
@@ -252,6 +252,6 @@ def test_beyond_a_bound_of_steps_there_is_no_order(
 ) -> None:
     made: list[Grant] = [(0, "db", 0, 1, 20), (1, "db", 2, 3, 0), (2, "db", 4, 5, 0)]
     given = judged(made, reader, reader, reader)
-    assert orders.of_grants(given) is not None
-    monkeypatch.setattr(orders, "MOST_STEPS", 0)
-    assert orders.of_grants(judged(made, reader, reader, reader)) is None
+    assert legal_orders.of_grants(given) is not None
+    monkeypatch.setattr(legal_orders, "MOST_STEPS", 0)
+    assert legal_orders.of_grants(judged(made, reader, reader, reader)) is None

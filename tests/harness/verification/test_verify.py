@@ -17,12 +17,12 @@ import pytest
 from benchmarks import verifying
 
 from holdfast import catalogue
-from holdfast.checkers.facts import orders
+from holdfast.checkers.facts import legal_orders
 from holdfast.harness.core import operations
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Verdict
-from holdfast.harness.verification import recorded as rows_of
+from holdfast.harness.verification import recorded_rows as rows_of
 from holdfast.harness.verification import rule, rules
 from holdfast.harness.verification.verify import (
     Outcome,
@@ -150,7 +150,7 @@ def held(prop: str, order: Any) -> tuple[Any, dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("prop", "order"),
-    [("mutual-exclusion", orders.of_grants), ("token-order", orders.of_tokens)],
+    [("mutual-exclusion", legal_orders.of_grants), ("token-order", legal_orders.of_tokens)],
 )
 def test_an_order_is_accepted_and_no_other_permutation_of_it(prop: str, order: Any) -> None:
     given, verdicts = held(prop, order)
@@ -165,15 +165,15 @@ def test_an_order_is_accepted_and_no_other_permutation_of_it(prop: str, order: A
     "rows", [lambda r: r[:-1], lambda r: (*r, r[-1]), lambda r: (*r[:-1], r[0]), lambda r: ()]
 )
 def test_an_order_has_every_grant_once(rows: Any) -> None:
-    given, _ = held("mutual-exclusion", orders.of_grants)
-    ((name, whole),) = orders.of_grants(given) or ()
+    given, _ = held("mutual-exclusion", legal_orders.of_grants)
+    ((name, whole),) = legal_orders.of_grants(given) or ()
     _, changed = held("mutual-exclusion", lambda _: ((name, tuple(rows(whole))),))
     assert len(verified(given, changed).refused) == 1
 
 
 def test_whatever_differs_from_an_order_that_was_stored_is_refused() -> None:
     chance = random.Random(3)
-    given, verdicts = held("mutual-exclusion", orders.of_grants)
+    given, verdicts = held("mutual-exclusion", legal_orders.of_grants)
     before = json.dumps(verdicts["verdicts"][0]["certificate"], sort_keys=True)
     for _ in range(500):
         changed = deepcopy(verdicts)
@@ -188,7 +188,7 @@ def test_whatever_differs_from_an_order_that_was_stored_is_refused() -> None:
 
 
 def test_what_a_verdict_leans_on_is_counted_again() -> None:
-    given, verdicts = held("mutual-exclusion", orders.of_grants)
+    given, verdicts = held("mutual-exclusion", legal_orders.of_grants)
     for name in ("acquires", "grants"):
         changed = deepcopy(verdicts)
         changed["verdicts"][0]["exercised"][name] += 1

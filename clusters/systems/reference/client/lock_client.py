@@ -19,7 +19,7 @@ from holdfast.clusters.systems.reference.client.local_state import Held, Wait
 from holdfast.clusters.systems.reference.client.session import UNANSWERED, Talk
 from holdfast.clusters.systems.reference.locks import sequencers
 from holdfast.clusters.systems.reference.options import read
-from holdfast.clusters.systems.reference.service.requests import MAX_NS
+from holdfast.clusters.systems.reference.service.request_validation import MAX_NS
 from holdfast.clusters.systems.reference.wire.frames import Frame
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.operations import PLAIN, Answer, Grant, Mode, Op, Status, Terms, spent
@@ -353,12 +353,12 @@ class ReferenceClient:
                 "beat", until_s=self._until(self._call_s), session=session
             )
             if answer["is"] == "alive":
-                self._alive(answer["ttl_ns"], sent_s)
+                self._alive(answer["ttl_ns"], sent_s, session)
             elif answer["is"] == "no-session":
                 self._talk.lost_session(session)
             await asyncio.sleep(self._session_ns / 3e9)
 
-    def _alive(self, ttl_ns: int, sent_s: float) -> None:
+    def _alive(self, ttl_ns: int, sent_s: float, session: int) -> None:
         """Records how long the session lives on, by the response to a heartbeat.
 
         The row has the present time, and the session's lease began at the latest when the heartbeat
@@ -366,7 +366,7 @@ class ReferenceClient:
         process, the response says nothing about the present."""
         left_ns = ttl_ns - round((self._talk.time() - sent_s) * SECOND)
         if left_ns > 0:
-            self._setup.tell(Op.HEARTBEAT, attempt=0, lock="", res=left_ns)
+            self._setup.tell(Op.HEARTBEAT, attempt=0, lock="", res=left_ns, arg=session)
 
     # Helpers
 

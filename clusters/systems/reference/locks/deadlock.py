@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from holdfast.clusters.systems.reference.locks import admission, paths
+from holdfast.clusters.systems.reference.locks import admission, hierarchy
 from holdfast.clusters.systems.reference.locks.state import EXCLUSIVE, PERMITS, Answer, Lock, Waiter
 
 
@@ -19,7 +19,7 @@ def closed_by(locks: Mapping[str, Lock], waiter: Waiter, order: str) -> Answer |
 
     A search over the sessions that it would wait for, each once.
     """
-    if any(hold.session == waiter.session for hold in paths.line(locks, waiter.lock).holds):
+    if any(hold.session == waiter.session for hold in hierarchy.line(locks, waiter.lock).holds):
         return None
     waiting: dict[int, list[Waiter]] = {}
     for lock in locks.values():
@@ -30,7 +30,7 @@ def closed_by(locks: Mapping[str, Lock], waiter: Waiter, order: str) -> Answer |
     left = [(waiter, "")]
     while left:
         asking, way = left.pop()
-        for session, owner in _blockers(paths.line(locks, asking.lock), asking, order):
+        for session, owner in _blockers(hierarchy.line(locks, asking.lock), asking, order):
             step = f"{asking.owner} waits for {owner} because of {asking.lock}"
             told = f"{way}, {step}" if way else step
             if session == waiter.session:

@@ -14,7 +14,7 @@ from holdfast.clusters.systems.reference.locks import (
     admission,
     deadlock,
     decisions,
-    paths,
+    hierarchy,
     sequencers,
 )
 from holdfast.clusters.systems.reference.locks.end_reasons import Endings
@@ -118,7 +118,7 @@ class Locks:
 
     def line(self, name: str) -> Lock:
         """The lock as requests see it: a path with its whole ancestor chain."""
-        return paths.line(self.locks, name)
+        return hierarchy.line(self.locks, name)
 
     def _queued(self, waiter: Waiter) -> Answer:
         place = self.place(waiter)
@@ -264,7 +264,7 @@ class Locks:
 
     def serve(self, index: int, name: str) -> None:
         """Grants to the waiters that fit now, in queue order; in a race, notifies them."""
-        for one in paths.beside(self.locks, name):
+        for one in hierarchy.beside(self.locks, name):
             lock = self.locks.get(one)
             if lock is None:
                 continue
@@ -285,7 +285,8 @@ class Locks:
             session.answers[waiter.seq] = answer
         else:
             answer = self._grant(index, waiter)
-            for one in paths.beside(self.locks, waiter.lock) if self.order == "priority" else ():
+            aging = self.order == "priority"
+            for one in hierarchy.beside(self.locks, waiter.lock) if aging else ():
                 queue = self.locks[one].queue
                 queue[:] = [other.passed_over() for other in queue]
         self._events.append(Settled(waiter=waiter, answer=answer))

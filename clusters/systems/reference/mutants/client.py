@@ -66,7 +66,14 @@ class UnheardLoss(ReferenceClient):
 
 
 def _nobody(
-    op: Op, *, attempt: int, lock: str, res: int = 0, text: str = "", token: int = NO_TOKEN
+    op: Op,
+    *,
+    attempt: int,
+    lock: str,
+    res: int = 0,
+    text: str = "",
+    token: int = NO_TOKEN,
+    arg: int = 0,
 ) -> None:
     """Notifies no callback."""
 
@@ -74,8 +81,8 @@ def _nobody(
 class CountedFromAnswer(ReferenceClient):
     """Counts the time promised to its session from the response, not from the request."""
 
-    def _alive(self, ttl_ns: int, sent_s: float) -> None:
-        super()._alive(ttl_ns, self._talk.time())
+    def _alive(self, ttl_ns: int, sent_s: float, session: int) -> None:
+        super()._alive(ttl_ns, self._talk.time(), session)
 
 
 class UnreadAnswer(ReferenceClient):

@@ -39,7 +39,7 @@ from holdfast.clusters.systems.reference.locks.state import (
 )
 from holdfast.clusters.systems.reference.locks.state_machine import Locks
 from holdfast.clusters.systems.reference.options import Options
-from holdfast.clusters.systems.reference.service.requests import UNLOGGED, command
+from holdfast.clusters.systems.reference.service.request_validation import UNLOGGED, command
 from holdfast.clusters.systems.reference.service.timers import Timers
 
 _LEADER = Role.LEADER

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.clusters.systems.reference.locks import paths
+from holdfast.clusters.systems.reference.locks import hierarchy
 from holdfast.clusters.systems.reference.locks.admission import PRIORITIES
 from holdfast.clusters.systems.reference.locks.state import EXCLUSIVE, PERMITS
 
@@ -109,6 +109,6 @@ def command(
         if value is not None or name in frame:
             asked[name] = value
     terms = asked.get("terms") or {}
-    if paths.is_path(asked.get("lock", "")) and terms.get("mode", EXCLUSIVE) != EXCLUSIVE:
+    if hierarchy.is_path(asked.get("lock", "")) and terms.get("mode", EXCLUSIVE) != EXCLUSIVE:
         return {}, f"{op}: {asked['lock']!r:.80} is a path, and a path is held alone"
     return asked, ""

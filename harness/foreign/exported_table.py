@@ -18,7 +18,7 @@ from holdfast.harness.core import extras
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.operations import NO_TOKEN, Mode, Op, Status
-from holdfast.harness.foreign.fields import LARGEST
+from holdfast.harness.foreign.event_fields import LARGEST
 from holdfast.harness.foreign.operations import Event, Malformed
 from holdfast.harness.foreign.write import FS, KINDS
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from holdfast.clusters.systems.reference.locks.paths import on_line
+from holdfast.clusters.systems.reference.locks.hierarchy import on_line
 from holdfast.clusters.systems.reference.locks.state import SHARED
 from holdfast.clusters.systems.reference.locks.state_machine import Locks
-from holdfast.clusters.systems.reference.service.requests import command
+from holdfast.clusters.systems.reference.service.request_validation import command
 from tests.clusters.test_locks import Log
 
 

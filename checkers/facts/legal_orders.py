@@ -1,4 +1,4 @@
-"""Orders that prove that exact properties hold, for their certificates.
+"""Legal orders of calls, which prove in certificates that exact properties hold.
 
 A grant without a proved hold (its return is the last evidence of it) may have been given at any
 time since its call. If its return fell into another's hold, it is placed before that one; all

@@ -1,7 +1,8 @@
 """Runs a lock class behind the line protocol, so that doctor can test it like a client program.
 
-`python -S -P -m holdfast.clusters.systems.user_class.spoken MODULE.CLASS NAME=ADDRESS,... OPTIONS`:
-interpreter and path are those of a run's clients, so imports that fail there fail here too.
+`python -S -P -m holdfast.clusters.systems.user_class.line_protocol MODULE.CLASS NAME=ADDRESS,...
+OPTIONS`: interpreter and path are those of a run's clients, so imports that fail there fail here
+too.
 """
 
 from __future__ import annotations

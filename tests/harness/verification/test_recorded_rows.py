@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast.harness.recording.segments import ROWS_AT, STAMPS_AT, write_closed
-from holdfast.harness.verification import recorded
-from holdfast.harness.verification.recorded import Damaged, Rows, lines, of_directory
+from holdfast.harness.verification import recorded_rows
+from holdfast.harness.verification.recorded_rows import Damaged, Rows, lines, of_directory
 from holdfast.harness.verification.verify import run_of
 from tests.checkers.certified import writers
 from tests.checkers.shorthand import case
@@ -18,7 +18,7 @@ from tests.checkers.shorthand import case
 TOLD = "0a? 0a+7 1a? 1a+8 0L 0w? 0S+ 0w+"
 
 
-def written(run: Path, text: str = TOLD) -> list[recorded.Writer]:
+def written(run: Path, text: str = TOLD) -> list[recorded_rows.Writer]:
     """The writers of a history, of whom each left its files in a run directory."""
     (run / "history").mkdir(parents=True)
     found = writers(case(text))
@@ -112,7 +112,7 @@ def test_rows_before_a_segment_are_empty_and_segments_do_not_overlap(
         else:
             with pytest.raises(Damaged, match="overlap"):
                 of_directory(tmp_path)
-    monkeypatch.setattr(recorded, "MOST_BYTES", 96 * 100)
+    monkeypatch.setattr(recorded_rows, "MOST_BYTES", 96 * 100)
     for begins, near in ((400, True), (401, False), (480, False)):
         first_row(tmp_path, "c0+1", begins)
         if near:

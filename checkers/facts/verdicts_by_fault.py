@@ -1,4 +1,4 @@
-"""One property under each kind of fault: held, violated, or not exercised.
+"""The verdict of a property under each kind of fault: held, violated, or not exercised.
 
 A kind is judged by its own windows: missing coverage of another kind does not affect it. A finding
 is attributed to the kinds that were active when it arose, and to none of them alone if there were

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.checkers.facts.fault_kinds import at_work
+from holdfast.checkers.facts.verdicts_by_fault import at_work
 from holdfast.checkers.properties.mutual_exclusion import check
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.clock import SECOND

@@ -1,0 +1,146 @@
+"""A plan with the objects that its names stand for, resolved once per run.
+
+A user's file is executed here and nowhere else in the process that starts a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast import catalogue
+from holdfast.catalogue import design_sheet, user_system
+from holdfast.catalogue.mutants import MUTANTS
+from holdfast.catalogue.rows import BackendRow, SystemRow, WorkloadRow
+from holdfast.checkers.user_checker import UserChecker
+from holdfast.clusters.libraries.system import entry as entry_of_library
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.core.loading import load
+from holdfast.harness.core.ports import Able, Confined, System
+from holdfast.harness.core.verdict import Promises
+from holdfast.harness.plans.manifest import RecordedChecker
+from holdfast.harness.plans.plan import Plan
+from holdfast.workloads.shape import DEFAULTS as WORKLOAD_OPTIONS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """A plan, and what its names stand for.
+
+    row         the row of its system; entry: of the library's adapter, if a library is under test
+    promises    of the system with the plan's options, without those of the resource
+    asks        the properties that the workload requests
+    checkers    those that the plan adds, by property
+    """
+
+    plan: Plan
+    row: SystemRow
+    entry: str
+    system: System
+    promises: Promises
+    workload: WorkloadRow
+    asks: Sequence[str]
+    checkers: Mapping[str, RecordedChecker]
+
+    @property
+    def backend(self) -> BackendRow:
+        """The row of the plan's backend."""
+        found: BackendRow = catalogue.BACKENDS[self.plan.backend]
+        return found
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The plan's options for its system."""
+        return system_options(self.plan)
+
+    def abilities(self) -> Sequence[str]:
+        """Abilities of the system's client with the plan's options."""
+        return self.system.abilities(self.options) if isinstance(self.system, Able) else ()
+
+    def backends(self) -> Sequence[str]:
+        """The only backends that the system runs on; () for all."""
+        return self.system.backends if isinstance(self.system, Confined) else ()
+
+
+def resolve(plan: Plan) -> Prepared:
+    """The plan with its objects. UsageError for a file that cannot be executed, for unknown
+    options and for a checker that cannot be used."""
+    # A lock class may keep its state in memory: a simulated run begins with a new one.
+    row = user_system.row(plan.system, again=plan.backend in catalogue.VIRTUAL_TIME)
+    library = "library" in plan.options
+    entry = entry_of_library(plan.system, plan.options) if library else row.entry
+    system: System = load(entry)
+    try:
+        promises = design_sheet.with_kinds(system.promises(system_options(plan)), kinds_of(plan))
+    except UsageError as error:
+        raise UsageError(*too_many_nodes(plan, row), *error.problems) from error
+    workload: WorkloadRow = catalogue.WORKLOADS[plan.workload]
+    return Prepared(
+        plan=plan,
+        row=row,
+        entry=entry,
+        system=system,
+        promises=promises,
+        workload=workload,
+        asks=workload.asks(),
+        checkers=_checkers(plan),
+    )
+
+
+def kinds_of(plan: Plan) -> list[str]:
+    """The kinds of fault that a plan names, each once."""
+    return list(dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]))
+
+
+def too_many_nodes(plan: Plan, row: SystemRow) -> list[str]:
+    """That the plan has more servers than its system supports, in one line at most."""
+    if (plan.nodes or row.nodes) <= row.most:
+        return []
+    return [f"--nodes {plan.nodes or row.nodes}: {plan.system} supports at most {row.most} nodes"]
+
+
+def _checkers(plan: Plan) -> dict[str, RecordedChecker]:
+    """The checkers that the plan adds, by property: name, severity and sentence of each.
+
+    UsageError for one that cannot be loaded, and for two of one property.
+    """
+    found: dict[str, RecordedChecker] = {}
+    for name in plan.checkers:
+        made = load(catalogue.CHECKERS[name])
+        if not isinstance(made, UserChecker):
+            raise UsageError(f"--checker {name}: built in; a workload requests it, or `must`")
+        if made.property in found:
+            other = found[made.property].name
+            raise UsageError(f"--checker {name}: {other} judges {made.property} too")
+        found[made.property] = made.recorded(name)
+    return found
+
+
+def system_options(plan: Plan) -> dict[str, str]:
+    mutant = MUTANTS.get(plan.options.get("mutant", ""))
+    others = dict.fromkeys([*WORKLOAD_OPTIONS, *backend_options(plan)])
+    if mutant is None or mutant.part != plan.system:
+        others["mutant"] = None
+    return {k: v for k, v in plan.options.items() if k not in others}
+
+
+def workload_options(plan: Plan) -> dict[str, str]:
+    return {k: v for k, v in plan.options.items() if k in WORKLOAD_OPTIONS}
+
+
+def backend_options(plan: Plan) -> dict[str, str]:
+    """The plan's options for its backend itself."""
+    known = options_of(plan.backend)
+    return {k: v for k, v in plan.options.items() if k in known}
+
+
+def options_of(backend: str) -> Mapping[str, str]:
+    """A backend's own options, with their defaults."""
+    entry = catalogue.BACKENDS[backend].options
+    return load(entry) if entry else {}
+
+
+def resource_options(plan: Plan) -> dict[str, str]:
+    """The bug to plant in the protected resource, "" for a bug of the system."""
+    mutant = MUTANTS.get(plan.options.get("mutant", ""))
+    return {"mutant": plan.options["mutant"]} if mutant and mutant.part == "resource" else {}

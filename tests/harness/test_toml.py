@@ -1,0 +1,27 @@
+"""Texts written as TOML are read again as they were."""
+
+from __future__ import annotations
+
+import random
+import tomllib
+
+import pytest
+
+from holdfast.harness.core import toml
+
+SCALARS = [*range(0xD800), *range(0xE000, 0x110000)]
+
+
+@pytest.mark.parametrize(
+    "text", ["\U0001f512", "a\\\U0001f512\\ud83d", 'q"\\', "\x00\x1f\x7f\n\t", "é", ""]
+)
+def test_a_text_is_read_as_it_was(text: str) -> None:
+    told = toml.quoted(text)
+    assert told.isascii() and toml.loads(f"x = {told}") == {"x": text}
+
+
+def test_random_texts_and_arrays_of_them_are_read_as_they_were() -> None:
+    rng = random.Random(1)
+    for _ in range(300):
+        texts = ["".join(map(chr, rng.choices(SCALARS, k=rng.randrange(9)))) for _ in range(3)]
+        assert tomllib.loads(f"x = {toml.quoted(texts)}") == {"x": texts}
