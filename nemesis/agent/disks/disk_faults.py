@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -154,6 +155,7 @@ class DiskHang:
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
                 cwd="/",
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
 
     def observe(self, fault: str) -> Evidence:
