@@ -108,7 +108,8 @@ class SyncLie:
         return {**self._calls.observe(fault), "effective": False}
 
     def heal(self, fault: str) -> Evidence:
-        """Cuts the power; effective if a sync had been skipped. Returns the nodes to `restart`."""
+        """Cuts the power, which is an effect whether or not a sync had been skipped. Returns the
+        nodes to `restart`."""
         skipped = self._calls.observe(fault)
         nodes = list(self._calls.traced(fault))
         try:
@@ -119,7 +120,7 @@ class SyncLie:
             lost = {"effective": False, "problem": str(refused), "restart": dead}
         finally:
             self._calls.heal(fault)
-        return {**skipped, **lost, "effective": bool(skipped["effective"] and lost["effective"])}
+        return {**skipped, **lost}
 
     def settle(self, node: str) -> None:
         """Nothing: a node that was started again is not traced."""
