@@ -86,6 +86,11 @@ def tracing() -> None:
     unless(system_calls.unsupported())
 
 
+def disks() -> None:
+    """Disks of their own for servers: root, loop devices, ext4, a mount namespace."""
+    unless(_disks())
+
+
 def engine(image: bool = True) -> None:
     """A container engine that answers and, unless `image` is False, the node image."""
     unless(_engine(image))
@@ -130,6 +135,11 @@ def _which(name: str) -> str | None:
 @functools.cache
 def _namespaces() -> str | None:
     return backend.precheck()
+
+
+@functools.cache
+def _disks() -> str | None:
+    return backend.diskless()
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from holdfast.checkers.facts import resource_log, verdicts_by_fault
 from holdfast.checkers.facts.fault_windows import coverage
 from holdfast.checkers.facts.late_writes import late_writes
 from holdfast.checkers.facts.latency_breakdown import SAID
+from holdfast.checkers.facts.power_losses import losses, met_after
 from holdfast.checkers.holds.attempt_table import Bools, Table, table
 from holdfast.checkers.holds.hierarchy import below, paths
 from holdfast.checkers.holds.history_index import Indices, Ints, column, rows_of
@@ -574,6 +575,21 @@ def _tokens(case: Case) -> Met:
     return counts, [] if after else [lack]
 
 
+def _power_losses(case: Case) -> Met:
+    """Power losses of a majority, holds across them, and requests that met such a hold after."""
+    n = len(losses(case))
+    held, met = met_after(case)
+    counts = {"power losses of a majority": n, "holds across a power loss": held}
+    counts["acquires during such a hold, after it"] = met
+    if not n:
+        planned = sum(window.traits.loses_unsynced for window in case.windows)
+        return counts, [f"no majority of the servers lost power: 0 of {planned} power losses"]
+    if not held:
+        return counts, [f"no lock was certainly held across a power loss: 0 of {n}"]
+    lack = "no other client asked for a lock that was held across a power loss, after it:"
+    return counts, [] if met else [f"{lack} 0 of {held} holds"]
+
+
 def _faults(case: Case) -> Met:
     """Missing coverage is reported per kind (`Exercise.kinds`)."""
     return {name: n for met in coverage(case).values() for name, n in met.counts.items() if n}, []
@@ -639,6 +655,11 @@ NEEDS: Mapping[str, tuple[str, Callable[[Case], Met]]] = {
     "bounded-waits": ("an acquire with a bounded wait", _bounded),
     "repeats": ("an accepted write that was sent more than once", _repeats),
     "jobs": ("a job that an owner found done by another client", _jobs),
+    "power-losses": (
+        "a power loss of a majority of the servers while a lock was certainly held, and another"
+        " client that asked for it afterwards, before that hold had to end",
+        _power_losses,
+    ),
     "sharing": ("where a lock is shared: two clients that held it at once", _sharing),
     "reentry": ("where a lock is reentrant: a grant to its holder", _reentries),
 }

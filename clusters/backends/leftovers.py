@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.clusters.backends import processes
+from holdfast.clusters.backends import frozen_disks, processes
 from holdfast.clusters.backends.docker import engine
 from holdfast.clusters.backends.ssh import leftovers as ssh
 from holdfast.harness.core.errors import EnvironmentFailed
@@ -91,6 +91,7 @@ def clean(leftover: Leftover) -> None:
     if leftover.kind == "process":
         pid = int(leftover.id)
         if registry.started(pid) == leftover.started:
+            frozen_disks.thaw(pid)
             processes.kill([pid])
         return
     if leftover.kind == "host":

@@ -50,6 +50,10 @@ class Traits:
                       time
     on_connections    acts on the connections of one client: needs a network per client
     in_client         the client's own process carries it out
+    needs_disk        acts on a disk of its own that each server has (option `disk_mib`)
+    loses_unsynced    its nodes lose what was not synced, at the times `cut_ns` of its evidence
+    hangs_disk        no write of its nodes becomes durable from `frozen_ns` of its evidence on
+    lies              the hardware reports as done what it did not do: no system promises anything
     simulator         "yes", "no" or "only": whether the simulator can inject it
     stand_in          the most similar kind of every backend, "" for none (used by `shrink`)
     pattern           its hatching in reports: "partition", "pause", "kill", "clock", "" for the
@@ -66,6 +70,10 @@ class Traits:
     passes: bool = False
     on_connections: bool = False
     in_client: bool = False
+    needs_disk: bool = False
+    loses_unsynced: bool = False
+    hangs_disk: bool = False
+    lies: bool = False
     simulator: str = SIMULATED
     stand_in: str = ""
     pattern: str = ""

@@ -37,6 +37,10 @@ PROPERTIES: dict[str, tuple[Severity, str]] = {
     "no-lost-update": (Severity.CRITICAL, "no two accepted writes build on the same version"),
     "applied-once": (Severity.CRITICAL, "a retried command takes effect once"),
     "exactly-once-job": (Severity.CRITICAL, "a singleton job is done exactly once"),
+    "durable-grants": (
+        Severity.CRITICAL,
+        "an acknowledged grant, release or token survives a power loss",
+    ),
     "token-order": (Severity.CRITICAL, "a later grant always carries a larger fencing token"),
     "ownership": (Severity.CRITICAL, "only the holder can release or renew"),
     "loss-notice": (Severity.HIGH, "a holder that loses its lock is notified in time"),

@@ -101,8 +101,12 @@ class Cluster:
         for node in self.nodes:
             await self.adopt(node.name, self.agent)
         await self._tap()
+        await self._give_disks()
         await asyncio.gather(*(self.start(node.name) for node in self.named("server")))
         await self._wait_for_servers()
+        if self.options.disk_bytes:
+            # What a server wrote before it was ready (its empty database) is older than the run.
+            await self.agent.ask("sync_disks")
         rest = [node.name for node in self.nodes if node.role != "server"]
         await asyncio.gather(*(self.start(name) for name in rest))
 
@@ -121,6 +125,12 @@ class Cluster:
                 for server, listen in zip(servers, _tap_addresses(len(servers)), strict=True)
             ]
             await self.agent.ask("tap", node=node.name, links=links)
+
+    async def _give_disks(self) -> None:
+        """Mount a disk of its own as each server's folder of data, where the plan asks for it."""
+        for node in self.named("server") if self.options.disk_bytes else ():
+            path = str(self.place.run_dir / "data" / node.name)
+            await self.agent.ask("disk", node=node.name, path=path, bytes=self.options.disk_bytes)
 
     async def _wait_for_servers(self) -> None:
         options = self.options.system

@@ -23,6 +23,8 @@ from holdfast.harness.plans.plan import Plan
 T = TypeVar("T")
 MOST = {"nodes": 1000, "clients": 100_000, "locks": 1_000_000, "drift_ppm": 1_000_000}
 """Upper bounds of counts in a manifest; a larger count would make a loop endless."""
+DISK = "disk_mib"
+"""Option of a backend: MiB of the disk that each server has of its own."""
 ADDED_LATER = {"nemeses", "must", "checkers", "require", "scenario"}
 """Fields of a plan that the first versions did not record; a run without them is still judged."""
 _MISSING = re.compile(r"Object missing required field `(\w+)`(?: - at `\$\.?([^`]*)`)?")
@@ -46,6 +48,11 @@ class Options:
     workload: Mapping[str, str]
     backend: Mapping[str, str] = field(default_factory=dict)
     resource: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def disk_bytes(self) -> int:
+        """Size of the disk that each server has of its own; 0: none."""
+        return int(self.backend.get(DISK, "0")) << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

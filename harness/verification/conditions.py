@@ -65,6 +65,8 @@ class Conditions:
             "permits": permits,
             "count": count,
             "promised": run.promised,
+            "power_lost": run.power_lost,
+            "disks_hung": run.disks_hung,
             "job": job,
             "base": lambda row: row.arg if 0 <= row.arg < row.res else row.res - 1,
             "highest": lambda row: row.aux if row.f == SERVED_WRITE else row.arg,

@@ -25,13 +25,16 @@ INVOKED, OK, FAIL, INFO, NOT_OWNER = range(1, 6)
 
 
 class Window(NamedTuple):
-    """One observed fault of a run."""
+    """One observed fault of a run. cut, frozen: when disks lost power, and took no write; ()
+    where neither was measured, or the fault had no effect."""
 
     from_ns: int
     to_ns: int
     do: str
     nodes: tuple[str, ...]
     traits: Traits = UNKNOWN
+    cut: tuple[int, ...] = ()
+    frozen: tuple[int, ...] = ()
 
 
 class Run:
@@ -118,6 +121,20 @@ class Run:
         """Whether a property is promised under all kinds of fault of the run."""
         kept = self.promises["keeps"].get(prop)
         return kept is not None and ("any" in kept or self.kinds <= set(kept))
+
+    def power_lost(self, cut_from: int, cut_to: int) -> bool:
+        """Whether a majority of the servers lost power between these times."""
+        span = (cut_from, cut_to)
+        return any(w.cut == span and self._of_majority(w) for w in self.windows)
+
+    def disks_hung(self, frozen_from: int, frozen_to: int) -> bool:
+        """Whether the disks of a majority of the servers took no write between these times."""
+        span = (frozen_from, frozen_to)
+        return any(w.frozen == span and self._of_majority(w) for w in self.windows)
+
+    def _of_majority(self, window: Window) -> bool:
+        servers = {f"n{n}" for n in range(1, self.servers + 1)}
+        return 2 * len(servers.intersection(window.nodes)) > self.servers
 
     def kills(self, node: str) -> list[int]:
         """When the processes of a node were killed."""

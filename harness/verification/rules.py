@@ -10,6 +10,7 @@ responses to queries are in `liveness_rules` and `query_rules`.
 
 from __future__ import annotations
 
+from holdfast.harness.verification.durability_rules import DURABILITY
 from holdfast.harness.verification.liveness_rules import LIVENESS
 from holdfast.harness.verification.query_rules import QUERIES
 from holdfast.harness.verification.rule import (
@@ -405,4 +406,4 @@ RULES["write-after-notice"] = Rule(
         "first.t_inv - first.tx <= second.t_inv - second.tx",
     ),
 )
-RULES |= LIVENESS | QUERIES
+RULES |= LIVENESS | QUERIES | DURABILITY

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.harness.core.fault_traits import UNKNOWN, Traits, of_manifest
+from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.verdict import PROPERTIES
 from holdfast.harness.runs import files
 from holdfast.harness.verification.answers import Answers
@@ -297,8 +298,18 @@ def _windows(
             from_ns = int(begun["before_ns" if killed else "t_ns"])
             to_ns = int(healed["t_ns"]) if healed else end_ns if injected else from_ns
             nodes = tuple(begun.get("nodes", ()))
-            found.append(Window(from_ns, to_ns, str(begun["do"]), nodes, kind))
+            told = (healed or {}).get("evidence", {}) if (healed or {}).get("effective") else {}
+            cut = _times(told, "cut_ns") if kind.loses_unsynced else ()
+            frozen = _times(told, "frozen_ns") if kind.hangs_disk else ()
+            found.append(Window(from_ns, to_ns, str(begun["do"]), nodes, kind, cut, frozen))
     return found
+
+
+def _times(evidence: Mapping[str, Json], name: str) -> tuple[int, ...]:
+    """Two times of the evidence of a fault, () if it has none."""
+    found = evidence.get(name)
+    times = [t for t in found if type(t) is int] if isinstance(found, list) else []
+    return tuple(times) if isinstance(found, list) and len(times) == len(found) == 2 else ()
 
 
 def _text(value: object) -> str:

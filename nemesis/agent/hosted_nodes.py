@@ -13,6 +13,7 @@ from holdfast.nemesis.agent.processes import Process
 from holdfast.nemesis.agent.request_errors import Refused
 
 if TYPE_CHECKING:
+    from holdfast.nemesis.agent.disks.node_disk import NodeDisk
     from holdfast.nemesis.agent.link_proxy import Proxies
 
 
@@ -47,6 +48,7 @@ class World:
         self.proxies: Proxies | None = None
         self.fronts: dict[tuple[str, str], set[str]] = {}
         """(node, address) -> the addresses of proxies by which the node reaches it"""
+        self.disks: dict[str, NodeDisk] = {}
 
     def node(self, name: str) -> Adopted:
         """An adopted node. Errors: Refused."""

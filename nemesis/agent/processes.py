@@ -122,6 +122,15 @@ def end(roots: Iterable[Process]) -> dict[Process, str]:
     return {process: settled(process, ("gone",), deadline) for process in doomed}
 
 
+def is_killed(process: Process) -> bool:
+    """Whether SIGKILL was sent to it and it has not exited yet: it waits for a disk."""
+    with suppress(OSError, StopIteration):
+        lines = (PROC / str(process.pid) / "status").read_text().splitlines()
+        pending = [line.split()[1] for line in lines if line.startswith(("SigPnd:", "ShdPnd:"))]
+        return any(int(mask, 16) >> (signal.SIGKILL - 1) & 1 for mask in pending)
+    return False
+
+
 @contextmanager
 def held(process: Process) -> Iterator[None]:
     """Keeps one process stopped temporarily; one that was stopped before stays stopped.

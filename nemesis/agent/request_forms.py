@@ -59,9 +59,9 @@ NODES = ("names", MISSING)
 
 REQUESTS: dict[str, Form] = {
     "hello": Form(
-        says="Abilities of this host: each of cut, pause, kill, set_clock, syscall, proxy is true"
-        " or the reason why not. kill_on_eof: when the driver exits, kill all adopted processes"
-        " too.",
+        says="Abilities of this host: each of cut, pause, kill, set_clock, syscall, disk, proxy is"
+        " true or the reason why not. kill_on_eof: when the driver exits, kill all adopted"
+        " processes too.",
         takes={"kill_on_eof": ("true or false", False)},
     ),
     "adopt": Form(
@@ -164,6 +164,53 @@ REQUESTS: dict[str, Form] = {
         says="The next write to a file of more than 512 bytes is cut at a multiple of that, and"
         " then the node is killed.",
         takes={"fault": FAULT, "nodes": NODES},
+    ),
+    "disk": Form(
+        says="Gives a node a disk of its own: ext4 in memory, mounted at `path`, an absolute path."
+        " The agent must be in a mount namespace of the run; what is mounted ends with it.",
+        takes={
+            "node": ("a name", MISSING),
+            "path": ("a name", MISSING),
+            "bytes": ("a whole number", MISSING),
+        },
+    ),
+    "sync_disks": Form(says="Makes everything durable that is on the disks of the nodes by now."),
+    "power": Form(
+        says="Power loss of the nodes: what was not synced to their disks is lost, then SIGKILL to"
+        " all their processes. Each node needs a disk.",
+        takes={"fault": FAULT, "nodes": NODES},
+    ),
+    "sync-lie": Form(
+        says="Reports every fsync and fdatasync of the nodes as done without making it; the heal"
+        " is a power loss. Each node needs a disk.",
+        takes={"fault": FAULT, "nodes": NODES, "count": ("a whole number", 0)},
+    ),
+    "disk-hang": Form(
+        says="Freezes the disks of the nodes: every write and sync waits until the heal.",
+        takes={"fault": FAULT, "nodes": NODES},
+    ),
+    "disk-full": Form(
+        says="Takes all free space of the disks of the nodes.",
+        takes={"fault": FAULT, "nodes": NODES},
+    ),
+    "disk-slow": Form(
+        says="Delays every fsync and fdatasync of the nodes by `by_ns`.",
+        takes={
+            "fault": FAULT,
+            "nodes": NODES,
+            "by_ns": ("whole nanoseconds", MISSING),
+            "count": ("a whole number", 0),
+        },
+    ),
+    "disk-error": Form(
+        says="Calls of the nodes on regular files fail: `call` and `error` as for syscall.",
+        takes={
+            "fault": FAULT,
+            "nodes": NODES,
+            "call": ("a name", "sync"),
+            "error": ("a name", "EIO"),
+            "count": ("a whole number", 0),
+        },
     ),
     "observe": Form(says="The effect of the fault so far.", takes={"fault": FAULT}),
     "heal": Form(

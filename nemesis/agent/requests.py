@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from holdfast.harness.core.json_value import Json
@@ -13,12 +14,14 @@ from holdfast.nemesis.agent import nft, processes, vdso
 from holdfast.nemesis.agent.client_proxy import Taps
 from holdfast.nemesis.agent.clocks import Clocks
 from holdfast.nemesis.agent.cuts import Cuts
+from holdfast.nemesis.agent.disks import loop_mount, node_disk
+from holdfast.nemesis.agent.disks.disk_faults import DiskFull, DiskHang, Power, SyncLie
 from holdfast.nemesis.agent.hosted_nodes import World
 from holdfast.nemesis.agent.request_errors import Evidence, Kind, Refused
 from holdfast.nemesis.agent.request_forms import checked
 from holdfast.nemesis.agent.signals import Kills, Pauses
 from holdfast.nemesis.agent.tracing.failpoints import Failpoints
-from holdfast.nemesis.agent.tracing.system_calls import PRESETS, SystemCalls, unsupported
+from holdfast.nemesis.agent.tracing.system_calls import AT_CALLS, SystemCalls, unsupported
 
 Args = Mapping[str, Any]
 
@@ -30,14 +33,20 @@ class Agent:
         self._world = World()
         self._cuts = Cuts(self._world)
         self._taps = Taps(self._world)
+        kills = Kills(self._world)
+        power = Power(self._world, kills)
         self._kinds: dict[str, Kind] = {
             "cut": self._cuts,
             "pause": Pauses(self._world),
-            "kill": Kills(self._world),
+            "kill": kills,
+            "power": power,
+            "sync-lie": SyncLie(self._world, power),
+            "disk-hang": DiskHang(self._world),
+            "disk-full": DiskFull(self._world),
             "set_clock": Clocks(self._world),
             "disturb": self._taps,
             "failpoint": Failpoints(self._world),
-            **{request: SystemCalls(self._world, request) for request in PRESETS},
+            **{request: SystemCalls(self._world, request) for request in AT_CALLS},
         }
         self._active: dict[str, str] = {}
         self._healed: dict[str, Evidence] = {}
@@ -114,6 +123,12 @@ class Agent:
             for link in args["links"]:
                 self._world.fronts.setdefault((args["node"], link["to"]), set()).add(link["listen"])
             return {"links": len(args["links"])}
+        if do == "disk":
+            return self._disk(**args)
+        if do == "sync_disks":
+            for disk in self._world.disks.values():
+                loop_mount.sync(disk.at)
+            return {"disks": len(self._world.disks)}
         if do == "observe":
             return self._observe(args["fault"])
         if do == "heal":
@@ -139,6 +154,18 @@ class Agent:
         network = "its own" if node.network else "shared with the agent"
         return {"network": network, "processes": [p.pid for p in self._world.living(node.name)]}
 
+    def _disk(self, node: str, path: str, bytes: int) -> Evidence:
+        if node in self._world.disks:
+            raise Refused(f"disk: {node} has a disk already")
+        if not os.path.isabs(path) or bytes < node_disk.LEAST:
+            raise Refused(f"disk: needs an absolute path and at least {node_disk.LEAST} bytes")
+        if node_disk.shares_mounts():
+            raise Refused("disk: this agent has no mount namespace of its own")
+        disk = node_disk.NodeDisk(at=Path(path), size=bytes)
+        disk.open()
+        self._world.disks[node] = disk
+        return {"free bytes": disk.free()}
+
     def _observe(self, fault: str) -> Evidence:
         if fault in self._active:
             return self._kinds[self._active[fault]].observe(fault)
@@ -156,6 +183,7 @@ def abilities() -> Evidence:
         "kill": signals,
         "set_clock": vdso.probe() or True,
         "syscall": unsupported() or True,
+        "disk": node_disk.unsupported() or True,
         "proxy": True,
         "pid": os.getpid(),
     }

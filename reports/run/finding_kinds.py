@@ -108,6 +108,32 @@ KINDS: dict[str, Kind] = {
         " owners",
         remedy="Increment the counter in the same durable step that records the grant.",
     ),
+    "lost-grant": Kind(
+        name="Grant lost with the power",
+        means="a power loss removed a grant that the service had acknowledged, and it granted the"
+        " lock to another client (split brain)",
+        remedy="Sync the grant to disk before the response (fsync, not only a write), on a majority"
+        " of the servers; check what the configured durability mode really promises.",
+    ),
+    "token-after-power-loss": Kind(
+        name="Token issued again after a power loss",
+        means="a power loss set back the token counter, so a later owner carries a token that is"
+        " not larger than an earlier one",
+        remedy="Sync the counter before a token leaves the server, or begin after every restart far"
+        " beyond the largest token that can have been issued.",
+    ),
+    "revived-hold": Kind(
+        name="Released hold revived",
+        means="a power loss undid an acknowledged release, so the former owner holds again",
+        remedy="Sync a release before its response, or bind holds to sessions that end with a"
+        " restart.",
+    ),
+    "grant-before-sync": Kind(
+        name="Grant before its sync",
+        means="the service acknowledged a grant while no disk of a majority took a write, so a"
+        " power loss would have undone it",
+        remedy="Send the response only after the sync of the record that it depends on.",
+    ),
     "foreign-release": Kind(
         name="Foreign release",
         means="a release by a client that did not hold the lock succeeded and may have freed"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.harness.core.case import Case
+from holdfast.harness.core.fault_traits import to_table
 from holdfast.harness.core.operations import ROW_FIELDS, Op
 from holdfast.harness.core.verdict import PropertyVerdict
 from holdfast.harness.judging.certificates import certificate, order_certificate
@@ -53,7 +54,8 @@ def faults(case: Case) -> list[dict[str, Any]]:
     for n, w in enumerate(case.windows):
         row = {"id": f"{w.id} {n}", "do": w.do, "nodes": list(w.nodes)}
         rows.append({**row, "event": "injected", "t_ns": w.from_ns, "before_ns": w.from_ns})
-        rows.append({**row, "event": "healed", "t_ns": w.to_ns})
+        told = {"evidence": dict(w.evidence), "effective": w.effective}
+        rows.append({**row, "event": "healed", "t_ns": w.to_ns, **told})
     return rows
 
 
@@ -83,7 +85,11 @@ def recorded(case: Case) -> Run:
     }
     return run_of(
         Rows(writers(case)),
-        {"promises": asdict(case.promises), "plan": plan},
+        {
+            "promises": asdict(case.promises),
+            "plan": plan,
+            "traits": {w.do: to_table(w.traits) for w in case.windows},
+        },
         faults(case),
         [
             {"mark": "start", "t_ns": case.start_ns},

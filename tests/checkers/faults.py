@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from holdfast.harness.core.case import Window
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.fault_traits import BEFORE
+from holdfast.harness.core.fault_traits import BEFORE, Traits
+
+POWER = Traits(kills=True, needs_disk=True, loses_unsynced=True)
+HANG = Traits(needs_disk=True, hangs_disk=True)
 
 
 def window(
@@ -22,4 +25,23 @@ def window(
         evidence={},
         holder=node if target == "holder" else "",
         traits=BEFORE[do],
+    )
+
+
+def disk_fault(
+    from_s: float, to_s: float, nodes: str = "n1", traits: Traits = POWER, effective: bool = True
+) -> Window:
+    """A power loss, or a hang of disks, that the agent measured between two times, in seconds."""
+    span = [round(from_s * SECOND), round(to_s * SECOND)]
+    name = "cut_ns" if traits is POWER else "frozen_ns"
+    return Window(
+        id=f"{name}-{from_s}",
+        do="power" if traits is POWER else "disk-hang",
+        target=nodes,
+        nodes=tuple(nodes.split("+")),
+        from_ns=span[0],
+        to_ns=span[1],
+        effective=effective,
+        evidence={name: list(span)},
+        traits=traits,
     )

@@ -157,7 +157,20 @@ def later(given: Case, by_ns: int = 100 * SECOND) -> Case:
     rows = given.history.rows
     rows["t_inv"] += by_ns
     rows["t_ret"][rows["t_ret"] > 0] += by_ns
-    return replace(given, stop_ns=given.stop_ns + by_ns, end_ns=given.end_ns + by_ns)
+    windows = [
+        replace(
+            window,
+            from_ns=window.from_ns + by_ns,
+            to_ns=window.to_ns + by_ns,
+            evidence={
+                name: [t_ns + by_ns for t_ns in times] if isinstance(times, list) else times
+                for name, times in window.evidence.items()
+            },
+        )
+        for window in given.windows
+    ]
+    stop_ns, end_ns = given.stop_ns + by_ns, given.end_ns + by_ns
+    return replace(given, windows=windows, stop_ns=stop_ns, end_ns=end_ns)
 
 
 def planted(kind: str, seed: int) -> Case:

@@ -15,7 +15,7 @@ from holdfast.harness.core.case import Checker
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Mode, Op, Terms
 from holdfast.harness.core.verdict import PROPERTIES, PropertyVerdict, Verdict
-from tests.checkers.faults import window
+from tests.checkers.faults import disk_fault, window
 from tests.checkers.shorthand import case, history, on
 
 ALONE = "0a? 0a+1 0w? 0S+ 0w+ 0r? 0r+ 0a? 0a+2 0w? 0S+ 0w+ 0r? 0r+ 9p? 9p+3"
@@ -222,6 +222,24 @@ ROWS: dict[str, dict[str, Row]] = {
             "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 2q? 2q+2=0",
             {"promises": {"notice_ns": 0}},
             "no time for a notice is promised",
+        ),
+    },
+    "durable-grants": {
+        "no power loss": (CONTENDED, {}, "no majority of the servers lost power: 0 of 0"),
+        "a minority": (
+            CONTENDED,
+            {"windows": (disk_fault(1.5, 1.6),), "options": {"servers": "3"}},
+            "no majority of the servers lost power: 0 of 1",
+        ),
+        "no lock was held": (
+            CONTENDED,
+            {"windows": (disk_fault(0.1, 0.2),), "options": {"servers": "1"}},
+            "no lock was certainly held across a power loss: 0 of 1",
+        ),
+        "a hold that was not asked for": (
+            IN_TURN,
+            {"windows": (disk_fault(1.5, 1.6),), "options": {"servers": "1"}},
+            "no other client asked for a lock that was held",
         ),
     },
     "truthful-queries": {

@@ -19,6 +19,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.loading import load
 from holdfast.harness.core.operations import Op
 from holdfast.harness.core.verdict import Finding
+from tests.checkers.faults import HANG, disk_fault
 from tests.checkers.shorthand import case, history
 
 NUMBER = re.compile(r"\d+\.\d{3,6} s\b")
@@ -28,6 +29,7 @@ SESSION = {"bound": "session"}
 TWO = {"tokens": "none", "renew_proves": False, "release_proves": False}
 """A service of which only leases say how long a hold lasts."""
 
+ONE_SERVER = {"resource": "fenced", "servers": "1"}
 FOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
     "a double grant": ("mutual-exclusion", "0a? 0a+7 1a? 1a+8 0n? 0n+", {}),
     "a double grant of an unanswered acquire": (
@@ -36,6 +38,26 @@ FOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"promises": {"tokens": "none"}},
     ),
     "a broken lease": ("mutual-exclusion", "0a? 0a+7 1a?@5 1a+8@6 1r?@6.5 1r+@7", {}),
+    "a lost grant": (
+        "durable-grants",
+        "0a?@1.1 0a+7@2.2 1a?@5.3 1a+8@6.4",
+        {"windows": (disk_fault(4.5, 4.6),), "options": ONE_SERVER},
+    ),
+    "a token after a power loss": (
+        "durable-grants",
+        "0a?@1.1 0a+7@2.2 0r?@3.3 0r+@3.4 1a?@5.3 1a+7@6.4",
+        {"windows": (disk_fault(4.5, 4.6),), "options": ONE_SERVER},
+    ),
+    "a revived hold": (
+        "durable-grants",
+        "0a?@1.1 0a+7@2.2 0r?@3.3 0r+@3.4 0n?@5.3 0n+@6.4",
+        {"windows": (disk_fault(4.5, 4.6),), "options": ONE_SERVER},
+    ),
+    "a grant before its sync": (
+        "durable-grants",
+        "0a?@1.1 0a+7@2.2",
+        {"windows": (disk_fault(0.5, 4.6, "n1", HANG),), "options": ONE_SERVER},
+    ),
     "a broken lease that was renewed": (
         "mutual-exclusion",
         "0a? 0a+7 0n?@2 0n+@2.5 1a?@5 1a+8@6 1r?@6.5 1r+@7",
@@ -181,10 +203,13 @@ def told(prop: str, text: str, changes: dict[str, Any]) -> tuple[Case, tuple[Fin
 def moments(about: Case, finding: Finding) -> set[int]:
     """The edges of the witnesses, and the ends that leases of theirs can have."""
     found: set[int] = set()
+    for window in about.windows:
+        # A power loss and a hang are in no row: the fault agent measured them.
+        found |= {window.from_ns, window.to_ns} if window.traits.needs_disk else set()
     for row in about.history.rows[list(finding.witnesses)]:
         inv, ret, op = int(row["t_inv"]), int(row["t_ret"]), Op(int(row["f"]))
         found |= {inv, ret}
-        if finding.kind == "broken-lease" or finding.kind == "lost-without-notice":
+        if finding.kind in ("broken-lease", "lost-grant", "lost-without-notice"):
             found |= {inv + least(about, int(ttl)) for ttl in (row["arg"], row["res"])}
         if finding.kind == "expired-owner-write" and op in (*ASKS, Op.RENEW):
             found.add(ret + longest(int(row["res"]), about.promises) + EXPIRY_SLACK_NS)

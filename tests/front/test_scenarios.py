@@ -13,6 +13,7 @@ from holdfast import catalogue
 from holdfast.commands.scenario_command import plan_of
 from holdfast.engine import seed_search
 from holdfast.engine import sweep as sweeping
+from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.json_value import plain
 from holdfast.harness.plans.plan import parse
 from holdfast.planning import plan_source, prepare
@@ -23,6 +24,7 @@ from tests.front.test_runs import holdfast as run
 
 Capture = pytest.CaptureFixture[str]
 RUNS = [name for name, row in SCENARIOS.items() if not row.sweep]
+SIMULATED = [name for name in RUNS if SCENARIOS[name].only in ("", "sim")]
 BROKEN = {"split-vote"}
 """It runs the vote without consensus, whose tokens go backwards."""
 
@@ -32,7 +34,7 @@ def simulated(name: str) -> seed_search.Ran:
     return seed_search.in_memory(prepare.manifest(prepare.prepared(plan), name, ""))
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", SIMULATED)
 def test_a_scenario_puts_everything_that_it_is_for_to_the_test(name: str) -> None:
     ran = simulated(name)
     found = {row.property: row.verdict for row in ran.verdicts.verdicts}
@@ -72,8 +74,16 @@ def test_every_plan_file_of_the_folder_is_in_the_table() -> None:
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("backend", ["local", "docker"])
 def test_a_scenario_can_be_planned_on_every_backend(name: str, backend: str) -> None:
+    if SCENARIOS[name].only not in ("", backend):
+        return
     plan = plan_of(name, {"backend": backend})
     faults = {name for name, _ in plan.nemeses} | {fault.do for fault in plan.faults}
+    if any(catalogue.NEMESES[name].traits.needs_disk for name in faults):
+        needs.disks()
+        if backend == "docker":
+            with pytest.raises(UsageError, match="needs a disk of its own"):
+                prepare.complete(plan)
+            return
     if any(catalogue.NEMESES[name].traits.on_connections for name in faults):
         needs.namespaces()
     assert prepare.complete(plan).system in catalogue.SYSTEMS

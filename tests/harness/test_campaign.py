@@ -111,7 +111,7 @@ def test_all_mistakes_are_told_at_once_with_suggestions() -> None:
     for part in (
         "key 'sytems'", "did you mean 'systems'?",
         "did you mean 'reference'?", "did you mean 'pause'?",
-        "invalid seeds: expected", "invalid clients = 'many': expected a whole number",
+        "invalid seeds = 0: expected", "invalid clients = 'many': expected a whole number",
         "did you mean 'runs'?", "invalid duration 'soon'",
     ):  # fmt: skip
         assert part in text

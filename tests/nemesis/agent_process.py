@@ -7,6 +7,7 @@ import os
 import select
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,13 +19,15 @@ ARGV = [sys.executable, "-S", "-P", "-m", "holdfast.nemesis.agent"]
 class AgentProcess:
     """Sends one request, reads one reply. Leaving the `with` closes its input and waits for it."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, prefix: Sequence[str] = (), environ: Mapping[str, str] | None = None
+    ) -> None:
         self.process = subprocess.Popen(
-            ARGV,
+            [*prefix, *ARGV],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={"PYTHONPATH": str(SRC), "PATH": os.environ["PATH"]},
+            env={"PYTHONPATH": str(SRC), "PATH": os.environ["PATH"], **(environ or {})},
         )
         self._sent = 0
 

@@ -20,15 +20,21 @@ from holdfast.nemesis.kinds import (
     cancel,
     clock,
     delay,
+    disk_error,
+    disk_full,
+    disk_hang,
+    disk_slow,
     failpoint,
     fork,
     hang_up,
     kill,
     partition,
     pause,
+    power,
     reply_loss,
     reset,
     stall,
+    sync_lie,
     syscall,
 )
 from holdfast.nemesis.options import rate_ppm
@@ -297,3 +303,34 @@ def test_a_failpoint_needs_its_function() -> None:
     (request,) = failpoint.NEMESIS.requests(replace(fault, target="n2"), view(), random.Random(1))
     assert request.args == {"fault": fault.id, "nodes": ["n2"], **options}
     assert checked({"id": 1, "do": request.do, **request.args})
+
+
+OF_DISKS = [power, sync_lie, disk_hang, disk_full, disk_slow, disk_error]
+
+
+@pytest.mark.parametrize("module", OF_DISKS)
+def test_a_fault_of_a_disk_is_a_request_that_the_agent_takes(module: Any) -> None:
+    nemesis = module.NEMESIS
+    (fault, *_) = nemesis.draw(random.Random(1), {}, 60 * SECOND)
+    assert fault.target == "leader|one"
+    (request,) = nemesis.requests(replace(fault, target="all"), view(), random.Random(1))
+    assert request.do == nemesis.name and request.args["nodes"] == ["n1", "n2", "n3"]
+    assert checked({"id": 1, "do": request.do, **request.args})
+
+
+@pytest.mark.parametrize("target", ["holder", "leader|client", "n1+c2", "resource"])
+def test_only_servers_have_disks(target: str) -> None:
+    with pytest.raises(UsageError, match="is no server; only servers have disks"):
+        power.NEMESIS.draw(random.Random(1), {"target": target}, 60 * SECOND)
+
+
+def test_options_of_slow_and_failing_disks_reach_the_agent() -> None:
+    fault = Fault(id="f1", do="disk-slow", target="n1", at_ns=0, for_ns=S, params={"by": "2s"})
+    (slow,) = disk_slow.NEMESIS.requests(fault, view(), random.Random(1))
+    assert slow.args["by_ns"] == 2 * S
+    params = {"call": "write", "error": "ENOSPC", "count": "3"}
+    fault = replace(fault, do="disk-error", params=params)
+    (error,) = disk_error.NEMESIS.requests(fault, view(), random.Random(1))
+    assert error.args.items() >= {"call": "write", "error": "ENOSPC", "count": 3}.items()
+    with pytest.raises(UsageError, match="EOI"):
+        disk_error.NEMESIS.draw(random.Random(1), {"error": "EOI"}, S)

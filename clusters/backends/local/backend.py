@@ -21,7 +21,12 @@ from holdfast.clusters.backends import abilities, processes
 from holdfast.clusters.backends.children import Children
 from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.plans.manifest import DISK
 
+DEFAULTS: dict[str, int] = {DISK: 0}
+"""The options of this backend, whole numbers: MiB of each server's own disk, 0 for none."""
+MOUNTS_VARIABLE = "HOLDFAST_MOUNTS"
+"""Read by the fault agent (nemesis/agent/disks/node_disk.py)."""
 OUTSIDE_VARIABLE = "HOLDFAST_OUTSIDE"
 TOOLS = {"env": "coreutils", "sleep": "coreutils", "ip": "iproute2"} | dict.fromkeys(
     ("unshare", "nsenter", "setpriv"), "util-linux"
@@ -31,13 +36,26 @@ CAP_NET_ADMIN, CAP_SYS_ADMIN = 1 << 12, 1 << 21
 PROBE_S = 10
 
 
-def launch_prefix() -> list[str]:
+def launch_prefix(disks: bool = False) -> list[str]:
     """Words to put before a command line so that it runs in its own fabric.
 
     The command keeps its pid, folder and environment; an ordinary user appears as root in it.
+    disks: also in a mount namespace, so that the disks of its nodes end with it.
     """
     mapped = [] if _privileged() else ["--user", "--map-root-user"]
-    return ["env", f"{OUTSIDE_VARIABLE}={_network()}", "unshare", *mapped, "--net", "--"]
+    outside, own = [f"{OUTSIDE_VARIABLE}={_network()}"], ["--net"]
+    if disks:
+        outside.append(f"{MOUNTS_VARIABLE}={os.readlink('/proc/self/ns/mnt')}")
+        own.append("--mount")
+    return ["env", *outside, "unshare", *mapped, *own, "--"]
+
+
+def diskless() -> str | None:
+    """Why servers cannot have disks of their own on this machine, or None; takes 0.3 s."""
+    if not _privileged():
+        return "disks of servers need loop devices: run as root with CAP_SYS_ADMIN"
+    told = abilities.of_agent(launch_prefix(disks=True)).get("disk", "no fault agent")
+    return None if told is True else str(told)
 
 
 def precheck() -> str | None:

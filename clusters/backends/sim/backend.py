@@ -1,5 +1,7 @@
-"""The simulator as a backend: nodes on virtual time, and on them the same servers, clients and
-resource as on hosts."""
+"""The simulator as a backend: nodes on virtual time.
+
+On them run the same servers, clients and resource as on hosts.
+"""
 
 from __future__ import annotations
 

@@ -172,6 +172,18 @@ class Kill:
         return {**self.observe(), "restart": due}
 
 
+class Power(Kill):
+    """Nodes that lose power. A simulated disk keeps what was synced, so this is what a kill is."""
+
+    def __init__(self, cluster: SimBackend, args: Args) -> None:
+        super().__init__(cluster, args)
+        self._cut_ns = cluster.engine.now_ns
+
+    def observe(self) -> Evidence:
+        """What was killed, and when."""
+        return {**super().observe(), "cut_ns": [self._cut_ns, self._cut_ns]}
+
+
 class Clock:
     """Wall clocks that are moved; monotonic ones are left alone."""
 
@@ -227,6 +239,7 @@ KINDS: dict[str, Callable[[SimBackend, Args], Active]] = {
     "freeze-write": FreezeWrite,
     "syscall": _at_a_call,
     "kill": Kill,
+    "power": Power,
     "torn-write": TornWrite,
     "set_clock": Clock,
     "disturb": Disturb,

@@ -46,6 +46,7 @@ STATUS_S = 0.5
 LOOPBACK = "127."
 KEPT = (
     "mutual-exclusion",
+    "durable-grants",
     "no-stale-write",
     "no-lost-update",
     "exactly-once-job",

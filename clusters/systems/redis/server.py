@@ -13,9 +13,12 @@ BINARY = "redis-server"
 PERSISTENCE: dict[str, tuple[str, ...]] = {
     "stock": (),
     "always": ("--appendonly", "yes", "--appendfsync", "always"),
+    "everysec": ("--appendonly", "yes", "--appendfsync", "everysec"),
+    "unsynced": ("--appendonly", "yes", "--appendfsync", "no"),
     "none": ("--save", "", "--appendonly", "no"),
 }
-"""Persistence of the server: as shipped (snapshots), every write synced, none."""
+"""Persistence of the server: as shipped (snapshots); a log of which every write is synced, one
+sync a second, or when the kernel writes it back; none."""
 ANSWER_WITHIN_S = 0.5
 
 

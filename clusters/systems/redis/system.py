@@ -48,7 +48,7 @@ class Redis:
         variant = chosen["variant"]
         asks_whose = variant in ("published", "get-then-del", "setnx-expire")
         durable = chosen["persistence"] == "always"
-        while_it_lives = ("partition", "pause", *(("kill",) if durable else ()))
+        while_it_lives = ("partition", "pause", *(("kill", "power") if durable else ()))
         frees = () if variant == "setnx-expire" else ("partition", "pause", "kill")
         if variant not in ("published", "setnx-expire"):
             while_it_lives = ()
@@ -60,6 +60,8 @@ class Redis:
             "orphan-freedom": frees,
             "no-hung-request": ("any",),
         }
+        if durable and variant == "published":
+            keeps["durable-grants"] = ("partition", "pause", "kill", "power")
         if tokens:
             keeps["token-order"] = while_it_lives
             keeps["no-stale-write"] = while_it_lives

@@ -44,6 +44,7 @@ KEPT = (
     "exactly-once-job",
     "no-false-rejection",
 )
+DURABLE = ("durable-grants",)
 NOTHING: Mapping[str, str] = {}
 KEPT_IN_ORDER = ("starvation-freedom", "bounded-bypass", "bounded-wait")
 """promised too unless clients race for a freed lock"""
@@ -136,7 +137,7 @@ class ReferenceSystem:
     def promises(self, options: Mapping[str, str]) -> Promises:
         """All promises of a lock, under every fault. Raises UsageError."""
         chosen, _ = read(self._options(options))
-        kept = KEPT if chosen.queue == "racing" else (*KEPT, *KEPT_IN_ORDER)
+        kept = (*KEPT, *DURABLE) if chosen.queue == "racing" else (*KEPT, *DURABLE, *KEPT_IN_ORDER)
         return replace(
             LEASE_WITH_TOKENS,
             bound="session" if chosen.session_ns else "lease",

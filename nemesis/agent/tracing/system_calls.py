@@ -6,7 +6,7 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
@@ -40,8 +40,13 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
     "freeze": {"call": "send", "act": "freeze"},
     "freeze-write": {"call": "disk", "act": "freeze"},
     "torn-write": {"call": "write", "act": "tear"},
+    "disk-slow": {"call": "sync", "act": "delay"},
+    "disk-error": {"act": "fail"},
+    "sync-lie": {"call": "sync", "act": "skip"},
 }
 """Request -> the arguments that it has by definition."""
+AT_CALLS = tuple(request for request in PRESETS if request != "sync-lie")
+"""Requests that are nothing but faults at system calls."""
 
 
 class SystemCalls:
@@ -125,6 +130,10 @@ class SystemCalls:
             tracer.end()
         dead = [node for node in traced if not self._world.living(node)]
         return {**evidence, "restart": dead}
+
+    def traced(self, fault: str) -> Collection[str]:
+        """The nodes of a fault."""
+        return self._tracers.get(fault, {})
 
     def settle(self, node: str) -> None:
         """Nothing: the processes of a node that was started again are others."""

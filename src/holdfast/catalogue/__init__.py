@@ -158,6 +158,8 @@ _BACKENDS: dict[str, BackendRow] = {
         says="processes on this machine, one network namespace per node",
         precheck=f"{_B}.local.backend:precheck",
         prefix=f"{_B}.local.backend:launch_prefix",
+        options=f"{_B}.local.backend:DEFAULTS",
+        disks=f"{_B}.local.backend:diskless",
         instead="local-proxy",
         programs_here=True,
         clients_here=True,
@@ -366,6 +368,26 @@ _NEMESES: dict[str, NemesisRow] = {
         entry=f"{_N}.kinds.failpoint:NEMESIS",
         says="hold the first thread that calls a chosen function of a program, or all threads",
     ),
+    "power": NemesisRow(
+        entry=f"{_N}.kinds.power:NEMESIS",
+        says="cut the power of servers: what was not synced is lost; restart later",
+    ),
+    "disk-hang": NemesisRow(
+        entry=f"{_N}.kinds.disk_hang:NEMESIS", says="freeze disks: every write and sync waits"
+    ),
+    "disk-full": NemesisRow(
+        entry=f"{_N}.kinds.disk_full:NEMESIS", says="take all free space of disks"
+    ),
+    "disk-slow": NemesisRow(
+        entry=f"{_N}.kinds.disk_slow:NEMESIS", says="delay every sync to a disk"
+    ),
+    "disk-error": NemesisRow(
+        entry=f"{_N}.kinds.disk_error:NEMESIS", says="fail syncs or writes with EIO or ENOSPC"
+    ),
+    "sync-lie": NemesisRow(
+        entry=f"{_N}.kinds.sync_lie:NEMESIS",
+        says="report syncs as done without making them, then cut the power",
+    ),
     "torn-write": NemesisRow(
         entry=f"{_N}.kinds.torn_write:NEMESIS",
         says="kill servers in the middle of a disk write, which stays incomplete",
@@ -382,6 +404,7 @@ _CHECKERS: dict[str, str] = {
     "applied-once": f"{_C}.properties.applied_once:check",
     "exactly-once-job": f"{_C}.properties.exactly_once_job:check",
     "token-order": f"{_C}.properties.token_order:check",
+    "durable-grants": f"{_C}.properties.durable_grants:check",
     "ownership": f"{_C}.properties.ownership:check",
     "loss-notice": f"{_C}.properties.loss_notice:check",
     "grant-notice": f"{_C}.properties.grant_notice:check",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from holdfast import catalogue
@@ -18,15 +19,20 @@ def suited_to(system: object, promises: Promises) -> str:
     return "fenced" if promises.tokens != "none" else "unfenced"
 
 
-def with_kinds(promises: Promises) -> Promises:
-    """The promises with every kind of fault by its name, CLIENT_SIDE replaced."""
-    kinds = [
-        name
-        for name, row in catalogue.NEMESES.items()
-        if row.traits.on_connections or row.traits.in_client
-    ]
+def with_kinds(promises: Promises, planned: Collection[str] = ()) -> Promises:
+    """The promises with every kind of fault by its name, CLIENT_SIDE replaced; "any" too, where one
+    of the `planned` kinds is hardware that lies."""
+    traits = {
+        name: catalogue.NEMESES[name].traits
+        for name in dict.fromkeys((*catalogue.NEMESES, *planned))
+    }
+    kinds = {
+        CLIENT_SIDE: [n for n, kind in traits.items() if kind.on_connections or kind.in_client]
+    }
+    if any(traits[name].lies for name in planned):
+        kinds["any"] = [name for name, kind in traits.items() if not kind.lies]
     keeps = {
-        prop: tuple(one for kind in kept for one in (kinds if kind == CLIENT_SIDE else (kind,)))
+        prop: tuple(one for kind in kept for one in kinds.get(kind, (kind,)))
         for prop, kept in promises.keeps.items()
     }
     return replace(promises, keeps=keeps)

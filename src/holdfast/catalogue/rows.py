@@ -97,7 +97,9 @@ class BackendRow:
 
     `precheck`: entry of a function that returns why it cannot run here. `prefix`: entry of one
     that returns words to put before the driver's command line, "" for none. `instead`: the
-    backend to use where this one cannot run, "" for none. `options`: entry of the options of its
+    backend to use where this one cannot run, "" for none. `disks`: entry of a function that
+    returns why servers cannot have disks of their own here, "" where they never can; the prefix
+    then takes `disks=True`. `options`: entry of the options of its
     own, name -> default, "" for none.
 
     `virtual_time`: its entry carries out a manifest in the calling process, on virtual time; the
@@ -114,6 +116,7 @@ class BackendRow:
     prefix: str = ""
     instead: str = ""
     options: str = ""
+    disks: str = ""
     virtual_time: bool = False
     hosts_file: bool = False
     container_engine: bool = False

@@ -148,6 +148,7 @@ def _faults() -> Iterator[Row]:
     for name in abilities.REQUESTS:
         can = told[name]
         yield f"fault {name}", "supported by the fault agent", None if can is True else str(can)
+    yield "fault power", "on disks of the servers' own", _reason(partial(_called, row.disks))
 
 
 DEPLOYED_BY_USERS = {"cockroachdb": "holdfast.clusters.systems.cockroachdb:unreachable"}

@@ -130,6 +130,8 @@ def precheck(manifest: Manifest) -> None:
     if reason is None and backend.programs_here:
         system = load(manifest.entries.system)
         reason = system.precheck() if isinstance(system, Prechecked) else None
+    if reason is None and manifest.options.disk_bytes:
+        reason = load(backend.disks)()
     if reason is not None:
         raise EnvironmentFailed(reason)
 
@@ -145,7 +147,8 @@ def execute(run: RunDir, show: Show) -> None:
     if row.virtual_time:
         load(manifest.entries.backend)(manifest, show).keep(run)
         return
-    prefix = load(row.prefix)() if row.prefix else []
+    own_disks = {"disks": True} if manifest.options.disk_bytes else {}
+    prefix = load(row.prefix)(**own_disks) if row.prefix else []
     argv = [*prefix, sys.executable, "-P", "-m", "holdfast.harness.driver.run", str(run.path)]
     log = run.log("driver", "driver")
     failed: dict[str, Json] = {}

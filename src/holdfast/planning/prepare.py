@@ -47,10 +47,11 @@ from holdfast.nemesis.compose import draw_all
 from holdfast.nemesis.targets import unknown_parts
 from holdfast.nemesis.user_nemesis import UserNemesis
 from holdfast.planning import load as driving
-from holdfast.planning import own_code
+from holdfast.planning import own_code, server_disks
 from holdfast.planning.resolve import (
     Prepared,
     backend_options,
+    kinds_of,
     resolve,
     resource_options,
     too_many_nodes,
@@ -80,6 +81,7 @@ def complete(plan: Plan) -> Plan:
 
 def prepared(plan: Plan) -> Prepared:
     """The complete plan, resolved; UsageError lists its mistakes."""
+    plan = server_disks.with_disks(plan)
     found = resolve(plan)
     resource = plan.resource or design_sheet.suited_to(found.system, found.promises)
     problems = [
@@ -93,6 +95,7 @@ def prepared(plan: Plan) -> Prepared:
         *user_system.missing_files(plan.system, found.system, found.options),
         *nemeses_elsewhere(plan),
         *out_of_reach(plan),
+        *server_disks.problems(plan),
         *own_code.problems(plan),
         *unknown_asks(found),
     ]
@@ -159,11 +162,6 @@ def nemeses_elsewhere(plan: Plan) -> list[str]:
         for name in kinds_of(plan)
         if (only := catalogue.NEMESES[name].only) and only != plan.backend
     ]
-
-
-def kinds_of(plan: Plan) -> list[str]:
-    """The kinds of fault that a plan names, each once."""
-    return list(dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]))
 
 
 def unknown_targets(faults: Sequence[Fault]) -> list[str]:
@@ -282,11 +280,14 @@ def notes(found: Prepared) -> list[str]:
 
 
 def asks(found: Prepared) -> list[str]:
-    """The properties to judge: those of the workload and of the plan that apply to this
-    system."""
+    """The properties to judge: those of the workload, of the plan and of its kinds of fault that
+    apply to this system."""
     without = {"token-order"} if found.promises.tokens == "none" else set()
     plan = found.plan
-    every = dict.fromkeys((*found.asks, *plan.must, *plan.require, *found.checkers))
+    traits = [catalogue.NEMESES[kind].traits for kind in kinds_of(plan)]
+    disks = any(one.loses_unsynced or one.hangs_disk for one in traits)
+    durable = ("durable-grants",) if disks else ()
+    every = dict.fromkeys((*found.asks, *durable, *plan.must, *plan.require, *found.checkers))
     return [prop for prop in every if prop not in without]
 
 

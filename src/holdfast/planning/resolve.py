@@ -71,7 +71,7 @@ def resolve(plan: Plan) -> Prepared:
     entry = entry_of_library(plan.system, plan.options) if library else row.entry
     system: System = load(entry)
     try:
-        promises = design_sheet.with_kinds(system.promises(system_options(plan)))
+        promises = design_sheet.with_kinds(system.promises(system_options(plan)), kinds_of(plan))
     except UsageError as error:
         raise UsageError(*too_many_nodes(plan, row), *error.problems) from error
     workload: WorkloadRow = catalogue.WORKLOADS[plan.workload]
@@ -85,6 +85,11 @@ def resolve(plan: Plan) -> Prepared:
         asks=workload.asks(),
         checkers=_checkers(plan),
     )
+
+
+def kinds_of(plan: Plan) -> list[str]:
+    """The kinds of fault that a plan names, each once."""
+    return list(dict.fromkeys([name for name, _ in plan.nemeses] + [f.do for f in plan.faults]))
 
 
 def too_many_nodes(plan: Plan, row: SystemRow) -> list[str]:

@@ -78,6 +78,12 @@ SCENARIOS: dict[str, Scenario] = {
         says="the holder stops inside its write to the resource, which arrives after its lease"
     ),
     "stutter": Scenario(says="the holder is paused repeatedly for short times"),
+    "power-loss-after-grant": Scenario(
+        says="all servers lose power while the lock is held; what they had not synced is gone"
+    ),
+    "disk-hang-leader": Scenario(
+        says="the leader's disk takes no write for 2 leases, then for a moment", only="local"
+    ),
     "whole-node-freeze": Scenario(says="a server and the holder are paused together"),
     "sweep-pause": Scenario(says="shortest pause of a holder that causes a violation", sweep=True),
     "sweep-delay": Scenario(

@@ -60,6 +60,12 @@ class Hand:
     def released(self, client: Client, attempt: int) -> None:
         self.call(client, Op.RELEASE, attempt=attempt)
 
+    def disk(self, do: str, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """A fault of the server's disk."""
+        begin = self.step()
+        meanwhile()
+        self.world.windows.append((do, "n1", begin, self.step()))
+
     def told(self, client: Client, f: Op, /, **columns: int) -> Row:
         """A moment."""
         row = client.note(f, **{"key": 1, "status": Status.OK, **columns})
@@ -118,6 +124,30 @@ def over_admission(hand: Hand) -> None:
     second = hand.granted(hand.b, terms=terms)
     hand.call(hand.a, Op.RENEW, attempt=first)
     hand.call(hand.b, Op.RENEW, attempt=second)
+
+
+def lost_grant(hand: Hand) -> None:
+    hand.granted(hand.a)
+    hand.disk("power")
+    hand.granted(hand.b)
+
+
+def token_after_power_loss(hand: Hand) -> None:
+    first = hand.granted(hand.a)
+    hand.released(hand.a, first)
+    hand.disk("power")
+    hand.granted(hand.b, hand.token)
+
+
+def revived_hold(hand: Hand) -> None:
+    first = hand.granted(hand.a)
+    hand.released(hand.a, first)
+    hand.disk("power")
+    hand.call(hand.a, Op.RENEW, attempt=first)
+
+
+def grant_before_sync(hand: Hand) -> None:
+    hand.disk("disk-hang", lambda: hand.granted(hand.a))
 
 
 def token_repeated(hand: Hand) -> None:
@@ -306,6 +336,10 @@ PLANTS: dict[str, Plant] = {
     "double-holder": Plant("until released", "mutual-exclusion", double_holder),
     "over-admission": Plant("semaphore", "mutual-exclusion", over_admission),
     "early-grant": Plant("session, lock-delay", "mutual-exclusion", early_grant),
+    "lost-grant": Plant("lease", "durable-grants", lost_grant),
+    "token-after-power-loss": Plant("lease", "durable-grants", token_after_power_loss),
+    "revived-hold": Plant("queue", "durable-grants", revived_hold),
+    "grant-before-sync": Plant("lease", "durable-grants", grant_before_sync),
     "token-repeated": Plant("lease", "token-order", token_repeated),
     "token-inversion": Plant("queue", "token-order", token_inversion),
     "stale-accepted-write": Plant("lease", "no-stale-write", stale_accepted_write),

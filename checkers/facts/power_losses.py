@@ -1,0 +1,69 @@
+"""Power losses and hung disks of a majority of the servers, with the times that the agent measured.
+
+What fewer servers lose, the others still have: only a fault of more than half of them can undo
+what a service acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from holdfast.checkers.facts.fault_windows import servers_struck
+from holdfast.checkers.holds.attempt_table import table
+from holdfast.checkers.holds.overlaps import reaches, slack
+from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.operations import Op
+
+
+class Span(NamedTuple):
+    """Two times between which the disks lost their power, or between which they took no write."""
+
+    from_ns: int
+    to_ns: int
+
+
+def losses(case: Case) -> list[Span]:
+    """Effective power losses of a majority of the servers, in order."""
+    found = (_span(w, "cut_ns") for w in _of_majorities(case) if w.traits.loses_unsynced)
+    return sorted(span for span in found if span is not None)
+
+
+def hangs(case: Case) -> list[Span]:
+    """Spans in which no write of a majority of the servers became durable, in order."""
+    found = (_span(w, "frozen_ns") for w in _of_majorities(case) if w.traits.hangs_disk)
+    return sorted(span for span in found if span is not None)
+
+
+def _of_majorities(case: Case) -> Iterator[Window]:
+    servers = int(case.options.get("servers", "0"))
+    for window in case.windows:
+        if window.effective and 2 * len(servers_struck(case, window)) > servers:
+            yield window
+
+
+def _span(window: Window, name: str) -> Span | None:
+    times = window.evidence.get(name)
+    if isinstance(times, list) and len(times) == 2:
+        first, last = times
+        if type(first) is int and type(last) is int:
+            return Span(first, last)
+    return None
+
+
+def met_after(case: Case) -> tuple[int, int]:
+    """Holds that lasted across a power loss, and acquires of other clients that were sent after it
+    and before the end of such a hold: only those show whether it survived."""
+    found, far, slack_ns = table(case), reaches(case), slack(case)
+    held = met = 0
+    for loss in losses(case):
+        for entries in found.by_lock().values():
+            across = entries[found.known[entries] + slack_ns < loss.from_ns]
+            across = across[far[across] > loss.to_ns + slack_ns]
+            later = entries[found.inv[entries] > loss.to_ns + slack_ns]
+            later = later[found.op[later] != Op.PROBE]
+            held += len(across)
+            for one in across.tolist():
+                others = later[found.process[later] != found.process[one]]
+                met += int((found.inv[others] < far[one]).sum())
+    return held, met

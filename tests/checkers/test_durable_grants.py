@@ -1,0 +1,193 @@
+"""What a service acknowledged survives the power loss of a majority of its servers."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from holdfast.checkers.properties import durable_grants
+from holdfast.harness.core.case import Case, Window
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.verdict import PropertyVerdict, Verdict
+from holdfast.harness.verification.conditions import Conditions, Row
+from holdfast.harness.verification.rule import OPS
+from tests.checkers.certified import named, recorded
+from tests.checkers.faults import HANG, disk_fault
+from tests.checkers.shorthand import case
+
+ONE = {"resource": "fenced", "servers": "1"}
+THREE = {"resource": "fenced", "servers": "3"}
+
+
+def judged(text: str, *windows: Window, **changes: Any) -> PropertyVerdict:
+    """The verdict on a history; by default the only server lost power from 4.4 s to 4.6 s."""
+    changes = {"windows": windows or (disk_fault(4.4, 4.6),), "options": ONE, **changes}
+    return durable_grants.check(case(text, **changes))
+
+
+def kinds(verdict: PropertyVerdict) -> list[str]:
+    return [finding.kind for finding in verdict.findings]
+
+
+BROKEN = "0a?@1 0a+7@2 1a?@5 1a+8@6"
+"""c0 holds for 10 s from 1 s on; c1 is granted the lock after the power loss."""
+
+
+def test_a_grant_after_the_power_loss_within_a_hold_from_before_convicts() -> None:
+    verdict = judged(BROKEN)
+    assert verdict.verdict is Verdict.VIOLATED and kinds(verdict) == ["lost-grant"]
+    assert verdict.findings[0].sentence == (
+        "c0 had been granted 'db' by 2.000 s and its hold could not end before 11.000 s; after the"
+        " power loss at 4.400 s c1 (token 8) requested it and was granted it by 6.000 s"
+    )
+
+
+def test_a_hold_that_its_owner_proves_afterwards_convicts_without_its_lease() -> None:
+    verdict = judged("0a?@1 0a+7@2 1a?@5 1a+8@6 0n?@7 0n+@8 1n?@7.5 1n+@8.5")
+    proof = verdict.findings[0].proof
+    assert kinds(verdict) == ["lost-grant"] and proof and proof.rule == "lost-grant/proved"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0a?@1 0a+7@2 1a?@4 1a+8@6",  # requested before the loss: it may have been granted before
+        "0a?@1 0a+7@5 1a?@6 1a+8@7",  # c0 was not yet told of its grant when the power was lost
+        "0a?@1 0a+7@2 0r?@3 0r+@4 1a?@5 1a+8@6",  # released
+        "0a?@1 0a+7@2 0r?@3 1a?@5 1a+8@6",  # perhaps released
+        "0a?@1 0a+7@2 1a?@12 1a+8@13",  # the lease is over
+        "0a?@1 0a~@2 1a?@5 1a+8@6",  # never acknowledged
+        "0a?@1 0a+7@2 1a?@5 1a~@6",  # the later grant is unknown
+    ],
+)
+def test_what_need_not_have_been_lost_does_not(text: str) -> None:
+    assert kinds(judged(text)) == []
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        disk_fault(4.4, 4.6, effective=False),
+        disk_fault(4.4, 5.1),  # it ended after the request of the second grant
+        disk_fault(1.5, 1.6),  # it began before the first grant was acknowledged
+        disk_fault(4.4, 4.6, "c1"),
+    ],
+)
+def test_without_a_power_loss_between_them_two_holders_are_no_lost_grant(window: Window) -> None:
+    assert kinds(judged(BROKEN, window)) == []
+
+
+def test_a_minority_takes_nothing_back() -> None:
+    assert kinds(judged(BROKEN, disk_fault(4.4, 4.6, "n2"), options=THREE)) == []
+    assert kinds(judged(BROKEN, disk_fault(4.4, 4.6, "n2+n3"), options=THREE)) == ["lost-grant"]
+    four = {**THREE, "servers": "4"}
+    assert kinds(judged(BROKEN, disk_fault(4.4, 4.6, "n2+n3"), options=four)) == []
+
+
+def test_a_token_that_is_issued_again_after_the_power_loss_convicts() -> None:
+    text = "0a?@1 0a+7@2 0r?@3 0r+@4 1a?@5 1a+{}@6"
+    assert kinds(judged(text.format(7))) == ["token-after-power-loss"]
+    assert kinds(judged(text.format(6))) == ["token-after-power-loss"]
+    assert kinds(judged(text.format(8))) == []
+    assert kinds(judged(text.format(7), promises={"tokens": "unordered"})) == []
+
+
+def test_a_token_is_compared_with_the_largest_of_another_client() -> None:
+    """c1's own 9 is no evidence, the 8 of c0 before it is."""
+    text = "0a?@1 0a+8@1.5 0r?@2 0r+@2.5 1a?@3 1a+9@3.5 1r?@3.6 1r+@4 1a?@5 1a+8@6"
+    assert kinds(judged(text)) == ["token-after-power-loss"]
+
+
+def test_a_released_hold_that_goes_on_after_the_power_loss_convicts() -> None:
+    text = "0a?@1 0a+7@2 0r?@3 0r+@4 {}"
+    assert kinds(judged(text.format("0n?@5 0n+@6"))) == ["revived-hold"]
+    assert kinds(judged(text.format("0r?@5 0r+@6"))) == ["revived-hold"]
+    assert kinds(judged(text.format("0n?@5 0n!@6"))) == []
+    assert kinds(judged(text.format("0n?@4.5 0n+@6"))) == [], "sent before the loss was over"
+    weak = {"renew_proves": False, "release_proves": False, "release_once": False}
+    assert kinds(judged(text.format("0n?@5 0n+@6"), promises=weak)) == []
+
+
+def test_a_grant_while_no_disk_took_a_write_convicts() -> None:
+    hang = disk_fault(2, 9, traits=HANG)
+    assert kinds(judged("0a?@3 0a+7@4", hang)) == ["grant-before-sync"]
+    assert kinds(judged("0a?@1 0a+7@4", hang)) == [], "it may have been synced before"
+    assert kinds(judged("0a?@3 0a+7@10", hang)) == [], "it may have been synced after"
+    assert kinds(judged("0a?@3 0a~@4", hang)) == []
+    assert kinds(judged("0a?@3 0a+7@4", disk_fault(2, 9, "n1", HANG), options=THREE)) == []
+    assert kinds(judged("0a?@3 0a+7@4", disk_fault(2, 9, traits=HANG, effective=False))) == []
+
+
+def test_clock_error_between_writers_excuses() -> None:
+    assert kinds(judged(BROKEN, error_ns=SECOND)) == []
+
+
+def test_it_holds_only_if_a_hold_across_the_loss_was_asked_for() -> None:
+    held = "0a?@1 0a+7@2 1a?@{} 1a-@{} 0r?@9 0r+@9.5 1a?@10 1a+8@11"
+    reason = judged(held.format(5, 6)).reason
+    assert "no lock was certainly held" not in reason and "asked for a lock" not in reason
+    assert judged(held.format(5, 6)).exercised["acquires during such a hold, after it"] == 1
+    assert "no other client asked for a lock that was held" in judged(held.format(2.5, 3)).reason
+    assert "no lock was certainly held across" in judged("1a?@6 1a+8@7").reason
+    reason = judged(BROKEN, disk_fault(4.4, 4.6, effective=False)).reason
+    assert reason.startswith("no majority of the servers lost power: 0 of 1 power losses")
+
+
+def brute(told: Case) -> set[tuple[str, int]]:
+    """(kind, when its later grant was requested) by pairs, as the verifier reads the rows."""
+    run = recorded(named(told))
+    conditions, rows = Conditions(run), run.rows
+    grants = [at for at in rows.of_kinds(OPS["acquire"]) if run.known(at) >= 0]
+    found = set()
+    for window in run.windows:
+        for a in grants:
+            for b in grants:
+                before = window.cut and rows.t_ret[run.known(a)] < window.cut[0]
+                if not before or rows.t_inv[b] <= window.cut[1]:
+                    continue
+                if not conditions.conflict(Row(rows, a), Row(rows, b)):
+                    continue
+                if run.reach(a) > rows.t_ret[run.known(b)]:
+                    found.add(("lost-grant", rows.t_inv[b]))
+                if -1 < rows.token[run.known(b)] <= rows.token[run.known(a)]:
+                    found.add(("token-after-power-loss", rows.t_inv[b]))
+    return found
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_it_finds_what_pairs_show_on_random_histories(block: int) -> None:
+    seen = 0
+    for seed in range(60):
+        rng = random.Random(f"durable {block} {seed}")
+        words, free_s = [], [0.0] * 3
+        for _ in range(rng.randint(2, 6)):
+            client = rng.randrange(3)
+            at = free_s[client] + rng.uniform(0.1, 3)
+            words.append((at, f"{client}a?@{at:.3f}"))
+            at += rng.uniform(0.1, 1)
+            answer = rng.choice([f"+{rng.randint(1, 6)}"] * 3 + ["~"])
+            words.append((at, f"{client}a{answer}@{at:.3f}"))
+            if rng.random() < 0.7:
+                at += rng.uniform(0.1, 3)
+                words.append((at, f"{client}r?@{at:.3f}"))
+                at += rng.uniform(0.1, 1)
+                words.append((at, f"{client}r+@{at:.3f}"))
+            free_s[client] = at
+        text = " ".join(word for _, word in sorted(words))
+        cut = rng.uniform(0.5, 8)
+        told = case(text, windows=(disk_fault(cut, cut + 0.1),), options=ONE)
+        found = {
+            (finding.kind, int(told.history.rows["t_inv"][later(finding)]))
+            for finding in durable_grants.check(told).findings
+        }
+        assert found == brute(told), text
+        seen += len(found)
+    assert seen, "nothing was there to be found"
+
+
+def later(finding: Any) -> int:
+    """The row of the later grant."""
+    roles = finding.proof.roles
+    return int(roles.get("newer", roles.get("second", -1)))

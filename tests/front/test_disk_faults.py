@@ -1,0 +1,149 @@
+"""Faults of disks in whole runs: what is lost, what is refused before the run, what is left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import holdfast as hf
+from holdfast.harness.core.clock import SECOND
+from holdfast.harness.core.errors import UsageError
+from holdfast.harness.plans.plan import Plan
+from holdfast.planning import prepare
+from holdfast.planning.resolve import resolve
+from tests import needs
+from tests.front import aborted
+from tests.nemesis.test_agent_disks import attached
+
+
+def planned(*kinds: str, backend: str = "local") -> Plan:
+    """A plan with these kinds of fault."""
+    return Plan(
+        system="reference",
+        backend=backend,
+        workload="critical-section",
+        nemeses=tuple((kind, {}) for kind in kinds),
+        time_ns=20 * SECOND,
+        seed=1,
+    )
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs.disks()
+    needs.namespaces()
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("here")
+def test_the_reference_service_loses_nothing_with_the_power_of_all_its_servers() -> None:
+    run = hf.run(nemesis="power:target=all,every=3s,for=300ms", lease="1s", time="6s", seed=1)
+    faults = run.faults()
+    assert faults.effective.all() and len(faults)
+    assert faults.iloc[0].evidence["shut down"] == {"n1": True, "n2": True, "n3": True}
+    assert list(run.judgement["problems"]) == []
+    # Whether so short a run exercised it is left to chance.
+    assert run.verdicts["mutual-exclusion"] != hf.Verdict.VIOLATED
+    assert run.verdicts["token-order"] != hf.Verdict.VIOLATED
+
+
+@pytest.mark.real_server
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("persistence", ["always", "everysec"])
+def test_a_redis_that_syncs_once_a_second_issues_its_tokens_again(persistence: str) -> None:
+    needs.binary("redis-server")
+    run = hf.run(
+        system="redis",
+        options={"persistence": persistence, "tokens": "counter"},
+        nemesis="power:target=all,every=9s,for=300ms",
+        lease="1s",
+        time="6s",
+        seed=1,
+    )
+    (fault,) = run.faults().itertuples()
+    assert fault.effective
+    violated = run.verdicts["token-order"] == hf.Verdict.VIOLATED
+    assert violated == (persistence == "everysec")
+
+
+@pytest.mark.real_server
+@pytest.mark.usefixtures("here")
+def test_etcd_keeps_its_grants_when_all_its_members_lose_power() -> None:
+    needs.binary("etcd")
+    run = hf.run(
+        system="etcd",
+        workload="renewal",
+        nemesis="power:target=all,every=9s,for=300ms",
+        lease="2s",
+        time="6s",
+        seed=1,
+    )
+    (fault,) = run.faults().itertuples()
+    assert fault.effective
+    # Whether so short a run exercised it is left to chance.
+    assert run.verdicts["durable-grants"] != hf.Verdict.VIOLATED
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("do", ["disk-hang", "disk-full", "disk-slow", "disk-error", "sync-lie"])
+def test_every_fault_of_a_disk_is_over_after_its_run(do: str) -> None:
+    needs.tracing()
+    run = hf.run(nemesis=f"{do}:target=leader,every=9s,for=1500ms", lease="1s", time="5s", seed=1)
+    (fault,) = run.faults().itertuples()
+    assert fault.effective
+    assert list(run.judgement["problems"]) == []
+    assert run.verdicts["mutual-exclusion"] != hf.Verdict.VIOLATED
+
+
+@pytest.mark.usefixtures("here")
+def test_no_system_promises_anything_on_a_disk_that_lies(tmp_path: Path) -> None:
+    plan = planned("sync-lie", "power")
+    keeps = resolve(plan).promises.keeps["mutual-exclusion"]
+    assert "power" in keeps and "kill" in keeps and "sync-lie" not in keeps and "any" not in keeps
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    "faults", ["power:every=2s,for=300ms", "disk-hang:target=all,every=2s,for=1s"]
+)
+@pytest.mark.parametrize("who", ["driver", "both"])
+def test_a_driver_that_is_killed_leaves_no_disk(tmp_path: Path, faults: str, who: str) -> None:
+    started = aborted.start(tmp_path, "local", 1, faults=faults)
+    aborted.wait_for(lambda: attached(started.run_dir / "data" / "n1"), 5, "no disk")
+    aborted.wait_for(aborted.until(3.0), 8, "time does not pass")
+    aborted.kill(started, who)
+    started.process.wait(60)
+    aborted.wait_for(
+        lambda: not attached(started.run_dir / "data" / "n1"), 10, "a loop device is left"
+    )
+    assert aborted.processes_of(started.run_dir) == []
+    assert not (started.run_dir / "data" / "n1").is_mount()
+
+
+@pytest.mark.parametrize("backend", ["docker", "local-proxy"])
+def test_a_backend_without_disks_refuses_before_the_run(backend: str) -> None:
+    with pytest.raises(UsageError, match="power needs a disk of its own for each server"):
+        prepare.complete(planned("power", backend=backend))
+    prepare.complete(planned("disk-slow", backend=backend))
+
+
+def test_an_ordinary_user_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.clusters.backends.local.backend._privileged", lambda: False)
+    monkeypatch.setattr(prepare, "usable_backend", lambda name: name)
+    with pytest.raises(UsageError, match="nemesis power: disks of servers need loop devices"):
+        prepare.complete(planned("power"))
+
+
+@pytest.mark.parametrize("size", ["8", "70000"])
+def test_a_disk_of_no_use_is_refused(size: str) -> None:
+    with pytest.raises(UsageError, match=f"invalid option disk_mib={size}: expected 16 to 65536"):
+        prepare.complete(replace(planned(), options={"disk_mib": size}))
+
+
+def test_a_simulated_server_loses_its_power_as_it_is_killed() -> None:
+    run = hf.simulate(nemesis="power:target=all", seed=3)
+    (first, *_) = run.faults().itertuples()
+    assert first.effective and len(first.evidence["cut_ns"]) == 2
+    assert run.verdicts["mutual-exclusion"] != hf.Verdict.VIOLATED
