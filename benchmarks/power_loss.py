@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from holdfast.clusters.backends.local.backend import MOUNTS_VARIABLE, diskless, launch_prefix
+from holdfast.interpreter import build
 from holdfast.nemesis.agent.requests import Agent
 
 ROUNDS, DISK_BYTES = 50, 512 << 20
@@ -44,7 +45,7 @@ def main() -> int:
     for name, times in (("power loss", power), ("disk hang", hang)):
         tail = sorted(times)[len(times) * 95 // 100]
         sys.stdout.write(f"{name:<12} median {statistics.median(times):6.1f} ms, p95 {tail:6.1f}\n")
-    sys.stdout.write(f"{sys.version}\n")
+    sys.stdout.write(f"{build()}\n")
     return 0
 
 

@@ -13,18 +13,19 @@ from tests import needs
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL: dict[str, tuple[str, ...]] = {
-    "campaign": (),
     "checking": ("--ops", "2000", "4000"),
     "frame": ("2000",),
     "judging": ("--ops", "2000"),
     "planted": ("--searches", "1", "--bound", "3", "leaky-round"),
     "recording": (),
-    "shrinking": ("early-expiry",),
+    "shrinking": ("release-by-lock",),
     "simulator": ("1", "saturated"),
 }
 ON_REAL_PARTS: dict[str, tuple[str, ...]] = {
+    "campaign": (),
     "cluster_start": ("local", "--nodes", "1", "--runs", "1"),
     "faults": (),
+    "power_loss": (),
     "reference_latency": (),
     "report": ("--ops", "2000"),
 }
