@@ -151,6 +151,18 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
     "nats-kv": _table(
         _yes("one log decides on each condition", "clock"), _EXPIRES, _RACE, _UNBOUNDED
     ),
+    "kubernetes": _table(
+        _yes("a record is replaced only under the version that was read"),
+        _yes("a record that stands still for its duration is taken over"),
+        _RACE,
+        _UNBOUNDED,
+    ),
+    "flock": _table(
+        _yes("the kernel of one host decides"),
+        _yes("the kernel ends the locks of a process with the process"),
+        _RACE,
+        _UNBOUNDED,
+    ),
     "cas": _table(_NO_LOCK, _NO_LOCK, _NO_LOCK, _NO_LOCK),
     "idempotent": _table(_NO_LOCK, _NO_LOCK, _NO_LOCK, _NO_LOCK),
     "none": _table(_NO_LOCK, _NO_LOCK, _NO_LOCK, _NO_LOCK),

@@ -100,6 +100,17 @@ CLAIMS: Mapping[str, Claim] = {
         mechanism="conditional writes on a key's latest revision, in a bucket with an age limit",
         caveat="keys expire by the servers' wall clocks, all after the same time; no loss notice",
     ),
+    "kubernetes": Claim(
+        claim="one leader at a time, as far as the monotonic clocks of candidates agree in rate",
+        mechanism="compare-and-replace of a record that candidates watch for changes",
+        caveat="a leader that cannot renew has to stop by itself; no token unless it is checked",
+    ),
+    "flock": Claim(
+        claim="mutual exclusion between processes of one host, ended by the kernel with the owner",
+        mechanism="a kernel lock on a file (flock, fcntl), or the file's exclusive creation (excl)",
+        caveat="advisory; closing any descriptor of the file ends an fcntl lock; excl must guess"
+        " whether an owner is dead",
+    ),
     "cas": Claim(
         claim="no lock, but no lost update if each write names the version it is based on",
         mechanism="the resource accepts a write only on its latest version",

@@ -124,6 +124,12 @@ _SYSTEMS: dict[str, SystemRow] = {
         nodes=1,
         most=5,
     ),
+    "flock": SystemRow(
+        entry=f"{_S}.flock.system:SYSTEM",
+        says="files on one host (--set via=flock|fcntl|excl): kernel locks, or exclusive creation",
+        nodes=0,
+        most=0,
+    ),
     "program": SystemRow(
         entry=f"{_S}.program.system:SYSTEM",
         says="your own client program in any language, over JSON lines (--client)",
