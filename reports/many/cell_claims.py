@@ -136,6 +136,12 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
         _no("a wait ends by a timeout, and is begun anew behind others"),
         _UNBOUNDED,
     ),
+    "memcached": _table(
+        _yes("one server stores a key once, and forgets it with a restart", "kill", "pause"),
+        _EXPIRES,
+        _RACE,
+        _UNBOUNDED,
+    ),
     "dynamodb": _table(
         _yes("a conditional write decides, on one item"),
         _yes("an item whose version stands still is taken over"),

@@ -85,6 +85,11 @@ CLAIMS: Mapping[str, Claim] = {
         mechanism="SELECT ... FOR UPDATE locks index records until commit or rollback",
         caveat="a lock wait timeout rolls back the statement, not always the transaction",
     ),
+    "memcached": Claim(
+        claim="avoids duplicate work; the key expires if the owner crashes",
+        mechanism="add stores a key only if it is absent, with a time to live",
+        caveat="a restart or eviction loses the key; lifetimes are whole seconds; no token",
+    ),
     "dynamodb": Claim(
         claim="mutual exclusion while owners send heartbeats",
         mechanism="conditional writes on a record version number that waiters poll for changes",

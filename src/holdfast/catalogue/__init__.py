@@ -99,6 +99,13 @@ _SYSTEMS: dict[str, SystemRow] = {
         most=1,
         peers=False,
     ),
+    "memcached": SystemRow(
+        entry=f"{_S}.memcached.system:SYSTEM",
+        says="add with a time to live, and a release by cas or delete (--set release=delete)",
+        nodes=1,
+        most=1,
+        peers=False,
+    ),
     "dynamodb": SystemRow(
         entry=f"{_S}.dynamodb.system:SYSTEM",
         says="conditional puts and heartbeats on a record version number, on an emulator",
