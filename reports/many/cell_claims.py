@@ -136,6 +136,12 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
         _no("a wait ends by a timeout, and is begun anew behind others"),
         _UNBOUNDED,
     ),
+    "mariadb-get-lock": _table(
+        _yes("one server decides, for as long as the session lives", "kill"),
+        _yes("a dead session's locks are freed; a cycle of waits ends by an error"),
+        _no("no order among those who wait for a name is documented"),
+        _UNBOUNDED,
+    ),
     "memcached": _table(
         _yes("one server stores a key once, and forgets it with a restart", "kill", "pause"),
         _EXPIRES,

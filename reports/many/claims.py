@@ -85,6 +85,12 @@ CLAIMS: Mapping[str, Claim] = {
         mechanism="SELECT ... FOR UPDATE locks index records until commit or rollback",
         caveat="a lock wait timeout rolls back the statement, not always the transaction",
     ),
+    "mariadb-get-lock": Claim(
+        claim="mutual exclusion while the session and the one server are up",
+        mechanism="a named lock in the memory of the server, bound to a session",
+        caveat="ends with the session, which a partitioned owner does not notice; no token; not"
+        " replicated",
+    ),
     "memcached": Claim(
         claim="avoids duplicate work; the key expires if the owner crashes",
         mechanism="add stores a key only if it is absent, with a time to live",

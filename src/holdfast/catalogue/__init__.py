@@ -99,6 +99,13 @@ _SYSTEMS: dict[str, SystemRow] = {
         most=1,
         peers=False,
     ),
+    "mariadb-get-lock": SystemRow(
+        entry=f"{_S}.mariadb.system:GET_LOCK",
+        says="GET_LOCK and RELEASE_LOCK on MariaDB, through PyMySQL",
+        nodes=1,
+        most=1,
+        peers=False,
+    ),
     "memcached": SystemRow(
         entry=f"{_S}.memcached.system:SYSTEM",
         says="add with a time to live, and a release by cas or delete (--set release=delete)",
