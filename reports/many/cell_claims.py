@@ -70,6 +70,10 @@ _IN_TURN = _yes("as many grants to others as there were requests ahead in the qu
 _NO_LOCK = _no("nothing is locked")
 _AUTHOR = _no("what its author says of it")
 
+_ROW_LEASE = _table(
+    _yes("one conditional write decides, by a wall clock", "clock"), _EXPIRES, _RACE, _UNBOUNDED
+)
+
 CELLS: Mapping[str, Mapping[str, CellClaim]] = {
     "reference": _table(
         _yes("a grant is an entry that a majority has on disk"), _EXPIRES, _QUEUED, _IN_TURN
@@ -148,6 +152,8 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
         _RACE,
         _UNBOUNDED,
     ),
+    "postgres-lease": _ROW_LEASE,
+    "mariadb-lease": _ROW_LEASE,
     "dynamodb": _table(
         _yes("a conditional write decides, on one item"),
         _yes("an item whose version stands still is taken over"),

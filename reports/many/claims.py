@@ -96,6 +96,16 @@ CLAIMS: Mapping[str, Claim] = {
         mechanism="add stores a key only if it is absent, with a time to live",
         caveat="a restart or eviction loses the key; lifetimes are whole seconds; no token",
     ),
+    "postgres-lease": Claim(
+        claim="one owner at a time, for as long as the time in its row lasts",
+        mechanism="a conditional write of a row with owner and time (ShedLock, pg-boss, Quartz)",
+        caveat="a wall clock decides: a step of it ends a lease early; no token",
+    ),
+    "mariadb-lease": Claim(
+        claim="one owner at a time, for as long as the time in its row lasts",
+        mechanism="a conditional write of a row with owner and time (ShedLock, pg-boss, Quartz)",
+        caveat="a wall clock decides: a step of it ends a lease early; no token",
+    ),
     "dynamodb": Claim(
         claim="mutual exclusion while owners send heartbeats",
         mechanism="conditional writes on a record version number that waiters poll for changes",

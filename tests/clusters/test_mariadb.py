@@ -109,7 +109,7 @@ def test_files_that_were_half_made_are_made_again(tmp_path: Path) -> None:
     server.prepare("true", tmp_path)
     assert not (tmp_path / server.HERE).exists()
     assert (tmp_path / server.DONE).exists()
-    assert len((tmp_path / server.FIRST).read_text().splitlines()) == 3
+    assert len((tmp_path / server.FIRST).read_text().splitlines()) == 4
 
 
 def test_a_server_that_is_not_installed_says_so(

@@ -113,6 +113,20 @@ _SYSTEMS: dict[str, SystemRow] = {
         most=1,
         peers=False,
     ),
+    "postgres-lease": SystemRow(
+        entry=f"{_S}.sql_lease.system:POSTGRES",
+        says="a row with an owner and a time on PostgreSQL (--set clock=database|client)",
+        nodes=1,
+        most=1,
+        peers=False,
+    ),
+    "mariadb-lease": SystemRow(
+        entry=f"{_S}.sql_lease.system:MARIADB",
+        says="a row with an owner and a time on MariaDB (--set clock=database|client)",
+        nodes=1,
+        most=1,
+        peers=False,
+    ),
     "dynamodb": SystemRow(
         entry=f"{_S}.dynamodb.system:SYSTEM",
         says="conditional puts and heartbeats on a record version number, on an emulator",
