@@ -166,6 +166,7 @@ def context(
         tell=lambda *args, **kwargs: told[0].tell(*args, **kwargs),
         seed=config["seed"],
         clock=clock,
+        folder=config.get("folder", ""),
     )
     parts = Parts(
         lock_client=load(config["client"])(setup),

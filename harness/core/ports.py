@@ -287,9 +287,10 @@ class Suited(Protocol):
 
 @runtime_checkable
 class Confined(Protocol):
-    """A System that runs on these backends only; () for all of them."""
+    """A System that runs on these backends only; () for all of them, else with the reason."""
 
     backends: Sequence[str]
+    confined_because: str
 
 
 @runtime_checkable
@@ -332,6 +333,7 @@ class ClientSetup:
               `res` per `events.COLUMNS`; `text` is the reason of LOST and CLOSED
     clock     virtual time in ns, in the simulator: no threads, no input or output there; None on a
               host
+    folder    the run's folder on the client's host
     """
 
     process: int
@@ -342,6 +344,7 @@ class ClientSetup:
     tell: Tell
     seed: int = 0
     clock: Callable[[], int] | None = None
+    folder: str = ""
 
 
 class Tell(Protocol):

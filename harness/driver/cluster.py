@@ -323,6 +323,7 @@ class Cluster:
             "workload_options": dict(self.options.workload),
             "lease_ns": self.plan.lease_ns,
             "seed": self.plan.seed,
+            "folder": str(there.path),
             "locks": lock_names(self.plan),
             "site": list(self.site),
         }

@@ -70,6 +70,10 @@ _IN_TURN = _yes("as many grants to others as there were requests ahead in the qu
 _NO_LOCK = _no("nothing is locked")
 _AUTHOR = _no("what its author says of it")
 
+_ROW_LEASE = _table(
+    _yes("one conditional write decides, by a wall clock", "clock"), _EXPIRES, _RACE, _UNBOUNDED
+)
+
 CELLS: Mapping[str, Mapping[str, CellClaim]] = {
     "reference": _table(
         _yes("a grant is an entry that a majority has on disk"), _EXPIRES, _QUEUED, _IN_TURN
@@ -136,15 +140,23 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
         _no("a wait ends by a timeout, and is begun anew behind others"),
         _UNBOUNDED,
     ),
-    "dynamodb": _table(
-        _yes("a conditional write decides, on one item"),
-        _yes("an item whose version stands still is taken over"),
+    "mariadb-get-lock": _table(
+        _yes("one server decides, for as long as the session lives", "kill"),
+        _yes("a dead session's locks are freed; a cycle of waits ends by an error"),
+        _no("no order among those who wait for a name is documented"),
+        _UNBOUNDED,
+    ),
+    "memcached": _table(
+        _yes("one server stores a key once, and forgets it with a restart", "kill", "pause"),
+        _EXPIRES,
         _RACE,
         _UNBOUNDED,
     ),
-    "kubernetes": _table(
-        _yes("a write that names the version it replaces decides, on a consistent store"),
-        _yes("a lease that does not change for its duration is taken over"),
+    "postgres-lease": _ROW_LEASE,
+    "mariadb-lease": _ROW_LEASE,
+    "dynamodb": _table(
+        _yes("a conditional write decides, on one item"),
+        _yes("an item whose version stands still is taken over"),
         _RACE,
         _UNBOUNDED,
     ),
@@ -156,6 +168,18 @@ CELLS: Mapping[str, Mapping[str, CellClaim]] = {
     ),
     "nats-kv": _table(
         _yes("one log decides on each condition", "clock"), _EXPIRES, _RACE, _UNBOUNDED
+    ),
+    "kubernetes": _table(
+        _yes("a record is replaced only under the version that was read"),
+        _yes("a record that stands still for its duration is taken over"),
+        _RACE,
+        _UNBOUNDED,
+    ),
+    "flock": _table(
+        _yes("the kernel of one host decides"),
+        _yes("the kernel ends the locks of a process with the process"),
+        _RACE,
+        _UNBOUNDED,
     ),
     "cas": _table(_NO_LOCK, _NO_LOCK, _NO_LOCK, _NO_LOCK),
     "idempotent": _table(_NO_LOCK, _NO_LOCK, _NO_LOCK, _NO_LOCK),

@@ -65,12 +65,6 @@ CLAIMS: Mapping[str, Claim] = {
         mechanism="keys bound to a lease, ordered by create revision",
         caveat="the owner may learn late that its lease expired; resources must check the revision",
     ),
-    "kubernetes": Claim(
-        claim="one leader at a time, while monotonic clocks run at nearly the same rate",
-        mechanism="a Lease replaced under its resourceVersion, by whom saw it unchanged for its"
-        " duration",
-        caveat="no fencing: a leader that is paused learns late; leaseTransitions can be the token",
-    ),
     "zookeeper": Claim(
         claim="mutual exclusion and FIFO order under partitions",
         mechanism="ephemeral sequential nodes; each waiter watches its predecessor",
@@ -91,6 +85,27 @@ CLAIMS: Mapping[str, Claim] = {
         mechanism="SELECT ... FOR UPDATE locks index records until commit or rollback",
         caveat="a lock wait timeout rolls back the statement, not always the transaction",
     ),
+    "mariadb-get-lock": Claim(
+        claim="mutual exclusion while the session and the one server are up",
+        mechanism="a named lock in the memory of the server, bound to a session",
+        caveat="ends with the session, which a partitioned owner does not notice; no token; not"
+        " replicated",
+    ),
+    "memcached": Claim(
+        claim="avoids duplicate work; the key expires if the owner crashes",
+        mechanism="add stores a key only if it is absent, with a time to live",
+        caveat="a restart or eviction loses the key; lifetimes are whole seconds; no token",
+    ),
+    "postgres-lease": Claim(
+        claim="one owner at a time, for as long as the time in its row lasts",
+        mechanism="a conditional write of a row with owner and time (ShedLock, pg-boss, Quartz)",
+        caveat="a wall clock decides: a step of it ends a lease early; no token",
+    ),
+    "mariadb-lease": Claim(
+        claim="one owner at a time, for as long as the time in its row lasts",
+        mechanism="a conditional write of a row with owner and time (ShedLock, pg-boss, Quartz)",
+        caveat="a wall clock decides: a step of it ends a lease early; no token",
+    ),
     "dynamodb": Claim(
         claim="mutual exclusion while owners send heartbeats",
         mechanism="conditional writes on a record version number that waiters poll for changes",
@@ -105,6 +120,17 @@ CLAIMS: Mapping[str, Claim] = {
         claim="mutual exclusion: a key is created only if absent, decided by one log",
         mechanism="conditional writes on a key's latest revision, in a bucket with an age limit",
         caveat="keys expire by the servers' wall clocks, all after the same time; no loss notice",
+    ),
+    "kubernetes": Claim(
+        claim="one leader at a time, as far as the monotonic clocks of candidates agree in rate",
+        mechanism="compare-and-replace of a record that candidates watch for changes",
+        caveat="a leader that cannot renew has to stop by itself; no token unless it is checked",
+    ),
+    "flock": Claim(
+        claim="mutual exclusion between processes of one host, ended by the kernel with the owner",
+        mechanism="a kernel lock on a file (flock, fcntl), or the file's exclusive creation (excl)",
+        caveat="advisory; closing any descriptor of the file ends an fcntl lock; excl must guess"
+        " whether an owner is dead",
     ),
     "cas": Claim(
         claim="no lock, but no lost update if each write names the version it is based on",

@@ -22,6 +22,7 @@ NAMES = {
     "clusters.backends.sim.*": "the simulator's fault agent: it carries out requests",
     "clusters.systems.reference.*": "'cancel' is a request of the lock service",
     "clusters.systems.*.system": "promises: under which kinds a property is kept",
+    "clusters.systems.sql_lease.client": "'clock' is an option: whose clock ends a lease",
     "clusters.libraries.system": "promises: under which kinds a property is kept",
     "reports.many.cell_claims": "claims of the literature about kinds of fault",
     "commands.demo_command": "the plans of the demo",

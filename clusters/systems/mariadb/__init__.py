@@ -1,4 +1,4 @@
-"""Row locks (`SELECT ... FOR UPDATE`) of MariaDB."""
+"""Row locks (`SELECT ... FOR UPDATE`) and user locks (`GET_LOCK`) of MariaDB."""
 
 PORT = 3306
 USER = "lock"

@@ -38,6 +38,8 @@ UNSYNCED = ("--innodb-flush-method=nosync", "--innodb-log-file-size=8M")
 SCHEMA = (
     f"create database if not exists {DATABASE};\n"
     f"create table if not exists {DATABASE}.locks (name varchar(200) primary key) engine=innodb;\n"
+    f"create table if not exists {DATABASE}.leases (name varchar(200) primary key,"
+    " owner varchar(200) not null, until_us bigint not null) engine=innodb;\n"
     f"create sequence if not exists {DATABASE}.tokens cache 0;\n"
 )
 """one statement per line, as the server reads its init file"""

@@ -1,4 +1,4 @@
-"""Driver side of MariaDB row locks: one server, holds that live as long as their session.
+"""Driver side of MariaDB locks: one server, holds that live as long as their session.
 
 Promises: exclusion under every fault; a client that loses its session is notified and holds nothing
 Does not promise: that a paused or partitioned holder notices before the next client is granted
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from holdfast.clusters.systems.mariadb import PORT
 from holdfast.clusters.systems.mariadb.server import binary
@@ -27,16 +27,22 @@ READY_WITHIN_S = 0.5
 PROTOCOL = 10
 
 
-class MariaRow:
-    """A System over one server; `SYSTEM` is the instance."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MariaSystem:
+    """A System over one server; `SYSTEM` has row locks, `GET_LOCK` user locks.
 
-    client = "holdfast.clusters.systems.mariadb.client:client"
+    `acquisition` is text.
+    """
+
+    name: str
+    client: str
+    acquisition: str
     libraries: Sequence[str] = ("pymysql==1.2.4",)
     ports: Sequence[int] = (PORT,)
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """Exclusion under every fault. Raises UsageError."""
-        chosen = choose("mariadb-row", options, OPTIONS)
+        chosen = choose(self.name, options, OPTIONS)
         tokens = chosen["tokens"] == "sequence"
         keeps: dict[str, tuple[str, ...]] = {
             "mutual-exclusion": ("any",),
@@ -59,7 +65,7 @@ class MariaRow:
             keeps=keeps,
             sheet={
                 "owner identity": "the session",
-                "acquisition": "SELECT ... FOR UPDATE with WAIT or NOWAIT, in an open transaction",
+                "acquisition": self.acquisition,
                 "queue": "in the server",
                 "lease": "none; the server ends a session that is idle for a lease, in whole"
                 " seconds (wait_timeout, idle_transaction_timeout)"
@@ -115,4 +121,13 @@ class MariaRow:
         return servers[0].name
 
 
-SYSTEM = MariaRow()
+SYSTEM = MariaSystem(
+    name="mariadb-row",
+    client="holdfast.clusters.systems.mariadb.client:client",
+    acquisition="SELECT ... FOR UPDATE with WAIT or NOWAIT, in an open transaction",
+)
+GET_LOCK = MariaSystem(
+    name="mariadb-get-lock",
+    client="holdfast.clusters.systems.mariadb.get_lock:client",
+    acquisition="GET_LOCK(name, wait) in a session; RELEASE_LOCK frees it",
+)

@@ -39,7 +39,10 @@ SETTINGS: dict[str, str] = {
 }
 """Every write is synced; a client that is gone is noticed within about 3 s, waiting or not."""
 
-SCHEMA = "create table locks (name text primary key); create sequence tokens;\n"
+SCHEMA = (
+    "create table locks (name text primary key); create sequence tokens;"
+    " create table leases (name text primary key, owner text not null, until_us bigint not null);\n"
+)
 
 
 def binary(name: str) -> str | None:

@@ -33,6 +33,7 @@ class ProgramSystem:
 
     client = "holdfast.clusters.systems.program.client:client"
     libraries: Sequence[str] = ()
+    confined_because = "starts its servers from a container image"
     ends_with_client = True
     """A client that exits unexpectedly is a failure of the environment, not of the lock."""
 

@@ -99,6 +99,34 @@ _SYSTEMS: dict[str, SystemRow] = {
         most=1,
         peers=False,
     ),
+    "mariadb-get-lock": SystemRow(
+        entry=f"{_S}.mariadb.system:GET_LOCK",
+        says="GET_LOCK and RELEASE_LOCK on MariaDB, through PyMySQL",
+        nodes=1,
+        most=1,
+        peers=False,
+    ),
+    "memcached": SystemRow(
+        entry=f"{_S}.memcached.system:SYSTEM",
+        says="add with a time to live, and a release by cas or delete (--set release=delete)",
+        nodes=1,
+        most=1,
+        peers=False,
+    ),
+    "postgres-lease": SystemRow(
+        entry=f"{_S}.sql_lease.system:POSTGRES",
+        says="a row with an owner and a time on PostgreSQL (--set clock=database|client)",
+        nodes=1,
+        most=1,
+        peers=False,
+    ),
+    "mariadb-lease": SystemRow(
+        entry=f"{_S}.sql_lease.system:MARIADB",
+        says="a row with an owner and a time on MariaDB (--set clock=database|client)",
+        nodes=1,
+        most=1,
+        peers=False,
+    ),
     "dynamodb": SystemRow(
         entry=f"{_S}.dynamodb.system:SYSTEM",
         says="conditional puts and heartbeats on a record version number, on an emulator",
@@ -123,6 +151,12 @@ _SYSTEMS: dict[str, SystemRow] = {
         says="a key in a NATS JetStream bucket with a TTL, through unmodified nats-py",
         nodes=1,
         most=5,
+    ),
+    "flock": SystemRow(
+        entry=f"{_S}.flock.system:SYSTEM",
+        says="files on one host (--set via=flock|fcntl|excl): kernel locks, or exclusive creation",
+        nodes=0,
+        most=0,
     ),
     "program": SystemRow(
         entry=f"{_S}.program.system:SYSTEM",

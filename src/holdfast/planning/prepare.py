@@ -137,8 +137,8 @@ def on_other_backends(found: Prepared) -> list[str]:
     plan, only = found.plan, found.backends()
     if only and plan.backend not in only:
         return [
-            f"{plan.system} starts its servers from a container image: use"
-            f" --backend {only[0]} instead of {plan.backend}"
+            f"{plan.system} {found.confined_because()}: use --backend {only[0]} instead of"
+            f" {plan.backend}"
         ]
     if plan.backend in catalogue.VIRTUAL_TIME:
         why = user_system.not_simulated(plan.system, found.row)

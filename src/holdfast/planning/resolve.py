@@ -61,6 +61,10 @@ class Prepared:
         """The only backends that the system runs on; () for all."""
         return self.system.backends if isinstance(self.system, Confined) else ()
 
+    def confined_because(self) -> str:
+        """Why it runs on no other backend, as the end of a sentence about the system."""
+        return self.system.confined_because if isinstance(self.system, Confined) else ""
+
 
 def resolve(plan: Plan) -> Prepared:
     """The plan with its objects. UsageError for a file that cannot be executed, for unknown

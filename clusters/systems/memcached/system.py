@@ -1,0 +1,110 @@
+"""Driver side of memcached locks: one server, keys with a time to live.
+
+Promises: exclusion while the server runs and is not paused; a dead owner's key expires
+Does not promise: exclusion after a restart (nothing is stored), after a pause of the server, or
+    when items are evicted; fencing tokens, loss notification
+Tested with: Debian's memcached 1.6.18
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping, Sequence
+
+from holdfast.clusters.systems.memcached import PORT
+from holdfast.clusters.systems.options import choose
+from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.verdict import Promises
+
+BINARY = "memcached"
+OPTIONS = {"release": ("cas", "delete"), "margin": ("second", "none")}
+"""Whether a release compares; whether a lease is one second longer than the owner relies on."""
+KEPT = ("partition", "clock")
+REACHED = ("partition", "pause", "kill", "clock")
+READY_WITHIN_S = 0.5
+
+
+class MemcachedSystem:
+    """A System over one server; `SYSTEM` is the instance."""
+
+    client = "holdfast.clusters.systems.memcached.client:client"
+    libraries: Sequence[str] = ()
+    ports: Sequence[int] = (PORT,)
+
+    def promises(self, options: Mapping[str, str]) -> Promises:
+        """Raises UsageError."""
+        chosen = choose("memcached", options, OPTIONS)
+        compares, spare = chosen["release"] == "cas", chosen["margin"] == "second"
+        keeps: dict[str, tuple[str, ...]] = {
+            "deadlock-freedom": REACHED,
+            "orphan-freedom": REACHED,
+            "no-hung-request": ("any",),
+        }
+        if compares and spare:
+            keeps |= {"mutual-exclusion": KEPT, "ownership": KEPT}
+        return Promises(
+            purpose="efficiency",
+            bound="lease",
+            renew_proves=True,
+            release_proves=compares,
+            release_once=compares,
+            slip_ns=(SECOND if spare else 0) + 5 * MILLISECOND,
+            drift_ppm=1000,
+            tokens="none",
+            tokens_unique=False,
+            order="racing",
+            notice_ns=0,
+            recovery_ns=5 * SECOND,
+            keeps=keeps,
+            sheet={
+                "owner identity": "a value unique to the attempt",
+                "acquisition": "add KEY VALUE TTL, polled every 5 to 20 ms",
+                "lease": "whole seconds, rounded up; the server's clock has a resolution of 1 s, so"
+                " that a key may expire 1 s early"
+                + (": one second more is requested than the owner relies on" if spare else ""),
+                "renewal": "gets and cas of the same value",
+                "token enforcement": "none: the numbers of cas restart with the server",
+                "timeout": "1 s per command; a write without a response is unknown",
+                "retry": "none; the client polls",
+                "consequence": "a restart, or eviction when memory is full, loses the lock"
+                + ("" if compares else "; a late release frees the next owner's lock"),
+                "clock assumptions": "the server's monotonic clock is read once per second, and it"
+                " is not paused in between",
+                "evidence": "one server, 64 MB, nothing stored on disk",
+            },
+        )
+
+    def command(
+        self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
+    ) -> Command:
+        """The same on every node; clients use the first."""
+        # As root it wants the name of a user; another one may not exist in a user namespace.
+        argv = (BINARY, "-l", node.address, "-p", str(PORT), "-U", "0", "-u", "root")
+        return Command(argv=argv, log=place.run_dir / "logs" / node.name / "memcached.log")
+
+    def precheck(self) -> str | None:
+        """Why this machine cannot start it outside a container; None if it can."""
+        if shutil.which(BINARY) is None:
+            return f"{BINARY} is not installed; install {BINARY}, or use --backend docker"
+        return None
+
+    async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
+        """Whether the server responds with its version."""
+        try:
+            async with asyncio.timeout(READY_WITHIN_S):
+                reader, writer = await asyncio.open_connection(node.address, PORT)
+                writer.write(b"version\r\n")
+                line = await reader.readline()
+                writer.close()
+        except (OSError, TimeoutError):
+            return False
+        return line.startswith(b"VERSION ")
+
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+        """The one server that clients use."""
+        return servers[0].name
+
+
+SYSTEM = MemcachedSystem()
