@@ -95,15 +95,17 @@ def test_only_what_is_sure_is_more_than_unknown(
         assert acquired(lock).outcome is outcome
 
 
-@pytest.mark.parametrize(("margin", "ttl_s"), [("second", 2), ("none", 1)])
-def test_a_lease_is_whole_seconds_and_by_default_one_more(
+@pytest.mark.parametrize(("margin", "ttl_s"), [("2s", 3), ("1s", 2), ("none", 1)])
+def test_a_lease_is_whole_seconds_and_the_margin(
     monkeypatch: pytest.MonkeyPatch, margin: str, ttl_s: int
 ) -> None:
     script = Script(b"STORED\r\n")
     with over(monkeypatch, script, [], margin=margin) as lock:
         assert acquired(lock) == Answer(outcome=Status.OK, ttl_ns=ttl_s * SECOND)
     assert script.heard == [b"add a%%20b 0 %d 4\r\nc1_7\r\n" % ttl_s]
-    assert SYSTEM.promises({"margin": margin}).slip_ns // SECOND == ttl_s - 1
+    promises = SYSTEM.promises({"margin": margin})
+    assert promises.slip_ns // SECOND == ttl_s - 1
+    assert ("mutual-exclusion" in promises.keeps) is (margin == "2s")
 
 
 def test_a_held_key_is_polled_and_the_wait_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +170,7 @@ def test_the_lock_keeps_its_promises_under_partitions(tmp_path: Path) -> None:
 
 
 @pytest.mark.real_server
-def test_a_key_expires_up_to_a_second_early(tmp_path: Path) -> None:
+def test_a_key_expires_early(tmp_path: Path) -> None:
     needs.namespaces()
     needs.binary("memcached")
     words = ("--system", "memcached", "--workload", "renewal", "--set", "margin=none")

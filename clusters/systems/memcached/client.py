@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 
+from holdfast.clusters.systems.memcached import MARGIN_S
 from holdfast.clusters.systems.memcached.text_protocol import ENDED, Failed, Memcached
 from holdfast.harness.core.clock import MILLISECOND, SECOND, now_ns
 from holdfast.harness.core.operations import Answer, Grant, Mode, Op, Status
@@ -25,7 +26,7 @@ class MemcachedLock:
         self._tell, self._name, self._server = setup.tell, setup.name, server
         self._rng: random.Random = stream(setup.seed, "memcached polls", setup.process)
         self._compares = setup.options.get("release", "cas") == "cas"
-        self._spare_s = 1 if setup.options.get("margin", "second") == "second" else 0
+        self._spare_s = MARGIN_S[setup.options.get("margin", "2s")]
 
     def open(self) -> None:
         """Nothing to wait for: the first request connects."""
@@ -88,7 +89,7 @@ class MemcachedLock:
         return Answer(outcome=Status.OK, ttl_ns=max(0, ttl_s) * SECOND)
 
     def _ttl_s(self, ttl_ns: int) -> int:
-        """Whole seconds, rounded up, and with a margin one more."""
+        """Whole seconds, rounded up, and the margin."""
         return max(1, -(-ttl_ns // SECOND)) + self._spare_s
 
     def _value(self, attempt: int) -> bytes:

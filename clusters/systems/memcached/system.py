@@ -12,15 +12,15 @@ import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
 
-from holdfast.clusters.systems.memcached import PORT
+from holdfast.clusters.systems.memcached import MARGIN_S, PORT
 from holdfast.clusters.systems.options import choose
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.ports import Command, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 BINARY = "memcached"
-OPTIONS = {"release": ("cas", "delete"), "margin": ("second", "none")}
-"""Whether a release compares; whether a lease is one second longer than the owner relies on."""
+OPTIONS = {"release": ("cas", "delete"), "margin": tuple(MARGIN_S)}
+"""Whether a release compares; by how much a lease is longer than the owner relies on."""
 KEPT = ("partition", "clock")
 REACHED = ("partition", "pause", "kill", "clock")
 READY_WITHIN_S = 0.5
@@ -36,13 +36,13 @@ class MemcachedSystem:
     def promises(self, options: Mapping[str, str]) -> Promises:
         """Raises UsageError."""
         chosen = choose("memcached", options, OPTIONS)
-        compares, spare = chosen["release"] == "cas", chosen["margin"] == "second"
+        compares, spare = chosen["release"] == "cas", MARGIN_S[chosen["margin"]]
         keeps: dict[str, tuple[str, ...]] = {
             "deadlock-freedom": REACHED,
             "orphan-freedom": REACHED,
             "no-hung-request": ("any",),
         }
-        if compares and spare:
+        if compares and chosen["margin"] == "2s":
             keeps |= {"mutual-exclusion": KEPT, "ownership": KEPT}
         return Promises(
             purpose="efficiency",
@@ -50,7 +50,7 @@ class MemcachedSystem:
             renew_proves=True,
             release_proves=compares,
             release_once=compares,
-            slip_ns=(SECOND if spare else 0) + 5 * MILLISECOND,
+            slip_ns=spare * SECOND + 5 * MILLISECOND,
             drift_ppm=1000,
             tokens="none",
             tokens_unique=False,
@@ -61,17 +61,17 @@ class MemcachedSystem:
             sheet={
                 "owner identity": "a value unique to the attempt",
                 "acquisition": "add KEY VALUE TTL, polled every 5 to 20 ms",
-                "lease": "whole seconds, rounded up; the server's clock has a resolution of 1 s, so"
-                " that a key may expire 1 s early"
-                + (": one second more is requested than the owner relies on" if spare else ""),
+                "lease": "whole seconds, rounded up; the server's clock has whole seconds and may"
+                " advance by two at once, so that a key may expire 2 s early; requested beyond what"
+                f" the owner relies on: {spare} s",
                 "renewal": "gets and cas of the same value",
                 "token enforcement": "none: the numbers of cas restart with the server",
                 "timeout": "1 s per command; a write without a response is unknown",
                 "retry": "none; the client polls",
                 "consequence": "a restart, or eviction when memory is full, loses the lock"
                 + ("" if compares else "; a late release frees the next owner's lock"),
-                "clock assumptions": "the server's monotonic clock is read once per second, and it"
-                " is not paused in between",
+                "clock assumptions": "the server reads its monotonic clock about once per second,"
+                " and is not paused in between",
                 "evidence": "one server, 64 MB, nothing stored on disk",
             },
         )
