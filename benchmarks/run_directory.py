@@ -71,8 +71,10 @@ NOT_DRAWN = (
     "no-multi-lock-deadlock",
     "applied-once",
     "exactly-once-job",
+    "durable-grants",
 )
-"""Turns go round whoever asked first; nobody queries, waits inside, sends twice or does jobs."""
+"""Turns go round whoever asked first; nobody queries, waits inside, sends twice or does jobs, and
+no server loses power."""
 
 
 class _Drawn:

@@ -1,5 +1,4 @@
-"""Draws the longest legal prefix of a history: calls by client, one order of them, and the first
-call that no order explains."""
+"""Draws the longest legal prefix of a history, and the first call that no order explains."""
 
 from __future__ import annotations
 

@@ -25,6 +25,8 @@ NOT_EXECUTED = {
     "holdfast run --system etcd --set lock=rpc": "finding etcd-11456, without its end",
     "holdfast run --system zookeeper": "a minute with ZooKeeper; shorter in `test_lock_servers`",
     "holdfast run --system kubernetes": "30 s with etcd; shorter in `test_kubernetes`",
+    "holdfast run --system postgres-lease": "20 s with PostgreSQL; shorter in `test_sql_lease`",
+    "holdfast run --system flock": "30 s; shorter in `test_flock`",
     "holdfast campaign examples/workloads.toml": "half an hour with every server",
     "holdfast matrix .holdfast/campaigns/workloads": "of that campaign",
     "holdfast run --system redis --nemesis clock": "20 s with Redis; shorter in `test_runs`",

@@ -27,7 +27,10 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_every_kind_is_listed_with_a_sentence_each(capsys: Capture, kind: str) -> None:
+def test_every_kind_is_listed_with_a_sentence_each(
+    capsys: Capture, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "5000")
     table = json.loads(holdfast(capsys, "list", kind, "--json").out)
     lines = holdfast(capsys, "list", kind).out.splitlines()
     assert [line.split()[0] for line in lines] == list(table)

@@ -41,7 +41,10 @@ def command(kind: str | None, program: Path | None, like: str | None, as_json: b
     if kind == FUNCTIONS and program is None:
         raise UsageError("missing PROGRAM: holdfast list functions PROGRAM")
     if kind != FUNCTIONS and program is not None:
-        raise UsageError(f"list {kind} takes no PROGRAM, {program}")
+        raise UsageError(
+            f"list {kind} takes no PROGRAM, {program}; functions are listed by:"
+            " holdfast list functions PROGRAM"
+        )
     table = functions(program) if program is not None else KINDS[kind]()
     if like is not None:
         table = {name: row for name, row in table.items() if like.lower() in name.lower()}
