@@ -12,6 +12,7 @@ from holdfast.checkers.coverage.requirements import contended, exercise
 from holdfast.checkers.facts.fault_windows import coverage
 from holdfast.checkers.holds.attempt_table import table
 from holdfast.harness.core.case import Case
+from holdfast.harness.core.operations import Op
 from tests.checkers.faults import window
 from tests.checkers.shorthand import case
 
@@ -111,3 +112,16 @@ def test_an_acquire_that_its_own_client_blocks_is_contended_by_the_next_latest_o
 def test_a_hold_of_no_length_cannot_be_judged(bound: str, words: str, judged: int) -> None:
     met = exercise(case(words, promises={"bound": bound}), needs=("judged-holds",))
     assert met.counts["judged grants"] == judged
+
+
+def test_a_reentry_is_counted_where_it_was_requested_and_lacking_where_none_came() -> None:
+    for words, counts, missing in (
+        ("0a? 0a+1 0a? 0a+2", {"reentrant grants": 1}, 0),
+        ("0a? 0a+1 0r? 0r+ 0a? 0a+2", {"reentrant grants": 0}, 1),
+    ):
+        given = case(words)
+        assert exercise(given, needs=("reentry",)).missing == ()
+        given = case(words)
+        given.history.rows["op"][given.history.rows["f"] == Op.ACQUIRE] |= 1
+        met = exercise(given, needs=("reentry",))
+        assert counts.items() <= met.counts.items() and len(met.missing) == missing

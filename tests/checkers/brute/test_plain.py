@@ -91,6 +91,17 @@ def test_attempts_next_to_a_violation_of_any_rule_come_out_the_same_both_ways() 
 
 
 @pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("bound", ["session", "connection"])
+def test_a_hold_may_outlast_its_client_as_long_as_its_session_or_connection(bound: str) -> None:
+    told = case(
+        "0a?@0 0a+1@1 1a?@3 1a+2@4 0C@5 2a?@8 2a+3@9",
+        promises={"bound": bound},
+        windows=[window("kill", "c1", 6, 7)],
+    )
+    assert same(told) == 3
+
+
+@pytest.mark.usefixtures("at_once")
 def test_each_attempt_ends_by_the_first_kill_of_its_client_after_its_call() -> None:
     kills = [("c0", 5), ("c1", 8), ("c0", 15)]
     told = case(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from holdfast.checkers.facts import legal_orders
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.operations import Mode, Terms
 from holdfast.harness.verification.conditions import Conditions, Row
+from holdfast.harness.verification.rule import OPS, assumed
+from holdfast.harness.verification.rules import RULES
 from tests.checkers.certified import recorded, verified
 from tests.checkers.shorthand import case, history, on
 from tests.harness.verification.test_verify import held
@@ -91,3 +94,13 @@ def test_only_a_property_that_holds_has_an_order(change: dict[str, Any]) -> None
     given, verdicts = held("mutual-exclusion", legal_orders.of_grants)
     verdicts["verdicts"][0] |= change
     assert "only a property that holds has one" in verified(given, verdicts).refused[0]
+
+
+@pytest.mark.parametrize(
+    ("op", "assumption"), [("renew", "renew_proves"), ("release", "release_proves")]
+)
+def test_a_proof_assumes_what_its_response_is_declared_to_prove(op: str, assumption: str) -> None:
+    rule = next(rule for rule in RULES.values() if not rule.assumes)
+    row = SimpleNamespace(f=OPS[op])
+    assert assumed(rule, {"a_proof": row, "b_known": row, "c": row}) == (assumption,)
+    assert assumed(rule, {"a": row}) == ()
