@@ -330,7 +330,7 @@ def test_a_workload_with_too_few_locks_is_noted_before_the_run(
         (("sim", "--system", "redis"), "redis does not run in the simulator; these do: reference"),
         (("shrink", "gone", "--budget", "0s"), "--budget: invalid duration '0s': expected > 0"),
         (("campaign", "gone.toml", "--time", "5"), "--time: invalid duration '5'"),
-        (("gate", "gone"), "gone: no such campaign, run directory or folder"),
+        (("gate", "gone"), "gone: no such campaign, run directory or folder of either"),
         (("list",), "missing KIND: one of systems, workloads"),
         (("list", "functions"), "missing PROGRAM: holdfast list functions PROGRAM"),
         (("list", "systems", "x"), "list systems takes no PROGRAM, x"),

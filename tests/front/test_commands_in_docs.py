@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.catalogue.findings import FINDINGS, command
+from tests import needs
 from tests.front import newcomer, test_howto, test_own_lock_tutorial, test_pages, test_tutorial
 from tests.front.said import holdfast
 
@@ -98,6 +99,7 @@ UNTRIED = [
 def test_a_command_that_is_not_executed_is_at_least_a_valid_plan(
     capsys: Capture, line: str
 ) -> None:
+    needs.namespaces()
     said = holdfast(capsys, *shlex.split(line)[1:], "--dry-run")
     assert said.code == 0, said.err
 

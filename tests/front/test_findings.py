@@ -79,8 +79,9 @@ def test_a_finding_that_cannot_be_run_so_is_told(
 
 
 def test_the_list_says_what_breaks_how_often_who_reported_it_and_how_to_see_it(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
     listed = holdfast(capsys, "list", "findings").out
     for name, found in FINDINGS.items():
         (line,) = [line for line in listed.splitlines() if line.startswith(f"{name} ")]

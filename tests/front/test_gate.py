@@ -24,6 +24,7 @@ expires = {day}
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("COLUMNS", "1000")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

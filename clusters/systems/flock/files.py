@@ -63,7 +63,7 @@ class KernelLock:
             return False
         descriptor = -1
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self._operation(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             del _paths[path]
@@ -135,7 +135,7 @@ class ExclusiveFile:
         if _stale(path, ttl_ns):
             path.unlink(missing_ok=True)
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
             return False
         try:

@@ -21,7 +21,7 @@ SHUTDOWN, NO_LOG_FLUSH = 0x8004587D, 2
 FREEZE, THAW = 0xC0045877, 0xC0045878
 NO_ACCESS_TIMES = 0x400
 CONTROL = "/dev/loop-control"
-MAKE = ("-q", "-F", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard")
+MAKE = ("-q", "-F", "-m0", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard")
 TRIES = 20
 """Other processes may take the device that is free between the two requests."""
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -77,14 +77,11 @@ def command(
     """
     from holdfast.reports.outputs import gate as pages
 
-    gone = [path for path in paths if not path.exists()]
-    if gone:
-        raise UsageError(*(f"{path}: no such campaign, run directory or folder" for path in gone))
     day, given = _day(today), gate.rules(fail_on)
+    results = gather(paths, lambda text: click.echo(text, err=True))
     before = baselines.Baseline()
     if baseline.exists() or not update_baseline:
         before = baselines.read(baseline)
-    results = gather(paths, lambda text: click.echo(text, err=True))
     if update_baseline:
         troubles = gate.alone(results, before.known, day, given)
         _update(baseline, results, before, troubles)

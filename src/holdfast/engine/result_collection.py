@@ -35,7 +35,8 @@ def gather(paths: Sequence[Path], tell: Callable[[str], None] = lambda _: None) 
             problems += error.problems
             continue
         if not of_path:
-            problems.append(f"{path}: not a campaign, a run directory or a folder of either")
+            what = "not a" if path.exists() else "no such"
+            problems.append(f"{path}: {what} campaign, run directory or folder of either")
         found += of_path
     if problems:
         raise UsageError(*problems)
