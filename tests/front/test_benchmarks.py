@@ -1,4 +1,7 @@
-"""Every benchmark still runs, at a size that says nothing; a run of CI keeps none from rotting."""
+"""Every benchmark still runs, at a size that says nothing; a run of CI keeps none from rotting.
+
+They take half a minute, so they are no part of `make test`, which has five.
+"""
 
 from __future__ import annotations
 
@@ -51,6 +54,7 @@ def runs(name: str, *words: str) -> None:
     assert "Python" in done.stdout and ("optimised" in done.stdout or "without" in done.stdout)
 
 
+@pytest.mark.real_server
 @pytest.mark.parametrize("name", SMALL)
 def test_a_benchmark_runs(name: str) -> None:
     runs(name, *SMALL[name])
