@@ -10,8 +10,10 @@ Tested with: Linux 6 on a local file system; no network file system was availabl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.presets import LEASE
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Command, Node, Place
@@ -61,18 +63,14 @@ class FileLocks:
         }
         if spoilt:
             keeps = {"no-hung-request": ("any",)}
-        return Promises(
+        return replace(
+            LEASE,
             purpose="efficiency" if leases or spoilt else "correctness",
             bound="lease" if leases else "none" if spoilt else "connection",
             renew_proves=not (leases or inspected),
             release_proves=not (leases or inspected),
             release_once=not (leases or inspected),
             slip_ns=5 * MILLISECOND,
-            drift_ppm=1000,
-            tokens="none",
-            tokens_unique=False,
-            order="racing",
-            notice_ns=0,
             recovery_ns=5 * SECOND,
             keeps=keeps,
             sheet={
