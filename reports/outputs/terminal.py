@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 
 from rich.console import Console
@@ -36,17 +35,7 @@ def wants_colour(environment: Mapping[str, str], *, is_terminal: bool) -> bool:
 
 def render(run: Judged, *, width: int, colour: bool) -> str:
     """The run as text of at most `width` columns; without colour it has no escape sequences."""
-    out = io.StringIO()
-    console = Console(
-        file=out,
-        width=max(width, 40),
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-    )
+    console, out = tables.buffered(width, colour=colour)
     _print_verdict(console, run)
     if run.verdicts:
         console.print(Text("Properties", style="bold"))

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.clusters.systems.options import choose
-from holdfast.clusters.systems.presets import LEASE
+from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Command, Node, Place
@@ -53,14 +53,7 @@ class FileLocks:
         if inspected and via == "excl":
             raise UsageError("flock: inspect=yes requires via=flock or via=fcntl")
         leases, spoilt = via == "excl", inspected and via == "fcntl"
-        kept: tuple[str, ...] = () if leases else ("any",)
-        keeps: dict[str, tuple[str, ...]] = {
-            "mutual-exclusion": kept,
-            "ownership": kept,
-            "deadlock-freedom": FREED_BY,
-            "orphan-freedom": FREED_BY,
-            "no-hung-request": ("any",),
-        }
+        keeps = kept(() if leases else ("any",), FREED_BY)
         if spoilt:
             keeps = {"no-hung-request": ("any",)}
         return replace(

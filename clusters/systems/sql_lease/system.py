@@ -15,7 +15,7 @@ from holdfast.clusters.systems.mariadb.system import MariaSystem
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.postgres.row.system import SYSTEM as POSTGRES_SERVER
 from holdfast.clusters.systems.postgres.system import PostgresSystem
-from holdfast.clusters.systems.presets import LEASE
+from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.ports import Command, Node, Place
 from holdfast.harness.core.verdict import Promises
@@ -48,13 +48,7 @@ class SqlLease:
         return replace(
             LEASE,
             recovery_ns=15 * SECOND,
-            keeps={
-                "mutual-exclusion": KEPT,
-                "ownership": KEPT,
-                "deadlock-freedom": KEPT,
-                "orphan-freedom": KEPT,
-                "no-hung-request": ("any",),
-            },
+            keeps=kept(KEPT, KEPT),
             sheet={
                 "owner identity": "the name of the attempt in the row",
                 "acquisition": "one statement that writes owner and time if the row's time is over;"
