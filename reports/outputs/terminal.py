@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -26,11 +24,6 @@ COUNTS = 3
 ERRORS = 5
 WIDE = 100
 """Minimum width in columns for showing coverage counts."""
-
-
-def wants_colour(environment: Mapping[str, str], *, is_terminal: bool) -> bool:
-    """Whether output may be coloured: on a terminal, without CI and NO_COLOR."""
-    return is_terminal and not environment.get("CI") and not environment.get("NO_COLOR")
 
 
 def render(run: Judged, *, width: int, colour: bool) -> str:

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.nemesis.agent.disks.node_disk import LEAST, MOUNTS_VARIABLE
-from holdfast.nemesis.agent.processes import wait_until
 from tests import needs
 from tests.nemesis.agent_process import AgentProcess
+from tests.nemesis.waiting import wait_until
 
 WRITER = """
 import os, sys
