@@ -125,7 +125,7 @@ def summary(
     }
 
 
-def _cell_table(cell: CellTally) -> Mapping[str, Any]:
+def _cell_table(cell: CellTally) -> Mapping[str, object]:
     return {
         "cell": cell.says,
         "word": cell.word(),

@@ -127,7 +127,7 @@ def _leader(said: Mapping[str, Any]) -> str:
     return ""
 
 
-def _config(node: Node, servers: Sequence[Node], store: str) -> dict[str, Any]:
+def _config(node: Node, servers: Sequence[Node], store: str) -> dict[str, Json]:
     table: dict[str, Json] = {
         "server_name": node.name,
         "listen": f"{node.address}:{PORT}",
