@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -26,6 +26,10 @@ from holdfast.reports.many.campaign import index
 from holdfast.reports.many.matrix import matrix
 from holdfast.reports.many.page_frame import write
 from holdfast.reports.text.formatting import plain
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
 
 TELL_S = 5.0
 
@@ -110,7 +114,7 @@ class Shown:
         self._done = list(done)
         self._told = time.monotonic()
         self._failed = first_failure(self._done) is not None
-        self._live: Any = None
+        self._live: Live | None = None
         quiet = os.environ.get("CI") or os.environ.get("NO_COLOR")
         if sys.stderr.isatty() and not quiet:
             from rich.console import Console
@@ -130,7 +134,7 @@ class Shown:
         if not self._failed:
             self._tell_failure(found)
         if self._live is not None:
-            self._live.update(self._table(), refresh=True)
+            self._live.update(self._table(self._live), refresh=True)
         elif time.monotonic() - self._told >= TELL_S:
             self._told = time.monotonic()
             click.echo(f"  {self._counts()}", err=True)
@@ -155,7 +159,7 @@ class Shown:
         else:
             click.echo(harmless, err=True)
 
-    def _table(self) -> Any:
+    def _table(self, live: Live) -> RenderableType:
         from rich.text import Text
 
         from holdfast.reports.text import tables
@@ -164,7 +168,7 @@ class Shown:
         for cell in tally(self._done):
             broken = ", ".join(f"{prop} ({n})" for prop, n in cell.broken.items())
             grid.add_row(Text(cell.says), cell.word(), str(cell.runs), Text(broken))
-        return tables.fitted(self._live.console, grid)
+        return tables.fitted(live.console, grid)
 
     def close(self) -> None:
         """Restore the terminal."""
