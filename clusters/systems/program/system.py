@@ -4,7 +4,7 @@
 
 Promises: those in the table's `promises`; by default those of any lock
 Does not promise: anything else
-Tested with: the clients in examples/clients and the server in examples/my_lock
+Tested with: the clients in examples/clients and the servers of `holdfast new program` and `image`
 """
 
 from __future__ import annotations
