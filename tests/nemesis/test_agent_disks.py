@@ -16,10 +16,10 @@ import pytest
 from holdfast.nemesis.agent.disks.disk_faults import Power
 from holdfast.nemesis.agent.disks.node_disk import LEAST, MOUNTS_VARIABLE, NodeDisk
 from holdfast.nemesis.agent.hosted_nodes import World
-from holdfast.nemesis.agent.processes import wait_until
 from holdfast.nemesis.agent.signals import Kills
 from tests import needs
 from tests.nemesis.agent_process import AgentProcess
+from tests.nemesis.waiting import wait_until
 
 WRITER = """
 import os, sys

@@ -15,13 +15,12 @@ from dataclasses import replace
 from holdfast.clusters.systems.dynamodb import PORT
 from holdfast.clusters.systems.dynamodb.table import HEADERS, NAMESPACE
 from holdfast.clusters.systems.options import choose
-from holdfast.clusters.systems.presets import LEASE
+from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 KEPT = ("partition", "pause", "clock")
-REACHED = ("partition", "pause", "kill")
 READY_WITHIN_S = 0.5
 EMULATOR = "holdfast.clusters.systems.dynamodb.emulator"
 LISTING = {**HEADERS, "X-Amz-Target": f"{NAMESPACE}.ListTables", "Content-Length": "2"}
@@ -62,13 +61,7 @@ class DynamoDb:
             LEASE,
             slip_ns=5 * MILLISECOND,
             recovery_ns=10 * SECOND,
-            keeps={
-                "mutual-exclusion": KEPT,
-                "ownership": KEPT,
-                "deadlock-freedom": REACHED,
-                "orphan-freedom": REACHED,
-                "no-hung-request": ("any",),
-            },
+            keeps=kept(KEPT),
             sheet=SHEET,
         )
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.clusters.systems.memcached import MARGIN_S, PORT
 from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.presets import LEASE
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
@@ -44,18 +46,12 @@ class MemcachedSystem:
         }
         if compares and chosen["margin"] == "2s":
             keeps |= {"mutual-exclusion": KEPT, "ownership": KEPT}
-        return Promises(
+        return replace(
+            LEASE,
             purpose="efficiency",
-            bound="lease",
-            renew_proves=True,
             release_proves=compares,
             release_once=compares,
             slip_ns=spare * SECOND + 5 * MILLISECOND,
-            drift_ppm=1000,
-            tokens="none",
-            tokens_unique=False,
-            order="racing",
-            notice_ns=0,
             recovery_ns=5 * SECOND,
             keeps=keeps,
             sheet={

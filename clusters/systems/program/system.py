@@ -18,8 +18,7 @@ from typing import Any
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.table import has_servers, problems
-from holdfast.clusters.systems.user_class.system import CHOICES, USUAL, WITH_TOKENS
-from holdfast.harness.core.clock import MILLISECOND, SECOND
+from holdfast.clusters.systems.user_class.system import CHOICES, declared
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.ports import Command, Image, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
@@ -47,29 +46,11 @@ class ProgramSystem:
 
     def promises(self, options: Mapping[str, str]) -> Promises:
         """What the table promises. UsageError for invalid options."""
-        chosen = self._chosen(options)
-        ordered = chosen["tokens"] == "ordered"
-        usual = dict.fromkeys((*USUAL, *(WITH_TOKENS if ordered else ())), "any")
-        said: Mapping[str, Any] = self._table.get("promises", usual)
-        proves = bool(self._table.get("proves", True))
-        return Promises(
-            purpose=chosen["purpose"],
-            bound=chosen["bound"],
-            renew_proves=proves,
-            release_proves=proves,
-            release_once=proves,
-            slip_ns=20 * MILLISECOND,
-            drift_ppm=1000,
-            tokens=chosen["tokens"],
-            tokens_unique=ordered,
-            order=chosen["order"],
-            notice_ns=0,
-            recovery_ns=5 * SECOND,
-            keeps={
-                prop: (kinds,) if isinstance(kinds, str) else tuple(kinds)
-                for prop, kinds in said.items()
-            },
-            sheet={"evidence": f"the client program {' '.join(self.argv(options))}"},
+        return declared(
+            self._chosen(options),
+            promises=self._table.get("promises"),
+            proves=bool(self._table.get("proves", True)),
+            evidence=f"the client program {' '.join(self.argv(options))}",
         )
 
     def argv(self, options: Mapping[str, str]) -> list[str]:

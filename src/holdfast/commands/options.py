@@ -111,6 +111,11 @@ def out_option() -> Callable[[Any], Any]:
     return setting("--out", default=RUNS, help="Folder for run directories.")
 
 
+paths_argument = click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."
+)
+
+
 def source_of(ctx: click.Context, param: click.Parameter, file: str) -> str:
     """The source of a parameter's value, as text."""
     assert param.name is not None

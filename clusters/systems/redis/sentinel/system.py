@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from holdfast.clusters.systems.options import choose
-from holdfast.clusters.systems.presets import LEASE
+from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.clusters.systems.redis import PORT as DATA_PORT
 from holdfast.clusters.systems.redis.sentinel import DATA, GROUP, PORT
 from holdfast.clusters.systems.redis.server import BINARY, missing, said
@@ -29,7 +29,6 @@ PERSISTENCE = {
     "none": ('save ""', "appendonly no"),
 }
 DOWN_MS, FAILOVER_MS = 1000, 3000
-REACHED = ("partition", "pause", "kill")
 LEAST = len(DATA) + 1
 
 
@@ -48,13 +47,7 @@ class RedisSentinel:
             purpose="efficiency",
             slip_ns=5 * MILLISECOND,
             recovery_ns=15 * SECOND,
-            keeps={
-                "mutual-exclusion": (),
-                "ownership": (),
-                "deadlock-freedom": REACHED,
-                "orphan-freedom": REACHED,
-                "no-hung-request": ("any",),
-            },
+            keeps=kept(()),
             sheet={
                 "owner identity": "a value unique to the attempt",
                 "acquisition": "SET NX PX on the primary, polled every 2 to 12 ms",
