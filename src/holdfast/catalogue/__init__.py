@@ -13,6 +13,7 @@ _SYSTEMS: dict[str, SystemRow] = {
         nodes=3,
         most=9,
         simulated=f"{_S}.reference.service.simulated_node:serve",
+        specification=f"{_S}.reference.specification.validation:validate",
     ),
     "chubby": SystemRow(
         entry=f"{_S}.chubby.system:SYSTEM",
