@@ -17,6 +17,7 @@ import pytest
 from holdfast import catalogue
 from holdfast.harness.core.case import Case
 from holdfast.harness.core.loading import load
+from holdfast.harness.core.starved import DELAY, PRESSURE, Starved
 from holdfast.harness.core.verdict import Finding
 from tests.checkers.neighbours import MOMENTS, in_order, legal, tied
 from tests.checkers.test_near_misses import agree, of_every_rule, specimens
@@ -95,17 +96,32 @@ class Violation:
         return yes, no
 
 
+def starved(plain: Case, chance: random.Random) -> tuple[Starved, ...]:
+    """A span without CPU time, of the host or of a client, for some of the cases."""
+    if chance.random() < 0.6:
+        return ()
+    moments = [int(t_ns) for t_ns in plain.history.rows["t_inv"]]
+    begun = chance.choice(moments) + chance.choice((0, MS, 500 * MS))
+    lasts = chance.choice((1, 50, 700, 2500)) * MS
+    node, kind = chance.choice((("c0", DELAY), ("c1", DELAY), ("", PRESSURE)))
+    return (Starved(node=node, kind=kind, from_ns=begun, to_ns=begun + lasts),)
+
+
 def compare(every: Iterator[tuple[str, Case]], seed: str) -> Counter[str]:
     """Every edge of these cases, by clocks that may be wrong and leases that may end early."""
     chance, outcome = random.Random(seed), Counter[str]()
     for prop, plain in every:
         said = replace(plain.promises, slip_ns=SLIP_NS, drift_ppm=DRIFT_PPM)
-        given = replace(plain, promises=said, error_ns=ERROR_NS, memo={})
+        given = replace(
+            plain, promises=said, error_ns=ERROR_NS, starved=starved(plain, chance), memo={}
+        )
         one = Violation(prop, given)
         if not one.found:
             continue
         for at, edges in one.movable():
             for sign in (-1, 1):
+                if chance.random() < 0.3:
+                    continue
                 around = one.over(at, edges, sign)
                 outcome["edges"] += around is not None
                 for t_ns in sorted({t + n for t in around or () for n in (-1, 0, 1)}):
@@ -120,5 +136,5 @@ def test_a_violation_ends_for_checkers_and_verifier_at_one_nanosecond(
     every: Callable[[], Iterator[tuple[str, Case]]],
 ) -> None:
     outcome = compare(every(), "edges")
-    assert outcome["edges"] > 60
-    assert min(outcome["accepted"], outcome["refused"]) > 400
+    assert outcome["edges"] > 40
+    assert min(outcome["accepted"], outcome["refused"]) > 250

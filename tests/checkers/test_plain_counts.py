@@ -37,6 +37,10 @@ EXERCISED = (
     "0a?:x 0a+1 1a?:y 1a+1 0a?:y 0Q 0a- 1a?:x 1Q 1a- 0a?:z 0a+1 0a?:y 0Q",
     # Holder, place and length, each answered and not.
     "0a? 0a+1 1a? 1Q 2q? 2q+1=0 1k? 1k+=0 2l? 2l+=1 2q? 2q+ 1k? 1k+=-1 2l? 2l+=0",
+    "0a? 0a+1 1a? 1Q 2q? 2q+1=0 1k? 1k+=0",
+    "0a? 0a+1 1a? 1Q 2q? 2q+1=0 1k? 1k+=0 2l? 2l+=0",
+    "0a? 0a+1 0w? 0S+ 0w+ 1a? 1a+2 1w? 1S+ 1w+ 1w? 1w+",
+    "0a? 0a+1 0w?=0 0S+=1 0w+=1 1a? 1a+2 1w?=1 1S-2 1w- 1w? 1S+=2 1w+=2 0d? 0D+ 0d+",
     "0a? 0a+1 1a? 1Q 0r? 0r+ 1a+2 2q? 2q+2=0 2q? 2q~ 0c? 0c- 1c? 1c+ 1r? 1r+ 1c? 1c-",
     "0a? 0a+1 0a? 0a+1 0.2r? 0.2r+=1 0.1r? 0.1r+=0",
     # Probes of paths, of a lock that no client asked for, and of one on top of another.
