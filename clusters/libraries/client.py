@@ -155,7 +155,7 @@ class Asyncio(_Subject):
         held = self._locks.get(grant.attempt)
         if held is None:
             return NEVER_GRANTED
-        leave: Callable[[], Awaitable[Any]] = (
+        leave: Callable[[], Awaitable[object]] = (
             partial(held.__aexit__, None, None, None)
             if self._with
             else partial(self._subject.release, held)

@@ -7,7 +7,6 @@ the time at which it read that version of it.
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from holdfast.clusters.systems.dynamodb.table import Failed, Table
 from holdfast.clusters.systems.polling import EXCLUSIVE_ONLY, HELD, Poller
@@ -134,9 +133,11 @@ class HeartbeatLock:
             return
 
 
-def _is_one_of(versions: list[str]) -> tuple[str, dict[str, Any]]:
+def _is_one_of(versions: list[str]) -> tuple[str, dict[str, Json]]:
     """A condition on the record's version, and the values in it."""
-    values = {f":v{n}": {"S": version} for n, version in enumerate(versions or [""])}
+    values: dict[str, Json] = {
+        f":v{n}": {"S": version} for n, version in enumerate(versions or [""])
+    }
     return f"version IN ({', '.join(values)})", values
 
 

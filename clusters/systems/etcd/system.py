@@ -27,10 +27,9 @@ from holdfast.clusters.systems.etcd.json_gateway import (
     Server,
     number,
 )
-from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
@@ -44,7 +43,6 @@ OPTIONS = {
 ms (the heartbeat is 10% of it, the minimum lease 150%, in whole seconds); whether API version 2 is
 served too, which has its own keys."""
 STATUS_S = 0.5
-LOOPBACK = "127."
 KEPT = (
     "mutual-exclusion",
     "durable-grants",
@@ -95,11 +93,7 @@ class Etcd:
     ) -> Command:
         """One member; its data is data/<node> in the run's folder, every write synced."""
         chosen = choose("etcd", options, OPTIONS)
-        if len(servers) > 1 and node.address.startswith(LOOPBACK):
-            raise EnvironmentFailed(
-                "etcd: its members must reach each other by the same addresses, which proxies on"
-                " loopback cannot provide; use --backend docker, or --nodes 1"
-            )
+        refuse_loopback("etcd", node, servers)
         data = place.run_dir / "data" / node.name
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
         election = int(chosen["election"])

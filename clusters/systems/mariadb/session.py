@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Sequence
-from typing import Any
 
 import pymysql
 
@@ -34,7 +33,7 @@ stops. Others are INFO: a broken connection does not show whether the server has
 class MariaSession:
     """A `Session` over one blocking connection; `connect` makes one."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: pymysql.Connection) -> None:
         self._connection = connection
         self._turn = asyncio.Lock()
 

@@ -8,8 +8,8 @@ bucket's log; that of the creation is the token.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import nats
 import nats.errors
@@ -21,6 +21,8 @@ from holdfast.clusters.systems.polling import EXCLUSIVE_ONLY, HELD, Poller
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.operations import Answer, Grant, Mode, Status
 from holdfast.harness.core.ports import CLIENT, ClientSetup
+
+T = TypeVar("T")
 
 ANSWER_S = 1.0
 OPEN_S = 45.0
@@ -124,7 +126,7 @@ class NatsLock:
         self._newest.pop(grant.attempt, None)
         return answer
 
-    async def _if_ours(self, grant: Grant, write: Any) -> Answer:
+    async def _if_ours(self, grant: Grant, write: Callable[[int], Awaitable[None]]) -> Answer:
         """Writes over our newest revision. A write without a response may be newer: it is looked
         up.
 
@@ -159,7 +161,7 @@ class NatsLock:
             await self._nats.close()
 
 
-async def _heard(asked: Awaitable[Any]) -> Any:
+async def _heard(asked: Awaitable[T]) -> T:
     """What the library returns. CancelledError if the caller was cancelled meanwhile.
 
     The library waits by `asyncio.wait_for`, which before Python 3.12 drops a cancellation that

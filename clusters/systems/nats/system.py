@@ -18,17 +18,15 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.clusters.systems.nats import BUCKET, PEER_PORT, PORT, STATUS_PORT
-from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 BINARY = "nats-server"
 STATUS_S = 0.5
-LOOPBACK = "127."
 KEPT = ("partition", "pause", "kill")
 SAFE = ("mutual-exclusion", "no-stale-write", "no-lost-update", "token-order", "ownership")
 LIVE = ("deadlock-freedom", "orphan-freedom")
@@ -70,11 +68,7 @@ class NatsKv:
         self, node: Node, servers: Sequence[Node], place: Place, options: Mapping[str, str]
     ) -> Command:
         """One server; its data is data/<node> in the run's folder."""
-        if len(servers) > 1 and node.address.startswith(LOOPBACK):
-            raise EnvironmentFailed(
-                "nats-kv: its servers must reach each other by the same addresses, which proxies"
-                " on loopback cannot provide; use --backend docker, or --nodes 1"
-            )
+        refuse_loopback("nats-kv", node, servers)
         data = place.run_dir / "data" / node.name
         data.mkdir(parents=True, exist_ok=True)
         config = data / "nats.conf"
@@ -134,7 +128,7 @@ def _leader(said: Mapping[str, Any]) -> str:
     return ""
 
 
-def _config(node: Node, servers: Sequence[Node], store: str) -> dict[str, Any]:
+def _config(node: Node, servers: Sequence[Node], store: str) -> dict[str, Json]:
     table: dict[str, Json] = {
         "server_name": node.name,
         "listen": f"{node.address}:{PORT}",

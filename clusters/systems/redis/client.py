@@ -6,8 +6,6 @@ a lost reply finds its own value and looks rejected.
 
 from __future__ import annotations
 
-from typing import Any
-
 import redis
 import redis.sentinel
 from redis.backoff import NoBackoff
@@ -48,7 +46,7 @@ class RedisLock:
     blocking = True
     wire = CALL
 
-    def __init__(self, setup: ClientSetup, connection: Any) -> None:
+    def __init__(self, setup: ClientSetup, connection: redis.Redis) -> None:
         self._poller = Poller(setup, "redis polls", POLL_NS, errors_end=True)
         self._redis = connection
         variant = setup.options.get("variant", "published")

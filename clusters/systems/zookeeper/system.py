@@ -17,11 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.clusters.systems.options import choose
+from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.zookeeper import ELECTION_PORT, FOLLOW_PORT, LONGEST_MS, PORT
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.errors import EnvironmentFailed
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
@@ -38,7 +37,6 @@ JARS = ("/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar")
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 JVM = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 STATUS_S = 0.5
-LOOPBACK = "127."
 KEPT = (
     "mutual-exclusion",
     "durable-grants",
@@ -79,11 +77,7 @@ class ZooKeeper:
     ) -> Command:
         """One server; its data is data/<node> in the run's folder."""
         chosen = choose("zookeeper", options, OPTIONS)
-        if len(servers) > 1 and node.address.startswith(LOOPBACK):
-            raise EnvironmentFailed(
-                "zookeeper: its servers must reach each other by the same addresses, which"
-                " proxies on loopback cannot provide; use --backend docker, or --nodes 1"
-            )
+        refuse_loopback("zookeeper", node, servers)
         data = place.run_dir / "data" / node.name
         data.mkdir(parents=True, exist_ok=True)
         names = [server.name for server in servers]

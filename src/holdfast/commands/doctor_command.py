@@ -200,7 +200,7 @@ def _reason(look: Look) -> str | None:
 
 def _leftovers() -> tuple[list[Any], str | None]:
     """Leftovers of aborted runs, and why they could not be listed, if so."""
-    found: list[Any] = []
+    found: list[object] = []
 
     def look() -> None:
         from holdfast.clusters.backends import leftovers

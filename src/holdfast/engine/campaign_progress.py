@@ -17,9 +17,8 @@ from holdfast.engine import campaign_runner
 from holdfast.harness.campaigns import journal
 from holdfast.harness.campaigns.results import Result, failed
 from holdfast.harness.campaigns.spec import Campaign, Job
-from holdfast.harness.campaigns.summary import first_failure, summary, tally
+from holdfast.harness.campaigns.summary import Summary, first_failure, summary, tally
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.json_value import Json
 from holdfast.harness.runs import directory
 from holdfast.planning import own_code, prepare
 from holdfast.reports.many import matrix_pages
@@ -52,7 +51,7 @@ def version(campaign: Campaign) -> str:
 
 def carry_out(
     campaign: Campaign, jobs: Sequence[Job], folder: Path, processes: int, scheduler: str
-) -> dict[str, Any]:
+) -> Summary:
     """Execute the remaining runs and write the pages; returns the summary of all runs."""
     path = folder / campaign_runner.JOURNAL
     with journal.Journal(path) as open_journal:
@@ -79,7 +78,7 @@ def carry_out(
     return told
 
 
-def _finish(campaign: Campaign, jobs: Sequence[Job], folder: Path) -> dict[str, Json]:
+def _finish(campaign: Campaign, jobs: Sequence[Job], folder: Path) -> Summary:
     """campaign.json, index.html and matrix.html from the journal."""
     noted = journal.done(folder / campaign_runner.JOURNAL)
     found = [noted[job.key] for job in jobs if job.key in noted]
