@@ -6,7 +6,7 @@ it must be found. The code of a bug is in the folder of the component that it ch
 
 from __future__ import annotations
 
-from holdfast.catalogue.mutant_row import ASSERTION, Mutant
+from holdfast.catalogue.mutant_row import ASSERTION, TRACE, Mutant
 from holdfast.catalogue.mutants_elsewhere import ELSEWHERE
 
 MUTANTS: dict[str, Mutant] = {
@@ -262,6 +262,34 @@ MUTANTS: dict[str, Mutant] = {
         says="term and vote are not persisted",
         breaks=ASSERTION,
         seeds=2600,
+    ),
+    "counted-old-terms": Mutant(
+        part="reference",
+        area="consensus",
+        says="a leader commits entries of former terms by counting their copies",
+        breaks=TRACE,
+        seeds=300,
+    ),
+    "released-twice": Mutant(
+        part="reference",
+        area="terms",
+        says="a retried release ends one more entry of a reentrant hold",
+        breaks="mutual-exclusion",
+        seeds=4000,
+    ),
+    "kept-answers": Mutant(
+        part="reference",
+        area="session",
+        says="the answers of finished requests are kept forever: a memory leak",
+        breaks=TRACE,
+        seeds=300,
+    ),
+    "names-first": Mutant(
+        part="reference",
+        area="queue",
+        says="ties of priority are broken by the name of the client, not by arrival",
+        breaks=TRACE,
+        seeds=300,
     ),
     "counted-from-answer": Mutant(
         part="reference",
