@@ -25,11 +25,27 @@ def departure(name: str, seed: int) -> Departure | None:
     return one_seed(seed, MUTANTS[name].system, {"mutant": name}, validated=True).departure
 
 
-@pytest.mark.parametrize("seed", range(40, 50))
-def test_every_step_of_the_service_is_allowed(seed: int) -> None:
-    ran = one_seed(seed, "reference", {}, validated=True)
+@pytest.mark.parametrize("system", ["reference", "chubby"])
+@pytest.mark.parametrize("seed", range(40, 48))
+def test_every_step_of_the_service_is_allowed(system: str, seed: int) -> None:
+    ran = one_seed(seed, system, {}, validated=True)
     assert ran.departure is None
     assert ran.steps > 100
+
+
+@pytest.mark.parametrize(
+    ("name", "workload", "seed", "rule"),
+    [
+        ("counted-old-terms", "", 26, "a leader counts copies of entries of its own term only"),
+        ("names-first", "", 13, "the locks after entry"),
+    ],
+)
+def test_what_no_client_sees_departs(name: str, workload: str, seed: int, rule: str) -> None:
+    ran = one_seed(seed, "reference", {"mutant": name}, workload, validated=True)
+    assert ran.departure is not None and ran.departure.rule.startswith(rule)
+    assert not ran.alarms and not ran.problems
+    assert ran.found.startswith("departs from the specification")
+    assert one_seed(seed, "reference", {"mutant": name}, workload).found == ""
 
 
 @pytest.mark.parametrize(
@@ -45,6 +61,11 @@ def test_every_step_of_the_service_is_allowed(seed: int) -> None:
         ("lost-wake-up", 15, "the locks after entry"),
         ("zombie-waiter", 10, "the locks after entry"),
         ("taken-twice", 20, "the answer to entry"),
+        ("early-expiry", 5, "an end is decided when its time has passed"),
+        ("wall-clock", 3, "an end is decided when its time has passed"),
+        ("endless-lease", 5, "an end is decided in the first step after its time"),
+        ("age-since-renewal", 8, "the age of a hold counts from its grant"),
+        ("wrong-reason", 8, "a notice tells what an applied command did"),
     ],
 )
 def test_a_planted_bug_departs_in_the_terms_of_the_rule(name: str, seeds: int, rule: str) -> None:

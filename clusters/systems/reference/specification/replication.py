@@ -71,6 +71,7 @@ class Replication:
     leaders   term -> its leader
     made      (index, term) -> (term of the entry before it, command), of every entry ever made
     longest   term -> index of the last entry made in it
+    fresh     (index, term, command) of the entries made in the present step
     agreed    terms of the committed entries; index 0 is before the first
     """
 
@@ -83,6 +84,7 @@ class Replication:
         self.made: dict[tuple[int, int], tuple[int, Command]] = {}
         self.longest: dict[int, int] = {}
         self.agreed = [0]
+        self.fresh: list[tuple[int, int, Command]] = []
 
     def disk(self, node: str) -> Disk:
         """A node's disk, empty at first."""
@@ -121,6 +123,7 @@ class Replication:
     def _saves(self, node: str, saves: tuple[Save, ...]) -> None:
         disk = self.disk(node)
         disk.ends = [disk.ends[-1]]
+        self.fresh = []
         for save in saves:
             if save.what != "entries":
                 self._ballot(node, disk, save)
@@ -188,6 +191,7 @@ class Replication:
             raise Departs("one leader per term", str(disk), allows, happened)
         self.made[index, term] = before, command
         self.longest[term] = index
+        self.fresh.append((index, term, command))
 
     def _leads(
         self, node: str, disk: Disk, index: int, term: int, before: int, command: Command

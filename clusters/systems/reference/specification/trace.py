@@ -16,6 +16,9 @@ LockView = tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...], int]
 """holds (attempt, token, session, ttl_ns, renewed, renewals), waiters (session, seq, passed), and
 `closed` of one lock"""
 
+SessionView = tuple[int, int, int, Mapping[int, Mapping[str, object]]]
+"""ttl_ns, beat, done and the kept answers of one session"""
+
 
 class Save(NamedTuple):
     """A write to the disk. what: "ballot" (term, vote); "entries" (from `first` on); "all", which
@@ -42,11 +45,11 @@ class Said(NamedTuple):
 
 
 class TableView(NamedTuple):
-    """The whole table that a node has loaded. sessions: number -> (ttl_ns, beat, done, answers)"""
+    """The whole table that a node has loaded. by their names and numbers."""
 
     at: int
     locks: Mapping[str, LockView]
-    sessions: Mapping[int, tuple[int, int, int, Mapping[int, Mapping[str, object]]]]
+    sessions: Mapping[int, SessionView]
     token: int
     newest: Mapping[str, int]
 
