@@ -141,8 +141,19 @@ def _places(function: ast.FunctionDef) -> list[ast.AST]:
         if isinstance(node, ast.JoinedStr):
             continue
         nodes.append(node)
-        open_now += ast.iter_child_nodes(node)
+        open_now += _children(node)
     return nodes
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    """Its parts, without annotations, which are never evaluated."""
+    return [
+        child
+        for name, part in ast.iter_fields(node)
+        if name != "annotation"
+        for child in (part if isinstance(part, list) else [part])
+        if isinstance(child, ast.AST)
+    ]
 
 
 def _lines(function: ast.FunctionDef) -> list[range]:
@@ -154,7 +165,7 @@ def _lines(function: ast.FunctionDef) -> list[range]:
         if isinstance(node, ast.JoinedStr):
             continue
         lines.append(own)
-        for child in ast.iter_child_nodes(node):
+        for child in _children(node):
             begins = isinstance(child, ast.stmt | ast.ExceptHandler)
             open_now.append((child, _own_lines(child) if begins else own))  # type: ignore[arg-type]
     return lines
