@@ -16,7 +16,7 @@ from holdfast.clusters.libraries.rows import LIBRARIES, SERVERS
 from holdfast.clusters.systems.options import choose
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Command, Node, Place, Prechecked, System
+from holdfast.harness.core.ports import Command, Leader, Node, Place, Prechecked, System
 from holdfast.harness.core.verdict import CLIENT_SIDE, Promises
 
 KEPT = ("partition", "pause", CLIENT_SIDE)
@@ -111,7 +111,7 @@ class LibrarySystem:
         """Whether the server responds."""
         return await self._servers.ready(node, self._rest(options))
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """As the servers' own system reports."""
         return await self._servers.leader(servers, self._rest(options))
 

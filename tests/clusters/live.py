@@ -95,9 +95,9 @@ class Live:
 
     async def leader(self, within_s: float = 5.0) -> str:
         """The leader, once there is one."""
-        name = await until(lambda: self.system.leader(self.nodes, self.options), within_s)
-        assert name is not None
-        return name
+        found = await until(lambda: self.system.leader(self.nodes, self.options), within_s)
+        assert found is not None
+        return found.name
 
     def user(self, process: int, lease_ns: int = 2 * SECOND) -> User:
         """A client, not opened yet."""

@@ -102,6 +102,15 @@ def test_no_system_promises_anything_on_a_disk_that_lies(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(("act", "promised"), [("skip", False), ("fail", True), ("freeze", True)])
+def test_no_system_promises_anything_on_a_kernel_that_lies(act: str, promised: bool) -> None:
+    plan = replace(planned(), nemeses=(("syscall", {"call": "sync", "act": act}),))
+    keeps = resolve(plan).promises.keeps["mutual-exclusion"]
+    assert {"syscall", "any"} & {*keeps} == ({"any"} if promised else set())
+    assert promised or "kill" in keeps
+
+
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     "faults", ["power:every=2s,for=300ms", "disk-hang:target=all,every=2s,for=1s"]
 )

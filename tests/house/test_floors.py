@@ -25,7 +25,7 @@ FLOORS = {
         ("checkers.linearizability",),
     ),
     "clusters": (
-        ("clusters.systems.reference.wire",),
+        ("clusters.systems.reference.wire", "clusters.systems.reference.specification"),
         ("clusters.systems.reference.locks", "clusters.systems.reference.consensus"),
         ("clusters.systems.reference.service",),
         ("clusters.systems.reference.client",),

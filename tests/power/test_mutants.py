@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast import catalogue
-from holdfast.catalogue.mutants import AREAS, ASSERTION, MUTANTS
+from holdfast.catalogue.mutants import AREAS, ASSERTION, MUTANTS, TRACE
 from holdfast.clusters.systems.majority.mutants import CLIENTS as VOTERS
 from holdfast.clusters.systems.reference.mutants.client import CLIENTS
 from holdfast.clusters.systems.reference.mutants.node import NODES
@@ -29,6 +29,8 @@ def caught(seed: Seed, breaks: str) -> bool:
     """Whether a seed shows the bug as it has to be shown."""
     if not seed.found:
         return False
+    if breaks == TRACE:
+        return seed.departure is not None
     if breaks == ASSERTION:
         return any("exited unexpectedly: AssertionError" in problem for problem in seed.problems)
     return breaks in [prop for prop, _ in seed.alarms]
@@ -38,7 +40,9 @@ def search(name: str, seeds: int) -> int:
     """The first seed that shows a planted bug; 0 for none."""
     row = MUTANTS[name]
     for number in range(1, seeds + 1):
-        if caught(one_seed(number, row.system, {"mutant": name}), row.breaks):
+        traced = row.breaks == TRACE
+        seed = one_seed(number, row.system, {"mutant": name}, validated=traced)
+        if caught(seed, row.breaks):
             return number
     return 0
 
@@ -54,8 +58,8 @@ def test_every_planted_bug_is_described_and_every_description_planted() -> None:
         name: part for part, names in parts.items() for name in names
     }
     for row in MUTANTS.values():
-        assert row.breaks in PROPERTIES or row.breaks == ASSERTION
-        assert row.checker in (*catalogue.CHECKERS.values(), ASSERTION)
+        assert row.breaks in (*PROPERTIES, ASSERTION, TRACE)
+        assert row.checker in (*catalogue.CHECKERS.values(), ASSERTION, TRACE)
     assert {row.area for row in MUTANTS.values()} == set(AREAS)
     assert {MUTANTS[name].area for name in QUICK} == set(AREAS)
 
@@ -67,7 +71,8 @@ def test_a_classic_bug_is_found_at_once(name: str) -> None:
 
 def test_a_few_seeds_of_the_correct_service_raise_no_alarm() -> None:
     for number in range(101, 109):
-        seed = one_seed(number, "reference", {})
+        seed = one_seed(number, "reference", {}, validated=True)
+        assert not seed.departure, seed
         assert not seed.alarms, seed
         assert not seed.problems, seed
 
@@ -82,6 +87,7 @@ def test_a_planted_bug_is_found_within_its_budget(name: str) -> None:
 @pytest.mark.parametrize("system", ["reference", "single"])
 def test_many_seeds_raise_no_alarm(system: str) -> None:
     for number in range(10_000, 10_500):
-        seed = one_seed(number, system, {})
+        seed = one_seed(number, system, {}, validated=True)
+        assert not seed.departure, seed
         assert not seed.alarms, seed
         assert not seed.problems, seed

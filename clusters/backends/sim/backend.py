@@ -56,6 +56,7 @@ class Host:
     loop: NodeLoop | None = None
     state: int = OPENED
     kept: Any = None
+    trace: list[object] | None = None
     last_output: str = ""
     recorder: SimRecorder | None = None
     guard: Guard | None = None
@@ -110,6 +111,7 @@ class SimBackend:
     place     the seed of the run; its folders are not there
     entries   names of what runs on the nodes, as in the manifest
     live      what the rows of all writers say so far
+    trace     where servers record their steps; None without a trace
     """
 
     place: Place
@@ -121,6 +123,7 @@ class SimBackend:
     recorders: list[SimRecorder] = field(default_factory=list)
     live: LiveRows = field(default_factory=LiveRows)
     phase: int = PREPARE
+    trace: list[object] | None = None
     _ended_tasks: list[asyncio.Task[object]] = field(default_factory=list)
     _files: dict[str, str] = field(default_factory=dict)
     _exited: list[str] = field(default_factory=list)
@@ -139,7 +142,9 @@ class SimBackend:
             sync = (
                 partial(_sync_ns, disk.random, self.knobs.sync_ns) if self.knobs.sync_ns else None
             )
-            self.hosts[node.name] = Host(node=node, clock=clock, engine=self.engine, sync_ns=sync)
+            self.hosts[node.name] = Host(
+                node=node, clock=clock, engine=self.engine, sync_ns=sync, trace=self.trace
+            )
             self.network.place(node.name, node.address, server=node.role == "server")
         return self.seen_from("")
 

@@ -109,8 +109,14 @@ class VirtualRuntime:
         """Nothing is open."""
 
 
-def simulate(manifest: Manifest, progress: Progress = lambda row: None) -> Simulated:
+def simulate(
+    manifest: Manifest,
+    progress: Progress = lambda row: None,
+    trace: list[object] | None = None,
+) -> Simulated:
     """Carry out the run of a manifest as fast as it goes; `progress` gets each of its stages.
+
+    trace   gets each step of the servers, in order, for their specification; None: no trace
 
     EnvironmentFailed where no cluster came up, or the run does not end.
     """
@@ -121,7 +127,14 @@ def simulate(manifest: Manifest, progress: Progress = lambda row: None) -> Simul
     loop = NodeLoop(DRIVER, engine, NodeClock(0, 0), network)
     entries = manifest.entries
     place = Place(run_id="sim", run_dir=Path(), shared=(Path(),), label="", seed=seed)
-    backend = SimBackend(place=place, engine=engine, network=network, knobs=knobs, entries=entries)
+    backend = SimBackend(
+        place=place,
+        engine=engine,
+        network=network,
+        knobs=knobs,
+        entries=entries,
+        trace=trace,
+    )
     begun_ns = engine.now_ns
     with watched(knobs.guard) as breaches:
         runtime = VirtualRuntime(backend, breaches)

@@ -16,7 +16,7 @@ from holdfast.clusters.systems.postgres.row.system import SYSTEM as ROW
 from holdfast.clusters.systems.presets import CONNECTION, kept
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 
@@ -61,7 +61,7 @@ class CockroachDb:
         """Always; clients retry until a server responds."""
         return True
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """None: the driver has no nodes of it."""
         return None
 

@@ -17,7 +17,7 @@ from holdfast.clusters.systems.dynamodb.table import HEADERS, NAMESPACE
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 KEPT = ("partition", "pause", "clock")
@@ -86,9 +86,9 @@ class DynamoDb:
             return False
         return b" 200 " in status
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The one server that clients use."""
-        return servers[0].name
+        return Leader(servers[0].name)
 
 
 SYSTEM = DynamoDb()

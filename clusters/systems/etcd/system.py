@@ -16,6 +16,7 @@ import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from holdfast.clusters.systems.etcd import PEER_PORT, PORT
 from holdfast.clusters.systems.etcd.json_gateway import (
@@ -29,7 +30,7 @@ from holdfast.clusters.systems.etcd.json_gateway import (
 from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {
@@ -127,15 +128,15 @@ class Etcd:
         said = await status(node.address)
         return said is not None and number(said, "leader") != 0
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The member that reports to be the leader in the highest term; None if there is none."""
         asked = await asyncio.gather(*(status(server.address) for server in servers))
         leading = [
-            (number(said, "raftTerm"), server.name)
+            Leader(server.name, number(said, "raftTerm"))
             for server, said in zip(servers, asked, strict=True)
             if said is not None and said.get("leader") == said["header"].get("member_id")
         ]
-        return max(leading)[1] if leading else None
+        return max(leading, key=attrgetter("term"), default=None)
 
 
 async def status(address: str) -> Body | None:

@@ -22,7 +22,7 @@ from holdfast.clusters.systems.kubernetes import PORT
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 API_SERVER = "holdfast.clusters.systems.kubernetes.api_server"
@@ -89,7 +89,7 @@ class Kubernetes:
             return False
         return b" 200 " in status
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The node whose member of etcd leads."""
         return await ETCD.leader(servers, {})
 

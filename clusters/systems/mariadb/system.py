@@ -17,7 +17,7 @@ from holdfast.clusters.systems.mariadb.server import binary
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import CONNECTION, REACHED, kept
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS: dict[str, tuple[str, ...]] = {"idle": ("lease", "none"), "tokens": ("none", "sequence")}
@@ -108,9 +108,9 @@ class MariaSystem:
             return False
         return greeting[4] == PROTOCOL
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The one server that clients use."""
-        return servers[0].name
+        return Leader(servers[0].name)
 
 
 SYSTEM = MariaSystem(

@@ -17,7 +17,7 @@ from holdfast.clusters.systems.memcached import MARGIN_S, PORT
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE
 from holdfast.harness.core.clock import MILLISECOND, SECOND
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 BINARY = "memcached"
@@ -98,9 +98,9 @@ class MemcachedSystem:
             return False
         return line.startswith(b"VERSION ")
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The one server that clients use."""
-        return servers[0].name
+        return Leader(servers[0].name)
 
 
 SYSTEM = MemcachedSystem()

@@ -22,7 +22,7 @@ from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 BINARY = "nats-server"
@@ -88,15 +88,16 @@ class NatsKv:
         said = await asked(node.address, "/healthz")
         return said is not None and said.get("status") == "ok"
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The leader of the bucket, by the majority of the responses; None if unknown."""
         if len(servers) == 1:
-            return servers[0].name
+            return Leader(servers[0].name)
         told = await asyncio.gather(
             *(asked(server.address, "/jsz?accounts=true&streams=true") for server in servers)
         )
         names = [leader for said in told if said is not None and (leader := _leader(said))]
-        return max(sorted(set(names)), key=names.count, default=None)
+        named = max(sorted(set(names)), key=names.count, default=None)
+        return None if named is None else Leader(named)
 
 
 async def asked(address: str, path: str) -> dict[str, Json] | None:

@@ -14,7 +14,7 @@ from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.postgres import PORT, deploy
 from holdfast.clusters.systems.presets import CONNECTION, REACHED, kept
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS: dict[str, tuple[str, ...]] = {
@@ -77,9 +77,9 @@ class PostgresSystem:
         """Whether the server opens a session."""
         return await deploy.ready(node)
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The one server that clients use."""
-        return servers[0].name
+        return Leader(servers[0].name)
 
     def _chosen(self, options: Mapping[str, str]) -> dict[str, str]:
         scopes = {"scope": tuple(self.scopes)} if len(self.scopes) > 1 else {}

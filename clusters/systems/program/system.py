@@ -4,7 +4,7 @@
 
 Promises: those in the table's `promises`; by default those of any lock
 Does not promise: anything else
-Tested with: the clients in examples/clients and the server in examples/my_lock
+Tested with: the clients in examples/clients and the servers of `holdfast new program` and `image`
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.clusters.systems.program import command_line
 from holdfast.clusters.systems.program.table import has_servers, problems
 from holdfast.clusters.systems.user_class.system import CHOICES, declared
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.ports import Command, Image, Node, Place
+from holdfast.harness.core.ports import Command, Image, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 ANSWER_S = 0.5
@@ -121,13 +121,15 @@ class ProgramSystem:
         """Whether it responds to the table's check as expected, or listens if there is none."""
         return await self._says(node, self._table.get("ready", {}))
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The first server with the leader's response; the first one if the table has no check."""
         question = self._table.get("leader")
         if question is None:
-            return servers[0].name if servers else None
+            return Leader(servers[0].name) if servers else None
         said = await asyncio.gather(*(self._says(node, question) for node in servers))
-        return next((node.name for node, yes in zip(servers, said, strict=True) if yes), None)
+        return next(
+            (Leader(node.name) for node, yes in zip(servers, said, strict=True) if yes), None
+        )
 
     async def _says(self, node: Node, question: Mapping[str, Any]) -> bool:
         """Whether a node responds to a check as expected."""

@@ -18,7 +18,7 @@ from holdfast.clusters.systems.redis import PORT
 from holdfast.clusters.systems.redis.server import missing, redis_server, said
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.json_value import Json
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {"persistence": ("always", "stock", "none")}
@@ -76,7 +76,7 @@ class RedlockSystem:
         """Whether the node responds to PING."""
         return await said(node.address, PORT, "PING") == ["PONG"]
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """There is none."""
         return None
 

@@ -17,7 +17,7 @@ from holdfast.clusters.systems.postgres.row.system import SYSTEM as POSTGRES_SER
 from holdfast.clusters.systems.postgres.system import PostgresSystem
 from holdfast.clusters.systems.presets import LEASE, kept
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {"clock": ("database", "client")}
@@ -81,9 +81,9 @@ class SqlLease:
         """Whether the server opens a session."""
         return await self.server.ready(node, {})
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The one server that clients use."""
-        return servers[0].name
+        return Leader(servers[0].name)
 
 
 POSTGRES = SqlLease(

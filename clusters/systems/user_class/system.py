@@ -20,7 +20,7 @@ from holdfast.clusters.systems.presets import LEASE
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import UsageError
 from holdfast.harness.core.loading import load
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import PROPERTIES, Promises
 
 USUAL = ("mutual-exclusion", "ownership", "deadlock-freedom", "orphan-freedom", "no-hung-request")
@@ -150,9 +150,9 @@ class OwnSystem:
             return False
         return True
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The first server: the leader of an unknown protocol cannot be queried."""
-        return servers[0].name if servers else None
+        return Leader(servers[0].name) if servers else None
 
 
 def __getattr__(name: str) -> OwnSystem:

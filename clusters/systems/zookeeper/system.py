@@ -21,7 +21,7 @@ from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
 from holdfast.clusters.systems.zookeeper import ELECTION_PORT, FOLLOW_PORT, LONGEST_MS, PORT
 from holdfast.harness.core.clock import SECOND
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {
@@ -108,29 +108,35 @@ class ZooKeeper:
         """Whether the server serves: standalone, as a follower, or as the leader."""
         return await mode(node.address) in ("standalone", "follower", "leader")
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The server that reports to lead; None without one. Of two, the first that reports so."""
-        modes = await asyncio.gather(*(mode(server.address) for server in servers))
-        for server, said in zip(servers, modes, strict=True):
-            if said in ("leader", "standalone"):
-                return server.name
+        asked = await asyncio.gather(*(said(server.address) for server in servers))
+        for server, told in zip(servers, asked, strict=True):
+            if told.get("Mode") in ("leader", "standalone"):
+                # The upper half of a transaction's number is the epoch of the leader that made it.
+                return Leader(server.name, int(told.get("Zxid", "0"), 16) >> 32)
         return None
 
 
 async def mode(address: str) -> str:
     """A server's reported mode; empty if it does not serve."""
+    return (await said(address)).get("Mode", "")
+
+
+async def said(address: str) -> dict[str, str]:
+    """A server's own report, value by name; empty if it does not respond."""
     try:
         async with asyncio.timeout(STATUS_S):
             reader, writer = await asyncio.open_connection(address, PORT)
             try:
                 writer.write(b"srvr")
-                said = (await reader.read(4096)).decode(errors="replace")
+                text = (await reader.read(4096)).decode(errors="replace")
             finally:
                 writer.close()
     except (OSError, TimeoutError):
-        return ""
-    lines = [line for line in said.splitlines() if line.startswith("Mode: ")]
-    return lines[0].removeprefix("Mode: ").strip() if lines else ""
+        return {}
+    pairs = (line.partition(": ") for line in text.splitlines())
+    return {name: value.strip() for name, colon, value in pairs if colon}
 
 
 def _config(node: Node, servers: Sequence[Node], data: Path, tick_ms: int) -> str:

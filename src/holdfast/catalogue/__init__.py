@@ -13,6 +13,7 @@ _SYSTEMS: dict[str, SystemRow] = {
         nodes=3,
         most=9,
         simulated=f"{_S}.reference.service.simulated_node:serve",
+        specification=f"{_S}.reference.specification.validation:validate",
     ),
     "chubby": SystemRow(
         entry=f"{_S}.chubby.system:SYSTEM",
@@ -20,6 +21,7 @@ _SYSTEMS: dict[str, SystemRow] = {
         nodes=3,
         most=9,
         simulated=f"{_S}.reference.service.simulated_node:serve",
+        specification=f"{_S}.chubby.specification:validate",
     ),
     "single": SystemRow(
         entry=f"{_S}.single.system:SYSTEM",

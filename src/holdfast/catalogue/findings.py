@@ -60,7 +60,7 @@ def page() -> str:
         "",
         "Generated from `catalogue/findings.toml`; `holdfast list findings` is the short form.",
         "Packages are unmodified, and no command contains knowledge of the bug. *Reproduced* is",
-        "the number of violated runs, with seeds 1, 2, ..., on a busy machine with two cores.",
+        "the number of violated runs, each with another seed, on a busy machine.",
         "Locks with a lease promise nothing after its end, so overlaps are judged within the",
         "claimed time only. If no fixed release is listed, we know of none.",
         "",

@@ -15,6 +15,8 @@ from holdfast import catalogue
 AREAS = ("consensus", "lease", "queue", "session", "client", "terms", "resource")
 ASSERTION = "a node's own assertion"
 """Found by a node that exits because one of its own assertions failed."""
+TRACE = "the specification of its servers"
+"""Found by the trace of the servers alone: no history of clients is known to show it."""
 
 
 class Mutant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,7 +25,7 @@ class Mutant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     part    the component that it changes: the name of a system, or "resource"
     area    the kind of bug, one of AREAS
     says    the bug, in one sentence
-    breaks  the property whose checker must find it, or ASSERTION
+    breaks  the property whose checker must find it, ASSERTION or TRACE
     seeds   the simulator's swarm finds it within this number of seeds
     """
 
@@ -40,8 +42,8 @@ class Mutant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def checker(self) -> str:
-        """The entry of the checker that must find it, or ASSERTION."""
-        return catalogue.CHECKERS.get(self.breaks, ASSERTION)
+        """The entry of the checker that must find it, ASSERTION or TRACE."""
+        return TRACE if self.breaks == TRACE else catalogue.CHECKERS.get(self.breaks, ASSERTION)
 
 
 def _read() -> dict[str, Mutant]:

@@ -68,6 +68,8 @@ class SystemRow:
 
     `simulated`: the entry of its simulated server, "" if it does not run in the simulator; `real`:
     the parts that are the same code there and the parts that are not, "" if all is the same.
+    `specification`: the entry of a `Specification` (`harness.verdicts.departure`), by which the
+    steps of its simulated servers are validated; "" for none.
     `peers`: its servers communicate. If not, a partition separates clients from servers.
     `known`: (property, kind of finding) that it promises and violates by design.
     """
@@ -78,6 +80,7 @@ class SystemRow:
     most: int
     simulated: str = ""
     real: str = ""
+    specification: str = ""
     peers: bool = True
     known: tuple[tuple[str, str], ...] = ()
 

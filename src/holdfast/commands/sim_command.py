@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shlex
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -63,6 +65,11 @@ PROGRESS_S = 5
     shell_complete=name_of("workloads"),
 )
 @click.option("--shrink", is_flag=True, help="Shrink the first violation to a minimal plan.")
+@click.option(
+    "--no-trace",
+    is_flag=True,
+    help="Do not validate the steps of servers against their specification; implied by --shrink.",
+)
 @click.option("-j", "processes", type=Whole(1), show_default="one per core", help="Processes.")
 @click.option(
     "--twice-every",
@@ -80,6 +87,7 @@ def command(
     mutant: str | None,
     workload: str | None,
     shrink: bool,
+    no_trace: bool,
     processes: int | None,
     twice_every: int,
     as_json: bool,
@@ -90,9 +98,13 @@ def command(
     clocks. Every run ends with all faults healed and every lock probed, and is judged like any
     other run.
 
+    The steps of the servers are validated against the executable specification of their service,
+    if it has one. A step that the specification does not allow is a departure: a finding about the
+    implementation, not a violated promise. Exit code 3, like a server that exits unexpectedly.
+
     With --mutant the search ends at the first seed that violates the property which the bug
-    breaks in a way that the unmodified service does not, or that fails an assertion inside a
-    server. Exit code then: 1 found, since a promise is violated as in any other run; 3 not found.
+    breaks in a way that the unmodified service does not, that fails an assertion inside a
+    server, or that departs from the specification. Exit code then: 1 found; 3 not found.
     """
     _check(system, mutant, workload)
     system = system or (MUTANTS[mutant].system if mutant else "reference")
@@ -101,28 +113,28 @@ def command(
     given = {"mutant": mutant} if mutant else {}
     over_s = time.monotonic() + budget / SECOND if budget else float("inf")
     tally = Tally()
-
-    def enough() -> bool:
-        return time.monotonic() >= over_s or bool(tally.found)
-
     numbers = (
         itertools.count(first_seed) if seeds is None else range(first_seed, first_seed + seeds)
     )
     click.echo(f"{system} in the simulator, from seed {first_seed}", err=True)
-    cores = processes or len(os.sched_getaffinity(0))
-    found = explore(iter(numbers), system, given, cores, enough, workload or "", twice_every)
+    found = explore(
+        iter(numbers),
+        system,
+        given,
+        processes or len(os.sched_getaffinity(0)),
+        lambda: time.monotonic() >= over_s or bool(tally.found),
+        workload or "",
+        twice_every,
+        # A departure cannot be shrunk: it does not show in the history by which shrinking goes.
+        validated=not (no_trace or shrink),
+    )
     _collect(found, tally)
     small = _shrink(tally, system, given, workload or "") if shrink else None
     if as_json:
         shrunk = {"shrunk": shrinker.table(*small)} if small else {}
         click.echo(json.dumps({**_table(tally, system, first_seed, mutant), **shrunk}))
-    elif mutant:
-        _show_search(tally, mutant)
     else:
-        _show(tally)
-    if small and not as_json:
-        click.echo()
-        shrinker.show(*small)
+        _show_all(tally, mutant, _again(system, mutant, workload), small)
     interrupted = small is not None and small[0].ended == shrinker.INTERRUPTED
     return 130 if interrupted else _exit_code(tally, mutant)
 
@@ -135,7 +147,7 @@ def _collect(found: Iterable[Seed], tally: Tally) -> None:
         if time.monotonic() - shown >= PROGRESS_S:
             shown = time.monotonic()
             click.echo(f"  {tally.seeds} seeds, {len(tally.alarms)} violations", err=True)
-    for seeds in (tally.alarms, tally.found, tally.problems, tally.differing):
+    for seeds in (tally.alarms, tally.found, tally.departing, tally.problems, tally.differing):
         seeds.sort(key=lambda seed: seed.seed)
 
 
@@ -179,6 +191,20 @@ def _check(system: str | None, mutant: str | None, workload: str | None) -> None
     known = prepare.KNOWN.workloads
     if workload is not None and workload not in known and not FILE.fullmatch(workload):
         raise UsageError(suggest(workload, known, "workload"))
+
+
+def _show_all(
+    tally: Tally, mutant: str | None, again: str, small: tuple[shrinker.Shrunk, Path] | None
+) -> None:
+    """Print verdicts or the result of the search, then departures, then the shrunk plan."""
+    if mutant:
+        _show_search(tally, mutant)
+    else:
+        _show(tally)
+    _show_departures(tally, again)
+    if small:
+        click.echo()
+        shrinker.show(*small)
 
 
 def _show(tally: Tally) -> None:
@@ -226,6 +252,31 @@ def _show_search(tally: Tally, mutant: str) -> None:
     say(_speed(tally))
 
 
+def _again(system: str, mutant: str | None, workload: str | None) -> str:
+    """The command that searches the same way, without its seed."""
+    words = ["holdfast", "sim", "--mutant" if mutant else "--system", mutant or system]
+    return shlex.join([*words, *(["--workload", workload] if workload else [])])
+
+
+def _show_departures(tally: Tally, again: str) -> None:
+    """The steps of servers that their specification does not allow, apart from all verdicts."""
+    if not tally.departing:
+        return
+    click.echo()
+    say(
+        f"the implementation departs from its specification in {len(tally.departing)} of"
+        f" {tally.seeds} seeds (a finding about the servers, not a violated promise):"
+    )
+    for seed in tally.departing[:SHOWN]:
+        found = seed.departure
+        assert found is not None, "only departing seeds are counted here"
+        say(f"seed {seed.seed}: {found.node} at {found.t_ns / SECOND:.6f} s: {found.rule}")
+        say(f"  before: {found.before}")
+        say(f"  allowed: {found.allows}")
+        say(f"  happened: {found.happened}")
+        click.echo(f"  again: {again} --first-seed {seed.seed} --seeds 1")
+
+
 def _speed(tally: Tally) -> str:
     hours, cpu_s = tally.virtual_ns / SECOND / 3600, tally.cpu_ns / SECOND
     effective = sum(tally.faults.values())
@@ -234,7 +285,17 @@ def _speed(tally: Tally) -> str:
         f" {hours:.2f} simulated hours, {tally.ops} rows, {effective} effective faults;"
         f" {tally.twice} re-run, {len(tally.differing)} different;"
         f" {cpu_s:.1f} s CPU to run, {tally.judge_ns / SECOND:.1f} s to judge"
+        f"{_validated(tally)}"
     )
+
+
+def _validated(tally: Tally) -> str:
+    """How many steps were validated, "" without a trace."""
+    if not tally.steps:
+        return ""
+    seconds = f"{tally.trace_ns / SECOND:.1f} s"
+    departures = f"{len(tally.departing)} departures"
+    return f"; {tally.steps} steps validated in {seconds}, {departures}"
 
 
 def _table(tally: Tally, system: str, first_seed: int, mutant: str | None) -> dict[str, Json]:
@@ -249,6 +310,8 @@ def _table(tally: Tally, system: str, first_seed: int, mutant: str | None) -> di
         "virtual_ns": tally.virtual_ns,
         "cpu_ns": tally.cpu_ns,
         "judge_ns": tally.judge_ns,
+        "trace_ns": tally.trace_ns,
+        "steps": tally.steps,
         "rows": tally.ops,
         "events": tally.events,
         "faults": dict(tally.faults),
@@ -257,6 +320,11 @@ def _table(tally: Tally, system: str, first_seed: int, mutant: str | None) -> di
         "unexercised": tally.unexercised(),
         "twice": tally.twice,
         "differing": [{**_row(seed), "differs": seed.differs} for seed in tally.differing],
+        "departures": [
+            {"seed": seed.seed, "command": seed.command, **asdict(seed.departure)}
+            for seed in tally.departing
+            if seed.departure
+        ],
         "alarms": [_row(seed) for seed in tally.alarms],
         "problems": [_row(seed) for seed in tally.problems],
     }

@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from holdfast import catalogue
 from holdfast.catalogue.mutants import MUTANTS, Mutant
@@ -26,6 +26,7 @@ from holdfast.harness.core.verdict import Verdict
 from holdfast.harness.history import reader
 from holdfast.harness.judging import judge
 from holdfast.harness.plans.manifest import Manifest, to_table
+from holdfast.harness.verdicts.departure import Departure, Specification
 from holdfast.harness.verdicts.judged import Judged, Judgement
 from holdfast.harness.verification import verify
 from holdfast.harness.verification.recorded_rows import Rows, Writer
@@ -49,6 +50,8 @@ class Seed:
     digest       hash of the history; twice: whether it was re-run in another process
     differs      first difference of the re-run, "" if equal
     cpu_ns       of the simulated world, without the judge; judge_ns: of the judge
+    departure    the first step of a server that its specification does not allow; None for none
+    steps        number of steps that were validated; trace_ns: CPU time to validate them
     """
 
     seed: int
@@ -67,6 +70,9 @@ class Seed:
     virtual_ns: int = 0
     cpu_ns: int = 0
     judge_ns: int = 0
+    departure: Departure | None = None
+    steps: int = 0
+    trace_ns: int = 0
     faults: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -79,13 +85,26 @@ class Ran:
     verdicts: Judged
     cpu_ns: int
     judge_ns: int
+    departure: Departure | None = None
+    steps: int = 0
+    trace_ns: int = 0
 
 
-def in_memory(manifest: Manifest) -> Ran:
-    """Run and judge a manifest in this process; EnvironmentFailed if the cluster did not start."""
+def in_memory(manifest: Manifest, *, validated: bool = False) -> Ran:
+    """Run and judge a manifest in this process; EnvironmentFailed if the cluster did not start.
+
+    validated   validate each step of the servers too, if the system has a specification
+    """
+    entry = catalogue.SYSTEMS[manifest.plan.system].specification if validated else ""
+    trace: list[object] | None = [] if entry else None
     begun_ns = time.process_time_ns()
-    world = load(manifest.entries.backend)(manifest)
+    world = load(manifest.entries.backend)(manifest, trace=trace)
     ran_ns = time.process_time_ns()
+    departure = None
+    if trace is not None:
+        plan, specification = manifest.plan, cast(Specification, load(entry))
+        departure = specification(trace, nodes=plan.nodes, options=manifest.options.system)
+    traced_ns = time.process_time_ns()
     written = world.written()
     recording = reader.merge(written)
     case = judge.case_of(manifest, recording, world.marks, world.faults)
@@ -93,12 +112,17 @@ def in_memory(manifest: Manifest) -> Ran:
     orders = bytearray()
     verdicts = judge.judge_case(manifest, case, checkers, orders)
     _verify(manifest, written, world, verdicts, bytes(orders))
+    if departure is not None:
+        departure = replace(departure, t_ns=departure.t_ns - verdicts.start_ns)
     return Ran(
         world=world,
         case=case,
         verdicts=verdicts,
         cpu_ns=ran_ns - begun_ns,
-        judge_ns=time.process_time_ns() - ran_ns,
+        judge_ns=time.process_time_ns() - traced_ns,
+        departure=departure,
+        steps=len(trace or ()),
+        trace_ns=traced_ns - ran_ns,
     )
 
 
@@ -133,24 +157,34 @@ def _verify(
 
 
 def one_seed(
-    seed: int, system: str, given: Mapping[str, str], workload: str = "", twice_every: int = 0
+    seed: int,
+    system: str,
+    given: Mapping[str, str],
+    workload: str = "",
+    twice_every: int = 0,
+    *,
+    validated: bool = False,
 ) -> Seed:
     """Sample, run and judge one seed. UsageError for invalid options.
 
     twice_every   seeds that are a multiple of it are re-run in another process; 0: none
+    validated     validate the steps of the servers too
     """
     nodes = catalogue.SYSTEMS[system].nodes
     drawn = swarm.draw(seed, system, nodes, given, workload)
     twice = bool(twice_every) and seed % twice_every == 0
-    ran = one_plan(prepare.prepared(drawn), prepare.command(drawn), twice=twice)
+    again = prepare.command(drawn)
+    ran = one_plan(prepare.prepared(drawn), again, twice=twice, validated=validated)
     mutant = MUTANTS.get(given.get("mutant", ""))
-    if mutant is None or not shows(mutant, system, ran, None):
+    if mutant is None:
         return ran
+    if not shows(mutant, system, ran, None):
+        return replace(ran, found=_departs(ran))
     # The same seed without the bug: what that shows as well is not the bug's doing.
     without = {name: text for name, text in given.items() if name != "mutant"}
     twin = swarm.draw(seed, system, nodes, without, workload)
     plain = one_plan(prepare.prepared(twin), prepare.command(twin))
-    return replace(ran, found=shows(mutant, system, ran, plain))
+    return replace(ran, found=shows(mutant, system, ran, plain) or _departs(ran))
 
 
 def shows(mutant: Mutant, system: str, ran: Seed, plain: Seed | None) -> str:
@@ -171,6 +205,11 @@ def shows(mutant: Mutant, system: str, ran: Seed, plain: Seed | None) -> str:
     return ""
 
 
+def _departs(seed: Seed) -> str:
+    """How a seed shows a planted bug by the trace alone, "" if it does not."""
+    return f"departs from the specification: {seed.departure.sentence}" if seed.departure else ""
+
+
 def _assertion(seed: Seed) -> str:
     """The first problem of a node with a failed assertion, "" for none."""
     return next((text for text in seed.problems if ENDED_BY_ASSERTION in text), "")
@@ -186,12 +225,17 @@ def _shown(violated: Iterable[Judgement]) -> Iterator[tuple[str, str, str]]:
             yield row.property, kind, sentence
 
 
-def one_plan(prepared: Prepared, command: str, *, twice: bool = False) -> Seed:
-    """Run and judge one complete plan in memory; `twice`: re-run it in another process."""
+def one_plan(
+    prepared: Prepared, command: str, *, twice: bool = False, validated: bool = False
+) -> Seed:
+    """Run and judge one complete plan in memory; `twice`: re-run it in another process.
+
+    validated   validate the steps of the servers too
+    """
     plan = prepared.plan
     manifest = prepare.manifest(prepared, f"sim-{plan.seed}", command)
     try:
-        ran = in_memory(manifest)
+        ran = in_memory(manifest, validated=validated)
     except EnvironmentFailed as error:
         return Seed(seed=plan.seed, command=command, problems=(str(error),))
     simulated, case, judged = ran.world, ran.case, ran.verdicts
@@ -212,6 +256,9 @@ def one_plan(prepared: Prepared, command: str, *, twice: bool = False) -> Seed:
         virtual_ns=simulated.virtual_ns,
         cpu_ns=ran.cpu_ns,
         judge_ns=ran.judge_ns,
+        departure=ran.departure,
+        steps=ran.steps,
+        trace_ns=ran.trace_ns,
         faults=Counter(window.do for window in case.windows if window.effective),
     )
     # The world is full of cycles: it goes now, not in the middle of the next seed.
@@ -230,10 +277,13 @@ class Tally:
     virtual_ns: int = 0
     cpu_ns: int = 0
     judge_ns: int = 0
+    steps: int = 0
+    trace_ns: int = 0
     verdicts: dict[str, Counter[str]] = field(default_factory=dict)
     faults: Counter[str] = field(default_factory=Counter)
     alarms: list[Seed] = field(default_factory=list)
     found: list[Seed] = field(default_factory=list)
+    departing: list[Seed] = field(default_factory=list)
     limits: Counter[str] = field(default_factory=Counter)
     problems: list[Seed] = field(default_factory=list)
     differing: list[Seed] = field(default_factory=list)
@@ -242,7 +292,7 @@ class Tally:
     def add(self, seed: Seed) -> None:
         """Count one seed."""
         self.seeds += 1
-        for name in ("ops", "events", "virtual_ns", "cpu_ns", "judge_ns"):
+        for name in ("ops", "events", "virtual_ns", "cpu_ns", "judge_ns", "steps", "trace_ns"):
             setattr(self, name, getattr(self, name) + getattr(seed, name))
         for prop, verdict in seed.verdicts.items():
             self.verdicts.setdefault(prop, Counter())[verdict] += 1
@@ -252,6 +302,8 @@ class Tally:
             self.alarms.append(seed)
         if seed.found:
             self.found.append(seed)
+        if seed.departure:
+            self.departing.append(seed)
         if seed.problems:
             self.problems.append(seed)
         if seed.differs:
@@ -267,13 +319,15 @@ class Tally:
         )
 
     def exit_code(self) -> int:
-        """1 a promise was broken; 4 a seed gave two histories; 3 a property was not exercised or
-        a run is incomplete; else 0."""
+        """1 a promise was broken; 4 a seed gave two histories; 3 a property was not exercised, a
+        run is incomplete, or a server departs from its specification; else 0."""
         if self.alarms:
             return 1
         if self.differing:
             return 4
-        return 3 if self.problems or self.unexercised() or not self.seeds else 0
+        if self.problems or self.departing:
+            return 3
+        return 3 if self.unexercised() or not self.seeds else 0
 
 
 def warm() -> None:
@@ -315,9 +369,18 @@ def explore(
     enough: Callable[[], bool],
     workload: str = "",
     twice_every: int = 0,
+    *,
+    validated: bool = False,
 ) -> Iterator[Seed]:
     """Finished seeds, until there are no more or it is `enough`."""
-    act = partial(one_seed, system=system, given=given, workload=workload, twice_every=twice_every)
+    act = partial(
+        one_seed,
+        system=system,
+        given=given,
+        workload=workload,
+        twice_every=twice_every,
+        validated=validated,
+    )
     if processes == 1:
         warm()
         for seed in seeds:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from holdfast.clusters.systems.presets import LEASE
 from holdfast.harness.core.errors import UsageError
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 
@@ -48,7 +48,7 @@ class NoSystem:
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         return True
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         return None
 
 

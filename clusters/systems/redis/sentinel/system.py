@@ -20,7 +20,7 @@ from holdfast.clusters.systems.redis.server import BINARY, missing, said
 from holdfast.clusters.systems.redis.system import LIBRARIES
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.errors import EnvironmentFailed
-from holdfast.harness.core.ports import Command, Node, Place
+from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
 
 OPTIONS = {"persistence": ("always", "none")}
@@ -93,14 +93,15 @@ class RedisSentinel:
             return told is not None and "master_link_status:up" in told[0]
         return await said(node.address, PORT, "SENTINEL", "CKQUORUM", GROUP) is not None
 
-    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> str | None:
+    async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The primary by the first sentinel that responds."""
         names = {server.address: server.name for server in servers}
         for server in servers[len(DATA) :]:
             words = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", GROUP)
             named = await said(server.address, PORT, *words)
             if named:
-                return names.get(named[0])
+                name = names.get(named[0])
+                return None if name is None else Leader(name)
         return None
 
 

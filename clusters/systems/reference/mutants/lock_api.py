@@ -67,6 +67,17 @@ class OuterRelease(Locks):
         super().end(index, hold, reason)
 
 
+class ReleasedTwice(Locks):
+    """Ends another entry of the same owner when a release is retried."""
+
+    def _again(self, index: int, command: Command, known: Answer) -> Answer:
+        if command["op"] == "release" and known["is"] == "released":
+            lock = self.locks.get(command["lock"], Lock())
+            for hold in [h for h in lock.holds if h.session == command["session"]][:1]:
+                self.end(index, hold, "released")
+        return super()._again(index, command, known)
+
+
 class FullyReleased(Locks):
     """Reports every release as the last one, and ends one entry."""
 
@@ -183,6 +194,16 @@ class LastComeFirst(Locks):
         return lock.queue[-1] if lock.queue and lock.admits(lock.queue[-1]) else None
 
 
+class NamesFirst(Locks):
+    """Breaks ties of priority by the name of the client, not by arrival."""
+
+    def following(self, lock: Lock) -> Waiter | None:
+        if self.order != "priority" or not lock.queue:
+            return super().following(lock)
+        first = min(lock.queue, key=lambda one: (-one.priority - one.passed, one.owner))
+        return first if lock.admits(first) or lock.reentered_by(first) else None
+
+
 class NoAging(Locks):
     """Uses the priority alone: a waiter that is passed over does not gain priority."""
 
@@ -233,6 +254,7 @@ LOCKS: dict[str, type[Locks]] = {
     "one-permit-more": OnePermitMore,
     "outer-release": OuterRelease,
     "fully-released": FullyReleased,
+    "released-twice": ReleasedTwice,
     "reentry-by-name": ReentryByName,
     "short-extension": ShortExtension,
     "unchecked-condition": UncheckedCondition,
@@ -242,6 +264,7 @@ LOCKS: dict[str, type[Locks]] = {
     "former-holder": FormerHolder,
     "last-come-first": LastComeFirst,
     "no-aging": NoAging,
+    "names-first": NamesFirst,
     "stale-metadata": StaleMetadata,
     "every-sequencer": EverySequencer,
     "no-lock-delay": NoLockDelay,

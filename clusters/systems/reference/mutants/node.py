@@ -9,7 +9,13 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from holdfast.clusters.systems.reference.consensus.messages import AskVote, Ballot, Save, Tail
+from holdfast.clusters.systems.reference.consensus.messages import (
+    Append,
+    AskVote,
+    Ballot,
+    Save,
+    Tail,
+)
 from holdfast.clusters.systems.reference.consensus.raft import Consensus, Effects
 from holdfast.clusters.systems.reference.locks.hold_age import Ages
 from holdfast.clusters.systems.reference.locks.state import (
@@ -91,6 +97,19 @@ class BlindVote(Consensus):
         last = self.log.last
         longest = replace(ask, last_index=max(ask.last_index, last), last_term=1 << 40)
         super()._on_ask_vote(now_ns, longest)
+
+
+class CountedOldTerms(Consensus):
+    """Sends entries of one term at a time, and counts the copies of those of former terms too."""
+
+    def _append(self, first: int, count: int) -> Append:
+        append = super()._append(first, count)
+        same = [one for one in append.entries if one.term == append.entries[0].term]
+        return replace(append, entries=append.entries[: len(same)])
+
+    def _advance(self) -> None:
+        counted = sorted(self._match.values())[1 - self.quorum :] if self.quorum > 1 else []
+        self.commit = max(self.commit, min(counted, default=self.log.last))
 
 
 class UnsavedVote(Consensus):
@@ -216,6 +235,7 @@ NODES: dict[str, type[LockNode]] = {
     "lone-commit": _agreeing(LoneCommit),
     "blind-vote": _agreeing(BlindVote),
     "unsaved-vote": _agreeing(UnsavedVote),
+    "counted-old-terms": _agreeing(CountedOldTerms),
     "small-quorum": _agreeing(SmallQuorum),
     "late-disk": _agreeing(LateDisk),
     **{name: _locks(kind) for name, kind in (LOCKS | ASKING | ENDINGS).items()},

@@ -89,6 +89,19 @@ class TakenTwice(Locks):
         return super()._once(index, command, handler)
 
 
+class KeptAnswers(Locks):
+    """Keeps the answers of requests that their client has finished."""
+
+    def _once(self, index: int, command: Command, handler: Handler) -> Answer:
+        session = self.sessions.get(command["session"])
+        known = session.answers.items() if session else ()
+        kept = {seq: answer for seq, answer in known if answer["is"] != "queued"}
+        answer = super()._once(index, command, handler)
+        if session is not None:
+            session.answers = {**kept, **session.answers}
+        return answer
+
+
 class DeadPredecessor(Locks):
     """A waiter whose predecessor left the queue treats the lock as free."""
 
@@ -199,6 +212,7 @@ ENDINGS: dict[str, type[Locks]] = {
     "anyones-expiry": AnyonesExpiry,
     "forgotten-answers": ForgottenAnswers,
     "taken-twice": TakenTwice,
+    "kept-answers": KeptAnswers,
     "dead-predecessor": DeadPredecessor,
     "wrong-reason": WrongReason,
     "zombie-waiter": ZombieWaiter,

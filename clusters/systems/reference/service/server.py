@@ -143,6 +143,7 @@ class Server:
     """One running node. What arrives in one iteration of the loop is one step and one sync.
 
     disk, clocks ("monotonic", "wall" and "run", ns) and say are those of the host unless given.
+    watched   makes the node one that tells its steps (`tracing`)
     """
 
     def __init__(
@@ -152,6 +153,7 @@ class Server:
         disk: Disk | None = None,
         clocks: Mapping[str, Callable[[], int]] = CLOCKS,
         say: Callable[[str], None] = say,
+        watched: Callable[[type[LockNode]], type[LockNode]] | None = None,
     ) -> None:
         self.say = say
         self._name = str(config["name"])
@@ -166,7 +168,8 @@ class Server:
         if self._storage.cut_bytes:
             self.say(f"log: cut off {self._storage.cut_bytes} bytes of an unfinished write")
         self.now_ns, self.run_ns = clocks["monotonic"], clocks["run"]
-        self._node = node_type(options.mutant)(
+        kind = node_type(options.mutant)
+        self._node = (watched(kind) if watched else kind)(
             name=self._name,
             peers=list(peers),
             options=options,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from holdfast.clusters.systems.reference.consensus.messages import (
@@ -16,6 +17,7 @@ from holdfast.clusters.systems.reference.consensus.messages import (
     Tail,
 )
 from holdfast.clusters.systems.reference.service.server import Server
+from holdfast.clusters.systems.reference.service.tracing import Tracer, traced
 
 
 class Host(Protocol):
@@ -38,6 +40,13 @@ class Host(Protocol):
     def say(self, text: str) -> None: ...
 
     def sync(self, keep: Callable[[], None], tear: Callable[[float], None]) -> None: ...
+
+
+class TracedHost(Host, Protocol):
+    """A host of the reference service. trace: where the steps of all nodes are recorded; None
+    without a trace."""
+
+    trace: list[object] | None
 
 
 class Kept:
@@ -108,8 +117,39 @@ class MemoryDisk:
         """Nothing to close."""
 
 
-async def serve(config: Mapping[str, object], host: Host) -> None:
+class TracedDisk(MemoryDisk):
+    """A disk that tells when the saves of a step are durable, or what is left of them."""
+
+    def __init__(self, host: Host, tracer: Tracer) -> None:
+        super().__init__(host)
+        self._tracer = tracer
+
+    def sync(self) -> None:
+        """As `MemoryDisk`."""
+        if not self._unsynced:
+            return
+        saves, self._unsynced = self._unsynced, []
+        kept, tracer = self._kept, self._tracer
+
+        def keep() -> None:
+            kept.take(saves)
+            tracer.durable()
+
+        def tear(share: float) -> None:
+            left = torn(saves, share)
+            kept.take(left)
+            tracer.torn(left)
+
+        self._host.sync(keep, tear)
+
+
+async def serve(config: Mapping[str, object], host: TracedHost) -> None:
     """One node, until its process ends. Raises the error that made it impossible to continue."""
     clocks = {"monotonic": host.mono_ns, "wall": host.wall_ns, "run": host.run_ns}
-    server = Server(config, disk=MemoryDisk(host), clocks=clocks, say=host.say)
+    if host.trace is None:
+        server = Server(config, disk=MemoryDisk(host), clocks=clocks, say=host.say)
+    else:
+        tracer = Tracer(str(config["name"]), host.trace.append, host.run_ns)
+        disk, watched = TracedDisk(host, tracer), partial(traced, tracer=tracer)
+        server = Server(config, disk=disk, clocks=clocks, say=host.say, watched=watched)
     await server.run(asyncio.Event())

@@ -1,0 +1,202 @@
+"""Traces of the simulated service: a node that tells each of its steps to the specification.
+
+A traced node is a subclass, made only for a run that asks for it: a node without a trace executes
+nothing of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from random import Random
+from typing import ClassVar, Self
+
+from holdfast.clusters.systems.reference.consensus.messages import (
+    Appended,
+    AskVote,
+    Ballot,
+    Durable,
+    Entry,
+    GiveVote,
+    Message,
+    Save,
+    Snapshot,
+    Tail,
+)
+from holdfast.clusters.systems.reference.consensus.raft import Role
+from holdfast.clusters.systems.reference.locks.state import Answer, Command, Event, Lock
+from holdfast.clusters.systems.reference.locks.state_machine import Locks
+from holdfast.clusters.systems.reference.options import Options
+from holdfast.clusters.systems.reference.service.node import Asked, Effects, Input, LockNode
+from holdfast.clusters.systems.reference.specification import trace
+
+_HOLD = attrgetter("attempt", "token", "session", "ttl_ns", "renewal", "renewals")
+_WAITER = attrgetter("session", "seq", "passed")
+
+
+class Tracer:
+    """What one boot of a node tells. emit: appends an event to the trace of the run.
+
+    pending     a step whose saves are on their way to the disk
+    committed   (index, term) of what the present step takes as committed
+    done        tables loaded and commands applied in the present step
+    """
+
+    def __init__(self, node: str, emit: Callable[[trace.Event], None], now: Callable[[], int]):
+        self.node, self.now = node, now
+        self._emit = emit
+        self.done: list[trace.TableView | trace.Applied] = []
+        self.committed: list[tuple[int, int]] = []
+        self.pending: trace.Step | None = None
+        self._has = (0, 0)
+
+    def boot(self, now_ns: int, durable: Durable) -> None:
+        """The node has started."""
+        disk, done = _save(durable), tuple(self.done)
+        self.done.clear()
+        self._emit(trace.Boot(self.node, self.now(), now_ns, disk, done))
+
+    def step(self, now_ns: int, leads: bool, inputs: Sequence[Input], effects: Effects) -> None:
+        """A step, told at once if it saves nothing, else by `durable`."""
+        said = self._said(effects.sends)
+        asked = tuple((one.connection, one.frame) for one in inputs if type(one) is Asked)
+        if not (effects.saves or said or self.committed or self.done or asked or effects.replies):
+            return
+        step = trace.Step(
+            self.node,
+            self.now(),
+            now_ns,
+            leads,
+            tuple(map(_save, effects.saves)),
+            said,
+            tuple(self.committed),
+            tuple(self.done),
+            asked,
+            effects.replies,
+        )
+        self.committed.clear()
+        self.done.clear()
+        if effects.saves:
+            self.pending = step
+        else:
+            self._emit(step)
+
+    def durable(self) -> None:
+        """The saves of the present step are on the disk."""
+        if self.pending is not None:
+            step, self.pending = self.pending, None
+            self._emit(step._replace(t_ns=self.now()))
+
+    def torn(self, saves: Iterable[Save]) -> None:
+        """The node dies in a write, of which this much is on the disk."""
+        self.pending = None
+        self._emit(trace.Torn(self.node, self.now(), tuple(map(_save, saves))))
+
+    def _said(self, sends: Sequence[tuple[str, Message]]) -> tuple[trace.Said, ...]:
+        said = []
+        for to, one in sends:
+            kind = type(one)
+            if kind is Appended and isinstance(one, Appended):
+                if one.ok and (one.term, one.index) > self._has:
+                    self._has = one.term, one.index
+                    said.append(trace.Said("has", to, one.term, one.index))
+            elif isinstance(one, AskVote) and not one.pre:
+                said.append(trace.Said("ask-vote", to, one.term, one.last_index, one.last_term))
+            elif isinstance(one, GiveVote) and one.given and not one.pre:
+                said.append(trace.Said("give-vote", to, one.term))
+        return tuple(said)
+
+
+class _TracedLocks(Locks):
+    """Locks that tell each command that they apply."""
+
+    tracer: ClassVar[Tracer]
+
+    def apply(self, index: int, command: Command | None) -> tuple[Answer, list[Event]]:
+        answer, events = super().apply(index, command)
+        self.tracer.done.append(trace.Applied(index, answer, _locks(self)))
+        return answer, events
+
+    @classmethod
+    def load(cls, state: Mapping[str, object]) -> Self:
+        found = super().load(state)
+        assert isinstance(found, cls), "a table is loaded as what it was saved"
+        sessions = {
+            number: (one.ttl_ns, one.beat, one.done, dict(one.answers))
+            for number, one in found.sessions.items()
+        }
+        tokens = found.tokens
+        cls.tracer.done.append(
+            trace.TableView(found.index, _locks(found), sessions, tokens.last, dict(tokens.newest))
+        )
+        return found
+
+
+class _TracedNode(LockNode):
+    """A node that tells each of its steps."""
+
+    tracer: ClassVar[Tracer]
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        peers: Sequence[str],
+        options: Options,
+        rng: Random,
+        durable: Durable,
+        now_ns: int,
+    ) -> None:
+        super().__init__(
+            name=name, peers=peers, options=options, rng=rng, durable=durable, now_ns=now_ns
+        )
+        self.tracer.boot(now_ns, durable)
+
+    def step(self, now_ns: int, inputs: Sequence[Input] = ()) -> Effects:
+        effects = super().step(now_ns, inputs)
+        self.tracer.step(now_ns, self.consensus.role is Role.LEADER, inputs, effects)
+        return effects
+
+    def _apply(self, now_ns: int, ready: tuple[int, Entry] | Snapshot) -> None:
+        self.tracer.committed.append(_place(ready))
+        super()._apply(now_ns, ready)
+
+
+def traced(kind: type[LockNode], tracer: Tracer) -> type[LockNode]:
+    """The same node, told step by step."""
+    locks = type("Traced", (_TracedLocks, kind.locks_type), {"tracer": tracer})
+    return type("Traced", (_TracedNode, kind), {"tracer": tracer, "locks_type": locks})
+
+
+def _locks(locks: Locks) -> dict[str, trace.LockView]:
+    return {name: _lock(lock) for name, lock in locks.locks.items()}
+
+
+def _lock(lock: Lock) -> trace.LockView:
+    return tuple(map(_HOLD, lock.holds)), tuple(map(_WAITER, lock.queue)), lock.closed
+
+
+def _place(ready: tuple[int, Entry] | Snapshot) -> tuple[int, int]:
+    if isinstance(ready, Snapshot):
+        return ready.index, ready.term
+    return ready[0], ready[1].term
+
+
+def _entries(entries: Iterable[Entry]) -> trace.Entries:
+    return tuple((entry.term, entry.command) for entry in entries)
+
+
+def _save(save: Save) -> trace.Save:
+    if isinstance(save, Ballot):
+        return trace.Save("ballot", save.term, save.vote)
+    if isinstance(save, Tail):
+        return trace.Save("entries", first=save.first, entries=_entries(save.entries))
+    ballot, snapshot = save.ballot, save.snapshot
+    return trace.Save(
+        "all",
+        ballot.term,
+        ballot.vote,
+        entries=_entries(save.entries),
+        base=snapshot.index,
+        base_term=snapshot.term,
+    )

@@ -1,0 +1,1 @@
+"""The executable specification of the reference lock service, and validation of its traces."""

@@ -1,0 +1,40 @@
+"""A departure: the first step of a service that its specification does not allow.
+
+It is a finding about the implementation, never about what clients were answered: no verdict counts
+it, and a run with one may have kept every promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Departure:
+    """node, t_ns: which step, on the run's clock. rule: the rule it breaks, in a few words.
+
+    before     the state before the step
+    allows     what the specification allows in that state; happened: what the node did
+    """
+
+    node: str
+    t_ns: int
+    rule: str
+    before: str
+    allows: str
+    happened: str
+
+    @property
+    def sentence(self) -> str:
+        """The finding in one line."""
+        return f"{self.node} at {self.t_ns / 1e9:.6f} s: {self.rule}: {self.happened}"
+
+
+class Specification(Protocol):
+    """Whether a trace is one of the specified service: its first departure, None for none."""
+
+    def __call__(
+        self, events: Iterable[object], *, nodes: int, options: Mapping[str, str]
+    ) -> Departure | None: ...

@@ -1,0 +1,206 @@
+"""Traces of the reference service: its own are allowed, those of planted bugs are not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from types import FrameType
+
+import pytest
+
+from holdfast.catalogue.mutants import MUTANTS
+from holdfast.clusters.systems.reference.service import tracing
+from holdfast.clusters.systems.reference.specification import trace
+from holdfast.clusters.systems.reference.specification.validation import validate
+from holdfast.engine.seed_search import one_seed
+from holdfast.harness.verdicts.departure import Departure
+from tests.front.said import holdfast
+
+Capture = pytest.CaptureFixture[str]
+
+
+def departure(name: str, seed: int) -> Departure | None:
+    """Of one seed with a planted bug."""
+    return one_seed(seed, MUTANTS[name].system, {"mutant": name}, validated=True).departure
+
+
+@pytest.mark.parametrize("system", ["reference", "chubby"])
+@pytest.mark.parametrize("seed", range(40, 48))
+def test_every_step_of_the_service_is_allowed(system: str, seed: int) -> None:
+    ran = one_seed(seed, system, {}, validated=True)
+    assert ran.departure is None
+    assert ran.steps > 100
+
+
+@pytest.mark.parametrize(
+    ("name", "workload", "seed", "rule"),
+    [
+        ("counted-old-terms", "", 26, "a leader counts copies of entries of its own term only"),
+        ("names-first", "", 13, "the locks after entry"),
+    ],
+)
+def test_what_no_client_sees_departs(name: str, workload: str, seed: int, rule: str) -> None:
+    ran = one_seed(seed, "reference", {"mutant": name}, workload, validated=True)
+    assert ran.departure is not None and ran.departure.rule.startswith(rule)
+    assert not ran.alarms and not ran.problems
+    assert ran.found.startswith("departs from the specification")
+    assert one_seed(seed, "reference", {"mutant": name}, workload).found == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "seeds", "rule"),
+    [
+        ("unsaved-vote", 1, "a vote is saved before it is given"),
+        ("small-quorum", 1, "a leader has the votes of a majority"),
+        ("blind-vote", 10, "a vote goes to a log that is not behind"),
+        ("lone-commit", 1, "an entry is committed once a majority has it on disk"),
+        ("late-disk", 1, "an acknowledged entry is on the disk"),
+        ("token-reset", 5, "a snapshot has the whole table"),
+        ("forgotten-answers", 5, "a snapshot has every session and its answers"),
+        ("lost-wake-up", 15, "the locks after entry"),
+        ("zombie-waiter", 10, "the locks after entry"),
+        ("taken-twice", 20, "the answer to entry"),
+        ("early-expiry", 5, "an end is decided when its time has passed"),
+        ("wall-clock", 3, "an end is decided when its time has passed"),
+        ("endless-lease", 5, "an end is decided in the first step after its time"),
+        ("age-since-renewal", 8, "the age of a hold counts from its grant"),
+        ("wrong-reason", 8, "a notice tells what an applied command did"),
+    ],
+)
+def test_a_planted_bug_departs_in_the_terms_of_the_rule(name: str, seeds: int, rule: str) -> None:
+    found = next(filter(None, (departure(name, seed) for seed in range(1, seeds + 1))))
+    assert found.rule.startswith(rule)
+    assert found.node.startswith("n")
+    assert found.before and found.allows != found.happened
+
+
+def test_without_a_trace_nothing_of_it_is_executed() -> None:
+    file, met = tracing.__file__, list[str]()
+
+    def seen(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code.co_filename == file:
+            met.append(frame.f_code.co_name)
+
+    one_seed(3, "reference", {})
+    sys.setprofile(seen)
+    try:
+        one_seed(3, "reference", {})
+        assert not met
+        one_seed(3, "reference", {}, validated=True)
+        assert met
+    finally:
+        sys.setprofile(None)
+
+
+def test_a_trace_changes_nothing_of_the_run() -> None:
+    plain, told = (one_seed(5, "reference", {}, validated=on) for on in (False, True))
+    assert (plain.digest, plain.events) == (told.digest, told.events)
+
+
+# The rules about the log, one step each
+
+
+def saved(node: str, *saves: trace.Save, **more: object) -> trace.Step:
+    given: Mapping[str, object] = {"said": (), "committed": (), "done": (), **more}
+    rest = (given[name] for name in ("said", "committed", "done"))
+    return trace.Step._make([node, 1, 1, False, saves, *rest, (), ()])
+
+
+def voted(node: str, candidate: str, term: int = 1) -> trace.Step:
+    said = trace.Said("give-vote", candidate, term)
+    return saved(node, trace.Save("ballot", term, candidate), said=(said,))
+
+
+def stood(node: str, term: int = 1, last: tuple[int, int] = (0, 0)) -> trace.Step:
+    said = trace.Said("ask-vote", "n2", term, at=last[1], at_term=last[0])
+    return saved(node, trace.Save("ballot", term, node), said=(said,))
+
+
+def wrote(node: str, first: int, *terms: int, **more: object) -> trace.Step:
+    entries = tuple((term, None) for term in terms)
+    return saved(node, trace.Save("entries", first=first, entries=entries), **more)
+
+
+ELECTED = (stood("n1"), voted("n2", "n1"), wrote("n1", 1, 1))
+
+
+def rule(*events: trace.Event) -> str:
+    found = validate(events, nodes=3, options={})
+    return found.rule if found else ""
+
+
+def test_an_election_and_a_commit_are_allowed() -> None:
+    applied = trace.Applied(1, {"is": "noop"}, {})
+    assert not rule(
+        *ELECTED,
+        wrote("n2", 1, 1, said=(trace.Said("has", "n1", 1, 1),)),
+        saved("n1", committed=((1, 1),), done=(applied,)),
+        saved("n2", committed=((1, 1),)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("broken", "events"),
+    [
+        ("one vote per term", (stood("n1"), voted("n2", "n1"), voted("n2", "n3"))),
+        ("a vote is saved", (stood("n1"), saved("n2", said=(trace.Said("give-vote", "n1", 1),)))),
+        ("a leader has the votes", (stood("n1"), wrote("n1", 1, 1))),
+        ("one leader per term", (*ELECTED, wrote("n2", 1, 1, 1))),
+        ("a log has no gaps", (*ELECTED, wrote("n2", 2, 1))),
+        ("an acknowledged entry", (*ELECTED, saved("n2", said=(trace.Said("has", "n1", 1, 1),)))),
+        ("an entry is committed once", (*ELECTED, saved("n1", committed=((1, 1),)))),
+        (
+            "a leader counts copies of entries of its own term",
+            (*ELECTED, wrote("n2", 1, 1), stood("n1", 2, (1, 1)), saved("n1", committed=((1, 1),))),
+        ),
+        (
+            "a vote goes to a log that is not behind",
+            (*ELECTED, wrote("n2", 1, 1), stood("n3", 2), voted("n2", "n3", 2)),
+        ),
+        (
+            "entries are applied in order",
+            (
+                *ELECTED,
+                wrote("n1", 2, 1),
+                wrote("n2", 1, 1, 1),
+                saved("n1", committed=((2, 1),)),
+            ),
+        ),
+        (
+            "committed commands are applied once",
+            (*ELECTED, wrote("n2", 1, 1, done=(trace.Applied(1, {"is": "noop"}, {}),))),
+        ),
+        (
+            "a committed entry stays",
+            (
+                *ELECTED,
+                wrote("n2", 1, 1),
+                saved("n1", committed=((1, 1),)),
+                stood("n3", 2),
+                saved("n2", trace.Save("entries", first=1)),
+            ),
+        ),
+    ],
+)
+def test_a_step_against_a_rule_is_refused(broken: str, events: tuple[trace.Event, ...]) -> None:
+    assert not rule(*events[:-1])
+    assert rule(*events).startswith(broken)
+
+
+# In the command
+
+
+def test_a_departure_has_a_section_of_its_own_and_is_no_violation(capsys: Capture) -> None:
+    words = ("sim", "--mutant", "unsaved-vote", "--seeds", "2", "-j", "1")
+    said = holdfast(capsys, *words)
+    assert said.code == 1
+    assert "departs from the specification" in said.out.splitlines()[0]
+    assert "the implementation departs from its specification in 1 of 1 seeds" in said.out
+    assert "  again: holdfast sim --mutant unsaved-vote --first-seed 1 --seeds 1" in said.out
+    told = json.loads(holdfast(capsys, *words, "--json").out)
+    assert [row["rule"] for row in told["departures"]] == ["a vote is saved before it is given"]
+    assert told["alarms"] == [] and told["steps"] > 100
+    off = holdfast(capsys, *words, "--no-trace", "--json")
+    assert off.code == 3
+    assert json.loads(off.out)["departures"] == [] and json.loads(off.out)["steps"] == 0
