@@ -5,15 +5,36 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from holdfast.clusters.systems.reference.service.simulated_node import Host
+from holdfast.clusters.systems.reference.service.simulated_node import TracedHost
 from holdfast.clusters.systems.reference.wire.frames import DEFAULT_PORT, Framed
 from holdfast.clusters.systems.single.server import answer
+from holdfast.clusters.systems.single.specification import Answered, Started
 from holdfast.clusters.systems.single.table import Table
 
 
-async def serve(config: Mapping[str, object], host: Host) -> None:
+class TracedTable(Table):
+    """A table that tells each of its answers."""
+
+    def __init__(self, name: str, *, leases: bool, trace: list[object], host: TracedHost) -> None:
+        super().__init__(name, leases=leases)
+        self._trace, self._host = trace, host
+        trace.append(Started(name, host.run_ns()))
+
+    def answer(self, now_ns: int, question: Mapping[str, object]) -> dict[str, object]:
+        """As `Table`."""
+        said = super().answer(now_ns, question)
+        step = Answered(self.name, self._host.run_ns(), now_ns, question, said)
+        self._trace.append(step)
+        return said
+
+
+async def serve(config: Mapping[str, object], host: TracedHost) -> None:
     """One lease server, until its process ends."""
-    table = Table(str(config["name"]), leases=bool(config.get("leases", True)))
+    name, leases = str(config["name"]), bool(config.get("leases", True))
+    if host.trace is None:
+        table = Table(name, leases=leases)
+    else:
+        table = TracedTable(name, leases=leases, trace=host.trace, host=host)
 
     def connection() -> Framed:
         return Framed(

@@ -29,6 +29,7 @@ _SYSTEMS: dict[str, SystemRow] = {
         nodes=1,
         most=1,
         simulated=f"{_S}.single.simulated:serve",
+        specification=f"{_S}.single.specification:validate",
         peers=False,
     ),
     "majority": SystemRow(
@@ -37,6 +38,7 @@ _SYSTEMS: dict[str, SystemRow] = {
         nodes=3,
         most=9,
         simulated=f"{_S}.single.simulated:serve",
+        specification=f"{_S}.single.specification:validate",
         peers=False,
         known=(
             ("token-order", "token-inversion"),
