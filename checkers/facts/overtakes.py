@@ -1,5 +1,4 @@
-"""Certain overtakes: attempts granted a lock before another attempt that had certainly queued
-first.
+"""Certain overtakes: attempts granted before another one that had certainly queued first.
 
 An overtake of a by g is certain if a had received the response that it waits before g's call, and
 a's token shows that it was granted after g. A response has the time at which the client received

@@ -8,7 +8,6 @@ Tested with: moto 5.2.5, which has the API of DynamoDB without its replication
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -16,6 +15,7 @@ from holdfast.clusters.systems.dynamodb import PORT
 from holdfast.clusters.systems.dynamodb.table import HEADERS, NAMESPACE
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE, kept
+from holdfast.clusters.systems.response import response
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
@@ -76,14 +76,10 @@ class DynamoDb:
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the emulator responds; its first response takes seconds for loading."""
         head = "".join(f"{name}: {value}\r\n" for name, value in LISTING.items())
-        try:
-            async with asyncio.timeout(READY_WITHIN_S):
-                reader, writer = await asyncio.open_connection(node.address, PORT)
-                writer.write(f"POST / HTTP/1.0\r\n{head}\r\n{{}}".encode())
-                status = await reader.readline()
-                writer.close()
-        except (OSError, TimeoutError):
-            return False
+        question = f"POST / HTTP/1.0\r\n{head}\r\n{{}}".encode()
+        status, _, _ = (await response(node.address, PORT, question, READY_WITHIN_S)).partition(
+            b"\n"
+        )
         return b" 200 " in status
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:

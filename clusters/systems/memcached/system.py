@@ -8,7 +8,6 @@ Tested with: Debian's memcached 1.6.18
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from dataclasses import replace
 from holdfast.clusters.systems.memcached import MARGIN_S, PORT
 from holdfast.clusters.systems.options import choose
 from holdfast.clusters.systems.presets import LEASE
+from holdfast.clusters.systems.response import response
 from holdfast.harness.core.clock import MILLISECOND, SECOND
 from holdfast.harness.core.ports import Command, Leader, Node, Place
 from holdfast.harness.core.verdict import Promises
@@ -88,15 +88,9 @@ class MemcachedSystem:
 
     async def ready(self, node: Node, options: Mapping[str, str]) -> bool:
         """Whether the server responds with its version."""
-        try:
-            async with asyncio.timeout(READY_WITHIN_S):
-                reader, writer = await asyncio.open_connection(node.address, PORT)
-                writer.write(b"version\r\n")
-                line = await reader.readline()
-                writer.close()
-        except (OSError, TimeoutError):
-            return False
-        return line.startswith(b"VERSION ")
+        question = b"version\r\nquit\r\n"
+        said = await response(node.address, PORT, question, READY_WITHIN_S)
+        return said.startswith(b"VERSION ")
 
     async def leader(self, servers: Sequence[Node], options: Mapping[str, str]) -> Leader | None:
         """The one server that clients use."""

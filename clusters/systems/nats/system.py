@@ -20,6 +20,7 @@ from typing import Any
 from holdfast.clusters.systems.nats import BUCKET, PEER_PORT, PORT, STATUS_PORT
 from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
+from holdfast.clusters.systems.response import response
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.json_value import Json
 from holdfast.harness.core.ports import Command, Leader, Node, Place
@@ -102,16 +103,8 @@ class NatsKv:
 
 async def asked(address: str, path: str) -> dict[str, Json] | None:
     """A server's own status; None if it does not respond in time."""
-    try:
-        async with asyncio.timeout(STATUS_S):
-            reader, writer = await asyncio.open_connection(address, STATUS_PORT)
-            try:
-                writer.write(f"GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n".encode())
-                answer = await reader.read()
-            finally:
-                writer.close()
-    except (OSError, TimeoutError):
-        return None
+    question = f"GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n".encode()
+    answer = await response(address, STATUS_PORT, question, STATUS_S)
     try:
         said = json.loads(answer.partition(b"\r\n\r\n")[2])
     except ValueError:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from holdfast.clusters.systems.options import choose, refuse_loopback
 from holdfast.clusters.systems.presets import LEASE_WITH_TOKENS
+from holdfast.clusters.systems.response import response
 from holdfast.clusters.systems.zookeeper import ELECTION_PORT, FOLLOW_PORT, LONGEST_MS, PORT
 from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.ports import Command, Leader, Node, Place
@@ -125,16 +126,7 @@ async def mode(address: str) -> str:
 
 async def said(address: str) -> dict[str, str]:
     """A server's own report, value by name; empty if it does not respond."""
-    try:
-        async with asyncio.timeout(STATUS_S):
-            reader, writer = await asyncio.open_connection(address, PORT)
-            try:
-                writer.write(b"srvr")
-                text = (await reader.read(4096)).decode(errors="replace")
-            finally:
-                writer.close()
-    except (OSError, TimeoutError):
-        return {}
+    text = (await response(address, PORT, b"srvr", STATUS_S)).decode(errors="replace")
     pairs = (line.partition(": ") for line in text.splitlines())
     return {name: value.strip() for name, colon, value in pairs if colon}
 

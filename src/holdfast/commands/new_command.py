@@ -1,5 +1,7 @@
-"""`holdfast new`: a working starter for a lock, workload, nemesis or checker, with its test; or a
-lock server and its client in other languages."""
+"""`holdfast new`: a working starter for something of your own, with its test.
+
+A lock, workload, nemesis or checker; or a lock server and its client in other languages.
+"""
 
 from __future__ import annotations
 
