@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -49,13 +51,19 @@ def _checked(case: Any, verdict: Any) -> Any:
     return verdict
 
 
+@cache
+def _concluding() -> list[ModuleType]:
+    """The modules of the checkers that make verdicts."""
+    for entry in catalogue.CHECKERS.values():
+        load(entry)
+    checkers = [each for name, each in sys.modules.items() if name.startswith("holdfast.checkers.")]
+    return [module for module in checkers if hasattr(module, "conclude")]
+
+
 @pytest.fixture(autouse=True)
 def _verifies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.path.name in VERIFY_BY_THEMSELVES:
         return
-    for entry in catalogue.CHECKERS.values():
-        load(entry)
-    for name, module in list(sys.modules.items()):
-        if name.startswith("holdfast.checkers.") and hasattr(module, "conclude"):
-            monkeypatch.setattr(module, "conclude", _verified_too)
+    for module in _concluding():
+        monkeypatch.setattr(module, "conclude", _verified_too)
     monkeypatch.setattr(legal_orders, "ordered", _ordered_too)

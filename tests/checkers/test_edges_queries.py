@@ -26,7 +26,7 @@ from holdfast.harness.core.clock import SECOND
 from holdfast.harness.core.job_keys import mark_key
 from holdfast.harness.core.operations import CHANGED, Mode, Op, Terms
 from tests.checkers.shorthand import case, history, on
-from tests.harness.verification.specimens import QUERIES, Specimen
+from tests.harness.verification.specimens import QUERIES, SPECIMENS, Specimen
 
 
 def findings(text: str, *, error_s: float = 0, err: str = "", terms: tuple[Terms, ...] = ()) -> int:
@@ -237,3 +237,13 @@ def test_a_lock_of_readers_and_of_permits_has_no_order_of_tokens() -> None:
     reader, permit = Terms(mode=Mode.SHARED), Terms(mode=Mode.PERMITS, permits=1, limit=2)
     for terms, none in (((reader, permit), True), ((reader, reader), False), ((permit,), False)):
         assert (legal_orders.of_tokens(case(on(history(words), *terms))) is None) == none
+
+
+@pytest.mark.parametrize(("unknown", "wrong"), [("", 1), ("23", 0), ("32", 0), ("3", 1), ("2", 0)])
+def test_any_attempt_of_unknown_outcome_sent_before_may_have_changed_a_lock(
+    unknown: str, wrong: int
+) -> None:
+    changed = next(one for one in SPECIMENS if one.rule == "false-condition/refused")
+    words = {"2": " 2a?@4.5 2a~@4.6", "3": " 3a?@20 3a~@21"}
+    given = replace(changed, text=changed.text + "".join(words[one] for one in unknown)).case()
+    assert len(check(given).findings) == wrong

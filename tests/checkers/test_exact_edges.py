@@ -72,16 +72,17 @@ class Violation:
         far = max(steps) + 40_000 * MS if sign > 0 else 1
         onward = sorted((t for t in (*steps, far) if (t - last) * sign > 0), key=lambda t: t * sign)
         for t_ns in onward:
-            # Just before the next one's moment too: beyond it another order may be illegal.
-            for step in (t_ns - sign * MS, t_ns):
-                if (step - last) * sign <= 0:
-                    continue
-                near = moved(self.given, at, edges, step)
-                if near is None:
-                    return None
-                if not self.kinds <= kinds(self.prop, near):
-                    return self._between(at, edges, last, step)
-                last = step
+            step, near = t_ns, moved(self.given, at, edges, t_ns)
+            if near is None:  # that order is not legal: it moves up to there
+                step = t_ns - sign * MS
+                near = moved(self.given, at, edges, step) if (step - last) * sign > 0 else None
+            if near is None:
+                return None
+            if not self.kinds <= kinds(self.prop, near):
+                return self._between(at, edges, last, step)
+            if step != t_ns:
+                return None
+            last = step
         return None
 
     def _between(
@@ -120,7 +121,7 @@ def compare(every: Iterator[tuple[str, Case]], seed: str) -> Counter[str]:
             continue
         for at, edges in one.movable():
             for sign in (-1, 1):
-                if chance.random() < 0.3:
+                if chance.random() < 0.5:
                     continue
                 around = one.over(at, edges, sign)
                 outcome["edges"] += around is not None
@@ -136,5 +137,5 @@ def test_a_violation_ends_for_checkers_and_verifier_at_one_nanosecond(
     every: Callable[[], Iterator[tuple[str, Case]]],
 ) -> None:
     outcome = compare(every(), "edges")
-    assert outcome["edges"] > 40
-    assert min(outcome["accepted"], outcome["refused"]) > 250
+    assert outcome["edges"] > 20
+    assert min(outcome["accepted"], outcome["refused"]) > 120

@@ -84,7 +84,7 @@ def struck(given: Case, chance: random.Random) -> Case:
 
 
 def histories(chance: random.Random) -> Iterator[Case]:
-    for _ in range(600):
+    for _ in range(500):
         yield struck(small(chance), chance)
     told = (later(case(text, promises={"subtrees": True})) for text in EXERCISED)
     for old in (*told, *(one for _, one in of_every_rule())):
